@@ -29,38 +29,38 @@ type execution struct {
 
 	abandoned map[string]bool // scopes that had lost a race
 
-	mu       sync.Mutex
-	behind   map[string]bool     // scopes that have not reached the end of the journal
-	journal  map[string][]*entry // loaded entries of scopes that have not begun, by scope
-	calls    []*entry            // calls that wait for children
-	branches int                 // branches in progress
-	scopes   []*scope
-	last     uint32 // seq of the last entry
-	made     int    // number of entries
-	bytes    int64  // size of their results and errors
-	backlog  backlog
-	tail     []*entry                  // calls of the function itself since the last one with an effect
-	tailTold []tailTold                // and the values it published since
-	tells    map[[countKey]byte]uint64 // how often each scope has published under a name
-	told     map[[countKey]byte]uint64 // the same according to the file
-	unwound  bool                      // the journal has undo steps: the function had returned
-	active   int                       // scopes that are not waiting
-	idle     []*scope                  // waiting scopes
-	resting  bool                      // a suspension is in progress
-	news     int                       // number of notifications so far
-	late     []*scope                  // scopes to wake, if the suspension fails
-	observed uint64                    // Changes of the last row processed
-	paused   bool                      // new calls wait
-	cancel   string                    // reason to refuse new calls
-	stopped  error                     // reason to refuse all calls
-	done     chan struct{}             // closed when stopped is set
-	undos    []undo
-	open     sync.WaitGroup // running branches
+	mu            sync.Mutex
+	behind        map[string]bool     // scopes that have not reached the end of the journal
+	journal       map[string][]*entry // loaded entries of scopes that have not begun, by scope
+	calls         []*entry            // calls that wait for children
+	branches      int                 // branches in progress
+	scopes        []*scope
+	last          uint32 // seq of the last entry
+	made          int    // number of entries
+	bytes         int64  // size of their results and errors
+	backlog       backlog
+	tail          []*entry                  // calls of the function itself since the last one with an effect
+	tailPublished []tailPublished           // and the values it published since
+	publishes     map[[countKey]byte]uint64 // how often each scope has published under a name
+	published     map[[countKey]byte]uint64 // the same according to the file
+	unwound       bool                      // the journal has undo steps: the function had returned
+	active        int                       // scopes that are not waiting
+	idle          []*scope                  // waiting scopes
+	resting       bool                      // a suspension is in progress
+	news          int                       // number of notifications so far
+	late          []*scope                  // scopes to wake, if the suspension fails
+	observed      uint64                    // Changes of the last row processed
+	paused        bool                      // new calls wait
+	cancel        string                    // reason to refuse new calls
+	stopped       error                     // reason to refuse all calls
+	done          chan struct{}             // closed when stopped is set
+	undos         []undo
+	open          sync.WaitGroup // running branches
 }
 
 func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *pawl.Lease) *execution {
 	return &execution{engine: e, flow: f, lease: l, ctx: ctx, run: run, dry: l == nil,
-		tells: make(map[[countKey]byte]uint64), abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
+		publishes: make(map[[countKey]byte]uint64), abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
 }
 
 // load reads the run: its row, its input and its journal. The row is nil if there is no such
@@ -78,7 +78,7 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 		if x.spare, err = r.hasSpare(x.run, x.row); err != nil {
 			return err
 		}
-		if x.told, err = r.told(x.run, x.row.Journal); err != nil {
+		if x.published, err = r.readPublished(x.run, x.row.Journal); err != nil {
 			return err
 		}
 		entries, err := r.entries(x.run, x.row.Journal)
@@ -187,12 +187,12 @@ func (x *execution) notify() {
 		return // the next write will report it
 	}
 	x.observe(row)
-	x.tell(func(s *scope) bool { return s.waits.signal != "" })
+	x.wakeWaiting(func(s *scope) bool { return s.waits.signal != "" })
 }
 
-// tell wakes the scopes concerned by a notification. A scope that is about to wait looks again,
+// wakeWaiting wakes the scopes concerned by a notification. A scope that is about to wait looks again,
 // see lookAgain.
-func (x *execution) tell(concerned func(*scope) bool) {
+func (x *execution) wakeWaiting(concerned func(*scope) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.news++

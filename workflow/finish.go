@@ -100,7 +100,7 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 	f.row.Due, f.row.Waits = 0, nil
 	f.row.Declared = f.x.declared()
 	f.row.Build, f.row.Steps, f.row.Bytes = f.x.engine.opts.Build, f.x.made, f.x.bytes
-	if err := f.tellParent(ops, r); err != nil {
+	if err := f.reportToParent(ops, r); err != nil {
 		return err
 	}
 	if f.children, err = f.x.engine.cancelAll(ops, r, f.open, childOfEnded); err != nil {
@@ -109,8 +109,8 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 	return ops.Ack(f.x.lease)
 }
 
-// tellParent finds the entry that waits for this run, and wakes the parent.
-func (f *finish) tellParent(ops driver.Ops, r rows) (err error) {
+// reportToParent finds the entry that waits for this run, and wakes the parent.
+func (f *finish) reportToParent(ops driver.Ops, r rows) (err error) {
 	var parent *runRow
 	if f.parent, parent, err = r.waitsFor(f.x.run, f.row); f.parent == nil || err != nil {
 		return err

@@ -45,10 +45,10 @@ func TestParentReceivesHowTheChildEnded(t *testing.T) {
 				child := workflow.Define("child", func(r *workflow.Run, _ int) (int, error) {
 					return 0, workflow.Sleep(r, "nap", time.Hour)
 				})
-				var told error
+				var reported error
 				parent := workflow.Define("parent", func(r *workflow.Run, _ int) (int, error) {
 					_, err := workflow.Call(r, "c", child, 0)
-					told = err
+					reported = err
 					return 1, nil
 				})
 				k.open(parent, child)
@@ -62,7 +62,7 @@ func TestParentReceivesHowTheChildEnded(t *testing.T) {
 				}
 				_, err := outcome(k, h)
 				require.NoError(t, err)
-				require.ErrorIs(t, told, how)
+				require.ErrorIs(t, reported, how)
 			})
 		})
 	}

@@ -267,24 +267,24 @@ func TestPruneInPortions(t *testing.T) {
 	}
 	d.pass(1)
 	ctx, stop := context.WithCancel(t.Context())
-	var told []int
+	var reported []int
 	done, err := d.Prune(ctx, d.now(), func(done int) {
-		told = append(told, done)
-		if len(told) == 2 {
+		reported = append(reported, done)
+		if len(reported) == 2 {
 			stop()
 		}
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Len(t, told, 2)
-	require.Equal(t, told[1], done)
-	require.Less(t, told[0], told[1])
+	require.Len(t, reported, 2)
+	require.Equal(t, reported[1], done)
+	require.Less(t, reported[0], reported[1])
 	require.Less(t, done, n/2)
 
-	rest, err := d.Prune(t.Context(), d.now(), func(done int) { told = append(told, done) })
+	rest, err := d.Prune(t.Context(), d.now(), func(done int) { reported = append(reported, done) })
 	require.NoError(t, err)
 	require.Equal(t, n, done+rest)
-	require.Greater(t, len(told), 4)
-	require.Equal(t, rest, told[len(told)-1])
+	require.Greater(t, len(reported), 4)
+	require.Equal(t, rest, reported[len(reported)-1])
 	require.Zero(t, d.kept())
 	listing, err := d.List(t.Context(), Filter{}, "", n)
 	require.NoError(t, err)

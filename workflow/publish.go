@@ -33,7 +33,7 @@ func Publish(r *Run, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	key, n, fresh := s.tells(name)
+	key, n, fresh := s.nextPublish(name)
 	if !fresh {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (w *publish) room(r rows) (err error) {
 // Apply stores the value and counts the call.
 func (w *publish) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
-	if err := r.putTold(w.run, w.key, w.n); err != nil {
+	if err := r.putPublished(w.run, w.key, w.n); err != nil {
 		return err
 	}
 	return r.put(tablePublished, runAnd(w.run, w.name), w.content)

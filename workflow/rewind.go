@@ -27,7 +27,7 @@ func (s *scope) looked(e *entry) {
 	case KindWait, KindSleep, KindVersion:
 		s.x.tail = append(s.x.tail, e)
 	default:
-		s.x.tail, s.x.tailTold = nil, nil
+		s.x.tail, s.x.tailPublished = nil, nil
 	}
 }
 

@@ -98,18 +98,18 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 	dry, live := modelOf(journal, true), modelOf(journal, false)
 	dry.walk(now)
 	live.walk(now)
-	told := fmt.Sprintf("seed %d: %s\nold %+v\nnew %+v\njournal\n  %s\nmodel: %q, %q, dry: %q\nVerify: %v", seed, what, old, now,
+	report := fmt.Sprintf("seed %d: %s\nold %+v\nnew %+v\njournal\n  %s\nmodel: %q, %q, dry: %q\nVerify: %v", seed, what, old, now,
 		strings.Join(k.journal(run), "\n  "), live.why, live.may, dry.why, verified)
-	require.Equal(t, before, maps(w.done), "a dry run does nothing\n%s", told)
+	require.Equal(t, before, maps(w.done), "a dry run does nothing\n%s", report)
 	var mismatch *workflow.DeterminismError
 	if verified != nil {
-		require.ErrorAs(t, verified, &mismatch, told)
+		require.ErrorAs(t, verified, &mismatch, report)
 	}
 	if what == "nothing" {
-		require.NoError(t, verified, told)
+		require.NoError(t, verified, report)
 	}
 	if dry.may == "" {
-		require.Equal(t, dry.why != "", verified != nil, told)
+		require.Equal(t, dry.why != "", verified != nil, report)
 	}
 
 	k.slots = 8
@@ -121,21 +121,21 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 		goAhead(k, run)
 	}
 	info := k.info(run)
-	told += fmt.Sprintf("\nthen: %s %s\n  %s\ndone %v, before %v", info.Status, info.Error, strings.Join(k.journal(run), "\n  "), w.done, before)
-	require.True(t, info.Status.Ended() || info.Status == workflow.Blocked, told)
+	report += fmt.Sprintf("\nthen: %s %s\n  %s\ndone %v, before %v", info.Status, info.Error, strings.Join(k.journal(run), "\n  "), w.done, before)
+	require.True(t, info.Status.Ended() || info.Status == workflow.Blocked, report)
 	blocked := info.Status == workflow.Blocked
 	switch {
 	case what == "nothing":
 		all.same++
-		require.Empty(t, live.why, told)
-		require.False(t, blocked, told)
+		require.Empty(t, live.why, report)
+		require.False(t, blocked, report)
 	case live.may != "" && live.why == "":
 		all.may++
 	default:
-		require.Equal(t, live.why != "", blocked, told)
+		require.Equal(t, live.why != "", blocked, report)
 	}
 	if verified != nil && live.may == "" {
-		require.True(t, blocked, told)
+		require.True(t, blocked, report)
 	}
 	if blocked {
 		all.blocked++
@@ -146,7 +146,7 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 		all.other++
 	}
 	require.NoError(t, k.e.Check(t.Context()))
-	w.judge(t, live, journal, before, blocked, told)
+	w.judge(t, live, journal, before, blocked, report)
 }
 
 // goAhead sends what the run waits for, or lets time pass.
@@ -179,7 +179,7 @@ func maps(done map[string][]string) map[string]int {
 
 // judge checks all effects. If a step had not ended in the journal at a crash, its effect may
 // take place again, as at any crash.
-func (w *world) judge(t *testing.T, m *model, journal []workflow.Entry, before map[string]int, blocked bool, told string) {
+func (w *world) judge(t *testing.T, m *model, journal []workflow.Entry, before map[string]int, blocked bool, report string) {
 	t.Helper()
 	ended := make(map[string]bool)
 	for _, e := range journal {
@@ -190,16 +190,16 @@ func (w *world) judge(t *testing.T, m *model, journal []workflow.Entry, before m
 	for label, keys := range w.done {
 		inDoubt := before[label] > 0 && !ended[keys[0][strings.IndexByte(keys[0], '/')+1:]]
 		if !strings.HasSuffix(label, "in child") && !inDoubt && !m.other {
-			require.Len(t, slices.Compact(slices.Sorted(slices.Values(keys))), 1, "%s took place under two keys\n%s", label, told)
-			require.Len(t, keys, 1, "%s took place twice\n%s", label, told)
+			require.Len(t, slices.Compact(slices.Sorted(slices.Values(keys))), 1, "%s took place under two keys\n%s", label, report)
+			require.Len(t, keys, 1, "%s took place twice\n%s", label, report)
 		}
 		if before[label] == 0 && !strings.HasSuffix(label, "in child") { // a child continues by itself
-			require.True(t, m.can[label], "%s was not to take place\n%s", label, told)
+			require.True(t, m.can[label], "%s was not to take place\n%s", label, report)
 		}
 	}
 	for label := range m.must {
 		if !blocked && m.may == "" {
-			require.NotEmpty(t, w.done[label], "%s did not take place\n%s", label, told)
+			require.NotEmpty(t, w.done[label], "%s did not take place\n%s", label, report)
 		}
 	}
 }

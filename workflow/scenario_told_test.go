@@ -48,7 +48,7 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 					do(k, r)
 					return "done", nil
 				})
-				deaf, told, undo := k.gate("deaf"), k.gate("told"), k.gate("undo")
+				deaf, notified, undo := k.gate("deaf"), k.gate("told"), k.gate("undo")
 				k.open(f, childOf(k))
 				h := start(k, f, "1", 0)
 				k.settle()
@@ -56,7 +56,7 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 				k.settle()
 				close(deaf.open)
 				k.settle() // it ends before the other does
-				close(told.open)
+				close(notified.open)
 				<-undo.reached
 				k.settle() // the child has ended too
 				k.crash()

@@ -20,12 +20,12 @@ func (s *scope) refuse(err error) error {
 // branch in each round is not refused itself. A branch that has lost a race does not count
 // against the scope that began it. The caller holds the lock.
 func (s *scope) refusedIn(b *branch) {
-	switch told := b.scope.refusal; {
-	case told == nil, told == ErrAbandoned && !s.abandoned:
+	switch refused := b.scope.refusal; {
+	case refused == nil, refused == ErrAbandoned && !s.abandoned:
 	case b.again:
-		_ = s.refuse(told)
+		_ = s.refuse(refused)
 	default:
-		s.refusal = told
+		s.refusal = refused
 	}
 }
 
@@ -36,12 +36,12 @@ func (s *scope) spin() {
 	over := s.refusals > MaxEntries
 	first := over && !s.spun
 	s.spun = over
-	told := s.refusal
+	refused := s.refusal
 	s.x.mu.Unlock()
 	if first {
 		s.x.engine.opts.Logger.Warn("a function goes on without end after it was told that its run does not, and is ended; "+
 			"have it return the error of a call that is not a *StepError",
-			"flow", s.x.row.Flow, "id", s.x.row.ID, "branch", s.name, "error", told)
+			"flow", s.x.row.Flow, "id", s.x.row.ID, "branch", s.name, "error", refused)
 	}
 	if over {
 		runtime.Goexit()

@@ -23,8 +23,8 @@ const (
 	countKey  = 1 + 1 + 16 // bytes of the key after the run
 )
 
-// toldKey returns the key of a count, without the run.
-func toldKey(journal uint8, scope, name string) (key [countKey]byte) {
+// publishedKey returns the key of a count, without the run.
+func publishedKey(journal uint8, scope, name string) (key [countKey]byte) {
 	key[0], key[1] = countMark, journal
 	copy(key[2:], digest('p', []byte(scope), []byte{0}, []byte(name)))
 	return key
@@ -38,8 +38,8 @@ func countPrefix(run pawl.ID, journal uint8) []byte {
 // isCount reports whether a row of table published is a count, by its key without the run.
 func isCount(key []byte) bool { return len(key) > 0 && key[0] == countMark }
 
-// told reads the counts of a journal.
-func (r rows) told(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64, err error) {
+// readPublished reads the counts of a journal.
+func (r rows) readPublished(run pawl.ID, journal uint8) (counts map[[countKey]byte]uint64, err error) {
 	counts = make(map[[countKey]byte]uint64)
 	err = r.each(tablePublished, countPrefix(run, journal), func(key, content []byte, damage error) error {
 		if damage != nil {
@@ -61,45 +61,45 @@ func soundCount(key, content []byte) error {
 	return nil
 }
 
-func (r rows) putTold(run pawl.ID, key [countKey]byte, n uint64) error {
+func (r rows) putPublished(run pawl.ID, key [countKey]byte, n uint64) error {
 	return r.put(tablePublished, append(bytes.Clone(run[:]), key[:]...), binary.BigEndian.AppendUint64(nil, n))
 }
 
-// tailTold is a value that the function itself published after call number at of its tail.
-type tailTold struct {
+// tailPublished is a value that the function itself published after call number at of its tail.
+type tailPublished struct {
 	at     int
 	key    [countKey]byte
 	before uint64 // the position of the previous call with its name
 }
 
-// tells returns the position of a call of Publish and whether it is new.
-func (s *scope) tells(name string) (key [countKey]byte, n uint64, fresh bool) {
+// nextPublish returns the position of a call of Publish and whether it is new.
+func (s *scope) nextPublish(name string) (key [countKey]byte, n uint64, fresh bool) {
 	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	key = toldKey(x.row.Journal, s.name, name)
-	before := x.tells[key]
+	key = publishedKey(x.row.Journal, s.name, name)
+	before := x.publishes[key]
 	if n = uint64(s.at) << 32; before >= n {
 		n = before
 	}
 	n++
-	x.tells[key] = n
+	x.publishes[key] = n
 	if s.name == "" && len(x.tail) > 0 {
-		x.tailTold = append(x.tailTold, tailTold{len(x.tail), key, before})
+		x.tailPublished = append(x.tailPublished, tailPublished{len(x.tail), key, before})
 	}
-	return key, n, n > x.told[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
+	return key, n, n > x.published[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
 }
 
 // untold removes the positions of what the function published after a call of its tail, since
 // it will publish that again.
 func (x *execution) untold(r rows, from int) error {
 	done := make(map[[countKey]byte]bool)
-	for _, t := range x.tailTold {
+	for _, t := range x.tailPublished {
 		if t.at <= from || done[t.key] {
 			continue
 		}
 		done[t.key] = true
-		if err := r.putTold(x.run, t.key, t.before); err != nil {
+		if err := r.putPublished(x.run, t.key, t.before); err != nil {
 			return err
 		}
 	}

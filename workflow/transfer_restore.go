@@ -49,8 +49,8 @@ func (e *Engine) RestoreRows(ctx context.Context, parts ...*Rows) error {
 		return err
 	}
 	e.hub.sweepBy(atOnce)
-	for _, told := range s.told {
-		e.hub.childEnded(told.parent, told.seq)
+	for _, reported := range s.reported {
+		e.hub.childEnded(reported.parent, reported.seq)
 	}
 	return nil
 }
@@ -95,17 +95,17 @@ func (p *Rows) mayStand() error {
 type restoreRows struct {
 	parts []*Rows
 
-	now   time.Time
-	heads map[pawl.ID]*runRow // rows of the runs that this call completes
-	woken map[pawl.ID]bool    // parents to wake
-	told  []toldParent
+	now      time.Time
+	heads    map[pawl.ID]*runRow // rows of the runs that this call completes
+	woken    map[pawl.ID]bool    // parents to wake
+	reported []reportedParent
 
 	staged map[pawl.ID]int      // rows of incomplete runs
 	calls  map[pawl.ID][]uint32 // entries of other runs that wait for children
 }
 
-// toldParent is a parent to notify of its child, and the entry that waits.
-type toldParent struct {
+// reportedParent is a parent to notify of its child, and the entry that waits.
+type reportedParent struct {
 	parent pawl.ID
 	seq    uint32
 }
@@ -113,7 +113,7 @@ type toldParent struct {
 // Check requires that runs and IDs are free, and that all earlier parts are there.
 func (s *restoreRows) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
-	s.now, s.heads, s.woken, s.told = ops.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
+	s.now, s.heads, s.woken, s.reported = ops.Now(), make(map[pawl.ID]*runRow), make(map[pawl.ID]bool), nil
 	s.staged = make(map[pawl.ID]int)
 	there := make(map[pawl.ID]int) // rows of the parts so far
 	names := make(map[string]bool)
@@ -196,18 +196,18 @@ func (s *restoreRows) Apply(tx driver.Writer) error {
 		}
 	}
 	for run, head := range s.heads {
-		if err := s.tell(r, run, head); err != nil {
+		if err := s.reportEnds(r, run, head); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell notifies parents of children that have ended: the parent of this run, and this run of
+// reportEnds notifies parents of children that have ended: the parent of this run, and this run of
 // its own children.
-func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
+func (s *restoreRows) reportEnds(r rows, run pawl.ID, head *runRow) error {
 	if !head.open() {
-		return s.tellParent(r, run, head)
+		return s.reportToParent(r, run, head)
 	}
 	for _, seq := range s.calls[run] {
 		e, err := r.entry(run, seq)
@@ -219,7 +219,7 @@ func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
 		}
 		child, err := r.run(e.Child)
 		if err == nil && child != nil && !child.open() {
-			err = s.tellParent(r, e.Child, child)
+			err = s.reportToParent(r, e.Child, child)
 		}
 		if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // an unreadable child has no result to report
 			return err
@@ -228,8 +228,8 @@ func (s *restoreRows) tell(r rows, run pawl.ID, head *runRow) error {
 	return nil
 }
 
-// tellParent writes the end of a run to the journal of its parent, as the run itself would.
-func (s *restoreRows) tellParent(r rows, run pawl.ID, row *runRow) error {
+// reportToParent writes the end of a run to the journal of its parent, as the run itself would.
+func (s *restoreRows) reportToParent(r rows, run pawl.ID, row *runRow) error {
 	e, _, err := r.waitsFor(run, row)
 	if e == nil || err != nil {
 		return err
@@ -241,7 +241,7 @@ func (s *restoreRows) tellParent(r rows, run pawl.ID, row *runRow) error {
 		}
 	}
 	e.hear(run, row, output, s.now)
-	s.told = append(s.told, toldParent{row.Parent, e.seq})
+	s.reported = append(s.reported, reportedParent{row.Parent, e.seq})
 	var own journal
 	own.add(row.Parent, e)
 	return own.apply(r)
