@@ -67,7 +67,7 @@ func (s *stopping) stop(t *testing.T, q *memory.Queue, jobs int, ack func(ctx co
 // A stop waits for the acks that are on their way and for those that gathered behind
 // them, and each job is acked once.
 func TestStopWaitsForAcks(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var s stopping
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 			<-time.After(time.Duration(3-before) * time.Second)
@@ -76,14 +76,14 @@ func TestStopWaitsForAcks(t *testing.T) {
 		require.Equal(t, 5*time.Second-2*time.Millisecond, s.took, "3 s of the first ack, which had begun 2 ms before, and 2 s of the next")
 		require.Equal(t, []int{1, 4}, s.calls)
 		require.Equal(t, map[string]int{"0": 1, "1": 1, "2": 1, "3": 1, "4": 1}, s.acked)
-		require.Len(t, told.of(pawl.EventSucceeded), 5)
+		require.Len(t, emitted.of(pawl.EventSucceeded), 5)
 		require.Empty(t, s.log.String())
 	})
 }
 
 // An ack that was made and then lost its answer to a stop is not made again.
 func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var s stopping
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 			<-time.After([]time.Duration{time.Second, 7 * time.Second}[before]) // 4 s of Drain, 3 s of StopGrace, and part of the last 1.5 s
@@ -91,8 +91,8 @@ func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
 		})
 		require.Equal(t, 8*time.Second-2*time.Millisecond, s.took)
 		require.Equal(t, []int{1, 4}, s.calls)
-		require.Len(t, told.of(pawl.EventSucceeded), 5)
-		require.Empty(t, told.of(pawl.EventReleased), "what has finished is not given up as if it ran")
+		require.Len(t, emitted.of(pawl.EventSucceeded), 5)
+		require.Empty(t, emitted.of(pawl.EventReleased), "what has finished is not given up as if it ran")
 		require.Empty(t, s.log.String())
 	})
 }
@@ -102,7 +102,7 @@ func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
 func TestStopLeavesAcksThatHang(t *testing.T) {
 	for _, hangs := range []int{0, 1} {
 		t.Run(fmt.Sprintf("ack %d", hangs), func(t *testing.T) {
-			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 				var s stopping
 				s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 					if before >= hangs {
@@ -113,9 +113,9 @@ func TestStopLeavesAcksThatHang(t *testing.T) {
 				})
 				require.Equal(t, 8500*time.Millisecond, s.took, "4 s of Drain, 3 s of StopGrace and 1.5 s")
 				acked := hangs // the first is alone, the others come together
-				require.Len(t, told.of(pawl.EventSucceeded), acked)
+				require.Len(t, emitted.of(pawl.EventSucceeded), acked)
 				require.Len(t, s.acked, acked)
-				require.Empty(t, told.of(pawl.EventReleased))
+				require.Empty(t, emitted.of(pawl.EventReleased))
 				require.Equal(t, 5-acked, strings.Count(s.log.String(), "cannot settle a job; it may run again"))
 				require.NotContains(t, s.log.String(), "its job is released")
 			})
@@ -126,7 +126,7 @@ func TestStopLeavesAcksThatHang(t *testing.T) {
 // A stop does not make the acks that the queue refused in part wait for one another, and
 // what it acked is not acked again.
 func TestStopWhileAcksFailForSome(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var s stopping
 		s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 			<-time.After(time.Second)
@@ -143,6 +143,6 @@ func TestStopWhileAcksFailForSome(t *testing.T) {
 		})
 		require.Equal(t, 3*time.Second-2*time.Millisecond, s.took)
 		require.Equal(t, []int{1, 4, 1, 1}, s.calls)
-		require.Len(t, told.of(pawl.EventSucceeded), 5)
+		require.Len(t, emitted.of(pawl.EventSucceeded), 5)
 	})
 }

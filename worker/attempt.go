@@ -89,9 +89,9 @@ func (a *attempt) ended() bool {
 	return a.Cancelled.Fired() || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
 }
 
-// told is the lease by which the queue is told how a run ended. The handler's own is
+// settlingLease is the lease by which the queue is told how a run ended. The handler's own is
 // not changed for that: one that ignores its timeout may be using it.
-func (a *attempt) told(timedOut bool) *pawl.Lease {
+func (a *attempt) settlingLease(timedOut bool) *pawl.Lease {
 	if !timedOut {
 		return a.Lease
 	}

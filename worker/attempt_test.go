@@ -97,9 +97,9 @@ func TestPanicError(t *testing.T) {
 		enqueue(t, q, "a", pawl.MaxRetries(1))
 		policy := new(stubborn)
 		handleAll(t, q, worker.Options{Policy: policy}, func(*pawl.Job[string]) error { return explode(errBroken) })
-		require.Len(t, policy.told, 1)
+		require.Len(t, policy.asked, 1)
 		var p *worker.PanicError
-		require.ErrorAs(t, policy.told[0].Err, &p)
+		require.ErrorAs(t, policy.asked[0].Err, &p)
 		require.ErrorIs(t, p, errBroken)
 		require.Equal(t, errBroken, p.Value)
 		require.Contains(t, p.Stack, "explode")

@@ -43,7 +43,7 @@ func TestCancelEndsRun(t *testing.T) {
 			func(t *testing.T, q finder, id pawl.ID) { requireCancelled(t, q, id, 0) }},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 				var log logbook
 				w := newWorker(q, worker.Options{Timeout: time.Hour, Logger: log.logger()})
 				began := time.Now()
@@ -58,7 +58,7 @@ func TestCancelEndsRun(t *testing.T) {
 				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 				c.check(t, q, id)
 				require.NotContains(t, log.String(), "retry_in", "no retry comes")
-				require.Len(t, told.of(pawl.EventFetched), 1)
+				require.Len(t, emitted.of(pawl.EventFetched), 1)
 			})
 		})
 	}
@@ -98,7 +98,7 @@ func fetchTwo(q pawl.Queue) *faulty {
 // A job that is cancelled while it waits in the worker does not run: it goes back, and
 // is dead then.
 func TestCancelledWhileItWaits(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var handled []string
 		w := newWorker(fetchTwo(q), worker.Options{Concurrency: 1})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
@@ -116,7 +116,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 		require.NoError(t, stop())
 		require.Equal(t, []string{"first"}, handled)
 		requireCancelled(t, q, id, 0)
-		require.Empty(t, told.of(pawl.EventReleased), "its death is all that there is to tell")
+		require.Empty(t, emitted.of(pawl.EventReleased), "its death is all that there is to tell")
 	})
 }
 

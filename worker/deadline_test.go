@@ -29,7 +29,7 @@ func TestDeadlineOrTimeout(t *testing.T) {
 		{"a timeout before the deadline", time.Minute, time.Hour, time.Minute, worker.ErrTimeout, true},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 				began := time.Now()
 				id := enqueue(t, q, "a", pawl.Timeout(c.timeout), pawl.Deadline(began.Add(c.deadline)), pawl.MaxRetries(1))
 				w := newWorker(q, worker.Options{})
@@ -44,7 +44,7 @@ func TestDeadlineOrTimeout(t *testing.T) {
 				failed := stored(t, q, id)
 				require.Equal(t, 1, failed.Attempts)
 				require.Contains(t, failed.History[0].Error, c.cause.Error())
-				run := told.of(pawl.EventRetried)
+				run := emitted.of(pawl.EventRetried)
 				require.Len(t, run, 1, "it is a failed attempt like any other")
 				require.Equal(t, c.timedOut, run[0].TimedOut)
 				if !c.timedOut {
@@ -57,20 +57,20 @@ func TestDeadlineOrTimeout(t *testing.T) {
 
 // What the handler returns at the deadline decides as ever: the work may be done.
 func TestSuccessAfterDeadline(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		id := enqueue(t, q, "a", pawl.Deadline(time.Now().Add(time.Minute)))
 		handleAll(t, q, worker.Options{}, func(*pawl.Job[string]) error {
 			<-time.After(80 * time.Second)
 			return nil
 		})
 		requireDone(t, q, id)
-		require.Len(t, told.of(pawl.EventSucceeded), 1)
+		require.Len(t, emitted.of(pawl.EventSucceeded), 1)
 	})
 }
 
 // A handler that ignores the deadline is given up StuckGrace later, which is no timeout.
 func TestStuckAtDeadline(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		stuck, _ := gate(t)
 		var log logbook
 		w := newWorker(q, worker.Options{StuckGrace: 20 * time.Second, Logger: log.logger()})
@@ -85,14 +85,14 @@ func TestStuckAtDeadline(t *testing.T) {
 		requireDead(t, q, id, pawl.ReasonDeadline, 1)
 		require.Contains(t, stored(t, q, id).History[0].Error, worker.ErrDeadline.Error())
 		require.Contains(t, log.String(), "handler ignores the end of its context")
-		require.False(t, told.of(pawl.EventRetried)[0].TimedOut)
+		require.False(t, emitted.of(pawl.EventRetried)[0].TimedOut)
 	})
 }
 
 // A job whose deadline passes while it waits in the worker does not run: it goes back,
 // and is dead then.
 func TestDeadlineWhileItWaits(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var handled []string
 		w := newWorker(fetchTwo(q), worker.Options{Concurrency: 1})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
@@ -109,6 +109,6 @@ func TestDeadlineWhileItWaits(t *testing.T) {
 		require.NoError(t, stop())
 		require.Equal(t, []string{"first"}, handled)
 		requireDead(t, q, id, pawl.ReasonDeadline, 0)
-		require.Len(t, told.of(pawl.EventSnoozed), 1)
+		require.Len(t, emitted.of(pawl.EventSnoozed), 1)
 	})
 }

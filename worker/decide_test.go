@@ -108,14 +108,14 @@ func TestDecideInformsPolicy(t *testing.T) {
 		{math.MaxInt - 1, math.MaxInt, math.MaxInt},
 		{math.MaxInt, math.MaxInt, math.MaxInt},
 	} {
-		var told pawl.Retry
-		policy := policyFunc(func(r pawl.Retry) (time.Duration, bool) { told = r; return time.Second, true })
+		var asked pawl.Retry
+		policy := policyFunc(func(r pawl.Retry) (time.Duration, bool) { asked = r; return time.Second, true })
 		e := &pawl.Envelope{Attempts: c.attempts, MaxRetries: math.MaxInt}
 		retryOrLast := decide(e, errBroken, false, policy, 0.25)
 		if c.attempts == math.MaxInt {
 			require.Equal(t, pawl.OutcomeAbandon, retryOrLast.Outcome)
 			continue
 		}
-		require.Equal(t, pawl.Retry{Completed: c.completed, Attempt: c.next, Err: errBroken, Random: 0.25}, told)
+		require.Equal(t, pawl.Retry{Completed: c.completed, Attempt: c.next, Err: errBroken, Random: 0.25}, asked)
 	}
 }

@@ -15,13 +15,13 @@ import (
 
 // inMemory runs a test in virtual time over a queue in memory, with the queue's
 // events as they were told.
-func inMemory(t *testing.T, test func(t *testing.T, q *memory.Queue, told *events)) {
+func inMemory(t *testing.T, test func(t *testing.T, q *memory.Queue, emitted *events)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		told := new(events)
-		q := memory.New(&memory.Options{Logger: hclog.NewNullLogger(), OnEvent: told.note})
+		emitted := new(events)
+		q := memory.New(&memory.Options{Logger: hclog.NewNullLogger(), OnEvent: emitted.note})
 		t.Cleanup(func() { require.NoError(t, q.Close()) })
-		test(t, q, told)
+		test(t, q, emitted)
 	})
 }
 

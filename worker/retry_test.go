@@ -170,10 +170,10 @@ func TestPolicyPrecedence(t *testing.T) {
 }
 
 // stubborn is a policy of the application's own.
-type stubborn struct{ told []pawl.Retry }
+type stubborn struct{ asked []pawl.Retry }
 
 func (p *stubborn) Delay(r pawl.Retry) (time.Duration, bool) {
-	p.told = append(p.told, r)
+	p.asked = append(p.asked, r)
 	return time.Duration(r.Attempt) * time.Second, r.Completed < 3
 }
 
@@ -186,12 +186,12 @@ func TestCustomPolicyGivesUp(t *testing.T) {
 		r := handleAll(t, q, worker.Options{Policy: policy}, fails)
 		require.Equal(t, []time.Duration{0, 2 * time.Second, 5 * time.Second}, r.at)
 		requireDead(t, q, id, pawl.ReasonPermanent, 3)
-		require.Len(t, policy.told, 3)
-		for i, told := range policy.told {
-			require.Equal(t, i+1, told.Completed)
-			require.Equal(t, i+2, told.Attempt)
-			require.ErrorIs(t, told.Err, errBroken)
-			require.True(t, told.Random >= 0 && told.Random < 1)
+		require.Len(t, policy.asked, 3)
+		for i, asked := range policy.asked {
+			require.Equal(t, i+1, asked.Completed)
+			require.Equal(t, i+2, asked.Attempt)
+			require.ErrorIs(t, asked.Err, errBroken)
+			require.True(t, asked.Random >= 0 && asked.Random < 1)
 		}
 	})
 }

@@ -175,7 +175,7 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	interrupted := errors.Is(ended, ErrStopping) && !cancelled
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
 	failed := d.Outcome == pawl.OutcomeNack || d.Outcome == pawl.OutcomeAbandon
-	d.Lease = a.told(failed && errors.Is(ended, ErrTimeout))
+	d.Lease = a.settlingLease(failed && errors.Is(ended, ErrTimeout))
 	if d.Outcome == pawl.OutcomeNack && !cancelled {
 		args := []any{"id", a.ID, "kind", a.Kind,
 			"attempt", a.Attempt(), "of", a.MaxRetries + 1, "retry_in", d.Delay, "error", d.Cause}

@@ -90,11 +90,11 @@ func TestSettleIsRetried(t *testing.T) {
 // finishing is a worker whose jobs finish while the ack of the first of them is under
 // way, which takes a second; but for one with the name "late", which takes a minute.
 type finishing struct {
-	q     *memory.Queue
-	told  *events
-	log   logbook
-	began time.Time
-	runs  atomic.Int32
+	q       *memory.Queue
+	emitted *events
+	log     logbook
+	began   time.Time
+	runs    atomic.Int32
 
 	mu    sync.Mutex
 	calls []string                   // the jobs of each ack, sorted
@@ -132,7 +132,7 @@ func (f *finishing) finish(t *testing.T, ack func(ctx context.Context, leases ..
 	require.NoError(t, w.Drain(ctx, pawl.WaitFinished))
 	require.EqualValues(t, len(jobs), f.runs.Load(), "no job runs twice")
 	var acked []string
-	for _, e := range f.told.of(pawl.EventSucceeded) {
+	for _, e := range f.emitted.of(pawl.EventSucceeded) {
 		acked = append(acked, nameOf(e.Job))
 	}
 	require.ElementsMatch(t, jobs, acked, "each job is acked once")
@@ -165,8 +165,8 @@ func nameOf(e *pawl.Envelope) string {
 
 // Jobs that finish while an ack is under way are acked together by the next.
 func TestAcksAreBatched(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
-		f := &finishing{q: q, told: told}
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		f := &finishing{q: q, emitted: emitted}
 		f.finish(t, acker(q), "a", "b", "c", "d")
 		require.Equal(t, []string{"first", "a b c d"}, f.calls)
 		require.Empty(t, f.log.String())
@@ -232,8 +232,8 @@ func TestFailuresBatch(t *testing.T) {
 // Jobs whose common ack fails are acked one by one, each until that goes through. Those
 // that finish meanwhile do not wait for them.
 func TestAcksThatFailAreTriedOneByOne(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
-		f := &finishing{q: q, told: told}
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		f := &finishing{q: q, emitted: emitted}
 		f.finish(t, func(ctx context.Context, leases ...*pawl.Lease) error {
 			if time.Since(f.began) < 10*time.Minute && nameOf(leases[0].Envelope) != "late" {
 				return fmt.Errorf("ack: %w", bolt.ErrDisk)
@@ -260,8 +260,8 @@ func TestAcksThatFailAreTriedOneByOne(t *testing.T) {
 // What an ack of several names as not acked is acked alone: until that goes through, or
 // says that the lease is lost. The others are settled, and not acked again.
 func TestAcksThatFailForSome(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
-		f := &finishing{q: q, told: told}
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		f := &finishing{q: q, emitted: emitted}
 		f.finish(t, func(ctx context.Context, leases ...*pawl.Lease) error {
 			if time.Since(f.began) >= 10*time.Minute || len(leases) == 1 && nameOf(leases[0].Envelope) != "full" {
 				return q.Settle(ctx, acksOf(leases)...)

@@ -40,7 +40,7 @@ func TestSettledByHandler(t *testing.T) {
 		{"and a snooze is too late", func() error { return pawl.Snooze(time.Minute) }, "snoozed"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 				var log logbook
 				w := newWorker(unsettled{q, t}, worker.Options{Concurrency: 1, Logger: log.logger()})
 				worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
@@ -52,7 +52,7 @@ func TestSettledByHandler(t *testing.T) {
 				for _, id := range ids {
 					requireDone(t, q, id)
 				}
-				require.Len(t, told.of(pawl.EventSucceeded), 2)
+				require.Len(t, emitted.of(pawl.EventSucceeded), 2)
 				if c.logs == "" {
 					require.Empty(t, log.String())
 					return

@@ -21,7 +21,7 @@ import (
 // A handler that ends its goroutine leaves its slot, the only one, to those that wait:
 // they start at once, and not when the queue has heard of the first.
 func TestGoexitLeavesTheSlot(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		slow := slowAcks(q) // so that it fetches ahead
 		slow.nack = func(ctx context.Context, l *pawl.Lease, delay time.Duration, cause error) error {
 			<-time.After(time.Hour)
@@ -55,8 +55,8 @@ func TestGoexitLeavesTheSlot(t *testing.T) {
 		require.Equal(t, jobs, order)
 		const ms = time.Millisecond
 		require.Equal(t, []time.Duration{0, 10 * ms, 1510 * ms, 1520 * ms, 1530 * ms, 1540 * ms, 1550 * ms}, at)
-		require.Len(t, told.of(pawl.EventSucceeded), len(jobs))
-		require.Len(t, told.of(pawl.EventRetried), 3)
+		require.Len(t, emitted.of(pawl.EventSucceeded), len(jobs))
+		require.Len(t, emitted.of(pawl.EventRetried), 3)
 	})
 }
 

@@ -37,13 +37,13 @@ func TestQueueReceivesTheRun(t *testing.T) {
 			pawl.EventRetried, 40 * time.Second, true},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 				w := newWorker(q, worker.Options{Timeout: 10 * time.Second})
 				worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error { return c.handler(ctx) })
 				enqueue(t, q, "a")
 				<-time.After(time.Minute) // it waits, which is no part of the run
 				require.NoError(t, w.ProcessOnce(t.Context()))
-				run := told.of(c.event)
+				run := emitted.of(c.event)
 				require.Len(t, run, 1)
 				require.Equal(t, c.took, run[0].Took)
 				require.Equal(t, c.timedOut, run[0].TimedOut)
@@ -82,7 +82,7 @@ func TestLeaseKnowsStart(t *testing.T) {
 // The lease that a stuck handler holds is not written to: the handler may be reading it,
 // as an AckTx does. The race detector watches.
 func TestStuckHandlerReadsItsLease(t *testing.T) {
-	inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		stuck, letGo := gate(t)
 		w := newWorker(q, worker.Options{StuckGrace: time.Second})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
@@ -92,7 +92,7 @@ func TestStuckHandlerReadsItsLease(t *testing.T) {
 		})
 		enqueue(t, q, "a", pawl.Timeout(time.Second))
 		require.NoError(t, w.ProcessOnce(t.Context()))
-		require.True(t, told.of(pawl.EventRetried)[0].TimedOut)
+		require.True(t, emitted.of(pawl.EventRetried)[0].TimedOut)
 		letGo()
 	})
 }

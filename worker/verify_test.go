@@ -42,7 +42,7 @@ func TestVerify(t *testing.T) {
 		}, cause: "does not match"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, q *memory.Queue, told *events) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 				var log logbook
 				var walk []string
 				w := newWorker(q, worker.Options{
@@ -67,7 +67,7 @@ func TestVerify(t *testing.T) {
 				for _, text := range []string{"[ERROR]", c.cause, e.ID.String()} {
 					require.Contains(t, log.String(), text)
 				}
-				died := told.of(pawl.EventDied)
+				died := emitted.of(pawl.EventDied)
 				require.Len(t, died, 1)
 				require.Zero(t, died[0].Took, "nothing ran")
 			})
