@@ -151,7 +151,7 @@ func TestFileReportsRecoveredJobs(t *testing.T) {
 // The first change repairs a file whose last sync failed, and reports it.
 func TestFileReportsARepairedFile(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "solaris" {
-		t.Skip("needs flock: without it a file is not mended")
+		t.Skip("needs flock: without it a file is not repaired")
 	}
 	f := stoppedApp(t, everyState)
 	mark := f.path + "-failed-sync"
@@ -159,7 +159,7 @@ func TestFileReportsARepairedFile(t *testing.T) {
 	var said noticed
 	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
 	require.Len(t, readPages(t, a, Query{}), len(suiteStates))
-	require.True(t, fileExists(mark), "a look mends nothing")
+	require.True(t, fileExists(mark), "a look repairs nothing")
 	require.NoError(t, a.Resume(t.Context(), "email"))
 	require.False(t, fileExists(mark))
 	require.Equal(t, "a sync had failed when the file was last open: it was replaced by a copy of all that was acknowledged", said.texts[0])

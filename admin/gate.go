@@ -28,7 +28,7 @@ func newGate(name string, width int) *gate {
 	return &gate{name: name, slots: make(chan struct{}, width)}
 }
 
-// withQueue lets that many requests wait, each no longer than patience.
+// withQueue lets that many requests wait, each no longer than the timeout.
 func (g *gate) withQueue(length int32, timeout time.Duration) *gate {
 	g.queue, g.timeout = length, timeout
 	return g

@@ -19,7 +19,7 @@ import (
 func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 	t.Helper()
 	if !canLock {
-		t.Skip("needs flock: without it a file is not mended")
+		t.Skip("needs flock: without it a file is not repaired")
 	}
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestFileIsRepairedAfterAFailedSync(t *testing.T) {
 			r, err := OpenReader(path)
 			require.NoError(t, err, "reading is possible meanwhile")
 			require.NoError(t, r.Close())
-			require.FileExists(t, path+markSuffix, "and mends nothing")
+			require.FileExists(t, path+markSuffix, "and repairs nothing")
 
 			q := openAt(t, path, nil)
 			after, err := os.Stat(path)
@@ -318,7 +318,7 @@ func TestMarkIsTheOwnersOnly(t *testing.T) {
 // Rule: a file with a damaged page does not replace the marked file.
 func TestMarkedFileWithADamagedPageStays(t *testing.T) {
 	if !canLock {
-		t.Skip("needs flock: without it a file is not mended")
+		t.Skip("needs flock: without it a file is not repaired")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	b := soundFile(t)

@@ -57,7 +57,7 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	if _, ok, err := marked(db.Path()); err != nil {
 		return nil, err
 	} else if ok {
-		return nil, fmt.Errorf("%w: a sync failed when it was last open; close the database, and open and close the file once with Open, which mends it", pawl.ErrPoisoned)
+		return nil, fmt.Errorf("%w: a sync failed when it was last open; close the database, and open and close the file once with Open, which repairs it", pawl.ErrPoisoned)
 	}
 	if err := syncOpened(db); err != nil {
 		return nil, err

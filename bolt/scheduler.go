@@ -134,7 +134,7 @@ func (s *scheduler) run() {
 // sleeps or waits for a caller that is not running.
 //
 // On a busy machine a yield lasts until the goroutine's next time slice. If that takes longer
-// than a transaction, yielding does not pay, and gather stops it for a while.
+// than a transaction, yielding does not pay, and the yield backoff stops it for a while.
 func (s *scheduler) yieldForBatch() {
 	came, began := s.intake.came.Load(), time.Now()
 	enough := came + s.lastBatch

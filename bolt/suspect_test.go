@@ -49,10 +49,10 @@ func TestCrashedJobsNeedIdleSlots(t *testing.T) {
 		fetches []request
 		want    []string
 	}{
-		{"calm jobs pass one that crashed", 1, []string{"a"}, []request{{9, 0}, {9, 0}}, []string{"xyz", ""}},
+		{"clean jobs pass one that crashed", 1, []string{"a"}, []request{{9, 0}, {9, 0}}, []string{"xyz", ""}},
 		{"it keeps its place where a slot is idle", 1, []string{"a"}, []request{{9, 1}}, []string{"axyz"}},
 		{"one for each idle slot", 1, []string{"a", "b", "c"}, []request{{9, 2}, {9, 1}}, []string{"abxyz", "c"}},
-		{"calm jobs take none of those slots", 1, []string{"a"}, []request{{2, 0}, {9, 1}}, []string{"xy", "az"}},
+		{"clean jobs take none of those slots", 1, []string{"a"}, []request{{2, 0}, {9, 1}}, []string{"xy", "az"}},
 		{"an idle slot is no reason for more than Max", 1, []string{"a", "b"}, []request{{1, 9}, {2, 9}}, []string{"a", "bx"}},
 		{"a negative count is none", 1, []string{"a"}, []request{{9, -1}}, []string{"xyz"}},
 		{"after two crashes one at a time", 2, []string{"a", "b"}, []request{{9, 9}, {9, 9}}, []string{"axyz", ""}},
@@ -163,7 +163,7 @@ func TestSettlingClearsCrashes(t *testing.T) {
 					}
 					pass(time.Second)
 					require.Zero(t, find(t, q, l.ID).Crashes)
-					require.Equal(t, "a", kindsOf(idleFetch(t, q, 1, 0)), "it is calm again")
+					require.Equal(t, "a", kindsOf(idleFetch(t, q, 1, 0)), "it is clean again")
 				})
 			})
 		}

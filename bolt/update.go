@@ -76,7 +76,7 @@ func (u *update) run(g *guard, tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
 func (u *update) check(*txn) error { panic("bolt: an update is no part of a group") }
 func (u *update) apply(*txn)       { panic("bolt: an update is no part of a group") }
 
-// update lends a write transaction to the app. The error is fatal.
+// update gives the app a write transaction. The error is fatal.
 func (s *scheduler) update(c *call, u *update) error {
 	err := s.transact(func(t *txn) error {
 		tx := t.jobs.Tx()

@@ -18,7 +18,7 @@ func (j *job) isMortal() bool {
 // isLate reports whether a job is past its deadline.
 func (q *Queue) isLate(j *job) bool { return !j.Deadline.IsZero() && !j.Deadline.After(q.now) }
 
-// expire buries the jobs that wait past their deadline.
+// expire makes the jobs that wait past their deadline dead.
 func (q *Queue) expire() {
 	for len(q.mortal.jobs) > 0 && q.isLate(q.mortal.jobs[0]) {
 		j := q.mortal.jobs[0]

@@ -186,7 +186,7 @@ func changeCases() []test {
 				unchanged := f.unchanged()
 				q := f.changer()
 				for _, call := range []func(context.Context, pawl.Change, ...pawl.ID) ([]error, error){q.Change, q.DryRun} {
-					_, err := call(f.Context(), pawl.Change{Verb: "bury"}, id)
+					_, err := call(f.Context(), pawl.Change{Verb: "unknown"}, id)
 					f.is(err, pawl.ErrInvalid, "an unknown verb")
 					_, err = call(f.Context(), pawl.Change{Verb: pawl.VerbDelete}, make([]pawl.ID, pawl.MaxBatchJobs+1)...)
 					f.is(err, pawl.ErrBatchTooLarge, "too many jobs")

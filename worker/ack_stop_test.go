@@ -64,7 +64,7 @@ func (s *stopping) stop(t *testing.T, q *memory.Queue, jobs int, ack func(ctx co
 	s.took = time.Since(began)
 }
 
-// A stop waits for the acks that are on their way and for those that gathered behind
+// A stop waits for the acks that are on their way and for those that wait behind
 // them, and each job is acked once.
 func TestStopWaitsForAcks(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
@@ -97,7 +97,7 @@ func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
 	})
 }
 
-// A worker that is stopped while a gathered ack hangs returns after its graces. Each job
+// A worker that is stopped while a batched ack hangs returns after its graces. Each job
 // that is not acked is named in the log, those too whose ack was to follow.
 func TestStopLeavesAcksThatHang(t *testing.T) {
 	for _, hangs := range []int{0, 1} {

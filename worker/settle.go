@@ -26,7 +26,7 @@ func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
 }
 
 // settleFinished settles until nothing is left. What the queue does not settle with the
-// others is settled alone, with the patience that this takes.
+// others is settled alone, and tried again as long as this takes.
 func (s *session) settleFinished() {
 	for {
 		s.mu.Lock()

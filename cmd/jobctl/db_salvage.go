@@ -47,7 +47,7 @@ uncertain. TO exists in both cases.`,
   ready, delayed, leased, dead, completed
   kept: unchanged; placed: the state was lost and follows from the record;
   reattached: the record was outside the tree, but a row in the tree confirms
-  the job; stray: dead jobs found outside the tree; no_record and
+  the job; unreached: dead jobs found outside the tree; no_record and
   no_payload: dead jobs that lost it
   history_lost: entries of histories
   rows_lost: a list of bucket and rows

@@ -111,7 +111,7 @@ func TestNotices(t *testing.T) {
 	f := sampleQueue()
 	f.process, f.done = nil, nil
 	s := newScreen(t, f, 120, 20)
-	notices := []string{"3 leased jobs are ready again\x07", "the file was mended"}
+	notices := []string{"3 leased jobs are ready again\x07", "the file was repaired"}
 	s.m.link.open = func(_ context.Context, notice func(string)) (admin.Admin, error) {
 		if len(notices) > 0 {
 			notice(notices[0])
@@ -119,7 +119,7 @@ func TestNotices(t *testing.T) {
 		}
 		return f, nil
 	}
-	s.press("P", "y").has(`queue default is paused; 3 leased jobs are ready again\x07; the file was mended`)
+	s.press("P", "y").has(`queue default is paused; 3 leased jobs are ready again\x07; the file was repaired`)
 }
 
 // A reading for a pane that the user has left is not shown in another pane.
