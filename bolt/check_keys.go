@@ -121,7 +121,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 	})
 	for key, id := range blockedJobs {
 		if !ready[key] {
-			c.wrong("job %s was put aside and nothing brings it back", id)
+			c.wrong("job %s is blocked and nothing unblocks it", id)
 		}
 	}
 }

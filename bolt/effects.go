@@ -61,7 +61,7 @@ func (t *txn) freeEffect(j stored) {
 	t.putEffect(key, row)
 	prefix := heldPrefix(nil, key)
 	for from := prefix; from != nil; {
-		from = t.bringBack(prefix, from)
+		from = t.unblock(prefix, from)
 	}
 }
 
@@ -94,9 +94,9 @@ func (t *txn) block(c choice, effect []byte) {
 	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil)))
 }
 
-// bringBack unblocks the first sound blocked job at or after key, if its key has the prefix. It
+// unblock unblocks the first sound blocked job at or after key, if its key has the prefix. It
 // returns where the jobs of the next lane begin, or nil if there is no such job.
-func (t *txn) bringBack(prefix, from []byte) (next []byte) {
+func (t *txn) unblock(prefix, from []byte) (next []byte) {
 	c := t.delayed.Cursor()
 	for k, v := c.Seek(from); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		row, err := parseDelayedRow(k, v)
@@ -128,7 +128,7 @@ func (t *txn) searchLeftBlocked(from []byte, portion int) {
 	}
 	t.searched = from != nil
 	for n := 0; from != nil && n < portion; n++ {
-		from = t.bringBack(allBlocked, from)
+		from = t.unblock(allBlocked, from)
 	}
 	t.unsearched = from
 }
@@ -140,7 +140,7 @@ func (t *txn) nextOf(j stored) {
 	}
 	prefix := heldPrefix(nil, effectKey(nil, j.Envelope))
 	prefix = appendLane(prefix, t.lineOf(j.Envelope), laneOf(j.Envelope))
-	t.bringBack(prefix, prefix)
+	t.unblock(prefix, prefix)
 }
 
 // skip removes a ready job whose effect has already taken place.

@@ -114,7 +114,7 @@ func TestDamagedEffectOfALease(t *testing.T) {
 		}
 		held := fetch(t, q, 9, "keys")
 		require.Len(t, held, 1)
-		require.Empty(t, fetch(t, q, 9, "keys"), "the others are put aside")
+		require.Empty(t, fetch(t, q, 9, "keys"), "the others are blocked")
 		changeRows(t, q, bucketEffects, allRows, change)
 		require.NoError(t, q.Settle(t.Context(), held[0].Nack(time.Hour, errBoom)))
 		next := leaseOne(t, q, "keys")

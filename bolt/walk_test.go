@@ -93,7 +93,7 @@ func TestDrainOfManyJobsOfOneKey(t *testing.T) {
 			break
 		}
 		require.Len(t, leases, 1)
-		require.Empty(t, fetch(t, q, 10), "the others are put aside")
+		require.Empty(t, fetch(t, q, 10), "the others are blocked")
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 	}
 	require.NoError(t, q.Close())
