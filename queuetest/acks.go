@@ -144,8 +144,8 @@ func ackTests() []test {
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
 		}),
 		newTest("records and keys",
-			"Each job of an ack leaves what it leaves when it is acked alone: its completed job for the retention time, a "+
-				"done idempotency key, and a free unique key.", func(f *fixture) {
+			"An ack of several leases leaves for each job what an ack of one lease leaves: a completed job for "+
+				"its retention, a done idempotency key, and a free unique key.", func(f *fixture) {
 				again := func(kind string) pawl.ID { return f.add(ofKey(kind, "x")).ID }
 				f.addKinds("a")
 				record := f.add(of("b"), kept(time.Minute)).ID
@@ -175,7 +175,7 @@ func ackTests() []test {
 				equal(f, f.lease().ID, id, "the job whose key was done for a minute")
 			}),
 		newTest("cancelled and late ones",
-			"An ack of several leases also counts for jobs that were cancelled or are past their deadlines.", func(f *fixture) {
+			"An ack of several leases also succeeds for jobs that were cancelled or are past their deadlines.", func(f *fixture) {
 				f.add(of("a"), kept(time.Hour))
 				f.add(of("b"), kept(time.Hour), within(time.Second))
 				f.add(of("c"), kept(time.Hour))

@@ -77,7 +77,7 @@ func passedTests() []test {
 				equal(f, f.must(c).State, pawl.Leased, "state of c")
 			}),
 		newTest("passed over, and past the time of the success",
-			"A fetch checks whether a key is done. After the time of the success, the passed-over jobs run, one at a time.", func(f *fixture) {
+			"Only a fetch checks whether a key is done. When the time of the success is over, the passed-over jobs run, one at a time.", func(f *fixture) {
 				f.add(effect("x"), ttl(time.Minute))
 				l := f.lease()
 				f.add(effect("x"), of("k"), ttl(1), priority(1))

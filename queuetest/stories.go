@@ -52,8 +52,8 @@ var stories = []story{{
 		equal(f, events[0].Job.ID, f.list(pawl.Filter{})[0].ID, "job")
 	},
 }, {
-	name: "replace within a batch", rule: "If one job of a batch replaces an earlier one of it, only the last one emits " +
-		"events. It emits EventReplaced if the queue held a job of the key before the batch.",
+	name: "replace within a batch", rule: "If jobs of one batch replace one another, only the last one emits events. It also emits " +
+		"EventReplaced if the queue held a job with the key before the batch.",
 	before: func(f *fixture) *pawl.Lease { f.add(unique("old")); return nil },
 	happens: func(f *fixture, _ *pawl.Lease) {
 		batch := newBatch(4)
