@@ -162,7 +162,7 @@ func TestClientsThatDripAreDropped(t *testing.T) {
 }
 
 // A gate admits as many requests as configured, in their order, lets the others wait no longer
-// than its patience, and refuses those for whom there is no room to wait.
+// than its timeout, and refuses those for whom there is no room to wait.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate("tests", 1).withQueue(2, time.Minute)
