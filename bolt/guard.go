@@ -36,6 +36,7 @@ type guard struct {
 	mu      sync.Mutex                  // guards last
 	last    pages.Meta                  // the newest known meta page; after a commit only its transaction ID is set
 	wrong   atomic.Pointer[overwritten] // the first problem found, kept for good
+	closed  atomic.Bool                 // nobody detects anything any more
 	stuck   atomic.Bool                 // bbolt panicked while it held its locks, and must not be called again
 	onFound atomic.Pointer[func()]      // called when a problem is found
 }
@@ -132,13 +133,22 @@ func (g *guard) content() error {
 	if w := g.wrong.Load(); w != nil {
 		return w.error
 	}
+	difference := g.compare()
+	if difference == nil || g.closed.Load() { // after Close, the file belongs to who opens it next
+		return nil
+	}
+	return g.overwritten(difference)
+}
+
+// compare returns how the content of the file differs from what this process wrote, if it does.
+func (g *guard) compare() error {
 	known := g.known()
 	if err := g.holds(known.Bytes()); err != nil {
 		return err
 	}
 	meta, err := pages.Newest(g.file)
 	if errors.Is(err, pages.ErrForeign) || errors.Is(err, pages.ErrDamaged) {
-		return g.overwritten("its first pages are not those of the queue")
+		return errors.New("its first pages are not those of the queue")
 	}
 	if err != nil {
 		return nil // the file is closed, which Begin reports, or the disk cannot read it
@@ -151,7 +161,7 @@ func (g *guard) content() error {
 	switch last := g.last; {
 	case meta.TxID < known.TxID, !g.shared && meta.TxID > last.TxID+1, // one commit may be in progress
 		!g.shared && meta.TxID == last.TxID && last.Root != 0 && meta.Root != last.Root:
-		return g.overwritten("it shows transaction %d, and this process has written %d", meta.TxID, last.TxID)
+		return fmt.Errorf("it shows transaction %d, and this process has written %d", meta.TxID, last.TxID)
 	case meta.TxID == last.TxID, g.shared && meta.TxID > last.TxID:
 		g.last = meta
 	}
@@ -177,12 +187,13 @@ func (g *guard) holds(size int64) error {
 	if err != nil || info.Size() >= size {
 		return nil
 	}
-	return g.overwritten("it was truncated to %d bytes of %d", info.Size(), size)
+	return fmt.Errorf("it was truncated to %d bytes of %d", info.Size(), size)
 }
 
-func (g *guard) overwritten(format string, args ...any) error {
-	err := fmt.Errorf("%w: %w: %s; stop the app, then restore a backup or save what is left with Salvage (jobctl db salvage)",
-		ErrOverwritten, pawl.ErrCorrupt, fmt.Sprintf(format, args...))
+// overwritten records that the file was overwritten, and returns the error for the first problem.
+func (g *guard) overwritten(problem any) error {
+	err := fmt.Errorf("%w: %w: %v; stop the app, then restore a backup or save what is left with Salvage (jobctl db salvage)",
+		ErrOverwritten, pawl.ErrCorrupt, problem)
 	if g.wrong.CompareAndSwap(nil, &overwritten{err}) {
 		if onFound := g.onFound.Load(); onFound != nil {
 			(*onFound)()
@@ -287,7 +298,7 @@ func (g *guard) damaged(panicked any) error {
 		return err
 	}
 	if g != nil && g.stuck.Load() {
-		return g.overwritten("%v", panicked)
+		return g.overwritten(panicked)
 	}
 	return fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, panicked)
 }
@@ -323,6 +334,9 @@ func (f faulted) Unwrap() error { return f.error }
 
 // closeDB closes the database. If bbolt would wait forever, it only releases the lock.
 func (g *guard) closeDB(db *bbolt.DB) error {
+	if g != nil {
+		g.closed.Store(true)
+	}
 	if g == nil || !g.stuck.Load() {
 		return closeDB(db)
 	}

@@ -37,6 +37,26 @@ func otherQueue(t *testing.T, folder string, jobs int) string {
 	return path
 }
 
+// Rule: a transaction that begins beside Close finds no fault in what the next process writes. A
+// read of the file can still be on its way when the file is closed.
+func TestNoFaultAfterClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q := guarded(t, path)
+	f, err := os.Open(path) // stays open, as the file does for a read on its way
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	g, err := newGuard(path, f, quiet().Logger)
+	require.NoError(t, err)
+	require.NoError(t, g.start())
+	require.NoError(t, g.closeDB(q.db))
+
+	next := guarded(t, path)
+	for range 3 {
+		add(t, next, nil)
+	}
+	require.NoError(t, g.content())
+}
+
 // Rule: a queue whose path no longer leads to its file acknowledges nothing more. It is
 // poisoned and says what to do, Backup can save its file, and the file that replaced it is
 // unchanged.
