@@ -42,7 +42,7 @@ var (
 )
 
 // formatVersion is the version of the layout that this build reads and writes.
-const formatVersion = 3
+const formatVersion = 1
 
 // queueNumber stands for a queue's name in keys. Names have any bytes and any length, so a name
 // never precedes another field.

@@ -123,7 +123,7 @@ func TestOpenOfWhatIsNoQueue(t *testing.T) {
 			}},
 		{rule: "a bbolt file without a bucket is no queue", want: ErrNotQueue, says: "a bbolt file of another program",
 			make: func(t *testing.T, path string) { withBolt(t, path, func(*bbolt.Tx) error { return nil }) }},
-		{rule: "a newer format is left to the newer build", want: pawl.ErrNewerFormat, says: "format 4, this build reads format 3",
+		{rule: "a newer format is left to the newer build", want: pawl.ErrNewerFormat, says: "format 2, this build reads format 1",
 			make: func(t *testing.T, path string) {
 				write(sound)(t, path)
 				withBolt(t, path, func(tx *bbolt.Tx) error {

@@ -49,7 +49,7 @@ func TestSalvageRefuses(t *testing.T) {
 			})
 		}, ErrNotQueue, "a bbolt file of another program"},
 		{"a newer format", format(formatVersion + 1), pawl.ErrNewerFormat, "use the newer build"},
-		{"an older format", format(1), ErrOlderFormat, "restore a backup"},
+		{"an older format", format(formatVersion - 1), ErrOlderFormat, "restore a backup"},
 		{"a file of which no page is left", write(append(bytes.Clone(sound[:200]), make([]byte, 50_000)...)), pawl.ErrCorrupt, "nothing of a queue was found"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -18,7 +18,7 @@ func older(t *testing.T) []byte {
 	q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	require.NoError(t, q.Close())
-	require.NoError(t, putFormat("app.db", 1))
+	require.NoError(t, putFormat("app.db", 0))
 	b, err := os.ReadFile("app.db")
 	require.NoError(t, err)
 	return b

@@ -155,7 +155,7 @@ func spoilJob(ts *testscript.TestScript, _ bool, args []string) {
 // olderFile creates a file of an earlier release.
 func olderFile(ts *testscript.TestScript, _ bool, args []string) {
 	seed(ts, false, []string{"empty", args[0]})
-	ts.Check(putFormat(ts.MkAbs(args[0]), 1))
+	ts.Check(putFormat(ts.MkAbs(args[0]), 0))
 }
 
 // newerFile creates a file of a later release with an unknown format.

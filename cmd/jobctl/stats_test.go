@@ -24,7 +24,7 @@ func TestStats(t *testing.T) {
 	build(t, everyState)
 	got := jobctl(t, "--db", "app.db", "stats")
 	got.stdout = size.ReplaceAllString(got.stdout, "SIZE")
-	require.Equal(t, outcomeOf{0, `app.db  stopped  format 3  SIZE (SIZE free)
+	require.Equal(t, outcomeOf{0, `app.db  stopped  format 1  SIZE (SIZE free)
 QUEUE    READY  DELAYED  LEASED  DEAD  COMPLETED  OLDEST  STATE
 email        1        1       1     1          0     12s  stopped
 reports      0        1       0     1          0       -  stopped
