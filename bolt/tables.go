@@ -68,7 +68,7 @@ func (ts *tables) Get(t *driver.Table, key []byte) ([]byte, error) {
 	return b.Get(key), nil
 }
 
-// Scan implements [driver.Reader]. Keys out of order mean that pages form a cycle.
+// Scan implements [driver.Reader].
 func (ts *tables) Scan(t *driver.Table, s driver.Span, fn func(key, value []byte) bool) error {
 	b, err := ts.bucket(t)
 	if b == nil {
@@ -78,27 +78,66 @@ func (ts *tables) Scan(t *driver.Table, s driver.Span, fn func(key, value []byte
 	if bytes.Compare(from, s.Prefix) < 0 {
 		from = s.Prefix
 	}
-	k, v := c.Seek(from)
-	order := 1 // expected result of comparing a key with the previous key
 	if s.Reverse {
-		k, v = lastOf(c, s.Prefix)
-		order = -1
+		return scanBack(c, t, s, fn)
 	}
 	var last []byte
-	for n := 1; k != nil && bytes.HasPrefix(k, s.Prefix); n++ {
-		if last != nil && bytes.Compare(k, last) != order || !s.Reverse && bytes.Compare(k, from) < 0 {
-			return fmt.Errorf("%w: the keys of table %s are out of order", pawl.ErrCorrupt, t)
+	n := 1
+	for k, v := c.Seek(from); k != nil && bytes.HasPrefix(k, s.Prefix); k, v = c.Next() {
+		if bytes.Compare(k, from) < 0 || last != nil && bytes.Compare(k, last) <= 0 {
+			return disordered(t)
 		}
 		if !fn(k, v) || n == s.Limit {
 			break
 		}
-		if last = k; s.Reverse {
-			k, v = c.Prev()
-		} else {
-			k, v = c.Next()
-		}
+		last = k
+		n++
 	}
 	return nil
+}
+
+// scanBack scans the rows of a prefix from the last to the first.
+func scanBack(c *bbolt.Cursor, t *driver.Table, s driver.Span, fn func(key, value []byte) bool) error {
+	var last []byte
+	n := 1
+	for k, v := lastOf(c, s.Prefix); ; k, v = c.Prev() {
+		if k == nil { // at the first row, or at a page that this transaction emptied, where Prev ends
+			if k, v = rowBefore(c, s.Prefix, last); k == nil {
+				return nil
+			}
+		}
+		if !bytes.HasPrefix(k, s.Prefix) {
+			return nil
+		}
+		if last != nil && bytes.Compare(k, last) >= 0 {
+			return disordered(t)
+		}
+		if !fn(k, v) || n == s.Limit {
+			return nil
+		}
+		last = k
+		n++
+	}
+}
+
+// rowBefore moves a cursor to the last row of a prefix whose key precedes end, nil for the last row
+// of all. It walks forward from the first one, since that passes over empty pages.
+func rowBefore(c *bbolt.Cursor, prefix, end []byte) (key, value []byte) {
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && (end == nil || bytes.Compare(k, end) < 0); k, v = c.Next() {
+		if key != nil && bytes.Compare(k, key) <= 0 {
+			break // out of order
+		}
+		key, value = k, v
+	}
+	if key != nil {
+		return c.Seek(key)
+	}
+	return nil, nil
+}
+
+// disordered is the error for keys out of order, which mean that pages form a cycle.
+func disordered(t *driver.Table) error {
+	return fmt.Errorf("%w: the keys of table %s are out of order", pawl.ErrCorrupt, t)
 }
 
 // lastOf moves a cursor to the last key with a prefix.

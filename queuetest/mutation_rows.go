@@ -3,6 +3,8 @@ package queuetest
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -94,6 +96,35 @@ var rowTests = []test{{
 			return errors.Join(err, failed, differ(rows, 1, "rows"))
 		}})
 		f.rowsAre("b3 c", "afterwards")
+	},
+}, {
+	name: "scan beside a deleted span",
+	rule: "A scan in either direction sees every row that the transaction has not deleted, however many it has.",
+	run: func(f *fixture) {
+		const rows, first, last = 2000, 300, 1700
+		f.mutator()
+		name := func(i int) string { return fmt.Sprintf("%04d", i) }
+		f.mutate(mutation{apply: func(w driver.Writer) (err error) {
+			for i := range rows {
+				err = errors.Join(err, put(name(i))(w))
+			}
+			return err
+		}})
+		f.mutate(mutation{apply: func(w driver.Writer) (err error) {
+			for i := first; i < last; i++ {
+				err = errors.Join(err, w.Delete(testTable, []byte(name(i))))
+			}
+			var there []string
+			for i := range rows {
+				if i < first || i >= last {
+					there = append(there, name(i))
+				}
+			}
+			err = errors.Join(err, scan(w, driver.Span{}, strings.Join(there, " ")))
+			slices.Reverse(there)
+			return errors.Join(err, scan(w, driver.Span{Reverse: true}, strings.Join(there, " ")),
+				scan(w, driver.Span{Prefix: []byte("0"), Reverse: true, Limit: 1}, name(first-1)))
+		}})
 	},
 }, {
 	name: "restart",
