@@ -69,7 +69,7 @@ func unseal(t *driver.Table, key, value []byte) (content []byte, err error) {
 }
 
 // rows are the rows of workflows in one transaction. A table that a damaged file lost reads as
-// empty and cannot be written: a run without its journal would repeat all of its calls.
+// empty and cannot be written.
 type rows struct {
 	driver.Reader
 	w driver.Writer // nil in a read transaction
@@ -268,8 +268,12 @@ func (r rows) entry(run pawl.ID, seq uint32) (*entry, error) {
 	return parseEntry(key, content)
 }
 
-// entries reads a journal of a run.
+// entries reads a journal of a run. Unlike other reads, it fails if the table is missing: without
+// its journal, a run would repeat all of its calls.
 func (r rows) entries(run pawl.ID, which uint8) (journal []*entry, err error) {
+	if _, err := r.Get(tableSteps, run[:]); err != nil {
+		return nil, err
+	}
 	err = r.each(tableSteps, journalPrefix(run, which), func(key, content []byte, damage error) error {
 		if damage != nil {
 			return damage

@@ -69,6 +69,17 @@ func TestRowsThatASalvageLost(t *testing.T) {
 	}
 }
 
+// Rule: a run whose journal a damaged file lost does not run again from its start.
+func TestRunWithoutItsJournal(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	require.NoError(t, d.file.Update(t.Context(), func(tx *bbolt.Tx) error {
+		return tx.Bucket(space.Bytes()).DeleteBucket(tableSteps.Bytes())
+	}))
+	_, err := newExecution(t.Context(), d.Engine, nil, run, nil).load(t.Context())
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+}
+
 // Rule: a row in the place of the bucket of workflows is damage, and reported as such.
 func TestARowInPlaceOfTheBucket(t *testing.T) {
 	d := newDesk(t)
