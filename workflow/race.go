@@ -26,11 +26,17 @@ type raceResult struct {
 
 // lost reports whether a scope is a loser, or a branch below a loser.
 func (w *raceResult) lost(scope string) bool {
-	return slices.ContainsFunc(w.Losers, func(name string) bool { return isWithin(scope, name) })
+	for {
+		if slices.Contains(w.Losers, scope) {
+			return true
+		}
+		end := strings.LastIndexByte(scope, '/')
+		if end < 0 {
+			return false
+		}
+		scope = scope[:end]
+	}
 }
-
-// isWithin reports whether a scope is the one called name, or a branch below it.
-func isWithin(scope, name string) bool { return scope == name || strings.HasPrefix(scope, name+"/") }
 
 // unheard reports whether an entry is one of Unheard. If nothing was written for a number, it
 // may belong to another call now.
@@ -132,12 +138,12 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 		}
 	}
 	for _, s := range x.scopes {
-		if e := s.current; e != nil && won.lost(s.name) && e.Kind == KindChild && e.State == EntryPending {
+		if e := s.current; e != nil && e.Kind == KindChild && e.State == EntryPending && won.lost(s.name) {
 			won.Unheard = append(won.Unheard, e.seq)
 		}
 	}
 	for _, e := range x.calls { // including entries that their branches have not reached yet
-		if won.lost(e.Scope) && e.State == EntryPending && !slices.Contains(won.Unheard, e.seq) {
+		if e.State == EntryPending && won.lost(e.Scope) && !slices.Contains(won.Unheard, e.seq) {
 			won.Unheard = append(won.Unheard, e.seq)
 		}
 	}
@@ -154,7 +160,7 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 			s.cancel(ErrAbandoned)
 		}
 	}
-	x.wakeLocked(func(s *scope) bool { return won.lost(s.name) && !s.waits.branches })
+	x.wakeLocked(func(s *scope) bool { return !s.waits.branches && won.lost(s.name) })
 	return result, x.unusedLooks(won), nil
 }
 
