@@ -22,18 +22,10 @@ import (
 // it again.
 func TestSessionOfGuide(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds two programs and takes seconds: not with -short")
+		t.Skip("it builds a program and takes seconds: not with -short")
 	}
 	t.Parallel() // it waits more than it computes
-	bin := t.TempDir()
-	for name, source := range map[string]string{"jobctl": ".", "steer": "../.."} {
-		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
-		if build.Dir = source; name == "steer" {
-			build.Dir = filepath.Join(source, "examples", "steer")
-		}
-		out, err := build.CombinedOutput()
-		require.NoError(t, err, string(out))
-	}
+	bin := withExample(t, "steer")
 	terminal, err := tmux.Start(140, 45)
 	if errors.Is(err, tmux.ErrMissing) {
 		t.Skip(err)
@@ -44,13 +36,27 @@ func TestSessionOfGuide(t *testing.T) {
 		require.NoError(t, terminal.Close())
 		killServing(filepath.Join(folder, "app.db")) // which goes on in the background when a step fails
 	})
-	s := session{t, terminal, filepath.Join(bin, "jobctl"), filepath.Join(folder, "app.db")}
+	s := session{t, terminal, filepath.Join(folder, "app.db")}
 	s.enter("PATH="+bin+":$PATH", "")
 	s.enter("cd "+folder, "")
 	for _, step := range steps(t, 0) {
 		s.take(step)
 	}
 	s.enter("kill %1", "")
+}
+
+// withExample builds a program of the examples, and returns its folder and that of jobctl, for
+// PATH. TestMain has put jobctl there: it is this binary.
+func withExample(t *testing.T, name string) (path string) {
+	t.Helper()
+	jobctl, err := exec.LookPath("jobctl")
+	require.NoError(t, err)
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
+	build.Dir = filepath.Join("..", "..", "examples", name)
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return bin + string(filepath.ListSeparator) + filepath.Dir(jobctl)
 }
 
 // killServing kills the app that serves a file, if there is one.
@@ -97,7 +103,6 @@ func steps(t *testing.T, session int) (all []step) {
 type session struct {
 	t        *testing.T
 	terminal *tmux.Terminal
-	jobctl   string // the program
 	db       string
 }
 
@@ -182,7 +187,7 @@ func (s session) freshReport() {
 // list returns the IDs of the jobs that a command lists.
 func (s session) list(command ...string) (jobs []string) {
 	s.t.Helper()
-	out, err := exec.Command(s.jobctl, append([]string{"--db", s.db, "-o", "ids"}, command...)...).Output()
+	out, err := exec.Command("jobctl", append([]string{"--db", s.db, "-o", "ids"}, command...)...).Output()
 	require.NoError(s.t, err)
 	return strings.Fields(string(out))
 }

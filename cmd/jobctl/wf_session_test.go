@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -17,18 +16,12 @@ import (
 func TestWorkflowSessionOfGuide(t *testing.T) {
 	switch {
 	case testing.Short():
-		t.Skip("it builds two programs and takes seconds: not with -short")
+		t.Skip("it builds a program and takes seconds: not with -short")
 	case runtime.GOOS == "windows":
 		t.Skip("it is typed into a shell")
 	}
 	t.Parallel() // it waits more than it computes
-	bin, folder := t.TempDir(), t.TempDir()
-	for name, source := range map[string]string{"jobctl": ".", "order": filepath.Join("..", "..", "examples", "order")} {
-		build := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
-		build.Dir = source
-		out, err := build.CombinedOutput()
-		require.NoError(t, err, string(out))
-	}
+	bin, folder := withExample(t, "order"), t.TempDir()
 	for _, step := range steps(t, 1) {
 		typed := exec.Command("sh", "-c", step.typed)
 		typed.Dir, typed.Env = folder, append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
