@@ -5,6 +5,16 @@ import "time"
 // Stats is a queue at one moment.
 type Stats struct {
 	Queues []QueueStats // in the order of their first job
+	Storage
+}
+
+// Storage describes where a queue keeps its jobs. Its zero value means that the queue does not
+// report it.
+type Storage struct {
+	Path   string // of the file
+	Format int    // version of the stored format
+	Size   int64  // bytes that are used or reusable
+	Free   int64  // bytes of Size that are free; -1 if unknown
 }
 
 // QueueStats is one of its named queues at one moment.

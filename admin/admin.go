@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // MaxFound is the most IDs that one [Admin.FindIDs] returns.
@@ -21,7 +20,7 @@ const (
 
 // Stats describes a queue at one moment, and the process that has it open.
 type Stats struct {
-	bolt.Stats
+	pawl.Stats
 	Process *Process // nil for the file of a stopped app
 
 	// Done counts the attempts of each queue that have ended since a [Server] began to serve;
@@ -127,7 +126,7 @@ const (
 
 // Page is a part of a list of jobs, in the order of [bolt.Queue.Jobs].
 type Page struct {
-	Jobs []bolt.Listed
+	Jobs []pawl.Listed
 	Next string // where the next page begins, "" after the last
 }
 

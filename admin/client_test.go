@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: when a server in front of the app gives up, the outcome of a change is unknown, and the
@@ -47,8 +47,8 @@ func TestBusyUntilTheContextEnds(t *testing.T) {
 // damagedEffect returns one sound effect before a damaged one.
 type damagedEffect struct{ scripted }
 
-func (damagedEffect) Effects(context.Context, string) ([]bolt.Effect, string, error) {
-	return []bolt.Effect{{Kind: "k", Key: "a", Until: time.Now()}}, "next", fmt.Errorf("list effects: %w", pawl.ErrCorrupt)
+func (damagedEffect) Effects(context.Context, string) ([]driver.Effect, string, error) {
+	return []driver.Effect{{Kind: "k", Key: "a", Until: time.Now()}}, "next", fmt.Errorf("list effects: %w", pawl.ErrCorrupt)
 }
 
 // Rule: a damaged idempotency key does not hide the sound keys of its page.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // maxStreamLine limits one line of a stream.
@@ -107,7 +107,7 @@ func (c *client) Check(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	report, reported := bolt.ProgressOf(ctx), false
+	report, reported := driver.ProgressOf(ctx), false
 	for l, err := range s.lines() {
 		switch {
 		case err != nil:
@@ -138,7 +138,7 @@ func (c *client) Backup(ctx context.Context, w io.Writer) error {
 	if err != nil || total < 0 {
 		total = -1
 	}
-	to := &counted{w: w, total: total, report: bolt.ProgressOf(ctx)}
+	to := &counted{w: w, total: total, report: driver.ProgressOf(ctx)}
 	if total >= 0 {
 		to.report(0, total)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: the form of an export is stable for other programs: header, queues, jobs, completed
@@ -23,7 +24,7 @@ func TestExportForm(t *testing.T) {
 	q := transferQueue(t)
 	until := time.Date(2999, 1, 1, 0, 0, 0, 5, time.UTC)
 	job := simpleJob(1, func(e *pawl.Envelope) { e.Kind, e.Headers = "a<b\xff", map[string]string{"x": "y"} })
-	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{job}, []bolt.Effect{{Kind: "k", Key: "\xff", Until: until}}))
+	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{job}, []driver.Effect{{Kind: "k", Key: "\xff", Until: until}}))
 	require.NoError(t, q.Pause(t.Context(), "later"))
 	var b bytes.Buffer
 	before := time.Now()
@@ -60,7 +61,7 @@ func TestExportOfSomeJobs(t *testing.T) {
 			e.State, e.Death = pawl.Dead, &pawl.Death{Reason: pawl.ReasonPermanent, At: e.Created}
 		}
 	})
-	require.NoError(t, q.Restore(t.Context(), nil, []bolt.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
+	require.NoError(t, q.Restore(t.Context(), nil, []driver.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
 	for _, name := range []string{"q1", "empty"} {
 		require.NoError(t, q.Pause(t.Context(), name))
 	}
@@ -115,7 +116,7 @@ func TestExportOfSomeJobs(t *testing.T) {
 // givenPages is an Admin with given lists.
 type givenPages struct {
 	Admin
-	pages [][]bolt.Listed
+	pages [][]pawl.Listed
 }
 
 func (p *givenPages) List(_ context.Context, q Query) (Page, error) {
@@ -133,7 +134,7 @@ func (p *givenPages) List(_ context.Context, q Query) (Page, error) {
 // decrease if there are more jobs than at the beginning.
 func TestExportOfJobsThatMove(t *testing.T) {
 	first, second := simpleJob(1, nil), simpleJob(2, nil)
-	a := &givenPages{Of(transferQueue(t)), [][]bolt.Listed{
+	a := &givenPages{Of(transferQueue(t)), [][]pawl.Listed{
 		{{Job: first}}, {}, {{Job: second}, {Job: first}}, {}, {{Job: &pawl.Envelope{}, Err: pawl.ErrCorrupt}, {Job: &pawl.Envelope{}, Err: pawl.ErrCorrupt}},
 	}}
 	var b bytes.Buffer
@@ -159,10 +160,10 @@ func TestExportOfADamagedFile(t *testing.T) {
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	var jobs []*pawl.Envelope
-	var effects []bolt.Effect
+	var effects []driver.Effect
 	for n := range 300 {
 		jobs = append(jobs, simpleJob(n+1, nil))
-		effects = append(effects, bolt.Effect{Kind: "k", Key: fmt.Sprintf("%03d", n), Until: time.Now().Add(time.Hour)})
+		effects = append(effects, driver.Effect{Kind: "k", Key: fmt.Sprintf("%03d", n), Until: time.Now().Add(time.Hour)})
 	}
 	require.NoError(t, q.Restore(t.Context(), jobs, effects))
 	require.NoError(t, q.Close())
@@ -210,11 +211,11 @@ func TestExportOfADamagedFile(t *testing.T) {
 
 // Rule: the result describes a bounded number of damaged items.
 func TestExportOfMuchDamage(t *testing.T) {
-	list := make([]bolt.Listed, 3*MaxDamage)
+	list := make([]pawl.Listed, 3*MaxDamage)
 	for i := range list {
-		list[i] = bolt.Listed{Job: simpleJob(i+1, nil), Err: pawl.ErrCorrupt}
+		list[i] = pawl.Listed{Job: simpleJob(i+1, nil), Err: pawl.ErrCorrupt}
 	}
-	exported, err := Export(t.Context(), &givenPages{Of(transferQueue(t)), [][]bolt.Listed{list}}, new(bytes.Buffer), nil)
+	exported, err := Export(t.Context(), &givenPages{Of(transferQueue(t)), [][]pawl.Listed{list}}, new(bytes.Buffer), nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 3*MaxDamage, exported.Damaged)
 	require.Len(t, exported.Damage, MaxDamage)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Matches reports whether f selects e, which has its payload and history if f needs them. A
@@ -76,20 +76,20 @@ func (m *matcher) simple() bool {
 }
 
 // parts returns what to read of a job for the filter and for a list of that detail.
-func (m *matcher) parts(d Detail) (parts bolt.Parts) {
+func (m *matcher) parts(d Detail) (parts driver.Parts) {
 	switch d {
 	case Whole:
-		return bolt.Whole
+		return driver.AllParts
 	case Summary:
-		parts = bolt.LastFailure
+		parts = driver.PartLastFailure
 	case Payloads:
-		parts = bolt.LastFailure | bolt.Payload
+		parts = driver.PartLastFailure | driver.PartPayload
 	}
 	if m.error != "" {
-		parts |= bolt.LastFailure
+		parts |= driver.PartLastFailure
 	}
 	if len(m.terms) > 0 {
-		parts |= bolt.Payload
+		parts |= driver.PartPayload
 	}
 	return parts
 }

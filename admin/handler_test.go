@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // requestTest is one handwritten request.
@@ -249,7 +248,7 @@ func TestPayloadIsJSONForPeople(t *testing.T) {
 func TestDamagedJobKeepsItsPlace(t *testing.T) {
 	id, other := pawl.NewID(noon), pawl.NewID(noon)
 	a := &scripted{list: func(context.Context, Query) (Page, error) {
-		return Page{Next: "n", Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id}, Err: pawl.ErrCorrupt}, {Job: &pawl.Envelope{ID: other, Kind: "k"}}}}, nil
+		return Page{Next: "n", Jobs: []pawl.Listed{{Job: &pawl.Envelope{ID: id}, Err: pawl.ErrCorrupt}, {Job: &pawl.Envelope{ID: other, Kind: "k"}}}}, nil
 	}}
 	s := httptest.NewServer(handlerFor(t, a, &HandlerOptions{Logger: hclog.NewNullLogger()}))
 	defer s.Close()

@@ -2,7 +2,7 @@ package admin
 
 import (
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Each line by itself gets the checks of [bolt.Queue.Restore], so that all jobs are checked
@@ -18,11 +18,11 @@ func envelopeToRestore(j *Job) (*pawl.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, bolt.CheckRestore(e)
+	return e, driver.CheckRestoredJob(e)
 }
 
 // effectToRestore returns the idempotency key of a line.
-func effectToRestore(x *exportEffect) (bolt.Effect, error) {
-	e := bolt.Effect{Kind: string(x.Kind), Key: string(x.Key), Until: x.Until.Time}
+func effectToRestore(x *exportEffect) (driver.Effect, error) {
+	e := driver.Effect{Kind: string(x.Kind), Key: string(x.Key), Until: x.Until.Time}
 	return e, e.Validate()
 }

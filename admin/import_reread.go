@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 var errChanged = errors.New("it is not what it was when it was checked: something else writes to the export")
@@ -27,7 +27,7 @@ func (m *importer) reread(offset int64) (exportLine, int, error) {
 	return l, len(text), nil
 }
 
-func (m *importer) rereadEffect(offset int64) (e bolt.Effect, size int, err error) {
+func (m *importer) rereadEffect(offset int64) (e driver.Effect, size int, err error) {
 	l, size, err := m.reread(offset)
 	if err != nil {
 		return e, 0, err

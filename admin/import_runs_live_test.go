@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -23,7 +23,7 @@ type staged struct {
 	before func()
 }
 
-func (s *staged) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (s *staged) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	if err := s.Admin.Restore(ctx, nil, effects); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -36,7 +36,7 @@ func (d *cutShort) change(do func() error) error {
 	return errWatched
 }
 
-func (d *cutShort) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (d *cutShort) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	return d.change(func() error { return d.Admin.Restore(ctx, jobs, effects) })
 }
 

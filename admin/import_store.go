@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // portionBytes limits a portion by the size of a request to a running app. A larger job is a
@@ -31,7 +31,7 @@ func portionOf(to Admin) int {
 // storeEffects stores the effects that count as done. Repeating it is safe: the later time
 // counts.
 func (m *importer) storeEffects(ctx context.Context) error {
-	var portion []bolt.Effect
+	var portion []driver.Effect
 	size := 0
 	for _, offset := range m.effects {
 		effect, n, err := m.rereadEffect(offset)
@@ -50,7 +50,7 @@ func (m *importer) storeEffects(ctx context.Context) error {
 	return m.storeSomeEffects(ctx, portion)
 }
 
-func (m *importer) storeSomeEffects(ctx context.Context, portion []bolt.Effect) error {
+func (m *importer) storeSomeEffects(ctx context.Context, portion []driver.Effect) error {
 	if len(portion) == 0 {
 		return nil
 	}

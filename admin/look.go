@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/driver"
 )
@@ -13,12 +12,12 @@ import (
 // looker is what an open queue and a file opened for reading have in common.
 type looker interface {
 	dlq.Reader
-	Stats(ctx context.Context) (bolt.Stats, error)
-	ListParts(ctx context.Context, f pawl.Filter, parts bolt.Parts, after string, max int) (bolt.Listing, error)
+	Stats(ctx context.Context) (pawl.Stats, error)
+	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
 	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
-	Effects(ctx context.Context, after string, max int) ([]bolt.Effect, string, error)
+	Effects(ctx context.Context, after string, max int) ([]driver.Effect, string, error)
 	Check(ctx context.Context) error
 	WriteBackup(ctx context.Context, w io.Writer) (int64, error)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Admin is what an operator does to a queue. It has three implementations, and one test suite
@@ -64,18 +65,18 @@ type Admin interface {
 
 	// Effects reads a page of the idempotency keys that count as done, starting after a
 	// position. Next is where the next page begins, "" at the end.
-	Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error)
+	Effects(ctx context.Context, after string) (effects []driver.Effect, next string, err error)
 
 	// Restore stores jobs exactly as their envelopes describe them, whatever their state; see
 	// [bolt.Queue.Restore].
-	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error
+	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
 
 	// Check compares every row of the queue with every other; see [bolt.Queue.Check]. It reports
-	// progress to [bolt.WithProgress].
+	// progress to [driver.WithProgress].
 	Check(ctx context.Context) error
 
 	// Backup writes a snapshot of the file to w while the queue continues to work. A nil error
-	// means that w received all of it. Backup reports progress to [bolt.WithProgress].
+	// means that w received all of it. Backup reports progress to [driver.WithProgress].
 	Backup(ctx context.Context, w io.Writer) error
 
 	// Events iterates over future events. It ends with the error of ctx, or with
@@ -258,7 +259,7 @@ func (d direct) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 
 type restoreRequest struct {
 	Jobs    []*pawl.Envelope
-	Effects []bolt.Effect
+	Effects []driver.Effect
 }
 
 var opRestore = define(operation[restoreRequest, storedJobs]{
@@ -269,7 +270,7 @@ var opRestore = define(operation[restoreRequest, storedJobs]{
 	},
 })
 
-func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	if len(jobs)+len(effects) == 0 {
 		return nil
 	}
@@ -283,7 +284,7 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []b
 	})
 }
 
-func (d direct) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (d direct) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	return d.change(func(q *bolt.Queue) error { return q.Restore(ctx, jobs, effects) })
 }
 
@@ -343,7 +344,7 @@ func (d direct) Reap(ctx context.Context) (int, error) {
 type effectsRequest struct{ After string }
 
 type effectsPage struct {
-	Effects []bolt.Effect
+	Effects []driver.Effect
 	Next    string
 	Error   error // of a damaged job
 }
@@ -362,7 +363,7 @@ var opEffects = define(operation[effectsRequest, effectsPage]{
 	},
 })
 
-func (c *client) Effects(ctx context.Context, after string) ([]bolt.Effect, string, error) {
+func (c *client) Effects(ctx context.Context, after string) ([]driver.Effect, string, error) {
 	page, err := ask(ctx, c, opEffects, effectsRequest{after})
 	if err == nil {
 		err = page.Error
@@ -371,7 +372,7 @@ func (c *client) Effects(ctx context.Context, after string) ([]bolt.Effect, stri
 }
 
 // Effects implements Admin. A damaged effect is an error with the position after it.
-func (d direct) Effects(ctx context.Context, after string) (effects []bolt.Effect, next string, err error) {
+func (d direct) Effects(ctx context.Context, after string) (effects []driver.Effect, next string, err error) {
 	err = d.look(func(l looker) error {
 		effects, next, err = l.Effects(ctx, after, maxEffects)
 		return err

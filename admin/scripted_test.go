@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // scripted is an Admin that does what a test defines. Anything else panics.
@@ -30,7 +29,7 @@ type scripted struct {
 
 func (s *scripted) Stats(ctx context.Context) (Stats, error) {
 	if s.stats == nil {
-		return Stats{Stats: bolt.Stats{Path: "jobs.db", Size: 4096}}, nil
+		return Stats{Stats: pawl.Stats{Storage: pawl.Storage{Path: "jobs.db", Size: 4096}}}, nil
 	}
 	return s.stats(ctx)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Ambiguous input, or input that would be ignored, is refused: a filter that loses a condition
@@ -87,7 +88,7 @@ func TestSearchIsBounded(t *testing.T) {
 	require.ErrorIs(t, ParsePayload(append(terms[:maxTerms], "a")), pawl.ErrInvalid)
 
 	ctx, cancel := context.WithCancel(context.Background())
-	jobs := make([]bolt.Listed, 50)
+	jobs := make([]pawl.Listed, 50)
 	for i := range jobs {
 		jobs[i].Job = &pawl.Envelope{Payload: []byte("\xc0")}
 	}
@@ -99,11 +100,11 @@ func TestSearchIsBounded(t *testing.T) {
 // fullPage is a file that has read its jobs even if the caller is gone.
 type fullPage struct {
 	looker
-	jobs []bolt.Listed
+	jobs []pawl.Listed
 }
 
-func (f fullPage) ListParts(context.Context, pawl.Filter, bolt.Parts, string, int) (bolt.Listing, error) {
-	return bolt.Listing{Jobs: f.jobs}, nil
+func (f fullPage) ListParts(context.Context, pawl.Filter, driver.Parts, string, int) (pawl.Listing, error) {
+	return pawl.Listing{Jobs: f.jobs}, nil
 }
 
 // An answer with the result of a change never waits, however long it is.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // lines starts a stream of lines of JSON.
@@ -56,7 +56,7 @@ func (h *handler) check(out *sink, r *http.Request) {
 	ctx, cancel := h.streaming(r)
 	defer cancel()
 	var latest atomic.Pointer[progress]
-	ctx = bolt.WithProgress(ctx, func(done, total int64) { latest.Store(&progress{done, total}) })
+	ctx = driver.WithProgress(ctx, func(done, total int64) { latest.Store(&progress{done, total}) })
 	ended := make(chan error, 1)
 	go func() { ended <- h.shielded(func() error { return h.admin.Check(ctx) }) }()
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // endless emits events until its context ends, and then closes ended.
@@ -222,7 +222,7 @@ func TestProgressArrives(t *testing.T) {
 		q := openLive(t)
 		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
 		var reported [][2]int64
-		ctx := bolt.WithProgress(t.Context(), func(done, total int64) { reported = append(reported, [2]int64{done, total}) })
+		ctx := driver.WithProgress(t.Context(), func(done, total int64) { reported = append(reported, [2]int64{done, total}) })
 		require.NoError(t, newPiped(t, Of(q), 4).client().Check(ctx))
 		requireProgress(t, reported)
 

@@ -197,7 +197,7 @@ func (f *fixture) many(n int, like pawl.Envelope) (ids []pawl.ID) {
 
 // listed returns what the queue itself lists; an unreadable job has only its ID.
 func listed(t *testing.T, from interface {
-	List(context.Context, pawl.Filter, string, int) (bolt.Listing, error)
+	List(context.Context, pawl.Filter, string, int) (pawl.Listing, error)
 }, f pawl.Filter) (all []*pawl.Envelope) {
 	t.Helper()
 	for after := ""; ; {
@@ -213,7 +213,7 @@ func listed(t *testing.T, from interface {
 }
 
 // readPages reads all pages of a query with Admin.List.
-func readPages(t *testing.T, a Admin, q Query) (all []bolt.Listed) {
+func readPages(t *testing.T, a Admin, q Query) (all []pawl.Listed) {
 	t.Helper()
 	for calls := 0; ; calls++ {
 		require.Less(t, calls, 10_000, "a list has an end")
@@ -246,7 +246,7 @@ func asText(t *testing.T, jobs []*pawl.Envelope) string {
 	return b.String()
 }
 
-func envelopes(t *testing.T, listed []bolt.Listed) (all []*pawl.Envelope) {
+func envelopes(t *testing.T, listed []pawl.Listed) (all []*pawl.Envelope) {
 	t.Helper()
 	for _, one := range listed {
 		require.NoError(t, one.Err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Operations on the whole queue: restore, check, backup, events, the end.
@@ -58,9 +59,9 @@ var wholeCases = []suiteCase{
 		require.ErrorIs(t, s.Restore(t.Context(), from.want[:1], nil), pawl.ErrConflict)
 	}},
 	{"effects come in pages that have an end", nil, nil, func(t *testing.T, s *suiteTest) {
-		var effects []bolt.Effect
+		var effects []driver.Effect
 		for i := range 2500 {
-			effects = append(effects, bolt.Effect{Kind: "k\xff", Key: string([]byte{'k', byte(i >> 8), byte(i)}), Until: noon.Add(time.Hour)})
+			effects = append(effects, driver.Effect{Kind: "k\xff", Key: string([]byte{'k', byte(i >> 8), byte(i)}), Until: noon.Add(time.Hour)})
 		}
 		require.NoError(t, s.Restore(t.Context(), nil, effects))
 		seen := make(map[string]bool)
@@ -91,7 +92,7 @@ var wholeCases = []suiteCase{
 	}},
 	{"a sound queue passes its check, which tells how far it is", everyState, nil, func(t *testing.T, s *suiteTest) {
 		done, total := int64(-1), int64(0)
-		ctx := bolt.WithProgress(t.Context(), func(d, n int64) {
+		ctx := driver.WithProgress(t.Context(), func(d, n int64) {
 			require.GreaterOrEqual(t, d, done)
 			done, total = d, n
 		})

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -376,7 +376,7 @@ var workflowCases = []suiteCase{
 		require.NoError(t, err)
 		require.Zero(t, n, "it ended at that time")
 		reported := int64(0)
-		n, err = w.Prune(bolt.WithProgress(t.Context(), func(done, _ int64) { reported = done }), noon.Add(time.Hour))
+		n, err = w.Prune(driver.WithProgress(t.Context(), func(done, _ int64) { reported = done }), noon.Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.EqualValues(t, 1, reported)

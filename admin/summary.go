@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/driver"
 )
 
 // SummaryQuery is one page of a summary of the dead jobs that a filter selects; the state in the
@@ -103,10 +103,10 @@ func (all grouping) sorted() []Group {
 
 // keyOf returns the function that returns the key of a job, and the parts of a job that it
 // needs.
-func keyOf(by string) (key func(*pawl.Envelope) string, parts bolt.Parts, err error) {
+func keyOf(by string) (key func(*pawl.Envelope) string, parts driver.Parts, err error) {
 	switch by {
 	case "", "error":
-		return func(e *pawl.Envelope) string { return dlq.Fingerprint(e.LastError()) }, bolt.LastFailure, nil
+		return func(e *pawl.Envelope) string { return dlq.Fingerprint(e.LastError()) }, driver.PartLastFailure, nil
 	case "kind":
 		return func(e *pawl.Envelope) string { return e.Kind }, 0, nil
 	case "queue":
@@ -130,7 +130,7 @@ func keyOf(by string) (key func(*pawl.Envelope) string, parts bolt.Parts, err er
 			return pawl.Truncate(keyText(e.Payload, at), maxKeyText)
 		}
 		return ""
-	}, bolt.Payload, nil
+	}, driver.PartPayload, nil
 }
 
 // maxKeyText limits the key of a group in bytes.

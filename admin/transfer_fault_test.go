@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // faulty is an Admin with one failing call.
@@ -56,7 +56,7 @@ func (a *faulty) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return a.Admin.Job(ctx, id)
 }
 
-func (a *faulty) Effects(ctx context.Context, after string) ([]bolt.Effect, string, error) {
+func (a *faulty) Effects(ctx context.Context, after string) ([]driver.Effect, string, error) {
 	if err := a.call(false); err != nil {
 		return nil, "", err
 	}
@@ -70,7 +70,7 @@ func (a *faulty) Pause(ctx context.Context, queue string) error {
 	return a.Admin.Pause(ctx, queue)
 }
 
-func (a *faulty) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (a *faulty) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	if err := a.call(true); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *faulty) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []b
 // Rule: whichever call fails, an export returns the error and has no last line.
 func TestExportWithFaults(t *testing.T) {
 	q := simpleQueue(t, MaxLimit+1, nil)
-	require.NoError(t, q.Restore(t.Context(), nil, []bolt.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
+	require.NoError(t, q.Restore(t.Context(), nil, []driver.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
 	calls := 0
 	for ; ; calls++ {
 		var b bytes.Buffer
@@ -111,7 +111,7 @@ func TestImportWithFaults(t *testing.T) {
 	for _, n := range []int{2, MaxLimit + 1} {
 		from := simpleQueue(t, n, nil)
 		require.NoError(t, from.Pause(t.Context(), "default"))
-		require.NoError(t, from.Restore(t.Context(), nil, []bolt.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
+		require.NoError(t, from.Restore(t.Context(), nil, []driver.Effect{{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}}))
 		export := exportOf(t, Of(from))
 		calls := 0
 		for ; ; calls++ {

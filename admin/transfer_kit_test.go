@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // transferQueue opens a queue in a folder of the test. It is checked and closed at the end.
@@ -175,7 +176,7 @@ func (w *watched) Pause(ctx context.Context, queue string) error {
 	return w.Admin.Pause(ctx, queue)
 }
 
-func (w *watched) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []bolt.Effect) error {
+func (w *watched) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	if w.before != nil {
 		if err := w.before(jobs); err != nil {
 			return err

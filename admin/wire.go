@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -70,7 +69,7 @@ func init() {
 		func(p *problem) (error, error) { return p.err(), nil }))
 	add(converts(wireJob, envelopeOf))
 	add(converts(
-		func(l bolt.Listed, form PayloadForm) listedJob {
+		func(l pawl.Listed, form PayloadForm) listedJob {
 			p, _ := problemOf(l.Err)
 			return listedJob{Job: *wireJob(l.Job, form), Error: p}
 		},
@@ -129,7 +128,7 @@ func (l listedJob) MarshalJSON() ([]byte, error) {
 	return marshal(l.Job)
 }
 
-func listedOf(l listedJob) (listed bolt.Listed, err error) {
+func listedOf(l listedJob) (listed pawl.Listed, err error) {
 	listed.Err = l.Error.err()
 	if listed.Err != nil {
 		listed.Job = new(pawl.Envelope)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // sent returns v as it arrives at the other side: as an answer, and as a request.
@@ -52,11 +51,11 @@ func TestAnswersTravelUnchanged(t *testing.T) {
 	for _, s := range []Stats{
 		{},
 		{
-			Stats:   bolt.Stats{Stats: pawl.Stats{Queues: []pawl.QueueStats{{Name: "q\xff", Counts: pawl.Counts{Ready: 1, Leased: 2}, Paused: true, Served: true, Oldest: far}}}, Path: "p", Format: 3, Size: 1 << 40, Free: -1},
+			Stats:   pawl.Stats{Queues: []pawl.QueueStats{{Name: "q\xff", Counts: pawl.Counts{Ready: 1, Leased: 2}, Paused: true, Served: true, Oldest: far}}, Storage: pawl.Storage{Path: "p", Format: 3, Size: 1 << 40, Free: -1}},
 			Process: &Process{1, "n", "v", far},
 			Done:    map[string]Done{"q\xff": {1, 2}, "": {3, 4}},
 		},
-		{Stats: bolt.Stats{Stats: pawl.Stats{Queues: []pawl.QueueStats{}}}, Done: map[string]Done{}},
+		{Stats: pawl.Stats{Queues: []pawl.QueueStats{}}, Done: map[string]Done{}},
 	} {
 		require.Equal(t, s, sent(t, s))
 	}
@@ -80,7 +79,7 @@ func TestJobsTravelUnchanged(t *testing.T) {
 		{ID: id, Kind: "k", Created: noon, Payload: []byte{}},
 		{ID: id, Kind: "k", Created: noon, Payload: []byte{0xc1}, Headers: map[string]string{"a": "\xff"}},
 	} {
-		page := Page{Jobs: []bolt.Listed{{Job: e}}, Next: "n"}
+		page := Page{Jobs: []pawl.Listed{{Job: e}}, Next: "n"}
 		require.Equal(t, page, sent(t, page))
 		require.Equal(t, e, sent(t, e))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -89,7 +89,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 			for ; left > 0 && ctx.Err() == nil; n++ {
 				<-time.After(pruneTime / 2)
 				left--
-				bolt.ProgressOf(ctx)(int64(n+1), -1)
+				driver.ProgressOf(ctx)(int64(n+1), -1)
 			}
 			return n, ctx.Err()
 		}}
@@ -104,7 +104,7 @@ func TestPruneGoesOnFromRequestToRequest(t *testing.T) {
 		c := newPiped(t, a, 4).client()
 		defer c.Close()
 		var reported []int64
-		n, err := c.Workflows().Prune(bolt.WithProgress(t.Context(), func(done, total int64) {
+		n, err := c.Workflows().Prune(driver.WithProgress(t.Context(), func(done, total int64) {
 			require.EqualValues(t, -1, total)
 			reported = append(reported, done)
 		}), noon)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -56,7 +57,7 @@ type Workflows interface {
 	Verify(ctx context.Context, run pawl.ID) error
 
 	// Prune removes the runs that ended before a time, whatever their retention, and returns how
-	// many. It works in portions and reports progress to [bolt.WithProgress], with -1 as the
+	// many. It works in portions and reports progress to [driver.WithProgress], with -1 as the
 	// total. After an error, including that of ctx, some runs are removed.
 	Prune(ctx context.Context, before time.Time) (int, error)
 
@@ -298,7 +299,7 @@ var opPrune = define(operation[pruneRequest, pruned]{
 		portion, cancel := context.WithCancel(ctx)
 		defer cancel()
 		began := time.Now()
-		portion = bolt.WithProgress(portion, func(done, _ int64) {
+		portion = driver.WithProgress(portion, func(done, _ int64) {
 			if done > 0 && time.Since(began) > pruneTime { // each request removes at least one run
 				cancel()
 			}
@@ -312,7 +313,7 @@ var opPrune = define(operation[pruneRequest, pruned]{
 })
 
 func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err error) {
-	progress := bolt.ProgressOf(ctx)
+	progress := driver.ProgressOf(ctx)
 	for more := true; more; {
 		p, err := ask(ctx, w.c, opPrune, pruneRequest{before})
 		if err != nil {
@@ -328,7 +329,7 @@ func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err err
 }
 
 func (d directRuns) Prune(ctx context.Context, before time.Time) (int, error) {
-	progress := bolt.ProgressOf(ctx)
+	progress := driver.ProgressOf(ctx)
 	return changed(d, func(q *bolt.Queue) (int, error) {
 		return workflow.Open(q, nil).Prune(ctx, before, func(done int) { progress(int64(done), -1) })
 	})

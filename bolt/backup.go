@@ -27,7 +27,7 @@ import (
 // preferably to another disk.
 //
 // A plain copy of a file in use is usually broken. Use Backup to make a copy. Its progress, see
-// [WithProgress], is in bytes.
+// [driver.WithProgress], is in bytes.
 func (r *reader) Backup(ctx context.Context, path string) error {
 	err := created(path, func() error {
 		return atomicfile.Create(path, func(f *os.File) error {
@@ -47,7 +47,7 @@ func (r *reader) Backup(ctx context.Context, path string) error {
 //
 // The copy is complete only if the error is nil. Nothing in the stream marks its end, so a
 // receiver must compare its length, either with the result or with the total that the function
-// given to [WithProgress] receives before the first byte. Open refuses a truncated copy, since
+// given to [driver.WithProgress] receives before the first byte. Open refuses a truncated copy, since
 // the first page has the number of pages.
 //
 // Progress is in bytes. Errors of w are wrapped.

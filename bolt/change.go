@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Change carries out c on each job independently, all in one transaction. It returns an error
@@ -191,9 +192,9 @@ func (t *txn) meets(c pawl.Condition, j stored, at place) error {
 	if err != nil {
 		return err
 	}
-	parts := Parts(0)
+	parts := driver.Parts(0)
 	if body {
-		parts = Whole
+		parts = driver.AllParts
 	}
 	own := *j.Envelope // complete changes the envelope
 	j.Envelope = &own

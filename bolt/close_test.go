@@ -74,7 +74,7 @@ func TestUseAfterClose(t *testing.T) {
 		"FindIDs": func() error { _, err := q.FindIDs(t.Context(), l.ID.String(), 1); return err },
 		"List":    func() error { _, err := q.List(t.Context(), pawl.Filter{}, "", 1); return err },
 		"ListParts": func() error {
-			_, err := q.ListParts(t.Context(), pawl.Filter{}, Whole, "", 1)
+			_, err := q.ListParts(t.Context(), pawl.Filter{}, driver.AllParts, "", 1)
 			return err
 		},
 		"Effects": func() error { _, _, err := q.Effects(t.Context(), "", 1); return err },

@@ -4,29 +4,22 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
-
-// Effect is an idempotency key that counts as done. While it does, a job of that kind and key
-// is removed without an attempt.
-type Effect struct {
-	Kind, Key string
-	Until     time.Time
-}
 
 // scopeEffects is the scope of a list of effects.
 const scopeEffects = "effects"
 
 // Effects reads some of the idempotency keys that count as done, in order of kind and key,
 // after the cursor after: "" for the beginning, or the next of an earlier call. It returns at
-// most max keys, 1 to [MaxListed], and may return fewer, even none, while next is not "". It
+// most max keys, 1 to [pawl.MaxListed], and may return fewer, even none, while next is not "". It
 // includes expired keys that the queue has not removed yet.
 //
 // An unreadable key returns [pawl.ErrCorrupt], with the keys before it and a next that
 // continues after it. An after that did not come from Effects returns [pawl.ErrInvalid].
-func (r *reader) Effects(ctx context.Context, after string, max int) (effects []Effect, next string, err error) {
+func (r *reader) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
 	if err := checkMax(max); err != nil {
 		return nil, "", err
 	}
@@ -72,7 +65,7 @@ func (r *reader) Effects(ctx context.Context, after string, max int) (effects []
 }
 
 // parseEffect reads a row of effects.
-func parseEffect(key, sealed []byte) (e Effect, err error) {
+func parseEffect(key, sealed []byte) (e driver.Effect, err error) {
 	row, err := parseEffectRow(key, sealed)
 	if err != nil {
 		return e, fmt.Errorf("idempotency key %q: %w", key, err)
@@ -82,7 +75,7 @@ func parseEffect(key, sealed []byte) (e Effect, err error) {
 	if !ok || !also || len(rest) > 0 {
 		return e, fmt.Errorf("%w: the row of an idempotency key has key %q", pawl.ErrCorrupt, key)
 	}
-	return Effect{Kind: string(kind), Key: string(name), Until: row.done}, nil
+	return driver.Effect{Kind: string(kind), Key: string(name), Until: row.done}, nil
 }
 
 // cutName splits off a name that starts with its length in one byte.

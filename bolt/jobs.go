@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The most that one page of an iteration reads, so that it does not delay a writer for long.
@@ -29,7 +30,7 @@ const (
 // only its ID. The iteration continues after it. An error with a nil envelope is the end.
 func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
-		for p := (page{filter: f, parts: Whole, jobs: pageJobs}); !p.end; {
+		for p := (page{filter: f, parts: driver.AllParts, jobs: pageJobs}); !p.end; {
 			if err := r.view(ctx, p.read); err != nil {
 				yield(nil, fmt.Errorf("list jobs: %w", err))
 				return
@@ -50,13 +51,13 @@ func (r *reader) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelo
 // page is one step of an iteration.
 type page struct {
 	filter pawl.Filter
-	parts  Parts  // of each job
-	jobs   int    // limit of jobs
-	part   int    // the current range of rows
-	last   []byte // the key of the last row read in it
+	parts  driver.Parts // of each job
+	jobs   int          // limit of jobs
+	part   int          // the current range of rows
+	last   []byte       // the key of the last row read in it
 	end    bool
 
-	entries []Listed
+	entries []pawl.Listed
 	rows    int // how many rows were read for the jobs
 	bytes   int // size of the jobs' variable parts
 }
@@ -84,7 +85,7 @@ func (p *page) read(s *store) error {
 			p.last = append(p.last[:0], k...)
 			if e := p.entry(s, k, v); e.Job != nil {
 				p.entries = append(p.entries, e)
-				p.bytes += carried(e.Job)
+				p.bytes += driver.JobSize(e.Job)
 			}
 		}
 		if w.err != nil {
@@ -104,21 +105,6 @@ func (p *page) fromFront(parts int) int {
 	return p.part
 }
 
-// carried returns the size of a job's parts that can be large.
-func carried(e *pawl.Envelope) (bytes int) {
-	bytes = len(e.Payload)
-	for _, f := range e.History {
-		bytes += failureOverhead + len(f.Error)
-	}
-	for key, value := range e.Headers {
-		bytes += len(key) + len(value)
-	}
-	return bytes
-}
-
-// failureOverhead is the size of a history entry without its text, including its key.
-const failureOverhead = 16 + 4 + 4 + timeWidth + sealWidth
-
 // rowState returns the state of the rows of the page, or "" for the rows of all jobs.
 func (p *page) rowState() pawl.State {
 	if p.filter.Order == pawl.OrderCreated {
@@ -128,24 +114,24 @@ func (p *page) rowState() pawl.State {
 }
 
 // entry reads the job of a row. It returns an empty entry if the filter excludes the job.
-func (p *page) entry(s *store, k, v []byte) Listed {
+func (p *page) entry(s *store, k, v []byte) pawl.Listed {
 	said := p.rowState()
 	id, err := rowID(said, k, v)
 	if err != nil {
-		return Listed{damaged(id, time.Time{}), fmt.Errorf("row %x: %w", k, err)}
+		return pawl.Listed{Job: damaged(id, time.Time{}), Err: fmt.Errorf("row %x: %w", k, err)}
 	}
 	j, err := s.listed(id)
 	if err != nil {
-		return Listed{damaged(id, time.Time{}), corrupt(err)}
+		return pawl.Listed{Job: damaged(id, time.Time{}), Err: corrupt(err)}
 	}
 	f := p.filter
 	f.State = ""
 	if !f.Matches(j.Envelope) { // an excluded job's other parts are not read
-		return Listed{}
+		return pawl.Listed{}
 	}
 	at, err := s.where(j.Envelope)
 	if err == nil && said == "" && p.filter.State != "" && at.state != p.filter.State {
-		return Listed{}
+		return pawl.Listed{}
 	}
 	if err == nil && said != "" && at.state != said {
 		err = fmt.Errorf("job %s: %w: a row says that it is %s, its record leads to %s", id, pawl.ErrCorrupt, said, at.state)
@@ -155,9 +141,9 @@ func (p *page) entry(s *store, k, v []byte) Listed {
 		e, err = s.complete(j, at, p.parts)
 	}
 	if err != nil {
-		return Listed{damaged(id, time.Time{}), corrupt(err)}
+		return pawl.Listed{Job: damaged(id, time.Time{}), Err: corrupt(err)}
 	}
-	return Listed{e, nil}
+	return pawl.Listed{Job: e}
 }
 
 // rowID returns the ID of the job that owns a state row: its key, or the start of its value.

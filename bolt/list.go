@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The most that one List or Effects reads.
@@ -13,27 +14,9 @@ const (
 	listBytes = 8 << 20
 )
 
-// MaxListed is the most that one List or Effects returns.
-const MaxListed = 10_000
-
-// Listing is a page of a list of jobs.
-type Listing struct {
-	Jobs []Listed
-
-	// Next is the cursor for the next List, "" at the end. It is opaque and safe in a URL and
-	// in a shell: it consists of letters, digits, - and _, and does not begin with -.
-	Next string
-}
-
-// Listed is one job of a list.
-type Listed struct {
-	Job *pawl.Envelope // has only the ID if Err is not nil
-	Err error          // matches pawl.ErrCorrupt: the job is unreadable
-}
-
 // List reads some of the jobs that match f, with state, payload and history, in the order of
 // [Queue.Jobs], after the cursor after: "" for the beginning, or the Next of an earlier List of
-// the same filter. It returns at most max jobs, 1 to [MaxListed]. It reads about 16,000 rows at
+// the same filter. It returns at most max jobs, 1 to [pawl.MaxListed]. It reads about 16,000 rows at
 // most, and stops when the jobs have 8 MiB of payload, history and headers, so it may return
 // fewer jobs, even none, before the end. The end is where Next is "".
 //
@@ -42,26 +25,15 @@ type Listed struct {
 //
 // An unknown state, a max out of range, or an after that did not come from a List of f returns
 // [pawl.ErrInvalid]. An unreadable job is in the list, with its error.
-func (r *reader) List(ctx context.Context, f pawl.Filter, after string, max int) (Listing, error) {
-	return r.ListParts(ctx, f, Whole, after, max)
+func (r *reader) List(ctx context.Context, f pawl.Filter, after string, max int) (pawl.Listing, error) {
+	return r.ListParts(ctx, f, driver.AllParts, after, max)
 }
 
-// Parts are what a list reads of each job besides its record.
-type Parts uint8
-
-const (
-	Payload     Parts = 1 << iota
-	LastFailure       // the newest entry of the history
-	History           // the whole history
-
-	Whole = Payload | History
-)
-
 // ListParts is [Queue.List] with only some parts of each job. It does not read the other parts.
-// A job without [History] has at most one entry of its history. Damage in a part that is not
+// A job without [driver.PartHistory] has at most one entry of its history. Damage in a part that is not
 // read goes unnoticed.
-func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts Parts, after string, max int) (Listing, error) {
-	var l Listing
+func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
+	var l pawl.Listing
 	if err := checkMax(max); err != nil {
 		return l, err
 	}
@@ -72,7 +44,7 @@ func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts Parts, afte
 	for rows, bytes := 0, 0; !p.end && len(l.Jobs) < max && rows < listRows && bytes < listBytes; {
 		p.jobs = min(pageJobs, max-len(l.Jobs))
 		if err := r.view(ctx, p.read); err != nil {
-			return Listing{}, fmt.Errorf("list jobs: %w", err)
+			return pawl.Listing{}, fmt.Errorf("list jobs: %w", err)
 		}
 		l.Jobs = append(l.Jobs, p.entries...)
 		rows, bytes = rows+p.rows, bytes+p.bytes
@@ -82,8 +54,8 @@ func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts Parts, afte
 }
 
 func checkMax(max int) error {
-	if max < 1 || max > MaxListed {
-		return &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
+	if max < 1 || max > pawl.MaxListed {
+		return &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, pawl.MaxListed)}
 	}
 	return nil
 }

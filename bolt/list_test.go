@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: the pages of a list have the same jobs as the iteration, each once, whatever the size
@@ -29,7 +30,7 @@ func TestListIsTheIterationInParts(t *testing.T) {
 		for _, f := range filters {
 			want := all(t, q, f)
 			found += len(want)
-			for _, max := range []int{1, 7, 64, 65, MaxListed} {
+			for _, max := range []int{1, 7, 64, 65, pawl.MaxListed} {
 				require.Equal(t, want, listAll(t, &q.reader, f, max), "%+v by %d", f, max)
 			}
 		}
@@ -58,17 +59,17 @@ func TestListIsBounded(t *testing.T) {
 	for range 12 {
 		add(t, q, func(e *pawl.Envelope) { e.Queue, e.Kind, e.Payload = "large", "large", make([]byte, 1<<20) })
 	}
-	part, err := q.List(t.Context(), pawl.Filter{State: pawl.Ready, Queue: "large"}, "", MaxListed)
+	part, err := q.List(t.Context(), pawl.Filter{State: pawl.Ready, Queue: "large"}, "", pawl.MaxListed)
 	require.NoError(t, err)
 	require.Len(t, part.Jobs, listBytes>>20)
-	require.Len(t, listAll(t, &q.reader, pawl.Filter{State: pawl.Ready, Queue: "large"}, MaxListed), 12)
+	require.Len(t, listAll(t, &q.reader, pawl.Filter{State: pawl.Ready, Queue: "large"}, pawl.MaxListed), 12)
 }
 
 // Rule: histories count as bytes.
 func TestListBoundsHistories(t *testing.T) {
 	e := &pawl.Envelope{Payload: []byte("12345"), Headers: map[string]string{"a": "12", "bc": ""},
 		History: []pawl.Failure{{Error: "123"}, {}}}
-	require.Equal(t, 5+3+2+3+2*40, carried(e))
+	require.Equal(t, 5+3+2+3+2*40, driver.JobSize(e))
 }
 
 // Rule: a cursor is valid only for its own list. Anything else is refused or harmless.
@@ -87,7 +88,7 @@ func TestListRefuses(t *testing.T) {
 	}
 	_, _, err = q.Effects(t.Context(), next, 2)
 	require.ErrorIs(t, err, pawl.ErrInvalid, "the list of effects")
-	for _, max := range []int{-1, 0, MaxListed + 1} {
+	for _, max := range []int{-1, 0, pawl.MaxListed + 1} {
 		_, err := q.List(t.Context(), ready, "", max)
 		require.ErrorIs(t, err, pawl.ErrInvalid)
 		_, _, err = q.Effects(t.Context(), "", max)
@@ -206,7 +207,7 @@ func TestEffects(t *testing.T) {
 			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 			leases[i] = l
 		}
-		want := []Effect{{"k", "a", now.Add(2*time.Hour + 2*time.Second)}, {"k", "b", now.Add(time.Hour + time.Second)}, {"k", "bb", now.Add(3*time.Hour + 3*time.Second)}}
+		want := []driver.Effect{{Kind: "k", Key: "a", Until: now.Add(2*time.Hour + 2*time.Second)}, {Kind: "k", Key: "b", Until: now.Add(time.Hour + time.Second)}, {Kind: "k", Key: "bb", Until: now.Add(3*time.Hour + 3*time.Second)}}
 		check := func(r *reader) {
 			t.Helper()
 			for _, max := range []int{1, 2, 10} {

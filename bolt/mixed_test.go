@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // fillMixed fills a queue with jobs of all states with everything a job can have, as chosen by
@@ -111,7 +112,7 @@ func listAll(t *testing.T, r *reader, f pawl.Filter, max int) (jobs []*pawl.Enve
 }
 
 // effectsOf lists all effects, in pages of at most max.
-func effectsOf(t *testing.T, r *reader, max int) (all []Effect) {
+func effectsOf(t *testing.T, r *reader, max int) (all []driver.Effect) {
 	t.Helper()
 	for after := ""; ; {
 		part, next, err := r.Effects(t.Context(), after, max)

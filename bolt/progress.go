@@ -1,28 +1,10 @@
 package bolt
 
-import "context"
+import (
+	"context"
 
-type progressKey struct{}
-
-// WithProgress returns a context with which Check, Backup, WriteBackup, Compact and Salvage
-// report their progress to fn: first with done 0, then every MiB or few thousand rows, and, if
-// they succeed, at the end with done equal to total. Done never decreases and never exceeds
-// total, and total does not change. The documentation of each operation names the unit.
-//
-// The operation calls fn from its own goroutine within a transaction. Fn must be short and must
-// not call the queue.
-func WithProgress(ctx context.Context, fn func(done, total int64)) context.Context {
-	return context.WithValue(ctx, progressKey{}, fn)
-}
-
-// ProgressOf returns the function that ctx got from [WithProgress], for code that passes
-// progress on. Without one it returns a function that does nothing.
-func ProgressOf(ctx context.Context) func(done, total int64) {
-	if fn, _ := ctx.Value(progressKey{}).(func(done, total int64)); fn != nil {
-		return fn
-	}
-	return func(int64, int64) {}
-}
+	"github.com/gopawl/pawl/driver"
+)
 
 // progressStep is how many bytes are processed between two calls.
 const progressStep = 1 << 20
@@ -44,11 +26,7 @@ func beginProgress(ctx context.Context, total int64) *progress {
 
 // beginSteps is beginProgress with another step size.
 func beginSteps(ctx context.Context, total, step int64) *progress {
-	fn, _ := ctx.Value(progressKey{}).(func(done, total int64))
-	if fn == nil {
-		return nil
-	}
-	p := &progress{fn: fn, total: max(0, total), step: step}
+	p := &progress{fn: driver.ProgressOf(ctx), total: max(0, total), step: step}
 	p.report(0)
 	return p
 }

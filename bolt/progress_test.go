@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -20,7 +21,7 @@ type steps struct{ done, total []int64 }
 
 func (s *steps) watch(ctx context.Context) context.Context {
 	*s = steps{}
-	return WithProgress(ctx, func(done, total int64) { s.done, s.total = append(s.done, done), append(s.total, total) })
+	return driver.WithProgress(ctx, func(done, total int64) { s.done, s.total = append(s.done, done), append(s.total, total) })
 }
 
 // require that it began with nothing, never fell and never exceeded a constant total.
@@ -69,7 +70,7 @@ func TestProgress(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := len(s.done)
-		ctx = WithProgress(s.watch(ctx), func(done, total int64) {
+		ctx = driver.WithProgress(s.watch(ctx), func(done, total int64) {
 			s.done, s.total = append(s.done, done), append(s.total, total)
 			if len(s.done) == calls/2 {
 				cancel()
@@ -79,7 +80,7 @@ func TestProgress(t *testing.T) {
 		s.require(t, test.name+", cancelled", false)
 
 		require.PanicsWithValue(t, "theirs", func() {
-			_ = test.do(WithProgress(t.Context(), func(int64, int64) { panic("theirs") }))
+			_ = test.do(driver.WithProgress(t.Context(), func(int64, int64) { panic("theirs") }))
 		}, "a panic of the function is not taken for damage")
 	}
 	add(t, q, nil) // nothing is held
@@ -119,7 +120,7 @@ func TestWriteBackup(t *testing.T) {
 	q, _, _ := prepared(t)
 	var reported int64
 	var buf bytes.Buffer
-	n, err := q.WriteBackup(WithProgress(t.Context(), func(done, total int64) {
+	n, err := q.WriteBackup(driver.WithProgress(t.Context(), func(done, total int64) {
 		if reported = total; done == 0 {
 			require.Zero(t, buf.Len())
 		}

@@ -125,19 +125,10 @@ func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error)
 	return fn(tx)
 }
 
-// Stats describes a queue file at one moment.
-type Stats struct {
-	pawl.Stats
-	Path   string
-	Format int   // version of the file format
-	Size   int64 // bytes of the file that are used or reusable
-	Free   int64 // bytes of Size that are free; -1 if unknown
-}
-
 // Stats reads how many jobs each queue has in each state. It reads a few rows, no matter how
 // many jobs there are. A [Reader] knows the free bytes only of a file that was closed cleanly.
-func (r *reader) Stats(ctx context.Context) (Stats, error) {
-	stats := Stats{Path: r.path, Format: formatVersion}
+func (r *reader) Stats(ctx context.Context) (pawl.Stats, error) {
+	stats := pawl.Stats{Storage: pawl.Storage{Path: r.path, Format: formatVersion}}
 	err := r.view(ctx, func(s *store) error {
 		stats.Size, stats.Free = s.jobs.Tx().Size(), r.freeBytes()
 		return s.eachQueue(func(n queueNumber, row *queueRow) error {
@@ -147,7 +138,7 @@ func (r *reader) Stats(ctx context.Context) (Stats, error) {
 		})
 	})
 	if err != nil {
-		return Stats{}, fmt.Errorf("read statistics: %w", err)
+		return pawl.Stats{}, fmt.Errorf("read statistics: %w", err)
 	}
 	return stats, nil
 }

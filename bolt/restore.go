@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Restore stores jobs in the state of their envelopes, and effects, atomically. It returns when
@@ -37,11 +38,11 @@ import (
 // [pawl.ErrConflict] if an ID is in the file or twice in the batch, or if a job and a stored
 // job share a unique key and each is in a state that blocks the other. Jobs of one call do not
 // block each other, since they coexisted where they came from.
-func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []Effect) error {
+func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	if len(jobs)+len(effects) == 0 {
 		return nil
 	}
-	if err := checkRestore(jobs, effects, q.opts.MaxPayload); err != nil {
+	if err := driver.CheckRestore(jobs, effects, q.opts.MaxPayload); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	seq := q.seq.Add(uint64(len(jobs))) - uint64(len(jobs))
@@ -59,12 +60,12 @@ func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []Ef
 // restore is the operation that stores jobs in their states, and effects.
 type restore struct {
 	jobs    []newJob
-	effects []Effect
+	effects []driver.Effect
 }
 
-// newRestore prepares jobs that passed checkRestore, as far as possible without a transaction.
+// newRestore prepares jobs that passed driver.CheckRestore, as far as possible without a transaction.
 // It works on copies. Seq is the sequence before the first job's.
-func newRestore(jobs []*pawl.Envelope, effects []Effect, now time.Time, seq uint64) (op *restore, bytes int) {
+func newRestore(jobs []*pawl.Envelope, effects []driver.Effect, now time.Time, seq uint64) (op *restore, bytes int) {
 	op = &restore{jobs: make([]newJob, len(jobs)), effects: effects}
 	now = now.Round(0)
 	for i, e := range jobs {
@@ -74,7 +75,7 @@ func newRestore(jobs []*pawl.Envelope, effects []Effect, now time.Time, seq uint
 		j.Seq = seq
 		j.arrive(now)
 		j.encode()
-		bytes += len(j.record) + carried(&j.Envelope)
+		bytes += len(j.record) + driver.JobSize(&j.Envelope)
 	}
 	return op, bytes
 }
@@ -212,7 +213,7 @@ func (t *txn) restoreUnique(j stored, state pawl.State) {
 }
 
 // restoreEffect marks an effect as done, unless it is already done for longer or has expired.
-func (t *txn) restoreEffect(e Effect) {
+func (t *txn) restoreEffect(e driver.Effect) {
 	key := effectKey(nil, &pawl.Envelope{Kind: e.Kind, IdempotencyKey: e.Key})
 	row, _ := t.effect(key) // a damaged row is rewritten
 	if until := e.Until.Round(0); until.After(t.now) && until.After(row.done) {

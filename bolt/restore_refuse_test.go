@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // like returns a job that can be restored, with a change.
@@ -57,9 +58,9 @@ func TestRestoreRefuses(t *testing.T) {
 		{"a negative timeout", func(e *pawl.Envelope) { e.Timeout = -1 }, pawl.ErrInvalid, "timeout"},
 		{"a negative retention", func(e *pawl.Envelope) { e.Retain = -1 }, pawl.ErrInvalid, "retention"},
 		{"negative attempts", func(e *pawl.Envelope) { e.Attempts = -1 }, pawl.ErrInvalid, "attempts"},
-		{"too many attempts", func(e *pawl.Envelope) { e.Attempts = maxCount + 1 }, pawl.ErrInvalid, "attempts"},
+		{"too many attempts", func(e *pawl.Envelope) { e.Attempts = driver.MaxCount + 1 }, pawl.ErrInvalid, "attempts"},
 		{"negative crashes", func(e *pawl.Envelope) { e.Crashes = -1 }, pawl.ErrInvalid, "crashes"},
-		{"too many crashes", func(e *pawl.Envelope) { e.Crashes = maxCount + 1 }, pawl.ErrInvalid, "crashes"},
+		{"too many crashes", func(e *pawl.Envelope) { e.Crashes = driver.MaxCount + 1 }, pawl.ErrInvalid, "crashes"},
 		{"negative failures", func(e *pawl.Envelope) { e.Failures = -1 }, pawl.ErrInvalid, "failures"},
 		{"failures without a history", func(e *pawl.Envelope) { e.Failures = 1 }, pawl.ErrInvalid, "history"},
 		{"a history without failures", func(e *pawl.Envelope) { e.History = make([]pawl.Failure, 1) }, pawl.ErrInvalid, "history"},
@@ -79,15 +80,15 @@ func TestRestoreRefuses(t *testing.T) {
 		{"a completed record that is not kept", func(e *pawl.Envelope) { e.State, e.Completed = pawl.Completed, now }, pawl.ErrInvalid, "retention"},
 		{"a time of success of one that waits", func(e *pawl.Envelope) { e.Completed, e.Retain = now, time.Hour }, pawl.ErrInvalid, "completed"},
 	} {
-		err := q.Restore(t.Context(), []*pawl.Envelope{like(nil), like(test.change)}, []Effect{{"k", "e", now.Add(time.Hour)}})
+		err := q.Restore(t.Context(), []*pawl.Envelope{like(nil), like(test.change)}, []driver.Effect{{Kind: "k", Key: "e", Until: now.Add(time.Hour)}})
 		require.ErrorIs(t, err, test.want, test.rule)
 		require.ErrorContains(t, err, "job 1: ", test.rule)
 		require.ErrorContains(t, err, test.says, test.rule)
 		require.Equal(t, before, digest(t, q), test.rule)
 	}
 	require.ErrorIs(t, q.Restore(t.Context(), []*pawl.Envelope{nil}, nil), pawl.ErrInvalid)
-	for _, e := range []Effect{{"", "e", now}, {name, "e", now}, {"k", "", now}, {"k", name, now}} {
-		err := q.Restore(t.Context(), nil, []Effect{{"k", "e", now.Add(time.Hour)}, e})
+	for _, e := range []driver.Effect{{Kind: "", Key: "e", Until: now}, {Kind: name, Key: "e", Until: now}, {Kind: "k", Key: "", Until: now}, {Kind: "k", Key: name, Until: now}} {
+		err := q.Restore(t.Context(), nil, []driver.Effect{{Kind: "k", Key: "e", Until: now.Add(time.Hour)}, e})
 		require.ErrorIs(t, err, pawl.ErrInvalid)
 		require.ErrorContains(t, err, "effect 1: ")
 	}
@@ -102,7 +103,7 @@ func TestRestoreIsBounded(t *testing.T) {
 		many[i] = like(nil)
 	}
 	require.ErrorIs(t, q.Restore(t.Context(), many, nil), pawl.ErrBatchTooLarge)
-	require.ErrorIs(t, q.Restore(t.Context(), nil, make([]Effect, pawl.MaxBatchJobs+1)), pawl.ErrBatchTooLarge)
+	require.ErrorIs(t, q.Restore(t.Context(), nil, make([]driver.Effect, pawl.MaxBatchJobs+1)), pawl.ErrBatchTooLarge)
 	large := like(func(e *pawl.Envelope) { e.Payload = make([]byte, pawl.MaxBatchBytes) })
 	history := like(func(e *pawl.Envelope) { e.Failures, e.History = 1, make([]pawl.Failure, 1) })
 	require.ErrorIs(t, q.Restore(t.Context(), []*pawl.Envelope{large, history}, nil), pawl.ErrBatchTooLarge, "histories count")
@@ -154,7 +155,7 @@ func TestRestoreConflicts(t *testing.T) {
 		before := digest(t, q)
 		if test.comes != nil {
 			comes := *test.comes
-			err := q.Restore(t.Context(), []*pawl.Envelope{like(nil), &comes}, []Effect{{"k", "e", now.Add(time.Hour)}})
+			err := q.Restore(t.Context(), []*pawl.Envelope{like(nil), &comes}, []driver.Effect{{Kind: "k", Key: "e", Until: now.Add(time.Hour)}})
 			if test.taken {
 				require.ErrorIs(t, err, pawl.ErrConflict, test.rule)
 				require.ErrorContains(t, err, "job 1, ", test.rule)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 )
 
@@ -109,7 +110,7 @@ func TestRestoredJobsWork(t *testing.T) {
 		retry := &pawl.Envelope{Kind: "retry", State: pawl.Delayed, NotBefore: now.Add(time.Hour), BackoffSince: now.Add(-time.Hour), Attempts: 1, Failures: 1, History: history}
 		done := &pawl.Envelope{Kind: "done", State: pawl.Completed, Completed: now.Add(-time.Hour), Retain: 2 * time.Hour}
 		skipped := &pawl.Envelope{Kind: "skipped", State: pawl.Ready, IdempotencyKey: "e"}
-		require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{dead, retry, done, skipped}, []Effect{{"skipped", "e", now.Add(time.Hour)}}))
+		require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{dead, retry, done, skipped}, []driver.Effect{{Kind: "skipped", Key: "e", Until: now.Add(time.Hour)}}))
 		require.Empty(t, fetch(t, q, 9))
 		require.Nil(t, find(t, q, skipped.ID))
 		require.NoError(t, q.Retry(t.Context(), dead.ID, true))
@@ -251,15 +252,17 @@ func TestRestoreOfEffects(t *testing.T) {
 			}
 			return hours
 		}
-		at := func(hours time.Duration) Effect { return Effect{"k", "e", now.Add(hours * time.Hour)} }
+		at := func(hours time.Duration) driver.Effect {
+			return driver.Effect{Kind: "k", Key: "e", Until: now.Add(hours * time.Hour)}
+		}
 		for _, step := range []struct {
-			given []Effect
+			given []driver.Effect
 			want  []time.Duration
 		}{
-			{[]Effect{at(-1), at(0), {Kind: "k", Key: "e"}}, nil},
-			{[]Effect{at(2)}, []time.Duration{2}},
-			{[]Effect{at(1)}, []time.Duration{2}},
-			{[]Effect{at(4), at(3)}, []time.Duration{4}},
+			{[]driver.Effect{at(-1), at(0), {Kind: "k", Key: "e"}}, nil},
+			{[]driver.Effect{at(2)}, []time.Duration{2}},
+			{[]driver.Effect{at(1)}, []time.Duration{2}},
+			{[]driver.Effect{at(4), at(3)}, []time.Duration{4}},
 		} {
 			require.NoError(t, q.Restore(t.Context(), nil, step.given))
 			require.Equal(t, step.want, until())

@@ -37,7 +37,7 @@ import (
 //   - The app's own buckets are copied as far as they can be read. Their rows have no
 //     checksums, so nobody can verify them.
 //
-// Progress, see [WithProgress], is in bytes read from the damaged file. A search of all pages
+// Progress, see [driver.WithProgress], is in bytes read from the damaged file. A search of all pages
 // reads them again. The repairs at the end do not count.
 //
 // The new file is written atomically, for its owner alone (mode 0600). Salvage needs memory for

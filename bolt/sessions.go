@@ -3,6 +3,8 @@ package bolt
 import (
 	"context"
 	"sync"
+
+	"github.com/gopawl/pawl"
 )
 
 // sessions are the current users that fetch from the queue: workers and active fetches.
@@ -53,7 +55,7 @@ func (q *Queue) Serving(queues ...string) (end func()) {
 
 // Stats reads how many jobs each queue has in each state, and whether somebody serves the
 // queue. It reads a few rows, no matter how many jobs there are.
-func (q *Queue) Stats(ctx context.Context) (Stats, error) {
+func (q *Queue) Stats(ctx context.Context) (pawl.Stats, error) {
 	stats, err := q.reader.Stats(ctx)
 	served := q.sessions.served()
 	for i := range stats.Queues {

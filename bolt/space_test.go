@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-func statsOf(t *testing.T, r *reader) Stats {
+func statsOf(t *testing.T, r *reader) pawl.Stats {
 	t.Helper()
 	stats, err := r.Stats(t.Context())
 	require.NoError(t, err)
@@ -20,7 +20,7 @@ func statsOf(t *testing.T, r *reader) Stats {
 }
 
 // readerStats opens a closed file for reading and returns its Stats.
-func readerStats(t *testing.T, path string) Stats {
+func readerStats(t *testing.T, path string) pawl.Stats {
 	t.Helper()
 	r, err := OpenReader(path)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // store gives read access to the buckets of one transaction.
@@ -160,15 +161,15 @@ func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.complete(j, at, Whole)
+	return s.complete(j, at, driver.AllParts)
 }
 
 // complete reads parts of a job besides its record, and copies them out of the transaction.
-func (s *store) complete(j stored, at place, parts Parts) (e *pawl.Envelope, err error) {
+func (s *store) complete(j stored, at place, parts driver.Parts) (e *pawl.Envelope, err error) {
 	e = j.Envelope
 	e.State, e.Signature = at.state, bytes.Clone(e.Signature)
 	switch {
-	case parts&Payload == 0:
+	case parts&driver.PartPayload == 0:
 		e.Payload = nil
 	case j.apart == 0:
 		e.Payload = bytes.Clone(e.Payload)
@@ -182,14 +183,14 @@ func (s *store) complete(j stored, at place, parts Parts) (e *pawl.Envelope, err
 	}
 	switch {
 	case e.Failures == 0:
-	case parts&History != 0:
+	case parts&driver.PartHistory != 0:
 		if e.History, err = s.failures(e.ID); err != nil {
 			return nil, err
 		}
 		if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
 			return nil, fmt.Errorf("job %s: %w: %d entries of its history are there", e.ID, pawl.ErrCorrupt, len(e.History))
 		}
-	case parts&LastFailure != 0:
+	case parts&driver.PartLastFailure != 0:
 		if e.History, err = s.lastFailure(e); err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // listAll reads a list in pages of max, and returns the IDs.
@@ -38,7 +37,7 @@ func TestListInParts(t *testing.T) {
 		want = append(want, fmt.Sprint(i))
 		d.start(want[i])
 	}
-	for _, max := range []int{1, 7, 22, 23, 24, bolt.MaxListed} {
+	for _, max := range []int{1, 7, 22, 23, 24, pawl.MaxListed} {
 		require.Equal(t, want, d.listAll(Filter{}, max), max)
 	}
 }
@@ -133,7 +132,7 @@ func TestPlacesInAList(t *testing.T) {
 // Wrong arguments are refused.
 func TestListsThatAreRefused(t *testing.T) {
 	d := newDesk(t)
-	for _, max := range []int{-1, 0, bolt.MaxListed + 1} {
+	for _, max := range []int{-1, 0, pawl.MaxListed + 1} {
 		_, err := d.List(t.Context(), Filter{}, "", max)
 		require.ErrorIs(t, err, pawl.ErrInvalid)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // fake is a queue that does what a real file does too rarely for a test. Methods that a test
@@ -53,14 +52,14 @@ func (f *fake) Do(_ context.Context, _ admin.Action, ids ...pawl.ID) ([]error, e
 // Rule: after the last requested job, a list says whether there are more, or that there may be
 // if checking would take long.
 func TestListReportsMore(t *testing.T) {
-	job := bolt.Listed{Job: &pawl.Envelope{}}
+	job := pawl.Listed{Job: &pawl.Envelope{}}
 	for rest, behind := range map[string]admin.Page{
 		"":       {},
-		"are":    {Jobs: []bolt.Listed{job}},
+		"are":    {Jobs: []pawl.Listed{job}},
 		"may be": {Next: "further"},
 	} {
 		asOfToday(t.Context(), nil, false, func(a *app) error {
-			l, queue := list{limit: 1}, &fake{pages: []admin.Page{{Jobs: []bolt.Listed{job}, Next: "cursor"}, behind}}
+			l, queue := list{limit: 1}, &fake{pages: []admin.Page{{Jobs: []pawl.Listed{job}, Next: "cursor"}, behind}}
 			require.NoError(t, l.fill(t.Context(), queue, a.jobListing(), new(damage)))
 			require.Equal(t, rest, l.rest)
 			require.Equal(t, "cursor", l.next)

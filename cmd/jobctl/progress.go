@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
+	"github.com/gopawl/pawl/driver"
 )
 
 // bar shows the progress of long work on a terminal, and nothing elsewhere. Stop it before
@@ -22,5 +22,5 @@ func (a *app) barFor(ctx context.Context, title string, unit progress.Unit) (con
 	if bar == nil {
 		return ctx, nil
 	}
-	return bolt.WithProgress(ctx, bar.Set), bar
+	return driver.WithProgress(ctx, bar.Set), bar
 }

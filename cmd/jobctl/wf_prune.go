@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // pruneView is the object of `wf prune`.
@@ -114,7 +114,7 @@ func countEnded(ctx context.Context, w admin.Workflows, before time.Time, damage
 func (a *app) removeEnded(ctx context.Context, v *pruneView) error {
 	total := int64(v.Removed)
 	opened, err := a.changeBehindBar(ctx, "wf prune", "runs", func(queue admin.Admin, report progressFunc) (err error) {
-		reporting := bolt.WithProgress(ctx, func(done, _ int64) { report(done, max(done, total)) })
+		reporting := driver.WithProgress(ctx, func(done, _ int64) { report(done, max(done, total)) })
 		v.Removed, err = queue.Workflows().Prune(reporting, v.Before.Time)
 		return err
 	})

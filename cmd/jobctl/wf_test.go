@@ -14,7 +14,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -247,7 +246,7 @@ func TestRunsListReportsMore(t *testing.T) {
 // Rule: a run whose job no worker has is ready, if one read finds all leased jobs.
 func TestRunningIsDistinctFromReady(t *testing.T) {
 	run := &workflow.Info{Run: id(1), Status: workflow.Running}
-	page := admin.Page{Jobs: []bolt.Listed{{Job: &pawl.Envelope{ID: id(1)}}}}
+	page := admin.Page{Jobs: []pawl.Listed{{Job: &pawl.Envelope{ID: id(1)}}}}
 	status := func(page admin.Page, run *workflow.Info) string {
 		held, err := leased(t.Context(), &fake{pages: []admin.Page{page}})
 		require.NoError(t, err)

@@ -44,7 +44,7 @@ func steadyOf(ctx context.Context, path string, seed uint64) (s steady, err erro
 		return s, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	list, err := workflow.Read(r).List(ctx, workflow.Filter{}, "", bolt.MaxListed)
+	list, err := workflow.Read(r).List(ctx, workflow.Filter{}, "", pawl.MaxListed)
 	if err != nil {
 		return s, err
 	}
@@ -114,7 +114,7 @@ type storyOf struct {
 // storiesOf reads the runs of a sound file.
 func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, ids []pawl.ID, err error) {
 	rd := workflow.Read(r)
-	list, err := rd.List(ctx, workflow.Filter{}, "", bolt.MaxListed)
+	list, err := rd.List(ctx, workflow.Filter{}, "", pawl.MaxListed)
 	if err != nil {
 		return nil, nil, err
 	}

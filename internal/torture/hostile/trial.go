@@ -121,7 +121,7 @@ func (t *trial) read(path string) {
 
 // looks are the common methods of a queue and a reader.
 type looks interface {
-	Stats(context.Context) (bolt.Stats, error)
+	Stats(context.Context) (pawl.Stats, error)
 	Job(context.Context, pawl.ID) (*pawl.Envelope, error)
 	Check(context.Context) error
 	Backup(context.Context, string) error

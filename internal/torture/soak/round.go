@@ -104,7 +104,7 @@ func (l *life) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.tally(stats.Stats)
+	return l.tally(stats)
 }
 
 // reopen closes the paused queue and opens it again.
@@ -163,7 +163,7 @@ func (l *life) backUp(ctx context.Context) error {
 	}
 	stats, err := q.Stats(ctx)
 	if err == nil {
-		err = errors.Join(l.tally(stats.Stats), q.Check(ctx))
+		err = errors.Join(l.tally(stats), q.Check(ctx))
 	}
 	return errors.Join(err, q.Close())
 }

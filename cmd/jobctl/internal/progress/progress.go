@@ -50,7 +50,7 @@ type Bar struct {
 //
 //	bar := progress.Start(os.Stderr, "checking jobs.db", progress.Bytes)
 //	defer bar.Stop()
-//	err := q.Check(bolt.WithProgress(ctx, bar.Set))
+//	err := q.Check(driver.WithProgress(ctx, bar.Set))
 //
 // Call [Bar.Stop] before writing anything else to w.
 func Start(w io.Writer, title string, unit Unit) *Bar {

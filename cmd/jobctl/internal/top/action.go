@@ -10,7 +10,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -119,9 +118,9 @@ func (l *list) unseen() (ids []pawl.ID) {
 func (d *detail) row() *row {
 	switch {
 	case d.run != nil:
-		return &row{Listed: bolt.Listed{Job: &pawl.Envelope{ID: d.id}}, run: d.run}
+		return &row{Listed: pawl.Listed{Job: &pawl.Envelope{ID: d.id}}, run: d.run}
 	case d.job != nil:
-		return &row{Listed: bolt.Listed{Job: d.job}}
+		return &row{Listed: pawl.Listed{Job: d.job}}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -128,9 +128,9 @@ func (f *fake) List(_ context.Context, q admin.Query) (page admin.Page, err erro
 			page.Next = strconv.Itoa(at)
 			break
 		}
-		listed := bolt.Listed{Job: e}
+		listed := pawl.Listed{Job: e}
 		if err := f.damaged[e.ID]; err != nil {
-			listed = bolt.Listed{Job: &pawl.Envelope{ID: e.ID}, Err: err}
+			listed = pawl.Listed{Job: &pawl.Envelope{ID: e.ID}, Err: err}
 		}
 		page.Jobs = append(page.Jobs, listed)
 		f.listed++
@@ -201,10 +201,10 @@ func (f *fake) Enqueue(context.Context, ...*pawl.Envelope) error { return errNot
 func (f *fake) Reap(context.Context) (int, error)                { return 0, errNotAsked }
 func (f *fake) Check(context.Context) error                      { return errNotAsked }
 func (f *fake) Backup(context.Context, io.Writer) error          { return errNotAsked }
-func (f *fake) Effects(context.Context, string) ([]bolt.Effect, string, error) {
+func (f *fake) Effects(context.Context, string) ([]driver.Effect, string, error) {
 	return nil, "", errNotAsked
 }
-func (f *fake) Restore(context.Context, []*pawl.Envelope, []bolt.Effect) error { return errNotAsked }
+func (f *fake) Restore(context.Context, []*pawl.Envelope, []driver.Effect) error { return errNotAsked }
 
 // noon is the time of the tests.
 var noon = time.Date(2026, 3, 1, 12, 3, 4, 0, time.UTC)

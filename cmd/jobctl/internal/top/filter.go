@@ -7,7 +7,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
@@ -90,7 +89,7 @@ func (f filter) query(state pawl.State) admin.Filter {
 }
 
 // matches reports whether a job contains all the words. An unreadable job is never hidden.
-func (f filter) matches(job bolt.Listed) bool {
+func (f filter) matches(job pawl.Listed) bool {
 	if job.Err != nil {
 		return true
 	}

@@ -2,13 +2,12 @@ package top
 
 import (
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
 // row is a job, or a workflow run with the ID of its job.
 type row struct {
-	bolt.Listed
+	pawl.Listed
 	run *workflow.Info // nil for a job
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
@@ -87,7 +86,7 @@ var jobColumns = [...][]column{
 }
 
 // jobRow returns a job for the columns of a pane.
-func (m *model) jobRow(p pane, job bolt.Listed) []cell {
+func (m *model) jobRow(p pane, job pawl.Listed) []cell {
 	e := job.Job
 	id := text(shortened(e.ID))
 	if job.Err != nil {

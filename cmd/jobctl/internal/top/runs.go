@@ -8,7 +8,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -42,7 +41,7 @@ func (w want) runs(ctx context.Context, all admin.Workflows) (p page, err error)
 		p.looked += len(listing.Runs)
 		for i := range listing.Runs {
 			if run := &listing.Runs[i]; w.filter.matchesRun(run) {
-				p.rows = append(p.rows, row{Listed: bolt.Listed{Job: &pawl.Envelope{ID: run.Run}}, run: run})
+				p.rows = append(p.rows, row{Listed: pawl.Listed{Job: &pawl.Envelope{ID: run.Run}}, run: run})
 			}
 		}
 		if at.after = listing.Next; listing.Next == "" {

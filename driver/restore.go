@@ -1,20 +1,33 @@
-package bolt
+package driver
 
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/gopawl/pawl"
 )
 
-// Another process read the input of Restore, or anybody wrote it, so nothing in it is trusted.
+// Effect is an idempotency key that counts as done. While it does, a job of that kind and key
+// is removed without an attempt.
+type Effect struct {
+	Kind, Key string
+	Until     time.Time
+}
 
-// maxCount is the largest allowed value of a restored job's counters. No real job reaches it,
+// Another process read the input of a restore, or anybody wrote it, so nothing in it is trusted.
+
+// MaxCount is the largest value of a counter of a restored job. No real job reaches it,
 // and further counting does not overflow an int.
-const maxCount = 1 << 30
+const MaxCount = 1 << 30
 
-// checkRestore refuses what no queue would have stored, and more than one call accepts.
-func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error {
+// CheckRestore refuses what no queue would have stored, and more than one call accepts. It is
+// the part of a queue's Restore that needs no transaction. MaxPayload is the queue's limit in
+// bytes. Its errors match those of [CheckRestoredJob] and of [Effect.Validate],
+// [pawl.ErrBatchTooLarge] for more than [pawl.MaxBatchJobs] jobs or effects or more than
+// [pawl.MaxBatchBytes] by [JobSize], and [pawl.ErrConflict] for an ID or an envelope that
+// occurs twice.
+func CheckRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error {
 	if n := max(len(jobs), len(effects)); n > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d, at most %d jobs and as many effects fit in one commit; split it", pawl.ErrBatchTooLarge, n, pawl.MaxBatchJobs)
 	}
@@ -22,13 +35,13 @@ func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error
 	ids := make(map[pawl.ID]int, len(jobs))
 	given := make(map[*pawl.Envelope]int, len(jobs))
 	for i, e := range jobs {
-		if err := CheckRestore(e); err != nil {
+		if err := CheckRestoredJob(e); err != nil {
 			return fmt.Errorf("job %d: %w", i, err)
 		}
 		if len(e.Payload) > maxPayload {
 			return fmt.Errorf("job %d: %w: %d bytes, this queue takes %d; raise Options.MaxPayload", i, pawl.ErrPayloadTooLarge, len(e.Payload), maxPayload)
 		}
-		bytes += carried(e)
+		bytes += JobSize(e)
 		if other, twice := given[e]; twice {
 			return fmt.Errorf("job %d: %w: it is the envelope of job %d", i, pawl.ErrConflict, other)
 		}
@@ -48,11 +61,11 @@ func checkRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error
 	return nil
 }
 
-// CheckRestore checks one job against the requirements of [Queue.Restore] that hold for any
+// CheckRestoredJob checks one job against the requirements of a restore that hold for any
 // queue. A program can check all jobs before it restores the first. It does not check the
 // queue's payload limit or whether IDs and keys are taken. Its errors match [pawl.ErrInvalid],
 // [pawl.ErrPayloadTooLarge] and those of [pawl.Envelope.Validate].
-func CheckRestore(e *pawl.Envelope) error {
+func CheckRestoredJob(e *pawl.Envelope) error {
 	if e == nil {
 		return (*pawl.Envelope)(nil).Validate()
 	}
@@ -69,8 +82,8 @@ func CheckRestore(e *pawl.Envelope) error {
 		field string
 		n     int
 	}{{"attempts", e.Attempts}, {"crashes", e.Crashes}, {"failures", e.Failures}} {
-		if count.n < 0 || count.n > maxCount {
-			return invalid(count.field, "%d is not between 0 and %d", count.n, maxCount)
+		if count.n < 0 || count.n > MaxCount {
+			return invalid(count.field, "%d is not between 0 and %d", count.n, MaxCount)
 		}
 	}
 	if err := checkHistory(e); err != nil {
@@ -134,3 +147,19 @@ func (e Effect) Validate() error {
 func invalid(field, format string, args ...any) error {
 	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
+
+// JobSize returns the size in bytes of the parts of a job that can be large: its payload, its
+// headers, and its history with an overhead for each entry. It bounds pages and batches.
+func JobSize(e *pawl.Envelope) (bytes int) {
+	bytes = len(e.Payload)
+	for _, f := range e.History {
+		bytes += failureOverhead + len(f.Error)
+	}
+	for key, value := range e.Headers {
+		bytes += len(key) + len(value)
+	}
+	return bytes
+}
+
+// failureOverhead is roughly the size of a history entry without its text, in any store.
+const failureOverhead = 40
