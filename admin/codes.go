@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -21,9 +23,10 @@ type code struct {
 	is     error
 }
 
-// codes is the one table of errors. The server reads it from left to right, and the client from
-// right to left. An error that matches several codes has the first as its code and the rest in
-// Also, so errors.Is gives the same result on both sides.
+// codes is the table of errors that exist for every engine. The server reads it from left to
+// right, and the client from right to left. An error that matches several codes has the first as
+// its code and the rest in Also, so errors.Is gives the same result on both sides. The errors of
+// one engine follow: each [driver.Sentinel] has its own code.
 var codes = []code{
 	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
 	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
@@ -43,17 +46,10 @@ var codes = []code{
 	{"poisoned", http.StatusInternalServerError, pawl.ErrPoisoned},
 	{"closed", http.StatusServiceUnavailable, pawl.ErrClosed},
 	{"not_accepted", http.StatusServiceUnavailable, pawl.ErrNotAccepted},
-	{"replaced", http.StatusInternalServerError, bolt.ErrReplaced},
-	{"overwritten", http.StatusInternalServerError, bolt.ErrOverwritten},
-	{"disk", http.StatusInsufficientStorage, bolt.ErrDisk},
-	{"locked", http.StatusServiceUnavailable, bolt.ErrLocked},
 	{"corrupt", http.StatusInternalServerError, pawl.ErrCorrupt},
 	{"signature", http.StatusBadRequest, pawl.ErrSignature},
 	{"lease_lost", http.StatusConflict, pawl.ErrLeaseLost},
-	{"not_queue", http.StatusInternalServerError, bolt.ErrNotQueue},
-	{"insecure", http.StatusInternalServerError, bolt.ErrInsecure},
 	{"newer_format", http.StatusInternalServerError, pawl.ErrNewerFormat},
-	{"older_format", http.StatusInternalServerError, bolt.ErrOlderFormat},
 	{"unsupported", http.StatusNotImplemented, errors.ErrUnsupported},
 	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
 	{"run_ended", http.StatusConflict, workflow.ErrNotRunning},
@@ -61,6 +57,12 @@ var codes = []code{
 	{"no_flow", http.StatusConflict, workflow.ErrNoFlow},
 	{"too_many", http.StatusConflict, workflow.ErrTooMany},
 	{"too_large", http.StatusRequestEntityTooLarge, workflow.ErrTooLarge},
+}
+
+// sentinelStatus has the status of the sentinels that are no internal error of the server.
+var sentinelStatus = map[string]int{
+	"disk":   http.StatusInsufficientStorage,
+	"locked": http.StatusServiceUnavailable,
 }
 
 // maxMessage limits the text of one error.
@@ -95,15 +97,21 @@ func problemOf(err error) (*problem, int) {
 		return nil, http.StatusOK
 	}
 	p, status := &problem{Code: codeInternal, Message: pawl.Truncate(err.Error(), maxMessage)}, http.StatusInternalServerError
-	for _, c := range codes {
-		switch {
-		case !errors.Is(err, c.is):
-		case p.Code == codeInternal:
-			p.Code, status = c.name, c.status
-		default:
-			p.Also = append(p.Also, c.name)
+	matches := func(name string, as int) {
+		if p.Code == codeInternal {
+			p.Code, status = name, as
+		} else if p.Code != name && !slices.Contains(p.Also, name) {
+			p.Also = append(p.Also, name)
 		}
 	}
+	for _, c := range codes {
+		if errors.Is(err, c.is) {
+			matches(c.name, c.status)
+		}
+	}
+	eachSentinel(err, func(s *driver.Sentinel) {
+		matches(s.Code(), cmp.Or(sentinelStatus[s.Code()], http.StatusInternalServerError))
+	})
 	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Field, p.Reason = pawl.Truncate(invalid.Field, maxMessage), pawl.Truncate(invalid.Reason, maxMessage)
 	}
@@ -116,6 +124,20 @@ func problemOf(err error) (*problem, int) {
 	return p, status
 }
 
+// eachSentinel calls fn for the sentinels in an error's tree.
+func eachSentinel(err error, fn func(*driver.Sentinel)) {
+	switch e := err.(type) {
+	case *driver.Sentinel:
+		fn(e)
+	case interface{ Unwrap() error }:
+		eachSentinel(e.Unwrap(), fn)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			eachSentinel(one, fn)
+		}
+	}
+}
+
 // err returns the error that p was made from, as far as p describes it: its text, what it
 // matches, the field of an invalid value, and where a workflow does not match its journal.
 func (p *problem) err() error {
@@ -126,13 +148,12 @@ func (p *problem) err() error {
 	if e.text == "" {
 		e.text = "the app gave no reason (" + p.Code + ")"
 	}
-	names := append([]string{p.Code}, p.Also...)
-	for _, c := range codes {
-		for _, name := range names {
-			if c.name == name {
-				e.matches = append(e.matches, c.is)
-				break
-			}
+	for _, name := range append([]string{p.Code}, p.Also...) {
+		at := slices.IndexFunc(codes, func(c code) bool { return c.name == name })
+		if at >= 0 {
+			e.matches = append(e.matches, codes[at].is)
+		} else {
+			e.matches = append(e.matches, driver.NewSentinel(name, ""))
 		}
 	}
 	if p.Code == codePath { // from an app of an older release

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -36,7 +37,11 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, ErrCancelRequested, ErrWorkflowJob, errors.ErrUnsupported,
 		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrUndeclared, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
 	}
-	require.Len(t, codes, len(all), "a code that this test does not know")
+	sentinels := 0
+	for _, one := range all {
+		eachSentinel(one, func(*driver.Sentinel) { sentinels++ })
+	}
+	require.Len(t, codes, len(all)-sentinels, "a code that this test does not know")
 	for i, one := range all {
 		other := all[(i+1)%len(all)]
 		for _, err := range []error{one, fmt.Errorf("job 7: %w", one), fmt.Errorf("%w: %w", one, other), errors.Join(other, one)} {
@@ -51,6 +56,16 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 	unknown := overWire(t, fs.ErrExist)
 	require.EqualError(t, unknown, fs.ErrExist.Error())
 	require.NotErrorIs(t, unknown, fs.ErrExist)
+}
+
+// Rule: the client matches the sentinels of an engine that this package does not know, also when
+// they arrive through a second app.
+func TestSentinelOfAnyEngineReachesTheClient(t *testing.T) {
+	one, other := driver.NewSentinel("server_full", "the server is full"), driver.NewSentinel("server_old", "the server is old")
+	back := overWire(t, overWire(t, errors.Join(fmt.Errorf("job 7: %w: %w", pawl.ErrConflict, one), one)))
+	require.ErrorIs(t, back, one)
+	require.ErrorIs(t, back, pawl.ErrConflict)
+	require.NotErrorIs(t, back, other)
 }
 
 // Rule: an operation unknown to an app of an older release is not an error of the caller.

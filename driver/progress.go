@@ -5,9 +5,9 @@ import "context"
 type progressKey struct{}
 
 // WithProgress returns a context with which a long operation of a queue, such as a check or a
-// backup, reports its progress to fn: first with done 0, then every MiB or few thousand rows, and, if it
-// succeeds, at the end with done equal to total. Done never decreases and never exceeds total, and total
-// does not change. The documentation of each operation names the unit.
+// backup, reports its progress to fn: first with done 0, then every MiB or few thousand rows,
+// and, if it succeeds, at the end with done equal to total. Done never decreases and never
+// exceeds total, and total does not change. The documentation of each operation names the unit.
 //
 // The operation calls fn from its own goroutine within a transaction. Fn must be short and must
 // not call the queue.
