@@ -34,9 +34,11 @@ var (
 	// transaction began. Nothing was stored and nothing changed.
 	ErrNotAccepted = errors.New("operation was not accepted")
 
-	// ErrUnknownOutcome says that the commit itself failed after it may have
-	// reached the disk: the operation took effect entirely or not at all, and
-	// only reopening the queue tells which. It comes with ErrPoisoned.
+	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect
+	// entirely or not at all. If ErrPoisoned comes with it, reopening the queue tells
+	// which. If it comes alone, as from a server whose connection broke, the next call may
+	// work: look up the jobs by their IDs, or settle again, which is safe because a token
+	// settles once.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrPoisoned says that the queue refuses all work since a sync to the disk failed,

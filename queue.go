@@ -36,8 +36,8 @@ type Enqueuer interface {
 // A method whose ctx ends before its transaction began returns [ErrNotAccepted],
 // which wraps ctx's error, and has changed nothing; after that it waits for the
 // commit. Reap may take several transactions, and counts what those that came through
-// did. A commit that fails for good gives [ErrUnknownOutcome], and
-// every later call [ErrPoisoned].
+// did. A commit that fails for good gives [ErrUnknownOutcome]. Where the queue cannot go on
+// after it, that error matches [ErrPoisoned] too, and so does that of every later call.
 //
 // The queue counts attempts; whether a failed job is retried or abandoned is its
 // worker's decision, by MaxRetries. There are two exceptions: a job past its Deadline

@@ -80,6 +80,9 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 		}
 	}
 	errs, err := carry(change, condition, todo)
+	if errors.Is(err, pawl.ErrUnknownOutcome) && !stopped(err) {
+		errs, err = slices.Repeat([]error{err}, len(todo)), nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Verb, err)
 	}
@@ -115,11 +118,11 @@ func (a Action) target() string {
 	return a.Queue
 }
 
-// stopped reports whether an error concerns more than one job: the caller went away, or the
-// queue no longer works.
+// stopped reports whether an error ends an action: the caller went away, or the queue no longer
+// works. An unknown outcome alone is the result of the jobs that it concerns.
 func stopped(err error) bool {
 	for _, target := range []error{
-		pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrClosed, context.Canceled, context.DeadlineExceeded,
+		pawl.ErrNotAccepted, pawl.ErrPoisoned, pawl.ErrClosed, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, target) {
 			return true

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,5 +47,26 @@ func TestActionThatStopsInTheMiddle(t *testing.T) {
 		require.ErrorIs(t, do(false, nil, end), end)
 		require.NotErrorIs(t, do(false, end, end), pawl.ErrUnknownOutcome)
 		require.NotErrorIs(t, do(true, nil, end), pawl.ErrUnknownOutcome)
+	}
+}
+
+// Rule: an unknown outcome alone does not end an action. It is the result of each job that it
+// concerns, and the caller goes on with others.
+func TestActionOfUnknownOutcome(t *testing.T) {
+	ids := []pawl.ID{pawl.NewID(time.Now()), pawl.NewID(time.Now())}
+	broken := fmt.Errorf("connection reset: %w", pawl.ErrUnknownOutcome)
+	do := func(errs []error, err error) ([]error, error) {
+		return Action{Verb: Retry}.on(ids, MaxIDs, func(*pawl.Change, pawl.Condition, []pawl.ID) ([]error, error) { return errs, err })
+	}
+	errs, err := do([]error{nil, broken}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []error{nil, broken}, errs)
+	errs, err = do(nil, broken)
+	require.NoError(t, err)
+	require.Equal(t, []error{broken, broken}, errs, "of the transaction of both")
+	for _, over := range []error{pawl.ErrPoisoned, pawl.ErrClosed} {
+		_, err = do(nil, errors.Join(broken, over))
+		require.ErrorIs(t, err, over)
+		require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	}
 }

@@ -108,7 +108,7 @@ func (f *file) change(fn func(*bolt.Queue) error) error {
 	}
 	defer f.mu.RUnlock()
 	err := fn(f.queue)
-	if errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome) {
+	if errors.Is(err, pawl.ErrPoisoned) {
 		f.poisoned.Do(func() { f.opts.Notice(poisonNotice(err)) })
 	}
 	return err

@@ -53,8 +53,12 @@ func (s *session) settleFinished() {
 		}
 		settled := make([]*attempt, 0, len(batch))
 		for _, f := range batch {
-			if err != nil && (!some || part.Failed[f.with.Lease] != nil) {
-				go s.settleAlone(f)
+			failure := err
+			if some {
+				failure = part.Failed[f.with.Lease]
+			}
+			if failure != nil {
+				go s.settleAlone(f, failure)
 			} else {
 				settled = append(settled, f.attempt)
 			}
@@ -64,8 +68,9 @@ func (s *session) settleFinished() {
 	}
 }
 
-func (s *session) settleAlone(f finished) {
-	s.settle(f.attempt, f.with)
+// settleAlone settles an attempt whose settlement failed together with others.
+func (s *session) settleAlone(f finished, failure error) {
+	s.settle(f.attempt, f.with, failure)
 	s.done(f.attempt)
 }
 
@@ -92,13 +97,14 @@ func (s *session) forget(attempts ...*attempt) {
 // conclude settles a claimed attempt whose handler has not returned, or never ran, unless
 // that handler did it; and forgets it.
 func (s *session) conclude(a *attempt, with pawl.Settlement) {
-	s.settle(a, with)
+	s.settle(a, with, nil)
 	s.forget(a)
 }
 
-func (s *session) settle(a *attempt, with pawl.Settlement) {
+// settle settles an attempt. Failure is the error of an earlier try, nil if there was none.
+func (s *session) settle(a *attempt, with pawl.Settlement, failure error) {
 	if !a.Settled() {
-		s.tookToSettle(s.w.settle(s.settling, a, with))
+		s.tookToSettle(s.w.settle(s.settling, a, with, failure))
 	}
 }
 
@@ -113,15 +119,23 @@ func (s *session) tookToSettle(d time.Duration) {
 // would mean to do it again. It gives up when the queue is gone, when the lease
 // is lost, or when ctx ends. It returns how long the last call took.
 //
+// A try with an unknown outcome may have settled the job: its token is used up then, so
+// the next try settles the job or finds its lease gone.
+//
 // A job that its handler acked in a transaction is settled already.
-func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement) (took time.Duration) {
+func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement, failure error) (took time.Duration) {
 	retries := pawl.DefaultStrategy()
+	unknown := errors.Is(failure, pawl.ErrUnknownOutcome)
 	for try := 1; ; try++ {
 		began := time.Now()
 		err := w.queue.Settle(ctx, with)
 		took = time.Since(began)
 		switch {
 		case err == nil || a.Settled():
+			return took
+		case errors.Is(err, pawl.ErrLeaseLost) && unknown:
+			w.opts.Logger.Info("job counts as settled; its lease is gone after a try whose outcome was unknown",
+				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 			return took
 		case errors.Is(err, pawl.ErrLeaseLost):
 			w.opts.Logger.Warn("lease was lost before the job settled; it may run again",
@@ -131,6 +145,7 @@ func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement) (
 			w.opts.Logger.Error("cannot settle a job; it may run again", "id", a.ID, "kind", a.Kind, "error", err)
 			return took
 		}
+		unknown = unknown || errors.Is(err, pawl.ErrUnknownOutcome)
 		wait := retries.Before(try+1, rand.Float64())
 		w.opts.Logger.Warn("cannot settle a job yet; trying again", "id", a.ID, "kind", a.Kind, "in", wait, "error", err)
 		select {
@@ -140,7 +155,6 @@ func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement) (
 	}
 }
 
-// over reports whether an error of the queue means that no later call can succeed.
-func over(err error) bool {
-	return errors.Is(err, pawl.ErrClosed) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, pawl.ErrUnknownOutcome)
-}
+// over reports whether an error of the queue means that no later call can succeed. An unknown
+// outcome alone does not: the connection to a server broke, and the next call has a new one.
+func over(err error) bool { return errors.Is(err, pawl.ErrClosed) || errors.Is(err, pawl.ErrPoisoned) }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -377,7 +378,7 @@ func TestQueueClosedUnderWorker(t *testing.T) {
 // Errors after which no later call can succeed end a worker at once; others do
 // not.
 func TestFetchFails(t *testing.T) {
-	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, pawl.ErrUnknownOutcome} {
+	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned)} {
 		t.Run(fatal.Error(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
 				w := newWorker(&faulty{Queue: q, fetch: func(context.Context, pawl.Request) ([]*pawl.Lease, error) {
