@@ -13,7 +13,7 @@ type Lease struct {
 	*Envelope
 	Token   uint64
 	Length  time.Duration // how long a lease lasts from when it is given or extended
-	Expires time.Time     // when this one ends unless it is extended
+	Expires time.Time     // when this one ends unless it is extended, on this process's monotonic time
 
 	// Cancelled fires when the job is cancelled while this lease holds it. Nil never
 	// does.

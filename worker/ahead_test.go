@@ -28,7 +28,7 @@ func sizedLease(t *testing.T, bytes int) *pawl.Lease {
 	require.NoError(t, err)
 	require.Len(t, e.Payload, bytes)
 	e.ID = pawl.NewID(time.Now())
-	return &pawl.Lease{Envelope: e, Length: time.Hour, Cancelled: new(pawl.Signal)}
+	return &pawl.Lease{Envelope: e, Length: time.Hour, Expires: time.Now().Add(time.Hour), Cancelled: new(pawl.Signal)}
 }
 
 // settler is a queue that takes a second for every ack and notes what was settled.
@@ -270,7 +270,7 @@ func TestFetchesAheadByBytes(t *testing.T) {
 					for i := range leases {
 						e := *one.Envelope
 						e.ID = pawl.NewID(time.Now())
-						leases[i] = &pawl.Lease{Envelope: &e, Length: time.Hour, Cancelled: new(pawl.Signal)}
+						leases[i] = &pawl.Lease{Envelope: &e, Length: time.Hour, Expires: time.Now().Add(time.Hour), Cancelled: new(pawl.Signal)}
 					}
 					return leases, nil
 				}

@@ -25,6 +25,10 @@ var (
 
 	// ErrStopping is the cause when the worker stops.
 	ErrStopping = errors.New("the worker is stopping")
+
+	// ErrLeaseInDoubt is the cause when the lease may have expired: the queue, such as a
+	// server that is away, did not answer an extension in time.
+	ErrLeaseInDoubt = errors.New("nobody knows whether the lease still holds")
 )
 
 // PanicError is the error of an attempt whose handler panicked, or called
@@ -52,7 +56,8 @@ type attempt struct {
 	handler handler
 	ctx     context.Context // of the handler, once it has a slot
 	cancel  context.CancelCauseFunc
-	err     error // of the handler; belongs to its goroutine
+	err     error     // of the handler; belongs to its goroutine
+	until   time.Time // when the lease expires, as far as the worker knows; zero once it is in doubt; the session's mu guards it
 
 	// claimed goes to whoever settles the job: the return of the handler, or the
 	// worker when it does not wait for that any more.

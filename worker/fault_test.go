@@ -201,7 +201,7 @@ func (s *shelf) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	}
 	leases := make([]*pawl.Lease, n)
 	for i, e := range jobs {
-		leases[i] = &pawl.Lease{Envelope: e, Length: 30 * time.Second}
+		leases[i] = &pawl.Lease{Envelope: e, Length: 30 * time.Second, Expires: time.Now().Add(30 * time.Second)}
 	}
 	return leases, nil
 }

@@ -39,13 +39,17 @@ func (s *session) extend(ctx context.Context) {
 	for i, a := range held {
 		leases[i], byLease[a.Lease] = a.Lease, a
 	}
-	lost, err := s.w.queue.Extend(ctx, leases...)
+	began := time.Now()
+	call, cancel := context.WithTimeout(ctx, s.length/3) // then it is time for the next
+	lost, err := s.w.queue.Extend(call, leases...)
+	cancel()
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, pawl.ErrClosed) {
 			s.w.opts.Logger.Error("cannot extend leases", "leases", len(leases), "error", err)
 		}
 		return
 	}
+	s.extended(held, began)
 	for _, l := range lost {
 		s.lost(byLease[l])
 	}
@@ -57,12 +61,7 @@ func (s *session) extend(ctx context.Context) {
 func (s *session) lost(a *attempt) {
 	s.mu.Lock()
 	_, held := s.held[a]
-	i := slices.Index(s.waiting, a)
-	if i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		s.aheadBytes -= len(a.Payload)
-	}
-	waited := s.leaveBehind(a) || i >= 0
+	waited := s.leaveWaiting(a)
 	cancel := a.cancel
 	s.mu.Unlock()
 	switch {
@@ -75,4 +74,16 @@ func (s *session) lost(a *attempt) {
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 		cancel(pawl.ErrLeaseLost)
 	}
+}
+
+// leaveWaiting takes an attempt out of those that wait for a slot, or for the return of the last
+// handler of their job. The caller holds mu.
+func (s *session) leaveWaiting(a *attempt) (found bool) {
+	i := slices.Index(s.waiting, a)
+	if i < 0 {
+		return s.leaveBehind(a)
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	s.aheadBytes -= len(a.Payload)
+	return true
 }

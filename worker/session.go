@@ -56,6 +56,8 @@ type session struct {
 	moved         time.Time          // when a job came or started last
 	giveBackTimer *time.Timer        // until waiting goes back
 	patient       bool               // the timer runs
+	doubtTimer    *time.Timer        // calls endInDoubt
+	nextDoubt     time.Time          // when it does; zero for never
 	asked         int                // idle slots named in the fetch under way
 	endFetch      context.CancelFunc // ends the fetch under way; nil without one
 }
@@ -72,6 +74,8 @@ func newSession(ctx context.Context, w *Worker) *session {
 	ctx = context.WithoutCancel(ctx) // keeps its values
 	s.giveBackTimer = time.AfterFunc(time.Hour, s.giveBack)
 	s.giveBackTimer.Stop()
+	s.doubtTimer = time.AfterFunc(time.Hour, s.endInDoubt)
+	s.doubtTimer.Stop()
 	s.handling, s.stopHandling = context.WithCancelCause(ctx)
 	s.settling, s.stopSettling = context.WithCancel(ctx)
 	return s
@@ -105,6 +109,7 @@ func (s *session) work(ctx context.Context, feed func() error) error {
 	stopBeating()
 	heart.Wait()
 	s.giveBackTimer.Stop()
+	s.doubtTimer.Stop()
 	s.stopHandling(ErrStopping)
 	s.stopSettling()
 	return err
@@ -172,7 +177,7 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 		err = because(err, ended)
 	}
 	cancelled := a.Cancelled.Fired() // the queue makes a dead letter of it then
-	interrupted := errors.Is(ended, ErrStopping) && !cancelled
+	interrupted := (errors.Is(ended, ErrStopping) || errors.Is(ended, ErrLeaseInDoubt)) && !cancelled
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
 	failed := d.Outcome == pawl.OutcomeNack || d.Outcome == pawl.OutcomeAbandon
 	d.Lease = a.settlingLease(failed && errors.Is(ended, ErrTimeout))

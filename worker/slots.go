@@ -24,8 +24,9 @@ func (s *session) deliver(leases []*pawl.Lease) {
 			close(s.leased)
 		}
 		h, known := s.w.handlers[l.Kind]
-		a := &attempt{Lease: l, handler: h}
+		a := &attempt{Lease: l, handler: h, until: l.Expires}
 		s.held[a] = struct{}{}
+		s.watch(a.until)
 		s.open.Add(1)
 		switch err := forged[l]; {
 		case err == nil && known:

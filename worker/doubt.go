@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"time"
+)
+
+// endInDoubt is called when the earliest lease that a session knew of would have expired. It ends
+// the runs of the leases that no extension came back for: somebody else may have their jobs by
+// now. What waits for a slot does not start. It goes back, since the queue may still hold its
+// lease for this worker.
+func (s *session) endInDoubt() {
+	var runs, waiting []*attempt
+	now := time.Now()
+	s.mu.Lock()
+	s.nextDoubt = time.Time{}
+	for a := range s.held {
+		switch {
+		case a.claimed.Load() || a.Settled() || a.until.IsZero():
+			continue
+		case a.until.After(now):
+			s.watch(a.until)
+			continue
+		case s.leaveWaiting(a):
+			waiting = append(waiting, a)
+		case a.cancel != nil:
+			runs = append(runs, a)
+		}
+		a.until = time.Time{}
+	}
+	s.mu.Unlock()
+	for _, a := range runs {
+		s.w.opts.Logger.Warn("lease is in doubt, because no extension came back before its end; the handler's context ends",
+			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
+		a.cancel(ErrLeaseInDoubt)
+	}
+	for _, a := range waiting {
+		if a.claim() {
+			go s.conclude(a, a.Release())
+		}
+	}
+}
+
+// watch has endInDoubt called at a time, or earlier. The caller holds mu.
+func (s *session) watch(until time.Time) {
+	if s.nextDoubt.IsZero() || until.Before(s.nextDoubt) {
+		s.nextDoubt = until
+		s.doubtTimer.Reset(time.Until(until))
+	}
+}
+
+// extended notes until when leases hold that were extended by a call that began at a time. One
+// that was in doubt stays so: its run has been ended.
+func (s *session) extended(attempts []*attempt, began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range attempts {
+		if !a.until.IsZero() {
+			a.until = began.Add(a.Length)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package worker_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/worker"
+)
+
+// extending is how a test answers an extension. The queue has carried it out.
+type extending func(ctx context.Context, nth int) error
+
+// doubtful is a queue that extends leases, but whose answers may not come back.
+func doubtful(q pawl.Queue, answer extending) *faulty {
+	nth := 0
+	return &faulty{Queue: q, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
+		nth++
+		lost, err := q.Extend(context.WithoutCancel(ctx), leases...)
+		if err == nil {
+			err = answer(ctx, nth)
+		}
+		return lost, err
+	}}
+}
+
+// Rule: when no extension came back before a lease expires, the handler's context ends at that time
+// with ErrLeaseInDoubt. The time counts from the begin of the last call that came back.
+func TestLeaseInDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer extending
+		ends   time.Duration
+		beats  int // until the context ends
+	}{
+		{"every answer is lost", func(context.Context, int) error { return errBroken }, 30 * time.Second, 3},
+		{"the outcome is unknown", func(context.Context, int) error { return errCut }, 30 * time.Second, 3},
+		{"no answer", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, 30 * time.Second, 2},
+		{"from the third", func(_ context.Context, nth int) error {
+			if nth < 3 {
+				return nil
+			}
+			return errBroken
+		}, 50 * time.Second, 5},
+		{"after a slow one", func(_ context.Context, nth int) error {
+			if nth == 1 {
+				<-time.After(5 * time.Second)
+				return nil
+			}
+			return errBroken
+		}, 40 * time.Second, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+				beats, ended := 0, time.Duration(0)
+				doubt := doubtful(q, func(ctx context.Context, nth int) error {
+					if ended == 0 {
+						beats = nth
+					}
+					return c.answer(ctx, nth)
+				})
+				id := enqueue(t, q, "a")
+				w := newWorker(doubt, worker.Options{})
+				began, runs := time.Now(), 0
+				worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+					if runs++; runs > 1 {
+						return nil
+					}
+					waitFor(ctx)
+					ended = time.Since(began)
+					assert.Equal(t, worker.ErrLeaseInDoubt, context.Cause(ctx))
+					assert.Equal(t, 1, job.Attempt)
+					return ctx.Err()
+				})
+				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+				require.Equal(t, c.ends, ended)
+				require.InDelta(t, c.beats, beats, 1, "the last may be at the same time")
+				require.Equal(t, 2, runs)
+				released := emitted.of(pawl.EventReleased)
+				require.Len(t, released, 1, "it is no failure of the job")
+				require.Equal(t, 0, released[0].Job.Attempts)
+				require.Zero(t, released[0].Job.Crashes)
+				requireDone(t, q, id)
+			})
+		})
+	}
+}
+
+// Rule: a worker whose extensions hang asks again at its next beat, and the lease holds.
+func TestExtensionThatHangs(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		unanswered := 0
+		doubt := doubtful(q, func(ctx context.Context, nth int) error {
+			if nth > 1 {
+				return nil
+			}
+			began := time.Now()
+			waitFor(ctx)
+			assert.Equal(t, 10*time.Second, time.Since(began))
+			unanswered++
+			return ctx.Err()
+		})
+		enqueue(t, q, "a")
+		r := handleAll(t, doubt, worker.Options{}, func(job *pawl.Job[string]) error {
+			<-time.After(10 * time.Minute)
+			return nil
+		})
+		require.Len(t, r.at, 1)
+		require.Equal(t, 1, unanswered)
+		require.Empty(t, emitted.of(pawl.EventReaped))
+	})
+}
+
+// Rule: a handler that returns nil after its lease was in doubt has succeeded if the lease holds.
+func TestSuccessAfterDoubt(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		doubt := doubtful(q, func(context.Context, int) error { return errBroken })
+		id := enqueue(t, q, "a")
+		w := newWorker(doubt, worker.Options{})
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			waitFor(ctx)
+			return nil
+		})
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		require.Len(t, emitted.of(pawl.EventSucceeded), 1)
+		require.Empty(t, emitted.of(pawl.EventReleased))
+		requireDone(t, q, id)
+	})
+}
+
+// Rule: a job that waits in the worker while its lease is in doubt does not start there. It is
+// released.
+func TestLeaseInDoubtWhileJobWaits(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		var away atomic.Bool
+		doubt := doubtful(q, func(context.Context, int) error {
+			if away.Load() {
+				return errBroken
+			}
+			return nil
+		})
+		book := newLedger(doubt)
+		doubt.ack = func(ctx context.Context, l ...*pawl.Lease) error {
+			<-time.After(20 * time.Second) // so jobs are fetched ahead, and wait up to 40 s
+			return q.Settle(ctx, acksOf(l)...)
+		}
+		var order []string
+		w := newWorker(book, worker.Options{Concurrency: 1})
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			order = append(order, job.Args)
+			if job.Args != "long" {
+				return nil
+			}
+			waitFor(ctx)
+			<-time.After(5 * time.Second) // while this one holds the slot
+			return nil
+		})
+		enqueue(t, q, "short")
+		enqueue(t, q, "long")
+		waiting := enqueue(t, q, "waits")
+		stop := start(t, w)
+		<-time.After(22 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"short", "long"}, order)
+		waits := book.lease(waiting)
+		require.NotNil(t, waits, "it is fetched ahead")
+		away.Store(true)
+		<-time.After(time.Until(waits.Expires) - 1)
+		synctest.Wait()
+		require.Empty(t, emitted.of(pawl.EventReleased))
+		<-time.After(1)
+		synctest.Wait()
+		require.Len(t, emitted.of(pawl.EventReleased), 1)
+		require.Equal(t, waiting, emitted.of(pawl.EventReleased)[0].Job.ID)
+		require.Equal(t, []string{"short", "long"}, order)
+		require.NoError(t, stop())
+	})
+}
