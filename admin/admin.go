@@ -124,7 +124,7 @@ const (
 	MaxLimit     = 1000
 )
 
-// Page is a part of a list of jobs, in the order of [bolt.Queue.Jobs].
+// Page is a part of a list of jobs, in the order of its filter.
 type Page struct {
 	Jobs []pawl.Listed
 	Next string // where the next page begins, "" after the last

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 // listener, so a stalled subscription costs the queue nothing: a full subscription receives no
 // events, and the number that it misses is the difference of two counters.
 type broadcaster struct {
-	q *bolt.Queue
+	q Listener
 
 	// changing is held to subscribe and to unsubscribe. put never takes it, because ending a
 	// listener waits for put.

@@ -6,19 +6,18 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/workflow"
 )
 
 // cancel ends jobs, or asks running ones to end, through a change that may be a dry run. The job
 // of a workflow run requires force: without its job the run is dead, and nothing undoes its
 // steps.
-func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change func(...pawl.ID) ([]error, error)) ([]error, error) {
+func (d direct) cancel(ctx context.Context, force bool, ids []pawl.ID, change func(...pawl.ID) ([]error, error)) ([]error, error) {
 	errs := make([]error, len(ids))
 	var todo []pawl.ID
 	var at []int
 	for i, id := range ids {
-		if errs[i] = refuseRun(ctx, from, force, id); errs[i] == nil {
+		if errs[i] = d.refuseRun(ctx, force, id); errs[i] == nil {
 			todo, at = append(todo, id), append(at, i)
 		}
 	}
@@ -26,12 +25,11 @@ func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change 
 	if err != nil {
 		return nil, err
 	}
-	_, stopped := from.(*bolt.Reader) // the process that leased its jobs has ended
 	for n, i := range at {
-		if errs[i] = done[n]; done[n] != nil || stopped {
+		if errs[i] = done[n]; done[n] != nil || !d.live { // the process that leased the jobs of a stopped app has ended
 			continue
 		}
-		if e, err := from.Job(ctx, ids[i]); err == nil && e.State == pawl.Leased {
+		if e, err := d.q.Job(ctx, ids[i]); err == nil && e.State == pawl.Leased {
 			errs[i] = fmt.Errorf("job %s: %w", ids[i], ErrCancelRequested)
 		}
 	}
@@ -39,12 +37,13 @@ func cancel(ctx context.Context, from looker, force bool, ids []pawl.ID, change 
 }
 
 // refuseRun rejects the job of an open workflow run.
-func refuseRun(ctx context.Context, from looker, force bool, id pawl.ID) error {
-	e, err := from.Job(ctx, id)
-	if force || err != nil || !strings.HasPrefix(e.Kind, runKind) {
+func (d direct) refuseRun(ctx context.Context, force bool, id pawl.ID) error {
+	e, err := d.q.Job(ctx, id)
+	runs, kept := d.q.(workflow.Source)
+	if force || err != nil || !kept || !strings.HasPrefix(e.Kind, runKind) {
 		return nil
 	}
-	run, err := workflow.Read(from).Info(ctx, id)
+	run, err := workflow.Read(runs).Info(ctx, id)
 	if err == nil && !run.Status.Ended() {
 		return fmt.Errorf("job %s: %w %s:%s", id, ErrWorkflowJob, run.Flow, run.ID)
 	}

@@ -87,6 +87,8 @@ type problem struct {
 	Field  string `json:"field,omitempty"`
 	Reason string `json:"reason,omitempty"`
 
+	Ability string `json:"ability,omitempty"` // of an [UnsupportedError]
+
 	// The parts of a [workflow.DeterminismError].
 	Mismatch json.RawMessage `json:"mismatch,omitempty"`
 }
@@ -114,6 +116,9 @@ func problemOf(err error) (*problem, int) {
 	})
 	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Field, p.Reason = pawl.Truncate(invalid.Field, maxMessage), pawl.Truncate(invalid.Reason, maxMessage)
+	}
+	if lacks := (*UnsupportedError)(nil); errors.As(err, &lacks) {
+		p.Ability = pawl.Truncate(lacks.Ability, maxMessage)
 	}
 	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
 		p.Mismatch, _ = encode(*differs, PayloadNone) // strings and a number always have a JSON form
@@ -161,6 +166,9 @@ func (p *problem) err() error {
 	}
 	if p.Field != "" {
 		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason})
+	}
+	if p.Ability != "" {
+		e.matches = append(e.matches, &UnsupportedError{p.Ability})
 	}
 	if differs := new(workflow.DeterminismError); p.Mismatch != nil && decodeAnswer(p.Mismatch, differs) == nil {
 		e.matches = append(e.matches, differs)

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
 )
 
@@ -17,37 +16,34 @@ import (
 const forwardAtOnce = 256
 
 // do carries out an action.
-func do(ctx context.Context, q *bolt.Queue, a Action, ids []pawl.ID) ([]error, error) {
-	if a.DryRun {
-		return dryRun(ctx, q, a, ids)
-	}
+func (d direct) do(ctx context.Context, a Action, ids []pawl.ID) ([]error, error) {
 	return a.on(ids, MaxIDs, func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error) {
-		change := func(ids ...pawl.ID) ([]error, error) { return q.Change(ctx, *c, ids...) }
+		change := func(ids ...pawl.ID) ([]error, error) { return d.q.Change(ctx, *c, ids...) }
 		switch {
 		case a.Verb == Cancel:
-			return cancel(ctx, q, a.Force, todo, change)
+			return d.cancel(ctx, a.Force, todo, change)
 		case c != nil:
 			return change(todo...)
 		}
 		place := func(dead *pawl.Envelope) dlq.Target {
-			return inPlace{q, conditions{dlq.Unchanged(dead), condition}}
+			return inPlace{d.q, conditions{dlq.Unchanged(dead), condition}}
 		}
-		return forward(ctx, q, place, a.target(), todo)
+		return forward(ctx, d.q, place, a.target(), todo)
 	})
 }
 
 // dryRun is do without a change. The same code decides.
-func dryRun(ctx context.Context, from looker, a Action, ids []pawl.ID) ([]error, error) {
+func (d direct) dryRun(ctx context.Context, a Action, ids []pawl.ID) ([]error, error) {
 	return a.on(ids, MaxDryIDs, func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error) {
-		change := func(ids ...pawl.ID) ([]error, error) { return from.DryRun(ctx, *c, ids...) }
+		change := func(ids ...pawl.ID) ([]error, error) { return d.q.DryRun(ctx, *c, ids...) }
 		switch {
 		case a.Verb == Cancel:
-			return cancel(ctx, from, a.Force, todo, change)
+			return d.cancel(ctx, a.Force, todo, change)
 		case c != nil:
 			return change(todo...)
 		}
-		place := func(dead *pawl.Envelope) dlq.Target { return notReally{from, dead, conditions{condition}} }
-		return forward(ctx, from, place, a.target(), todo)
+		place := func(dead *pawl.Envelope) dlq.Target { return notReally{d.q, dead, conditions{condition}} }
+		return forward(ctx, d.q, place, a.target(), todo)
 	})
 }
 
@@ -165,7 +161,7 @@ func atOnce(n, most int, fn func(i int)) {
 // inPlace is the target of a dead job that stays in the same file. If someone else removes or
 // retries the dead job in the meantime, inPlace does not restore it.
 type inPlace struct {
-	q    *bolt.Queue
+	q    Store
 	when conditions
 }
 
@@ -186,7 +182,7 @@ func (p inPlace) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 
 // notReally is inPlace for a dry run.
 type notReally struct {
-	looker
+	Store
 	dead *pawl.Envelope
 	when conditions
 }

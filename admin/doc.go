@@ -1,8 +1,8 @@
 // Package admin lets operators inspect and control a queue, whether its app runs or not. jobctl
 // is built on it, and an app may use it too.
 //
-// A bbolt file belongs to one process at a time, so no other process can read the file of a
-// running app. Instead, the app serves it:
+// It works on the queue of any engine that is a [Store]. A bbolt file belongs to one process at a
+// time, so no other process can read the file of a running app. Instead, the app serves it:
 //
 //	q, err := bolt.Open("jobs.db", nil)
 //	…
@@ -13,7 +13,7 @@
 // From then on jobctl --db jobs.db works while the app runs. The package has few concepts:
 //
 //   - Admin is what an operator does: look, list, retry, cancel, pause, check, back up.
-//     [Of] does it in the process that has the queue, [File] on the file of a stopped
+//     [Of] does it in the process that has the queue, [Offline] on the file of a stopped
 //     app, and [Dial] through a running app. [Open] finds out which of the two applies.
 //   - Workflows is the same for workflow runs.
 //   - Server is a socket beside the file that only its owner can reach, with a note that

@@ -1,8 +1,10 @@
 package admin
 
-import "errors"
+import (
+	"errors"
+)
 
-// Errors of this package, besides those of packages pawl and bolt; match them with errors.Is.
+// Errors of this package, besides those of package pawl and of the engine; match them with errors.Is.
 var (
 	// ErrUnreachable means that nothing answers at the address, or that this package does not
 	// understand the answer.

@@ -187,7 +187,7 @@ func TestExportOfADamagedFile(t *testing.T) {
 	require.NoError(t, db.Close())
 
 	var b bytes.Buffer
-	a := File(path, nil)
+	a := offlineFile(path, nil)
 	defer a.Close()
 	exported, err := Export(t.Context(), a, &b, nil)
 	require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestExportEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotContains(t, b.String(), `{"end"`)
 
-	_, err = Export(t.Context(), File(filepath.Join(t.TempDir(), "none.db"), nil), &b, nil)
+	_, err = Export(t.Context(), offlineFile(filepath.Join(t.TempDir(), "none.db"), nil), &b, nil)
 	require.Error(t, err)
 }
 

@@ -35,6 +35,8 @@ func (x *exporter) runs(ctx context.Context) error {
 	query := WorkflowQuery{Filter: workflow.Filter{Flow: flow}}
 	for run, err := range WorkflowRuns(ctx, x.from.Workflows(), query) {
 		switch {
+		case errors.As(err, new(*UnsupportedError)): // the engine keeps no runs
+			return nil
 		case err != nil:
 			return err
 		case x.carried[run.Run] || run.Status != "" && !inQueue(&x.opts.Filter, run.Queue):
@@ -64,6 +66,8 @@ func (x *exporter) family(ctx context.Context, run pawl.ID) (known bool, err err
 		switch {
 		case err == nil:
 			known = known || id == run
+		case errors.As(err, new(*UnsupportedError)): // the engine keeps no runs
+			return false, nil
 		case !errors.Is(err, workflow.ErrNotFound):
 			return known, err
 		case id != run:

@@ -108,7 +108,7 @@ func TestExportOfDamagedRuns(t *testing.T) {
 			return b.Put(bytes.Clone(k), v)
 		}))
 		require.NoError(t, db.Close())
-		a := File(path, nil)
+		a := offlineFile(path, nil)
 		var b bytes.Buffer
 		exported, err := Export(t.Context(), a, &b, nil)
 		require.NoError(t, err)

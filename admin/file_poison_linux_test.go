@@ -9,13 +9,14 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // Once the file is unusable, a change explains that once, and each later change is refused.
 func TestFileReportsAnOverwrittenFile(t *testing.T) {
 	f := stoppedApp(t, func(f *fixture) { f.many(500, pawl.Envelope{Kind: "many"}) })
 	var said noticed
-	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
+	a := offlineFile(f.path, &offline.Options{Now: f.now, Notice: said.hear})
 	require.NoError(t, a.Pause(t.Context(), "email"))
 	require.NoError(t, os.Truncate(f.path, 8192)) // the queue loses its pages while they are in use
 	for range 2 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // stoppedApp returns the file of an app that does not run.
@@ -27,7 +28,7 @@ func stoppedApp(t *testing.T, fill func(*fixture)) *fixture {
 	return f
 }
 
-// noticed collects the notices of a File.
+// noticed collects the notices of an offline file.
 type noticed struct {
 	mu    sync.Mutex
 	texts []string
@@ -42,7 +43,7 @@ func (n *noticed) hear(text string) {
 // Nothing is opened before the first call, and no file is ever created.
 func TestFileMakesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.db")
-	a := File(path, nil)
+	a := offlineFile(path, nil)
 	_, err := a.Stats(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorIs(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"}), fs.ErrNotExist)
@@ -54,7 +55,7 @@ func TestFileMakesNoFile(t *testing.T) {
 // not keep others from opening it later.
 func TestFileOfARunningApp(t *testing.T) {
 	f := newFixture(t, everyState)
-	a := File(f.path, nil)
+	a := offlineFile(f.path, nil)
 	_, err := a.Stats(t.Context())
 	require.ErrorIs(t, err, bolt.ErrLocked)
 	require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrLocked)
@@ -74,7 +75,7 @@ func TestFileLooksChangeNothing(t *testing.T) {
 	f := stoppedApp(t, everyState)
 	before, err := os.ReadFile(f.path)
 	require.NoError(t, err)
-	a := File(f.path, &FileOptions{Notice: func(text string) { t.Error(text) }})
+	a := offlineFile(f.path, &offline.Options{Notice: func(text string) { t.Error(text) }})
 	require.Len(t, readPages(t, a, Query{}), len(suiteStates))
 	require.NoError(t, a.Check(t.Context()))
 	require.NoError(t, a.Backup(t.Context(), io.Discard))
@@ -94,7 +95,7 @@ func TestFileClosed(t *testing.T) {
 		func(a Admin) error { return a.Pause(t.Context(), "email") },
 		func(Admin) error { return nil },
 	} {
-		a := File(f.path, &FileOptions{Now: f.now})
+		a := offlineFile(f.path, &offline.Options{Now: f.now})
 		require.NoError(t, use(a))
 		require.NoError(t, a.Close())
 		require.NoError(t, a.Close())
@@ -117,7 +118,7 @@ func TestFileReportsRecoveredJobs(t *testing.T) {
 		require.NoError(f.t, f.q.Cancel(context.Background(), f.ids["cancelled"]))
 	})
 	var said noticed
-	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
+	a := offlineFile(f.path, &offline.Options{Now: f.now, Notice: said.hear})
 	_, err := a.Stats(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, said.texts, "a look recovers nothing")
@@ -137,7 +138,7 @@ func TestFileReportsRecoveredJobs(t *testing.T) {
 		_, err = q.Fetch(t.Context(), pawl.Request{Queues: []string{"email"}, Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		require.NoError(t, q.Close())
-		a := File(f.path, &FileOptions{Now: f.now})
+		a := offlineFile(f.path, &offline.Options{Now: f.now})
 		n, err := a.Reap(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
@@ -157,7 +158,7 @@ func TestFileReportsARepairedFile(t *testing.T) {
 	mark := f.path + "-failed-sync"
 	require.NoError(t, os.WriteFile(mark, []byte("pawl: a sync failed in transaction 0, behind one of root 0 and 0 pages\n"), 0o600))
 	var said noticed
-	a := File(f.path, &FileOptions{Now: f.now, Notice: said.hear})
+	a := offlineFile(f.path, &offline.Options{Now: f.now, Notice: said.hear})
 	require.Len(t, readPages(t, a, Query{}), len(suiteStates))
 	require.True(t, fileExists(mark), "a look repairs nothing")
 	require.NoError(t, a.Resume(t.Context(), "email"))
@@ -174,14 +175,14 @@ func TestFileOfOthers(t *testing.T) {
 	}
 	f := stoppedApp(t, everyState)
 	require.NoError(t, os.Chmod(f.path, 0o666))
-	a := File(f.path, nil)
+	a := offlineFile(f.path, nil)
 	_, err := a.Stats(t.Context())
 	require.NoError(t, err)
 	require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrInsecure)
 	_, err = a.Stats(t.Context())
 	require.NoError(t, err, "and can go on")
 	require.NoError(t, a.Close())
-	a = File(f.path, &FileOptions{Insecure: true, Now: f.now})
+	a = offlineFile(f.path, &offline.Options{Insecure: true, Now: f.now})
 	require.NoError(t, a.Pause(t.Context(), "email"))
 	require.NoError(t, a.Close())
 }
@@ -192,7 +193,7 @@ func TestFileThatIsNone(t *testing.T) {
 	path := filepath.Join(folder, "text.db")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("no queue ", 5000)), 0o600))
 	for _, path := range []string{path, folder} {
-		a := File(path, nil)
+		a := offlineFile(path, nil)
 		_, err := a.Stats(t.Context())
 		require.ErrorIs(t, err, bolt.ErrNotQueue)
 		require.ErrorIs(t, a.Pause(t.Context(), "email"), bolt.ErrNotQueue)
@@ -203,7 +204,7 @@ func TestFileThatIsNone(t *testing.T) {
 // Reads and the first change come from several goroutines at once.
 func TestFileIsSharedByGoroutines(t *testing.T) {
 	f := stoppedApp(t, everyState)
-	a := File(f.path, &FileOptions{Now: f.now})
+	a := offlineFile(f.path, &offline.Options{Now: f.now})
 	errs := make(chan error, 40)
 	for i := range cap(errs) {
 		go func() {
@@ -225,7 +226,7 @@ func TestFileIsSharedByGoroutines(t *testing.T) {
 func TestFileHasAClock(t *testing.T) {
 	f := stoppedApp(t, everyState)
 	f.pass(90 * time.Minute)
-	a := File(f.path, &FileOptions{Now: f.now})
+	a := offlineFile(f.path, &offline.Options{Now: f.now})
 	_, err := a.Do(t.Context(), Action{Verb: Delete}, f.ids["dead"])
 	require.NoError(t, err)
 	job, err := a.Job(t.Context(), f.ids["retry"])
@@ -238,7 +239,7 @@ func TestFileHasAClock(t *testing.T) {
 // any file.
 func TestFileTakesLargePayloads(t *testing.T) {
 	f := stoppedApp(t, nil)
-	a := File(f.path, &FileOptions{Now: f.now})
+	a := offlineFile(f.path, &offline.Options{Now: f.now})
 	payload := packOf(t, make([]byte, 3<<20))
 	require.NoError(t, a.Restore(t.Context(), []*pawl.Envelope{{ID: pawl.ID{1}, Kind: "big", State: pawl.Ready, Payload: payload}}, nil))
 	require.NoError(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "big", Payload: payload}))

@@ -5,7 +5,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Each line by itself gets the checks of [bolt.Queue.Restore], so that all jobs are checked
+// Each line by itself gets the checks of [driver.CheckRestoredJob], so that all jobs are checked
 // before any is stored. The exceptions depend on the target: its largest payload, and which IDs
 // and keys are taken.
 

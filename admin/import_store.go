@@ -22,7 +22,7 @@ const (
 // portionOf returns how many bytes are stored at once in a target.
 func portionOf(to Admin) int {
 	switch to.(type) {
-	case local, *file:
+	case local, offlineQueue:
 		return localBytes
 	}
 	return portionBytes

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // openLive opens a queue in a folder of the test, as an app would.
@@ -29,7 +30,7 @@ func openLiveAt(t testing.TB, path string) *bolt.Queue {
 
 // openTest is Open with limits that suit a busy machine.
 func openTest(path string) (Admin, error) {
-	return open(context.Background(), path, nil, time.Minute, func() {})
+	return open(context.Background(), offline.New(path, nil), nil, time.Minute, func() {})
 }
 
 // handlerFor returns a [Handler] that serves everyone, unless opts has a token.

@@ -6,25 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/gopawl/pawl/bolt"
 )
 
 // Of returns the [Admin] in the process that has the queue open. Its Close does nothing.
-func Of(q *bolt.Queue) Admin { return local{direct{openQueue{q}}, &broadcaster{q: q}} }
+func Of(q Store) Admin {
+	l := local{direct: direct{q, true}}
+	if q, ok := q.(Listener); ok {
+		l.events = &broadcaster{q: q}
+	}
+	return l
+}
 
 // local is the result of Of.
 type local struct {
 	direct
-	events *broadcaster
+	events *broadcaster // nil for a queue without events
 }
-
-// openQueue is access to an open queue.
-type openQueue struct{ q *bolt.Queue }
-
-func (o openQueue) look(fn func(looker) error) error { return fn(o.q) }
-
-func (o openQueue) change(fn func(*bolt.Queue) error) error { return fn(o.q) }
 
 func (l local) Stats(ctx context.Context) (Stats, error) {
 	s, err := l.direct.Stats(ctx)
@@ -47,8 +44,11 @@ func thisProcess(name string, started time.Time) Process {
 	return Process{PID: os.Getpid(), Name: name, Version: libraryVersion(), Started: started}
 }
 
-func (l local) Workflows() Workflows { return l.runs(true) }
-
-func (l local) Events(ctx context.Context) iter.Seq2[Event, error] { return l.events.listen(ctx) }
+func (l local) Events(ctx context.Context) iter.Seq2[Event, error] {
+	if l.events == nil {
+		return noEvents(&UnsupportedError{"events"})
+	}
+	return l.events.listen(ctx)
+}
 
 func (l local) Close() error { return nil }

@@ -2,25 +2,9 @@ package admin
 
 import (
 	"context"
-	"io"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/dlq"
-	"github.com/gopawl/pawl/driver"
 )
-
-// looker is what an open queue and a file opened for reading have in common.
-type looker interface {
-	dlq.Reader
-	Stats(ctx context.Context) (pawl.Stats, error)
-	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
-	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
-	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
-	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
-	Effects(ctx context.Context, after string, max int) ([]driver.Effect, string, error)
-	Check(ctx context.Context) error
-	WriteBackup(ctx context.Context, w io.Writer) (int64, error)
-}
 
 // Limits on what one call of List reads before it returns.
 const (
@@ -31,7 +15,7 @@ const (
 // listPage reads one page. If the file cannot answer the whole filter, listPage reads the jobs
 // that match the rest of the filter, in portions of the room left in the page, so that the
 // position after the last portion is the position after the last job of the page.
-func listPage(ctx context.Context, from looker, q Query) (page Page, err error) {
+func listPage(ctx context.Context, from Store, q Query) (page Page, err error) {
 	m, err := q.matcher()
 	if err != nil {
 		return page, err

@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/gopawl/pawl/bolt"
 )
 
 // The folder beside a queue's file <file> is <file>.admin. It contains these files.
@@ -49,9 +47,9 @@ func placeOf(path string) (place, error) {
 }
 
 // CheckNewFile rejects the path of a new file if it belongs to the queue in file: the file
-// itself, the failed-sync marker, and the folder of the socket with everything in it. The error
-// is a *pawl.InvalidError.
-func CheckNewFile(file, path string) error {
+// itself, the folder of the socket with everything in it, and what the engine keeps beside the
+// file, such as bolt.MarkPath. The error is a *pawl.InvalidError.
+func CheckNewFile(file, path string, beside ...func(file string) string) error {
 	own, err := resolved(file)
 	if err != nil {
 		return err
@@ -61,7 +59,11 @@ func CheckNewFile(file, path string) error {
 		return err
 	}
 	folder := own + folderSuffix
-	if name == own || name == bolt.MarkPath(own) || name == folder || strings.HasPrefix(name, folder+string(filepath.Separator)) {
+	taken := name == own || name == folder || strings.HasPrefix(name, folder+string(filepath.Separator))
+	for _, of := range beside {
+		taken = taken || name == of(own)
+	}
+	if taken {
 		return invalid("path", "%s belongs to the queue in %s; name another file", path, file)
 	}
 	return nil

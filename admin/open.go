@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
-
-	"github.com/gopawl/pawl/bolt"
 )
 
 // How long Open waits.
@@ -16,15 +14,30 @@ const (
 	startTime  = 150 * time.Millisecond // for a process that has the file to begin to serve it
 )
 
-// Open returns the [Admin] of the queue in the file at path, whether its app runs or not. If an
-// app serves the queue, the app answers, as with [Dial]; otherwise Open uses the file, as [File]
-// does. Open decides once: when an app starts or stops later, the calls fail with bolt.ErrLocked
-// or [ErrUnreachable], and another Open finds the current state.
+// OfflineFile is an [OfflineStore] in a file, such as an *offline.File. Its app may turn out to
+// run.
+type OfflineFile interface {
+	OfflineStore
+
+	// Path returns the path of the file.
+	Path() string
+
+	// Locked reports, without waiting, whether a process has the file open for writing; false if
+	// that is unknown.
+	Locked() bool
+}
+
+// Open returns the [Admin] of the queue in a file, whether its app runs or not. If an app serves
+// the queue, the app answers, as with [Dial], and Open closes the file; otherwise Open uses the
+// file, as [Offline] does. Open decides once: when an app starts or stops later, the calls fail
+// with the error of a locked file or [ErrUnreachable], and another Open finds the current state.
 //
-// If a process has the file open but does not serve it, Open returns bolt.ErrLocked, and the
-// error names the process. If there is an app that cannot be reached, the error says why.
-func Open(ctx context.Context, path string, opts *FileOptions) (Admin, error) {
-	return open(ctx, path, opts, askTimeout, func() {
+// If a process has the file open but does not serve it, Open returns the file's own error, for a
+// bolt file bolt.ErrLocked, which names the process. If there is an app that cannot be reached,
+// the error says why. Options apply to the app. Their Timeout is also how long Open waits for
+// the app's first answer, but no less than 400 ms; other calls wait as [DialOptions] says.
+func Open(ctx context.Context, f OfflineFile, opts *DialOptions) (Admin, error) {
+	return open(ctx, f, opts, askTimeout, func() {
 		timer := time.NewTimer(startTime)
 		defer timer.Stop()
 		select {
@@ -36,35 +49,40 @@ func Open(ctx context.Context, path string, opts *FileOptions) (Admin, error) {
 
 // open is Open with its own limits on the wait for an answer and for an app that may be
 // starting.
-func open(ctx context.Context, path string, opts *FileOptions, timeout time.Duration, wait func()) (Admin, error) {
-	at, err := placeOf(path)
+func open(ctx context.Context, f OfflineFile, opts *DialOptions, timeout time.Duration, wait func()) (_ Admin, err error) {
+	own := false // the result uses the file
+	defer func() {
+		if !own {
+			_ = f.Close()
+		}
+	}()
+	at, err := placeOf(f.Path())
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", f.Path(), err)
 	}
-	dial := new(DialOptions)
 	if opts != nil {
-		dial.Timeout = opts.Timeout
 		timeout = max(timeout, opts.Timeout)
 	}
-	app, noted := at.app(ctx, timeout, dial)
+	app, noted := at.app(ctx, timeout, opts)
 	if app != nil {
 		return app, nil
 	}
-	if !locked(at.file) {
-		return File(path, opts), nil
+	locked := f.Locked()
+	if !locked {
+		own = true
+		return Offline(f), nil
 	}
 	if !errors.Is(noted, errStuck) {
 		wait() // an app that starts takes the lock first, and then writes the note
-		if app, noted = at.app(ctx, timeout, dial); app != nil {
+		if app, noted = at.app(ctx, timeout, opts); app != nil {
 			return app, nil
 		}
 	}
-	f := File(path, opts)
 	if _, err = f.Stats(ctx); err == nil {
-		return f, nil
+		own = true
+		return Offline(f), nil
 	}
-	_ = f.Close()
-	if errors.Is(err, bolt.ErrLocked) && noted != nil {
+	if noted != nil && f.Locked() {
 		err = fmt.Errorf("%w; and its app could not be asked: %w", err, noted)
 	}
 	return nil, err

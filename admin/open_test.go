@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // processOf returns the process that serves the queue that Open finds, nil for the file.
@@ -29,7 +30,7 @@ func processOf(t *testing.T, a Admin, err error) *Process {
 // Open finds the app while it runs, and the file before and after.
 func TestOpenFindsAppOrFile(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "jobs.db")
-	_, err := Open(ctx, path, nil)
+	_, err := Open(ctx, offline.New(path, nil), nil)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, path)
 
@@ -40,7 +41,7 @@ func TestOpenFindsAppOrFile(t *testing.T) {
 	app.end(t)
 	require.NoError(t, app.cmd.Wait())
 	require.NoDirExists(t, path+".admin")
-	a, err = Open(ctx, path, nil)
+	a, err = Open(ctx, offline.New(path, nil), nil)
 	require.Nil(t, processOf(t, a, err))
 }
 
@@ -49,7 +50,7 @@ func TestOpenFindsAppOrFile(t *testing.T) {
 func TestOpenNamesWhoLocksTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	app := startApp(t, "hold", path)
-	_, err := Open(context.Background(), path, nil)
+	_, err := Open(context.Background(), offline.New(path, nil), nil)
 	require.ErrorIs(t, err, bolt.ErrLocked)
 	if _, e := os.Stat("/proc/locks"); e == nil {
 		require.ErrorContains(t, err, fmt.Sprintf("pid %d", app.cmd.Process.Pid))
@@ -71,13 +72,13 @@ func TestOpenReportsWhyTheAppCannotBeAsked(t *testing.T) {
 // An app that is starting takes the file first, and is found anyway.
 func TestOpenFindsAppThatStarts(t *testing.T) {
 	q := openLive(t)
-	a, err := open(context.Background(), q.Path(), nil, time.Minute, func() { serveTest(t, q) })
+	a, err := open(context.Background(), offline.New(q.Path(), nil), nil, time.Minute, func() { serveTest(t, q) })
 	require.NotNil(t, processOf(t, a, err))
 }
 
 // The file of an app that has just ended can be opened.
 func TestOpenFindsFileOfAppThatEnds(t *testing.T) {
 	q := openLive(t)
-	a, err := open(context.Background(), q.Path(), nil, time.Minute, func() { require.NoError(t, q.Close()) })
+	a, err := open(context.Background(), offline.New(q.Path(), nil), nil, time.Minute, func() { require.NoError(t, q.Close()) })
 	require.Nil(t, processOf(t, a, err))
 }

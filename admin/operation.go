@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-
-	"github.com/gopawl/pawl/bolt"
 )
 
 // An operation is one request of an operator to a queue. operations.go and workflows.go contain
@@ -95,33 +93,6 @@ func ask[Request, Answer any](ctx context.Context, c *client, o *operation[Reque
 	}
 	err = c.ask(ctx, o.path, body, o.changes, func(text []byte) error { return decodeAnswer(text, &answer) })
 	return answer, err
-}
-
-// access is how this process reaches the rows of a queue.
-type access interface {
-	// look calls fn with the queue or the file, opened for reading or writing.
-	look(fn func(looker) error) error
-
-	// change calls fn with the queue, opened for writing.
-	change(fn func(*bolt.Queue) error) error
-}
-
-// looked returns what fn reads.
-func looked[T any](from access, fn func(looker) (T, error)) (result T, err error) {
-	err = from.look(func(l looker) error {
-		result, err = fn(l)
-		return err
-	})
-	return result, err
-}
-
-// changed returns the result of the change fn.
-func changed[T any](in access, fn func(*bolt.Queue) (T, error)) (result T, err error) {
-	err = in.change(func(q *bolt.Queue) error {
-		result, err = fn(q)
-		return err
-	})
-	return result, err
 }
 
 // lists returns the gate for operations that read many rows.

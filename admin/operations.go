@@ -8,17 +8,16 @@ import (
 	"iter"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
 )
 
 // Admin is what an operator does to a queue. It has three implementations, and one test suite
 // covers all of them: [Of] in the process that has the queue open, [Dial] from another process,
-// and [File] for the file of a stopped app.
+// and [Offline] for the queue of a stopped app.
 //
 // Its methods are safe for concurrent use. When its context ends, a method returns the context's
 // error; a change that the queue accepted may have happened. In all three implementations errors
-// match the sentinels of packages pawl and bolt, and [ErrUnreachable] if the app does not
+// match the sentinels of package pawl and of the engine, and [ErrUnreachable] if the app does not
 // answer.
 type Admin interface {
 	// Stats returns how many jobs each queue has in each state, and which process has the
@@ -68,10 +67,10 @@ type Admin interface {
 	Effects(ctx context.Context, after string) (effects []driver.Effect, next string, err error)
 
 	// Restore stores jobs exactly as their envelopes describe them, whatever their state; see
-	// [bolt.Queue.Restore].
+	// [Store.Restore].
 	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
 
-	// Check compares every row of the queue with every other; see [bolt.Queue.Check]. It reports
+	// Check compares every row of the queue with every other; see [Checker]. It reports
 	// progress to [driver.WithProgress].
 	Check(ctx context.Context) error
 
@@ -92,7 +91,10 @@ type Admin interface {
 }
 
 // direct carries out operations in this process.
-type direct struct{ access }
+type direct struct {
+	q    Store
+	live bool // its app runs in this process
+}
 
 var opStats = define(operation[nothing, Stats]{
 	path: "stats",
@@ -102,10 +104,8 @@ var opStats = define(operation[nothing, Stats]{
 func (c *client) Stats(ctx context.Context) (Stats, error) { return ask(ctx, c, opStats, nothing{}) }
 
 func (d direct) Stats(ctx context.Context) (Stats, error) {
-	return looked(d, func(l looker) (Stats, error) {
-		s, err := l.Stats(ctx)
-		return Stats{Stats: s}, err
-	})
+	s, err := d.q.Stats(ctx)
+	return Stats{Stats: s}, err
 }
 
 var opList = define(operation[Query, Page]{
@@ -116,7 +116,7 @@ var opList = define(operation[Query, Page]{
 func (c *client) List(ctx context.Context, q Query) (Page, error) { return ask(ctx, c, opList, q) }
 
 func (d direct) List(ctx context.Context, q Query) (Page, error) {
-	return looked(d, func(l looker) (Page, error) { return listPage(ctx, l, q) })
+	return listPage(ctx, d.q, q)
 }
 
 var opSummary = define(operation[SummaryQuery, SummaryPage]{
@@ -129,7 +129,7 @@ func (c *client) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, erro
 }
 
 func (d direct) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
-	return looked(d, func(l looker) (SummaryPage, error) { return summaryPage(ctx, l, q) })
+	return summaryPage(ctx, d.q, q)
 }
 
 type jobRequest struct{ ID pawl.ID }
@@ -148,7 +148,7 @@ func (c *client) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 }
 
 func (d direct) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
-	return looked(d, func(l looker) (*pawl.Envelope, error) { return l.Job(ctx, id) })
+	return d.q.Job(ctx, id)
 }
 
 type findRequest struct{ Part string }
@@ -172,7 +172,7 @@ func (c *client) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
 }
 
 func (d direct) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
-	return looked(d, func(l looker) ([]pawl.ID, error) { return l.FindIDs(ctx, part, MaxFound) })
+	return d.q.FindIDs(ctx, part, MaxFound)
 }
 
 type doRequest struct {
@@ -226,9 +226,9 @@ func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, err
 
 func (d direct) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
 	if a.DryRun {
-		return looked(d, func(l looker) ([]error, error) { return dryRun(ctx, l, a, ids) })
+		return d.dryRun(ctx, a, ids)
 	}
-	return changed(d, func(q *bolt.Queue) ([]error, error) { return do(ctx, q, a, ids) })
+	return d.do(ctx, a, ids)
 }
 
 type enqueueRequest struct{ Jobs []*pawl.Envelope }
@@ -254,7 +254,7 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 }
 
 func (d direct) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
-	return d.change(func(q *bolt.Queue) error { return q.Enqueue(ctx, jobs...) })
+	return d.q.Enqueue(ctx, jobs...)
 }
 
 type restoreRequest struct {
@@ -285,7 +285,7 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []d
 }
 
 func (d direct) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
-	return d.change(func(q *bolt.Queue) error { return q.Restore(ctx, jobs, effects) })
+	return d.q.Restore(ctx, jobs, effects)
 }
 
 type queueRequest struct{ Queue string }
@@ -310,7 +310,7 @@ func (c *client) Pause(ctx context.Context, queue string) error {
 }
 
 func (d direct) Pause(ctx context.Context, queue string) error {
-	return d.change(func(q *bolt.Queue) error { return q.Pause(ctx, queue) })
+	return d.q.Pause(ctx, queue)
 }
 
 func (c *client) Resume(ctx context.Context, queue string) error {
@@ -319,7 +319,7 @@ func (c *client) Resume(ctx context.Context, queue string) error {
 }
 
 func (d direct) Resume(ctx context.Context, queue string) error {
-	return d.change(func(q *bolt.Queue) error { return q.Resume(ctx, queue) })
+	return d.q.Resume(ctx, queue)
 }
 
 type reaped struct{ Reaped int }
@@ -338,7 +338,7 @@ func (c *client) Reap(ctx context.Context) (int, error) {
 }
 
 func (d direct) Reap(ctx context.Context) (int, error) {
-	return changed(d, func(q *bolt.Queue) (int, error) { return q.Reap(ctx) })
+	return d.q.Reap(ctx)
 }
 
 type effectsRequest struct{ After string }
@@ -373,11 +373,7 @@ func (c *client) Effects(ctx context.Context, after string) ([]driver.Effect, st
 
 // Effects implements Admin. A damaged effect is an error with the position after it.
 func (d direct) Effects(ctx context.Context, after string) (effects []driver.Effect, next string, err error) {
-	err = d.look(func(l looker) error {
-		effects, next, err = l.Effects(ctx, after, maxEffects)
-		return err
-	})
-	return effects, next, err
+	return d.q.Effects(ctx, after, maxEffects)
 }
 
 // The streams; clientstreams.go has their clients.
@@ -388,12 +384,18 @@ var (
 )
 
 func (d direct) Check(ctx context.Context) error {
-	return d.look(func(l looker) error { return l.Check(ctx) })
+	q, err := ability[Checker](d.q, "check")
+	if err != nil {
+		return err
+	}
+	return q.Check(ctx)
 }
 
 func (d direct) Backup(ctx context.Context, w io.Writer) error {
-	return d.look(func(l looker) error {
-		_, err := l.WriteBackup(ctx, w)
+	q, err := ability[Backuper](d.q, "backup")
+	if err != nil {
 		return err
-	})
+	}
+	_, err = q.WriteBackup(ctx, w)
+	return err
 }

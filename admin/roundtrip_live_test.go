@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 )
 
 // Rule: exports and imports give the same result for a running app: over HTTP, with the smallest
@@ -35,7 +36,7 @@ func TestRoundTripOverHTTP(t *testing.T) {
 			require.Equal(t, comparable(exportOf(t, from)), comparable(export))
 			_, err := Import(t.Context(), ask(Of(to)), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 			require.NoError(t, err)
-			requireSameJobs(t, from.(local).events.q, to)
+			requireSameJobs(t, from.(local).q.(*bolt.Queue), to)
 		})
 	}
 }

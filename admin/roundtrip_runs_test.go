@@ -44,7 +44,7 @@ func roundTripOfRuns(t *testing.T, live, keep bool) {
 		var b bytes.Buffer
 		require.NoError(t, source.Backup(context.Background(), &b))
 		require.NoError(t, os.WriteFile(copied, b.Bytes(), 0o600))
-		source = File(copied, nil)
+		source = offlineFile(copied, nil)
 		defer source.Close()
 	}
 	var b bytes.Buffer
@@ -60,7 +60,7 @@ func roundTripOfRuns(t *testing.T, live, keep bool) {
 	target := Of(to.q)
 	if !live {
 		to.close()
-		target = File(to.path, nil)
+		target = offlineFile(to.path, nil)
 	}
 	imported, err := Import(context.Background(), target, bytes.NewReader(b.Bytes()), &ImportOptions{KeepIDs: keep})
 	require.NoError(t, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // Options configures a [Server]. A nil *Options and every zero field mean the default.
@@ -80,7 +79,7 @@ var served sync.Map
 //
 // Serve does not listen on TCP: mount a [Handler] behind the app's own authentication for that.
 // On Windows, Serve returns errors.ErrUnsupported.
-func Serve(q *bolt.Queue, opts *Options) (*Server, error) {
+func Serve(q FileStore, opts *Options) (*Server, error) {
 	s, err := serve(q, opts)
 	if err != nil {
 		return nil, fmt.Errorf("serve %s to operators: %w", q.Path(), err)
@@ -88,7 +87,7 @@ func Serve(q *bolt.Queue, opts *Options) (*Server, error) {
 	return s, nil
 }
 
-func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
+func serve(q FileStore, opts *Options) (_ *Server, err error) {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -128,7 +127,7 @@ func serve(q *bolt.Queue, opts *Options) (_ *Server, err error) {
 }
 
 // start serves requests on the listener.
-func (s *Server) start(q *bolt.Queue, process Process, listener net.Listener, log pawl.Logger) {
+func (s *Server) start(q FileStore, process Process, listener net.Listener, log pawl.Logger) {
 	all, hurry := context.WithCancel(context.Background())
 	streams, end := context.WithCancel(context.Background())
 	s.end, s.hurry = end, hurry
@@ -213,7 +212,9 @@ func (s *Server) shut() error {
 	if !s.limiter.empty(closeGrace) {
 		err = errors.Join(err, errors.New("requests of operators do not come to their end; the queue may be stuck"))
 	}
-	s.tally.stop()
+	if s.tally != nil {
+		s.tally.stop()
+	}
 	_ = os.Remove(s.place.folder) // unless someone has put something in it
 	served.Delete(s.place.folder)
 	return err

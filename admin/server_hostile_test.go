@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -99,7 +100,7 @@ func TestSearchIsBounded(t *testing.T) {
 
 // fullPage is a file that has read its jobs even if the caller is gone.
 type fullPage struct {
-	looker
+	Store
 	jobs []pawl.Listed
 }
 
@@ -157,7 +158,7 @@ func TestStoppedAppIsAskedOnce(t *testing.T) {
 	_, err = syscall.Wait4(app.cmd.Process.Pid, &state, syscall.WUNTRACED, nil)
 	require.NoError(t, err)
 	require.True(t, state.Stopped())
-	_, err = open(context.Background(), path, nil, 10*time.Millisecond, func() { t.Error("it waits") })
+	_, err = open(context.Background(), offline.New(path, nil), nil, 10*time.Millisecond, func() { t.Error("it waits") })
 	require.ErrorIs(t, err, bolt.ErrLocked)
 	require.ErrorIs(t, err, errStuck)
 	require.ErrorContains(t, err, "it may be stopped, or stuck")

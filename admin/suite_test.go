@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // The contract of Admin is a table of cases, in the other files of this suite, each with its
@@ -35,8 +36,8 @@ type implementation struct {
 // implementations are tested; other files append theirs.
 var implementations = []implementation{
 	{name: "Of", live: true, open: func(_ *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin { return Of(q) }},
-	{name: "File", open: func(_ *testing.T, path string, _ *bolt.Queue, now func() time.Time) Admin {
-		return File(path, &FileOptions{Now: now})
+	{name: "Offline", open: func(_ *testing.T, path string, _ *bolt.Queue, now func() time.Time) Admin {
+		return offlineFile(path, &offline.Options{Now: now})
 	}},
 }
 
@@ -273,3 +274,6 @@ func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
+
+// offlineFile returns the Admin of the file of a stopped app.
+func offlineFile(path string, opts *offline.Options) Admin { return Offline(offline.New(path, opts)) }

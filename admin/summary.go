@@ -137,7 +137,7 @@ func keyOf(by string) (key func(*pawl.Envelope) string, parts driver.Parts, err 
 const maxKeyText = 256
 
 // summaryPage reads one page of a summary. It looks at as many jobs as one call of List.
-func summaryPage(ctx context.Context, from looker, q SummaryQuery) (page SummaryPage, err error) {
+func summaryPage(ctx context.Context, from Store, q SummaryQuery) (page SummaryPage, err error) {
 	key, parts, err := keyOf(q.By)
 	if err != nil {
 		return page, err

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 )
 
 // maxTallied limits the queues that are counted, since their names come from outside.
@@ -21,9 +20,14 @@ type tally struct {
 
 type counts struct{ succeeded, failed atomic.Int64 }
 
-func newTally(q *bolt.Queue) *tally {
+// newTally begins to count, or returns nil for a queue without events.
+func newTally(q Store) *tally {
+	events, ok := q.(Listener)
+	if !ok {
+		return nil
+	}
 	t := &tally{queues: make(map[string]*counts)}
-	t.stop = q.Listen(t.hear)
+	t.stop = events.Listen(t.hear)
 	return t
 }
 
@@ -59,8 +63,11 @@ func (t *tally) of(queue string) *counts {
 	return c
 }
 
-// done returns the counts so far.
+// done returns the counts so far, nil without a tally.
 func (t *tally) done() map[string]Done {
+	if t == nil {
+		return nil
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	all := make(map[string]Done, len(t.queues))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -71,15 +70,26 @@ type Workflows interface {
 }
 
 // directRuns carries out operations on runs in this process. No engine outlives a call.
-type directRuns struct {
-	access
-	live bool // with the code of the app; false for the file of a stopped app
+type directRuns struct{ direct }
+
+// Workflows implements Admin.
+func (d direct) Workflows() Workflows { return directRuns{d} }
+
+func readRuns[T any](d directRuns, fn func(*workflow.Reader) (T, error)) (none T, err error) {
+	q, err := ability[workflow.Source](d.q, "workflows")
+	if err != nil {
+		return none, err
+	}
+	return fn(workflow.Read(q))
 }
 
-func (d direct) runs(live bool) Workflows { return directRuns{d.access, live} }
-
-func readRuns[T any](from access, fn func(*workflow.Reader) (T, error)) (T, error) {
-	return looked(from, func(l looker) (T, error) { return fn(workflow.Read(l)) })
+// changeRuns calls fn with an engine.
+func changeRuns[T any](d directRuns, fn func(*workflow.Engine) (T, error)) (none T, err error) {
+	q, err := ability[workflow.Store](d.q, "workflows")
+	if err != nil {
+		return none, err
+	}
+	return fn(workflow.Open(q, nil))
 }
 
 // changeRun calls fn with an engine. It opens a file for writing only if the file has the run.
@@ -89,7 +99,7 @@ func changeRun[T any](ctx context.Context, d directRuns, run pawl.ID, fn func(*w
 			return none, err
 		}
 	}
-	return changed(d, func(q *bolt.Queue) (T, error) { return fn(workflow.Open(q, nil)) })
+	return changeRuns(d, fn)
 }
 
 // Workflows implements Admin.
@@ -260,7 +270,8 @@ func (w clientRuns) Verify(ctx context.Context, run pawl.ID) error {
 
 func (d directRuns) Verify(ctx context.Context, run pawl.ID) error {
 	if d.live {
-		return d.change(func(q *bolt.Queue) error { return workflow.Open(q, nil).Verify(ctx, run) })
+		_, err := changeRuns(d, func(e *workflow.Engine) (nothing, error) { return nothing{}, e.Verify(ctx, run) })
+		return err
 	}
 	all, err := d.Show(ctx, run, RunValues)
 	switch {
@@ -330,8 +341,8 @@ func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err err
 
 func (d directRuns) Prune(ctx context.Context, before time.Time) (int, error) {
 	progress := driver.ProgressOf(ctx)
-	return changed(d, func(q *bolt.Queue) (int, error) {
-		return workflow.Open(q, nil).Prune(ctx, before, func(done int) { progress(int64(done), -1) })
+	return changeRuns(d, func(e *workflow.Engine) (int, error) {
+		return e.Prune(ctx, before, func(done int) { progress(int64(done), -1) })
 	})
 }
 
@@ -377,5 +388,6 @@ func (w clientRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) er
 }
 
 func (d directRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
-	return d.change(func(q *bolt.Queue) error { return workflow.Open(q, nil).RestoreRows(ctx, parts...) })
+	_, err := changeRuns(d, func(e *workflow.Engine) (nothing, error) { return nothing{}, e.RestoreRows(ctx, parts...) })
+	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // open reaches the queue through the app at --addr, the app that serves the file, or the file
@@ -29,18 +30,13 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 		}
 		return queue, err
 	}
-	return admin.Open(ctx, a.flags.db, a.fileOptions())
-}
-
-// fileOptions returns the options for opening a file that no process serves.
-func (a *app) fileOptions() *admin.FileOptions {
-	return &admin.FileOptions{
+	file := offline.New(a.flags.db, &offline.Options{
 		Insecure: a.flags.insecure,
-		Timeout:  a.flags.timeout,
 		Logger:   a.logger(),
 		Notice:   a.note,
 		Now:      a.now,
-	}
+	})
+	return admin.Open(ctx, file, &admin.DialOptions{Timeout: a.flags.timeout})
 }
 
 // logger discards messages, since errors are returned. With -v it prints the rest.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
 )
 
 // newName returns the one argument of a command that creates a file. It reports an existing file
@@ -42,7 +43,7 @@ func (a *app) checkNew(ctx context.Context, words, path string, queue admin.Admi
 		file = s.Path
 	}
 	var wrong *pawl.InvalidError
-	err := admin.CheckNewFile(file, path)
+	err := admin.CheckNewFile(file, path, bolt.MarkPath)
 	if errors.As(err, &wrong) {
 		return usage(words, "%s", wrong.Reason)
 	}

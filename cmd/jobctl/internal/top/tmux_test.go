@@ -21,6 +21,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
 )
 
@@ -47,7 +48,7 @@ func childMain(mode, path string) {
 	defer func() { _ = os.WriteFile(path+".ended", nil, 0o600) }() // when the file is closed
 	var opts Options
 	open := func(ctx context.Context, notice func(string)) (admin.Admin, error) {
-		return admin.Open(ctx, path, &admin.FileOptions{Notice: notice})
+		return admin.Open(ctx, offline.New(path, &offline.Options{Notice: notice}), nil)
 	}
 	switch mode {
 	case "app":
@@ -70,7 +71,7 @@ func childMain(mode, path string) {
 			if opened++; opened == 2 {
 				panic("a mistake")
 			}
-			return admin.File(path, nil), nil
+			return admin.Offline(offline.New(path, nil)), nil
 		}
 	}
 	_ = os.WriteFile(path+".pid", fmt.Appendf(nil, "%d", os.Getpid()), 0o600)

@@ -37,7 +37,7 @@ type Source struct {
 	// Open returns the app that serves the queue, or else its file, as [admin.Open] does. It is
 	// called again whenever the app goes away, and every two seconds while there is none, so it
 	// must be cheap. While Run shows the screen, nothing else may write to the terminal: pass
-	// the sentences of [admin.FileOptions.Notice] to notice, which puts them on the screen.
+	// the sentences of offline.Options.Notice to notice, which puts them on the screen.
 	Open func(ctx context.Context, notice func(string)) (admin.Admin, error)
 }
 

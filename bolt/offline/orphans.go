@@ -1,4 +1,4 @@
-package admin
+package offline
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // noticeChanges reports what opening for writing has changed.
-func (f *file) noticeChanges(before os.FileInfo, found *orphans) {
+func (f *File) noticeChanges(before os.FileInfo, found *orphans) {
 	if after, err := os.Stat(f.path); err == nil && !os.SameFile(before, after) {
 		f.opts.Notice("a sync had failed when the file was last open: it was replaced by a copy of all that was acknowledged")
 	}

@@ -1,9 +1,9 @@
-package admin
+// Package offline opens the queue in a bolt file whose app does not run, for operators. Its
+// [File] is an admin.Store; jobctl works on it when no app serves the file.
+package offline
 
 import (
-	"context"
 	"errors"
-	"iter"
 	"os"
 	"sync"
 	"time"
@@ -14,15 +14,10 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// FileOptions configures [File] and [Open]. A nil *FileOptions and every zero field mean the
-// default.
-type FileOptions struct {
+// Options configures [New]. A nil *Options and every zero field mean the default.
+type Options struct {
 	// Insecure accepts a file that others may write to; see bolt.Options.
 	Insecure bool
-
-	// Timeout is how long [Open] waits for the app that has the file to answer a call, as in
-	// [DialOptions]. The file itself does not use it.
-	Timeout time.Duration
 
 	// Logger is the queue's logger while the file is open for writing. The default discards
 	// everything: errors are returned.
@@ -36,39 +31,24 @@ type FileOptions struct {
 	Now func() time.Time
 }
 
-// fileLock is how long a change waits for another process to close the file.
-const fileLock = 500 * time.Millisecond
+// lockTimeout is how long a change waits for another process to close the file.
+const lockTimeout = 500 * time.Millisecond
 
-// File returns the [Admin] of the file of a stopped app. The first read opens the file for
-// reading, and the first change opens it for writing. Either keeps the app from starting until
-// Close, so be quick. A missing file gives fs.ErrNotExist, and a file that another process has
-// open gives bolt.ErrLocked.
+// File is the queue in the file of a stopped app. The first read opens the file for reading,
+// and the first change opens it for writing. Either keeps the app from starting until Close, so
+// be quick. A missing file returns fs.ErrNotExist, and a file that another process has open
+// returns bolt.ErrLocked. Its methods are safe for concurrent use, and return the errors of the
+// methods of bolt.Queue with the same names.
 //
 // Opening the file for writing makes every leased job ready again and counts a crash for it, as
 // the app would at its next start. File does not know the app's limit on crashes, so it applies
 // none: no job becomes dead because an operator changed another one. A job that was cancelled or
 // is past its deadline does become dead, as it would in the app, and Notice reports it. The
 // app's limit on payloads is not known either; the largest limit that any queue accepts applies.
-func File(path string, opts *FileOptions) Admin {
-	f := &file{path: path}
-	f.direct = direct{f}
-	if opts != nil {
-		f.opts = *opts
-	}
-	if f.opts.Logger == nil {
-		f.opts.Logger = hclog.NewNullLogger()
-	}
-	if f.opts.Notice == nil {
-		f.opts.Notice = func(string) {}
-	}
-	return f
-}
-
-// file is the result of File.
-type file struct {
-	direct
+type File struct {
 	path string
-	opts FileOptions
+	opts Options
+	done chan struct{}
 
 	mu     sync.RWMutex // held for reading by calls, and for writing to open and close
 	reader *bolt.Reader // nil before the first read, and after the first change
@@ -79,8 +59,33 @@ type file struct {
 	poisoned sync.Once // the failure was reported
 }
 
+// New returns the file at path. It opens nothing.
+func New(path string, opts *Options) *File {
+	f := &File{path: path, done: make(chan struct{})}
+	if opts != nil {
+		f.opts = *opts
+	}
+	if f.opts.Logger == nil {
+		f.opts.Logger = hclog.NewNullLogger()
+	}
+	if f.opts.Notice == nil {
+		f.opts.Notice = func(string) {}
+	}
+	if f.opts.Now == nil {
+		f.opts.Now = time.Now
+	}
+	return f
+}
+
+// Path returns the path of the file.
+func (f *File) Path() string { return f.path }
+
+// Locked reports whether a process has the file open for writing. It does not wait. Where the
+// system cannot answer, it returns false, and opening the file reports the lock.
+func (f *File) Locked() bool { return locked(f.path) }
+
 // look runs fn on the file, opened for reading or writing.
-func (f *file) look(fn func(looker) error) error {
+func (f *File) look(fn func(inspector) error) error {
 	f.mu.RLock()
 	for f.queue == nil && f.reader == nil {
 		f.mu.RUnlock()
@@ -97,7 +102,7 @@ func (f *file) look(fn func(looker) error) error {
 }
 
 // change runs fn on the file, opened for writing.
-func (f *file) change(fn func(*bolt.Queue) error) error {
+func (f *File) change(fn func(*bolt.Queue) error) error {
 	f.mu.RLock()
 	for f.queue == nil {
 		f.mu.RUnlock()
@@ -122,7 +127,7 @@ func poisonNotice(err error) string {
 	return "the disk failed while the file was changed, so nothing more is changed by this run: check the disk, and look again at what was to be done; the next open makes a sound copy of the file first"
 }
 
-func (f *file) openToRead() error {
+func (f *File) openToRead() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -135,14 +140,12 @@ func (f *file) openToRead() error {
 	if err != nil {
 		return err
 	}
-	if f.opts.Now != nil {
-		r.UseClock(f.opts.Now)
-	}
+	r.UseClock(f.opts.Now)
 	f.reader = r
 	return nil
 }
 
-func (f *file) openToWrite() (err error) {
+func (f *File) openToWrite() (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -168,7 +171,7 @@ func (f *file) openToWrite() (err error) {
 	q, err := bolt.Open(f.path, &bolt.Options{
 		MaxCrashes:  bolt.NoMaxCrashes,
 		MaxPayload:  pawl.MaxBatchBytes,
-		LockTimeout: fileLock,
+		LockTimeout: lockTimeout,
 		Insecure:    f.opts.Insecure,
 		Logger:      f.opts.Logger,
 		Now:         f.opts.Now,
@@ -184,7 +187,7 @@ func (f *file) openToWrite() (err error) {
 
 // checkUnlocked rejects a file that another process has open. Opening the file for writing
 // reports or repairs everything else.
-func (f *file) checkUnlocked() error {
+func (f *File) checkUnlocked() error {
 	r, err := bolt.OpenReader(f.path)
 	switch {
 	case err == nil:
@@ -195,29 +198,14 @@ func (f *file) checkUnlocked() error {
 	return nil
 }
 
-// Reap implements Admin. The first call counts the leases that opening the file recovered.
-func (f *file) Reap(ctx context.Context) (int, error) {
-	n, err := f.direct.Reap(ctx)
-	if err != nil {
-		return n, err
+// Close closes the file. It waits for calls in progress.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.closed = true
+		close(f.done)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n, f.took = n+f.took, 0
-	return n, nil
-}
-
-func (f *file) Workflows() Workflows { return f.runs(false) }
-
-func (f *file) Events(context.Context) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { yield(Event{}, ErrNotLive) }
-}
-
-// Close implements Admin. It waits for calls in progress.
-func (f *file) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
 	var err error
 	if f.reader != nil {
 		err = f.reader.Close()

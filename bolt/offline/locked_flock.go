@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
-package admin
+package offline
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 // locked reports whether a process has the file open for writing. It holds the readers' lock for
 // a moment; an app that starts at that moment waits for it.
 func locked(file string) bool {
-	f, err := os.OpenFile(file, os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false // opening the file reports what is wrong with it
 	}

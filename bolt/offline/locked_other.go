@@ -1,6 +1,6 @@
 //go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
 
-package admin
+package offline
 
 // locked is unknown here: opening the file reports it.
 func locked(string) bool { return false }
