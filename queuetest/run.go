@@ -170,6 +170,10 @@ var groups = []struct {
 	{"sort", sortTests()},
 	{"backoff", backoffTests()},
 	{"signature", signatureTests()},
+	{"list", listTests},
+	{"restore", restoreTests},
+	{"stats", statTests},
+	{"listen", listenTests},
 	{"events", eventTests()},
 	{"counters", counterTests()},
 }

@@ -1,0 +1,191 @@
+package queuetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Restorer is a queue that takes over the jobs and the idempotency keys of another queue.
+type Restorer interface {
+	// Restore stores jobs in the state of their envelopes, and effects, all or none. It
+	// refuses what driver.CheckRestore refuses. An ID or a unique key that is taken gives
+	// pawl.ErrConflict.
+	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
+
+	// Effects reads at most max of the idempotency keys that count as done, after a
+	// cursor.
+	Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error)
+}
+
+func (f *fixture) restorer() Restorer { return able[Restorer](f) }
+
+func (f *fixture) restore(jobs []*pawl.Envelope, effects ...driver.Effect) {
+	f.Helper()
+	f.ok(f.restorer().Restore(f.Context(), jobs, effects), "restore")
+}
+
+// effects reads all effects in pages of a size.
+func (f *fixture) effects(size int) (all []driver.Effect) {
+	f.Helper()
+	for after := ""; ; {
+		page, next, err := f.restorer().Effects(f.Context(), after, size)
+		f.ok(err, "effects")
+		if len(page) > size {
+			f.Fatalf("a page of %d effects, at most %d were asked for", len(page), size)
+		}
+		all = append(all, page...)
+		if after = next; after == "" {
+			return all
+		}
+	}
+}
+
+// clones returns copies of envelopes, for a call that completes them in place.
+func clones(jobs []*pawl.Envelope) (own []*pawl.Envelope) {
+	for _, e := range jobs {
+		own = append(own, copied(e))
+	}
+	return own
+}
+
+var restoreTests = []test{
+	newTest("in their states",
+		"A restored job has the state, counters, history, and times that it had in another queue. A leased job is ready, "+
+			"in its old place, without a crash.", func(f *fixture) {
+			f.restorer()
+			for _, state := range byTheirEnd {
+				f.held(state, on("a"), header("h", "v"), unique("u-"+string(state)), func(e *pawl.Envelope) { e.Payload = make([]byte, 2000) })
+				f.pass(time.Second)
+			}
+			f.add(on("retry"))
+			f.nack(f.lease("retry"), time.Hour)
+			want := f.list(pawl.Filter{})
+			f.fresh(f.settings)
+			f.restore(clones(want))
+			got := f.list(pawl.Filter{})
+			f.sameJobs(idsOf(got), idsOf(want), "jobs")
+			for i, e := range got {
+				like := *want[i]
+				like.Seq = e.Seq
+				if like.State == pawl.Leased {
+					like.State, like.LeasedSince = pawl.Ready, time.Time{}
+				}
+				f.same(e, &like, "a restored job")
+			}
+			f.countsAre("a", pawl.Counts{Ready: 2, Delayed: 1, Dead: 1, Completed: 1}, "the restore")
+			equal(f, len(f.fetch(9, "a")), 2, "jobs to fetch")
+			f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "a", Queue: "a", UniqueKey: "u-ready", OnConflict: pawl.Reject}), pawl.ErrConflict, "its unique key")
+		}),
+	newTest("in their order", "Restored jobs get sequences in the order of the call, behind those of the queue.", func(f *fixture) {
+		f.restorer()
+		first := f.add().Seq
+		jobs := newBatch(5)
+		for _, e := range jobs {
+			e.State = pawl.Ready
+		}
+		f.restore(jobs)
+		for _, e := range jobs {
+			got := f.must(e.ID)
+			equal(f, got.Seq, e.Seq, "sequence")
+			equal(f, e.Seq > first, true, "the sequence grows")
+			first = e.Seq
+		}
+	}),
+	newTest("what time did",
+		"A restored job whose time has come is ready, one past its deadline is dead, and one that was cancelled while it "+
+			"was leased is dead.", func(f *fixture) {
+			f.restorer()
+			due, late, ended := pawl.NewID(time.Now()), pawl.NewID(time.Now()), pawl.NewID(time.Now())
+			now := time.Now()
+			f.restore([]*pawl.Envelope{
+				{ID: due, Kind: "k", State: pawl.Delayed, NotBefore: now.Add(-time.Second)},
+				{ID: late, Kind: "k", State: pawl.Ready, Deadline: now.Add(-time.Second)},
+				{ID: ended, Kind: "k", State: pawl.Leased, Cancelled: true},
+			})
+			equal(f, f.must(due).State, pawl.Ready, "state of the job that is due")
+			for id, reason := range map[pawl.ID]pawl.Reason{late: pawl.ReasonDeadline, ended: pawl.ReasonCancelled} {
+				e := f.must(id)
+				equal(f, e.State, pawl.Dead, "state")
+				equal(f, e.Death.Reason, reason, "reason")
+			}
+		}),
+	newTest("all or nothing", "A restore with one job that cannot be stored stores nothing: neither jobs nor effects.", func(f *fixture) {
+		q := f.restorer()
+		taken := f.add(unique("u"))
+		unchanged := f.unchanged()
+		for want, bad := range map[error]*pawl.Envelope{
+			pawl.ErrConflict:        {ID: taken.ID, Kind: "k", State: pawl.Ready},
+			pawl.ErrInvalid:         {Kind: "k", State: "sleeping"},
+			pawl.ErrPayloadTooLarge: {Kind: "k", State: pawl.Ready, Payload: make([]byte, 2<<20)},
+		} {
+			jobs := []*pawl.Envelope{{ID: pawl.NewID(time.Now()), Kind: "k", State: pawl.Ready}, bad}
+			f.is(q.Restore(f.Context(), jobs, []driver.Effect{{Kind: "k", Key: "e", Until: time.Now().Add(time.Hour)}}), want, "restore")
+			unchanged("after the refusal")
+		}
+		key := &pawl.Envelope{Kind: taken.Kind, Queue: taken.Queue, UniqueKey: "u", State: pawl.Ready}
+		f.is(q.Restore(f.Context(), []*pawl.Envelope{key}, nil), pawl.ErrConflict, "a unique key that is taken")
+		unchanged("after the refusal")
+		equal(f, len(f.effects(9)), 0, "effects")
+		f.is(q.Restore(f.Context(), newBatch(pawl.MaxBatchJobs+1), nil), pawl.ErrBatchTooLarge, "too many jobs")
+		f.is(q.Restore(f.Context(), nil, []driver.Effect{{Kind: "k"}}), pawl.ErrInvalid, "an effect without a key")
+	}),
+	newTest("effects",
+		"The idempotency keys that count as done are listed in pages, and a restored one removes a job without a run until "+
+			"its time. The later time counts.", func(f *fixture) {
+			f.restorer()
+			f.done("x", of("a"), ttl(time.Hour))
+			f.done("y", of("a"), ttl(2*time.Hour))
+			f.done("x", of("b"), ttl(3*time.Hour))
+			want := f.effects(pawl.MaxListed)
+			equal(f, len(want), 3, "effects")
+			for _, size := range []int{1, 2} {
+				for i, e := range f.effects(size) {
+					equal(f, e, want[i], "effect")
+				}
+			}
+			f.fresh(f.settings)
+			f.restore(nil, want...)
+			f.restore(nil, driver.Effect{Kind: "a", Key: "x", Until: time.Now().Add(time.Minute)})
+			f.pass(time.Minute)
+			f.skips(f.add(of("a"), effect("x")).ID, "before the later time")
+			f.pass(time.Hour)
+			e := f.add(of("a"), effect("x"))
+			equal(f, f.lease().ID, e.ID, "the job that runs after it")
+			f.skips(f.add(of("b"), effect("x")).ID, "of another kind")
+		}),
+	newTest("effects, refused", "A list of no effect or of too many, or after a cursor of another list, gives ErrInvalid.", func(f *fixture) {
+		q := f.restorer()
+		for _, max := range []int{0, pawl.MaxListed + 1} {
+			_, _, err := q.Effects(f.Context(), "", max)
+			f.is(err, pawl.ErrInvalid, "effects")
+		}
+		_, _, err := q.Effects(f.Context(), "x", 1)
+		f.is(err, pawl.ErrInvalid, "effects after a cursor of no list")
+	}),
+	newTest("too late",
+		"A restore whose context has ended returns ErrNotAccepted and stores nothing. After Close, a restore and a list of "+
+			"effects return ErrClosed.", func(f *fixture) {
+			q := f.restorer()
+			ctx, cancel := context.WithCancel(f.Context())
+			cancel()
+			jobs := []*pawl.Envelope{{Kind: "k", State: pawl.Ready}}
+			f.is(q.Restore(ctx, jobs, nil), pawl.ErrNotAccepted, "restore")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
+			f.closed()
+			f.is(q.Restore(f.Context(), jobs, nil), pawl.ErrClosed, "restore")
+			_, _, err := q.Effects(f.Context(), "", 1)
+			f.is(err, pawl.ErrClosed, "effects")
+		}),
+	newTest("after a restart", "Restored jobs and effects are durable.", func(f *fixture) {
+		f.restorer()
+		f.needRestart()
+		dead := &pawl.Envelope{Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: time.Now()}}
+		f.restore([]*pawl.Envelope{dead}, driver.Effect{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)})
+		f.restart()
+		equal(f, f.must(dead.ID).State, pawl.Dead, "state")
+		f.skips(f.add(of("k"), effect("x")).ID, "after the restart")
+	}),
+}
