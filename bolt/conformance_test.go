@@ -28,9 +28,10 @@ func TestConformance(t *testing.T) {
 		return q
 	}
 	queuetest.Run(t, open, &queuetest.Config{
-		Restart: true,
-		Counts:  counts,
-		Events:  true,
+		Persists: true,
+		Alone:    true,
+		Counts:   counts,
+		Events:   true,
 
 		CounterSteps: race.Fewer(8000), // each step is a commit
 	})

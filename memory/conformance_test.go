@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/internal/race"
@@ -16,13 +14,7 @@ import (
 var _ dlq.Store = (*memory.Queue)(nil)
 
 func TestConformance(t *testing.T) {
-	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue {
-		return memory.New(&memory.Options{
-			Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, memory.NoMaxCrashes), Now: s.Now,
-			OnEvent: s.OnEvent, Collector: s.Collector,
-			Logger: hclog.NewNullLogger(),
-		})
-	}
+	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue { return newQueue(s) }
 	queuetest.Run(t, open, &queuetest.Config{
 		Walks: race.Fewer(20), CounterSteps: race.Fewer(race.Fewer(100_000)), // one goroutine walks
 		Counts: counts, Events: true,

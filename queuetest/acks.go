@@ -306,10 +306,9 @@ func ackTests() []test {
 				equal(f, f.must(leases[i].ID).Attempts, 1, "attempts")
 			}
 		}),
-		newTest("over a restart",
+		restartTest("over a restart",
 			"Everything that an ack ended is durable when it returns: no job comes back, and completed jobs and done keys "+
 				"stay.", func(f *fixture) {
-				f.needRestart()
 				f.addKinds("a", "b")
 				f.add(of("c"), effect("x"), ttl(time.Hour))
 				record := f.add(of("d"), kept(time.Hour)).ID
@@ -317,6 +316,7 @@ func ackTests() []test {
 				leases := f.leases(5)
 				guess := forged(leases[4])
 				f.acks(append(leases[:4:4], guess), guess)
+				f.release(leases[4])
 				want := f.must(record)
 				f.restart()
 				equal(f, kindsOf(f.list(pawl.Filter{})), "de", "jobs after the restart")
@@ -379,9 +379,8 @@ func ackTests() []test {
 				}
 				unchanged("after the refusals")
 			}),
-		newTest("failures over a restart",
+		restartTest("failures over a restart",
 			"Everything that a Settle did is durable when it returns: attempts, histories, deaths, and delays.", func(f *fixture) {
-				f.needRestart()
 				f.addKinds("a", "b", "c", "d")
 				leases := f.leases(4)
 				f.ok(f.q.Settle(f.Context(), leases[0].Nack(time.Hour, errBoom), leases[1].Abandon(pawl.ReasonExhausted, errBoom),

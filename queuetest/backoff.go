@@ -51,7 +51,7 @@ func backoffTests() (tests []test) {
 		)
 	}
 	return append(tests, clearing("an expiry", (*fixture).expire),
-		clearing("a restart", func(f *fixture, _ *pawl.Lease) { f.restart() }),
+		clearing("a restart", func(f *fixture, _ *pawl.Lease) { f.restart() }).needing(alone),
 		clearing("a retry by hand", func(f *fixture, l *pawl.Lease) {
 			f.abandon(l)
 			f.retry(l.ID, true)
@@ -64,9 +64,8 @@ func backoffTests() (tests []test) {
 				f.pass(time.Hour)
 			}
 		}),
-		newTest("over a restart", "After a restart, a job still waits for its retry, and its backoff still starts at the "+
+		restartTest("over a restart", "After a restart, a job still waits for its retry, and its backoff still starts at the "+
 			"failure.", func(f *fixture) {
-			f.needRestart()
 			id := f.add().ID
 			failed := time.Now()
 			f.nack(f.lease(), time.Hour)

@@ -149,9 +149,8 @@ func besideTests() (tests []test) {
 			f.release(l)
 			equal(f, f.leases(1)[0].ID, l.ID, "the job that is first again")
 		}),
-		newTest("beside one, over a restart",
+		aloneTest("beside one, over a restart",
 			"A lease that the queue finds at open has ended. Its key is free, and one job of the key is leased at a time.", func(f *fixture) {
-				f.needRestart()
 				f.three()
 				f.leases(1)
 				f.restart()

@@ -46,7 +46,7 @@ func cancelTests() (tests []test) {
 			"Cancel of a dead or completed job returns ErrConflict and changes nothing.", state))
 	}
 	for _, end := range endings {
-		tests = append(tests, endsCancelled(end))
+		tests = append(tests, endsCancelled(end).needing(end.needs))
 	}
 	const flag = "Cancel of a leased job sets its flag and fires the signal of its lease. The handler keeps running until " +
 		"its holder settles the lease."

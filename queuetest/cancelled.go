@@ -67,8 +67,7 @@ func moreCancelTests() (tests []test) {
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.must(id).Death.Reason, pawl.ReasonCancelled, "reason")
 		}),
-		newTest("over a restart", "A cancel is durable.", func(f *fixture) {
-			f.needRestart()
+		restartTest("over a restart", "A cancel is durable.", func(f *fixture) {
 			var ids []pawl.ID
 			for _, state := range []pawl.State{pawl.Delayed, pawl.Ready} {
 				ids = append(ids, f.held(state))

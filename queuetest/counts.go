@@ -80,8 +80,7 @@ var countTests = []test{
 		f.countsAre("a", pawl.Counts{}, "all acks")
 		equal(f, len(f.counts()), 2, "queues")
 	}),
-	newTest("after a restart", "Counts are correct after a restart.", func(f *fixture) {
-		f.needRestart()
+	aloneTest("after a restart", "Counts are correct after a restart.", func(f *fixture) {
 		for _, state := range []pawl.State{pawl.Dead, pawl.Leased, pawl.Delayed, pawl.Ready} {
 			f.held(state)
 		}

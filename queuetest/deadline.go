@@ -107,7 +107,7 @@ func deadlineTests() (tests []test) {
 	}
 	for _, end := range endings {
 		if end.name != "abandon, exhausted" && end.name != "abandon, permanent" {
-			tests = append(tests, outlives(end))
+			tests = append(tests, outlives(end).needing(end.needs))
 		}
 	}
 	tests = append(tests,
@@ -197,7 +197,7 @@ func deadlineTests() (tests []test) {
 			f.release(l)
 			f.stored(e, "the job after release")
 		}),
-		newTest("is stored", "The deadline is part of the job. It stays in the lease, through every transition, and over a "+
+		restartTest("is stored", "The deadline is part of the job. It stays in the lease, through every transition, and over a "+
 			"restart.", func(f *fixture) {
 			e := f.add(within(time.Hour))
 			f.stored(e, "the job")

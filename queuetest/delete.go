@@ -83,8 +83,7 @@ func deleteTests() (tests []test) {
 				}
 			}
 		}),
-		newTest("after a restart", "A delete is durable when it returns.", func(f *fixture) {
-			f.needRestart()
+		restartTest("after a restart", "A delete is durable when it returns.", func(f *fixture) {
 			for _, state := range ended {
 				f.remove(f.held(state))
 			}

@@ -8,7 +8,7 @@
 //				t.Fatal(err)
 //			}
 //			return q
-//		}, &queuetest.Config{Restart: true})
+//		}, &queuetest.Config{Persists: true, Alone: true})
 //	}
 //
 // Each case names the rule of the contract that it guards and prints it when it fails.
@@ -17,8 +17,8 @@
 // several hundred random calls, with stale leases and steps of time among them. Each
 // result is compared with a model of the contract that is short enough to read.
 //
-// Run checks the methods of [pawl.Queue] for every implementation. It finds the other
-// abilities of a queue by its methods ([Inspector], [Retrier], [Canceller], [Pauser],
-// [NowRunner], [Deleter], io.Closer) or in [Config], and skips the cases that need an
-// ability which the queue lacks.
+// Run checks the methods of [pawl.Queue] for every implementation. [Config] says what else
+// holds for the queue, and Run leaves out the cases that do not apply. A case skips itself
+// when the queue lacks an optional method ([Inspector], [Retrier], [Canceller], [Pauser],
+// [NowRunner], [Deleter], io.Closer).
 package queuetest

@@ -91,7 +91,7 @@ func doneTests() []test {
 				f.pass(time.Second)
 				f.skips(f.add(effect("x")).ID, "after the success")
 			}),
-		newTest("is stored", "The key and its time are part of the job. They stay in the lease, through every transition, "+
+		restartTest("is stored", "The key and its time are part of the job. They stay in the lease, through every transition, "+
 			"and over a restart.", func(f *fixture) {
 			e := f.add(effect("x"), ttl(time.Minute))
 			f.stored(e, "the job")
@@ -101,8 +101,7 @@ func doneTests() []test {
 			f.restart()
 			f.stored(e, "the job after a restart")
 		}),
-		newTest("over a restart", "A done key is durable, and its time continues while the queue is closed.", func(f *fixture) {
-			f.needRestart()
+		restartTest("over a restart", "A done key is durable, and its time continues while the queue is closed.", func(f *fixture) {
 			f.done("x", ttl(time.Hour))
 			f.restart()
 			f.skips(f.add(effect("x")).ID, "after the restart")

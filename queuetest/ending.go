@@ -12,20 +12,21 @@ type ending struct {
 	do     func(*fixture, *pawl.Lease)
 	failed bool // it counts an attempt, and its cause
 	crash  bool
+	needs  needs
 }
 
 var endings = []ending{
-	{"nack", func(f *fixture, l *pawl.Lease) { f.nack(l, 0) }, true, false},
-	{"nack with a delay", func(f *fixture, l *pawl.Lease) { f.nack(l, time.Hour) }, true, false},
-	{"abandon, exhausted", (*fixture).abandon, true, false},
+	{"nack", func(f *fixture, l *pawl.Lease) { f.nack(l, 0) }, true, false, 0},
+	{"nack with a delay", func(f *fixture, l *pawl.Lease) { f.nack(l, time.Hour) }, true, false, 0},
+	{"abandon, exhausted", (*fixture).abandon, true, false, 0},
 	{"abandon, permanent", func(f *fixture, l *pawl.Lease) {
 		f.ok(f.q.Settle(f.Context(), l.Abandon(pawl.ReasonPermanent, errBoom)), "abandon")
-	}, true, false},
-	{"release", (*fixture).release, false, false},
-	{"snooze", func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Hour) }, false, false},
-	{"snooze without a delay", func(f *fixture, l *pawl.Lease) { f.snooze(l, 0) }, false, false},
-	{"expiry", func(f *fixture, l *pawl.Lease) { f.pass(time.Until(l.Expires)) }, false, true},
-	{"restart", func(f *fixture, _ *pawl.Lease) { f.restart() }, false, true},
+	}, true, false, 0},
+	{"release", (*fixture).release, false, false, 0},
+	{"snooze", func(f *fixture, l *pawl.Lease) { f.snooze(l, time.Hour) }, false, false, 0},
+	{"snooze without a delay", func(f *fixture, l *pawl.Lease) { f.snooze(l, 0) }, false, false, 0},
+	{"expiry", func(f *fixture, l *pawl.Lease) { f.pass(time.Until(l.Expires)) }, false, true, 0},
+	{"restart", func(f *fixture, _ *pawl.Lease) { f.restart() }, false, true, alone},
 }
 
 // ended returns what an ending makes of a job.

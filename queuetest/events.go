@@ -12,6 +12,7 @@ import (
 // story is a sequence of calls and the events that they emit, in order.
 type story struct {
 	name, rule string
+	needs      needs // besides events
 	settings   Settings
 	before     func(f *fixture) *pawl.Lease // whose events do not count; f.lone unless it is set
 	happens    func(f *fixture, l *pawl.Lease)
@@ -80,7 +81,8 @@ func deaths() (list []story) {
 
 // test runs a story and counts its events.
 func (s story) test() test {
-	return newTest(s.name, s.rule+" The counters count each event once, as the table in the contract says.", func(f *fixture) {
+	rule := s.rule + " The counters count each event once, as the table in the contract says."
+	return newTest(s.name, rule, func(f *fixture) {
 		w := f.witnessed(s.settings)
 		before := func(f *fixture) *pawl.Lease { return f.lone() }
 		if s.before != nil {
@@ -106,7 +108,7 @@ func (s story) test() test {
 			s.look(f, l, events)
 		}
 		f.ok(counted.compare(w.tally.Snapshot()), "count")
-	})
+	}).needing(s.needs)
 }
 
 func eventTests() (tests []test) {

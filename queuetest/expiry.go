@@ -155,10 +155,9 @@ func alarmTests() (tests []test) {
 				f.pass(time.Hour)
 				equal(f, f.must(later.ID).State, pawl.Dead, "state after its own deadline")
 			}),
-		newTest("a restart",
+		aloneTest("a restart",
 			"A deadline that passes while the queue is closed ends its job at open. If the job was leased, a crash counts "+
 				"too.", func(f *fixture) {
-				f.needRestart()
 				var ids []pawl.ID
 				for _, state := range []pawl.State{pawl.Leased, pawl.Delayed, pawl.Ready} {
 					ids = append(ids, f.held(state, within(time.Hour)))
@@ -180,9 +179,8 @@ func alarmTests() (tests []test) {
 				}
 				equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			}),
-		newTest("a restart with the lease past it",
+		aloneTest("a restart with the lease past it",
 			"A job that open finds leased and past its deadline becomes dead with one crash more.", func(f *fixture) {
-				f.needRestart()
 				id := f.add(within(time.Second)).ID
 				f.lease()
 				f.pass(2 * time.Second)

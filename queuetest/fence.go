@@ -87,12 +87,12 @@ func fenceTests() []test {
 		stale("a restart", func(f *fixture, l *pawl.Lease) *pawl.Lease {
 			f.restart()
 			return l
-		}),
+		}).needing(alone),
 		stale("a restart, and leased by another", func(f *fixture, l *pawl.Lease) *pawl.Lease {
 			f.restart()
 			f.lease()
 			return l
-		}),
+		}).needing(alone),
 		newTest("the new holder goes on", "A stale holder cannot end the lease of the new holder.", func(f *fixture) {
 			f.add()
 			old := f.lease()

@@ -42,20 +42,14 @@ func (f *fixture) close() {
 	f.q = nil
 }
 
-// restart closes the queue and opens it again. It ends the case if the queue does not
-// survive that.
+// restart closes the queue and opens it again.
 func (f *fixture) restart() {
 	f.Helper()
-	f.needRestart()
+	if !f.config.Persists {
+		f.Fatal("the case restarts the queue, and does not say that it needs this")
+	}
 	f.close()
 	f.reopen()
-}
-
-func (f *fixture) needRestart() {
-	f.Helper()
-	if _, ok := f.q.(io.Closer); !ok || !f.config.Restart {
-		f.Skip("the queue does not survive a restart")
-	}
 }
 
 // fresh replaces the queue with an empty one with other settings.

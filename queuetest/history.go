@@ -104,7 +104,7 @@ func historyTests() []test {
 					{Attempt: 3, At: now, Error: "panic: oh", Stack: pawl.Truncate(strings.Repeat("x", limit+1), limit)},
 				}
 				f.hasHistory(f.must(id), want, 3)
-				if f.config.Restart {
+				if f.config.Persists {
 					f.restart()
 					f.hasHistory(f.must(id), want, 3)
 				}

@@ -63,9 +63,12 @@ func holderTests() (tests []test) {
 	}
 	for _, state := range pawl.States() {
 		tests = append(tests, rival(state))
+		kept := persists
+		if state == pawl.Leased {
+			kept = alone // or the job stays leased
+		}
 		tests = append(tests,
 			newTest("after a restart, "+string(state), "The owner of a key is durable.", func(f *fixture) {
-				f.needRestart()
 				first := f.held(pawl.Dead, unique("key"))
 				id := f.held(state, unique("key"))
 				f.restart()
@@ -77,7 +80,7 @@ func holderTests() (tests []test) {
 				equal(f, string(f.must(id).Payload), "new", "payload after one more restart")
 				f.keyIsOf(id, "after one more restart")
 				equal(f, f.must(first).State, pawl.Dead, "state of the one that had it before")
-			}),
+			}).needing(kept),
 		)
 	}
 	return append(tests,

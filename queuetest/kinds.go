@@ -159,8 +159,7 @@ var kindTests = []test{
 		equal(f, kinds(f.fetchKinds(2*n, asked...)), want, "jobs")
 		equal(f, len(f.fetch(2*n)), n, "jobs left")
 	}),
-	newTest("after a restart", "Fetches by kind return, and wait for, the same jobs after a restart.", func(f *fixture) {
-		f.needRestart()
+	restartTest("after a restart", "Fetches by kind return, and wait for, the same jobs after a restart.", func(f *fixture) {
 		f.addKinds("a", "b", "a")
 		f.add(of("c"), after(time.Hour))
 		f.restart()

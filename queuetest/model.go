@@ -123,10 +123,10 @@ func (j *modelJob) due() time.Time {
 // late reports whether a job is past its deadline.
 func (m *model) late(j *modelJob) bool { return !j.Deadline.IsZero() && !j.Deadline.After(m.now) }
 
-// restart does what the end of the process does.
-func (m *model) restart() {
+// restart does what the end of the process does. A queue that is alone takes back its leases.
+func (m *model) restart(alone bool) {
 	for _, j := range slices.Clone(m.jobs) {
-		if j.State == pawl.Leased {
+		if alone && j.State == pawl.Leased {
 			m.crash(j, pawl.EventRecovered)
 		}
 	}

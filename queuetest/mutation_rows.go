@@ -127,11 +127,10 @@ var rowTests = []test{{
 		}})
 	},
 }, {
-	name: "restart",
+	name: "restart", needs: mutating | persists,
 	rule: "Rows survive a restart.",
 	run: func(f *fixture) {
 		f.mutator()
-		f.needRestart()
 		f.mutate(mutation{apply: put("row")})
 		f.restart()
 		f.rowsAre("row", "after a restart")

@@ -61,4 +61,4 @@ func (o *Oracle) Retry(id pawl.ID, keepAttempts bool) error { return o.model.ret
 func (o *Oracle) Delete(id pawl.ID) error { return o.model.delete(id) }
 
 // Restart ends the process: every lease counts a crash.
-func (o *Oracle) Restart() { o.model.restart() }
+func (o *Oracle) Restart() { o.model.restart(true) }

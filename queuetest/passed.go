@@ -162,8 +162,7 @@ func passedTests() []test {
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 2, Leased: 1}, "the fetch")
 			f.is(f.retrier().Retry(f.Context(), b, false), pawl.ErrConflict, "retry")
 		}),
-		newTest("passed over, and a restart", ready+" It is ready after a restart.", func(f *fixture) {
-			f.needRestart()
+		aloneTest("passed over, and a restart", ready+" It is ready after a restart.", func(f *fixture) {
 			l, b, c := f.passedOver()
 			f.restart()
 			f.countsAre(pawl.DefaultQueue, pawl.Counts{Ready: 3}, "the restart")

@@ -156,8 +156,7 @@ func pauseTests() (tests []test) {
 			f.lease("q")
 			f.resume("q")
 		}),
-		newTest("after a restart", "A pause is durable, and so is its end.", func(f *fixture) {
-			f.needRestart()
+		restartTest("after a restart", "A pause is durable, and so is its end.", func(f *fixture) {
 			f.pauser()
 			f.fill(1, "a", "b")
 			f.pause("a")

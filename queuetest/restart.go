@@ -7,8 +7,7 @@ import (
 )
 
 var restartTests = []test{
-	newTest("keeps everything", "After a restart, every stored job is there unchanged.", func(f *fixture) {
-		f.needRestart()
+	restartTest("keeps everything", "After a restart, every stored job is there unchanged.", func(f *fixture) {
 		for _, state := range []pawl.State{pawl.Dead, pawl.Delayed, pawl.Ready} {
 			policy := pawl.Exponential(time.Second, 3).FullJitter()
 			f.held(state, on("q"), func(e *pawl.Envelope) {
@@ -21,10 +20,9 @@ var restartTests = []test{
 		f.restart()
 		unchanged("after the restart")
 	}),
-	newTest("takes back every lease at once",
+	aloneTest("takes back every lease at once",
 		"Every lease that open finds is an orphan. Its job is ready at once, in its old place, with one crash more and the "+
 			"same attempts.", func(f *fixture) {
-			f.needRestart()
 			f.addKinds("a", "b", "c")
 			leases := f.leases(2)
 			f.pass(time.Second)
@@ -38,8 +36,7 @@ var restartTests = []test{
 			f.add(of("d"))
 			equal(f, kinds(f.fetch(9)), "abcd", "order")
 		}),
-	newTest("at the crash cap", "A lease that open finds counts as a crash, also towards the limit of crashes.", func(f *fixture) {
-		f.needRestart()
+	aloneTest("at the crash cap", "A lease that open finds counts as a crash, also towards the limit of crashes.", func(f *fixture) {
 		id := f.add().ID
 		for range 4 {
 			f.lease()
@@ -55,9 +52,8 @@ var restartTests = []test{
 		f.sameTime(e.Death.At, time.Now(), "time of death")
 		equal(f, e.Attempts, 0, "attempts")
 	}),
-	newTest("counts no crash twice",
+	restartTest("counts no crash twice",
 		"A restart counts a crash for each lease that it finds, and for no job that was ready, settled, or reaped before.", func(f *fixture) {
-			f.needRestart()
 			f.addKinds("expired", "nacked", "never leased")
 			leases := f.leases(2)
 			f.nack(leases[1], 0)
@@ -69,9 +65,8 @@ var restartTests = []test{
 				equal(f, f.list(pawl.Filter{Kind: kind})[0].Crashes, crashes, "crashes of the job that was "+kind)
 			}
 		}),
-	newTest("jobs that fell due meanwhile",
+	restartTest("jobs that fell due meanwhile",
 		"A job that became due while the queue was closed is ready at open, since it was due.", func(f *fixture) {
-			f.needRestart()
 			start := time.Now()
 			f.add(of("b"), after(2*time.Hour))
 			f.add(of("a"), after(time.Hour))
@@ -86,8 +81,7 @@ var restartTests = []test{
 			f.pass(time.Hour)
 			equal(f, f.list(pawl.Filter{Kind: "c"})[0].State, pawl.Ready, "its state at its time")
 		}),
-	newTest("sequence goes on", "The enqueue sequence grows over restarts, so that old jobs come before new ones.", func(f *fixture) {
-		f.needRestart()
+	restartTest("sequence goes on", "The enqueue sequence grows over restarts, so that old jobs come before new ones.", func(f *fixture) {
 		for _, kind := range []string{"a", "b", "c"} {
 			last := f.add(of(kind)).Seq
 			f.restart()
@@ -97,9 +91,8 @@ var restartTests = []test{
 		}
 		equal(f, kinds(f.fetch(9)), "aabbcc", "order")
 	}),
-	newTest("suspects",
+	aloneTest("suspects",
 		"The crash counts survive a restart: a suspect is leased only into an idle slot, and a repeat suspect only alone.", func(f *fixture) {
-			f.needRestart()
 			f.addKinds("a", "b")
 			for range 2 {
 				equal(f, len(f.fetch(9)), 2, "jobs that crash")
@@ -110,22 +103,19 @@ var restartTests = []test{
 			equal(f, kinds(f.fetch(9)), "a", "jobs")
 			equal(f, len(f.fetch(9)), 0, "more jobs")
 		}),
-	newTest("an ID is taken", "The queue knows the IDs of its jobs after a restart.", func(f *fixture) {
-		f.needRestart()
+	restartTest("an ID is taken", "The queue knows the IDs of its jobs after a restart.", func(f *fixture) {
 		id := f.add().ID
 		f.restart()
 		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue")
 	}),
-	newTest("a job that is done", "An ack is durable when it returns: the job does not come back.", func(f *fixture) {
-		f.needRestart()
+	restartTest("a job that is done", "An ack is durable when it returns: the job does not come back.", func(f *fixture) {
 		f.add()
 		f.ack(f.lease())
 		f.restart()
 		equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 		equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 	}),
-	newTest("history", "The history survives a restart and continues.", func(f *fixture) {
-		f.needRestart()
+	restartTest("history", "The history survives a restart and continues.", func(f *fixture) {
 		id := f.add().ID
 		f.nack(f.lease(), 0)
 		f.restart()
@@ -139,4 +129,36 @@ var restartTests = []test{
 		equal(f, f.must(id).Failures, 2, "failures")
 		equal(f, f.lease().Attempt(), 1, "the current attempt")
 	}),
+}
+
+// togetherTests are what becomes of leases when the client that holds them goes away and others
+// may be there.
+var togetherTests = []test{
+	newTest("a lease outlasts its client",
+		"Where the opener need not be alone, open takes back no lease. The lease holds until it expires, its token "+
+			"settles, and no crash is counted.", func(f *fixture) {
+			f.addKinds("a", "b")
+			leases := f.leases(2)
+			want := f.must(leases[0].ID)
+			f.restart()
+			f.same(f.must(leases[0].ID), want, "the leased job")
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+			f.ack(leases[0])
+			equal(f, f.job(leases[0].ID) == nil, true, "the job that was acked is gone")
+			equal(f, len(f.extend(leases[1])), 0, "leases lost")
+		}).needing(together),
+	newTest("a lease expires after its client",
+		"A lease whose client went away is taken back when it expires, with one crash more.", func(f *fixture) {
+			f.add()
+			l := f.lease()
+			f.close()
+			f.pass(l.Length / 2)
+			f.reopen()
+			f.pass(l.Length/2 - 1)
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch before the expiry")
+			f.pass(1)
+			equal(f, f.must(l.ID).Crashes, 1, "crashes")
+			f.is(f.q.Settle(f.Context(), l.Ack()), pawl.ErrLeaseLost, "an ack that comes too late")
+			equal(f, f.lease().ID, l.ID, "job")
+		}).needing(together),
 }

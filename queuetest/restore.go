@@ -179,9 +179,8 @@ var restoreTests = []test{
 			_, _, err := q.Effects(f.Context(), "", 1)
 			f.is(err, pawl.ErrClosed, "effects")
 		}),
-	newTest("after a restart", "Restored jobs and effects are durable.", func(f *fixture) {
+	restartTest("after a restart", "Restored jobs and effects are durable.", func(f *fixture) {
 		f.restorer()
-		f.needRestart()
 		dead := &pawl.Envelope{Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: time.Now()}}
 		f.restore([]*pawl.Envelope{dead}, driver.Effect{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)})
 		f.restart()

@@ -164,8 +164,7 @@ func retainTests() (tests []test) {
 				f.pass(time.Hour)
 				equal(f, f.job(id) == nil, true, "the completed job is gone")
 			}),
-		newTest("after a restart", "Completed jobs survive a restart unchanged, for the rest of their time.", func(f *fixture) {
-			f.needRestart()
+		restartTest("after a restart", "Completed jobs survive a restart unchanged, for the rest of their time.", func(f *fixture) {
 			for i := range 3 {
 				f.completedBy(time.Duration(i+1)*time.Hour, of(fmt.Sprint(i)), func(e *pawl.Envelope) { e.Payload = make([]byte, 3000) })
 			}

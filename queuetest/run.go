@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,9 +35,18 @@ type Settings struct {
 
 // Config describes what the queue can do besides its methods. Nil means nothing.
 type Config struct {
-	// Restart says that a queue holds the jobs of the queue that was closed in the same
+	// Persists says that a queue holds the jobs of the queue that was closed in the same
 	// folder.
-	Restart bool
+	Persists bool
+
+	// Alone says that whoever opens a queue is its only process, so that the leases found
+	// at open are orphans: open takes them back, and counts a crash for each. Without it,
+	// a lease outlasts the client that it was granted to, until it expires.
+	Alone bool
+
+	// Another opens another client of the queue in the same folder, beside those that are
+	// open. Nil means that a queue has one client at a time.
+	Another Open
 
 	// Counts returns the counts of each named queue that ever had a job or was paused.
 	Counts func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error)
@@ -110,12 +120,67 @@ type Deleter interface {
 type test struct {
 	name     string
 	rule     string // of the contract, in one or a few sentences
+	needs    needs
 	settings Settings
 	run      func(f *fixture)
 }
 
+// needs is what Config must say for a case to apply. Run leaves out the others.
+type needs uint8
+
+const (
+	persists needs = 1 << iota
+	alone          // and Persists
+	together       // Persists, and not Alone
+	counting       // Counts
+	emitting       // Events
+	mutating       // the queue is a Mutator
+	several        // Another
+)
+
+// meets returns what the configuration and the queue offer to cases.
+func (c *Config) meets(q pawl.Queue) (n needs) {
+	if c.Persists {
+		n |= persists
+		if c.Alone {
+			n |= alone
+		} else {
+			n |= together
+		}
+	}
+	if c.Counts != nil {
+		n |= counting
+	}
+	if c.Events {
+		n |= emitting
+	}
+	if c.Another != nil {
+		n |= several
+	}
+	if _, ok := q.(Mutator); ok {
+		n |= mutating
+	}
+	return n
+}
+
 func newTest(name, rule string, run func(f *fixture)) test {
 	return test{name: name, rule: rule, run: run}
+}
+
+// restartTest is a case that closes the queue and opens it again. No job is leased then.
+func restartTest(name, rule string, run func(f *fixture)) test {
+	return newTest(name, rule, run).needing(persists)
+}
+
+// aloneTest is a case in which open finds leases and takes them back.
+func aloneTest(name, rule string, run func(f *fixture)) test {
+	return newTest(name, rule, run).needing(alone)
+}
+
+// needing returns the test with more needs.
+func (t test) needing(n needs) test {
+	t.needs |= n
+	return t
 }
 
 // with returns the test for a queue with settings.
@@ -124,58 +189,67 @@ func (t test) with(s Settings) test {
 	return t
 }
 
-var groups = []struct {
+// group is the cases of one subject. Each of them has the needs of the group too.
+type group struct {
 	name  string
 	tests []test
-}{
-	{"enqueue", enqueueTests},
-	{"batch", batchTests()},
-	{"refuse", refuseTests()},
-	{"delay", delayTests()},
-	{"order", orderTests()},
-	{"place", placeTests()},
-	{"turns", turnTests},
-	{"fetch", fetchTests},
-	{"wait", waitTests()},
-	{"kinds", kindTests},
-	{"settle", settleTests()},
-	{"acks", ackTests()},
-	{"fence", fenceTests()},
-	{"lease", leaseTests},
-	{"clock", clockTests()},
-	{"crash", crashTests()},
-	{"suspect", suspectTests()},
-	{"history", historyTests()},
-	{"runnow", runNowTests()},
-	{"dead", deadTests()},
-	{"unique", uniqueTests()},
-	{"idempotent", idempotentTests()},
-	{"cancel", cancelTests()},
-	{"deadline", deadlineTests()},
-	{"inspect", inspectTests},
-	{"counts", countTests},
-	{"copy", copyTests},
-	{"context", contextTests()},
-	{"close", closeTests},
-	{"restart", restartTests},
-	{"many", manyTests},
-	{"share", shareTests()},
-	{"weights", weightTests()},
-	{"pause", pauseTests()},
-	{"retain", retainTests()},
-	{"delete", deleteTests()},
-	{"transfer", transferTests()},
-	{"mutation", mutationTests()},
-	{"change", changeTests()},
-	{"sort", sortTests()},
-	{"backoff", backoffTests()},
-	{"signature", signatureTests()},
-	{"list", listTests},
-	{"restore", restoreTests},
-	{"stats", statTests},
-	{"listen", listenTests},
-	{"events", eventTests()},
-	{"counters", counterTests()},
+	needs needs
+}
+
+// applying returns the cases that apply to a queue.
+func (g *group) applying(met needs) []test {
+	return slices.DeleteFunc(slices.Clone(g.tests), func(t test) bool { return (t.needs|g.needs)&^met != 0 })
+}
+
+var groups = []group{
+	{"enqueue", enqueueTests, 0},
+	{"batch", batchTests(), 0},
+	{"refuse", refuseTests(), 0},
+	{"delay", delayTests(), 0},
+	{"order", orderTests(), 0},
+	{"place", placeTests(), 0},
+	{"turns", turnTests, 0},
+	{"fetch", fetchTests, 0},
+	{"wait", waitTests(), 0},
+	{"kinds", kindTests, 0},
+	{"settle", settleTests(), 0},
+	{"acks", ackTests(), 0},
+	{"fence", fenceTests(), 0},
+	{"lease", leaseTests, 0},
+	{"clock", clockTests(), 0},
+	{"crash", crashTests(), 0},
+	{"suspect", suspectTests(), 0},
+	{"history", historyTests(), 0},
+	{"runnow", runNowTests(), 0},
+	{"dead", deadTests(), 0},
+	{"unique", uniqueTests(), 0},
+	{"idempotent", idempotentTests(), 0},
+	{"cancel", cancelTests(), 0},
+	{"deadline", deadlineTests(), 0},
+	{"inspect", inspectTests, 0},
+	{"counts", countTests, counting},
+	{"copy", copyTests, 0},
+	{"context", contextTests(), 0},
+	{"close", closeTests, 0},
+	{"restart", slices.Concat(restartTests, togetherTests), 0},
+	{"many", manyTests, 0},
+	{"share", shareTests(), 0},
+	{"weights", weightTests(), 0},
+	{"pause", pauseTests(), 0},
+	{"retain", retainTests(), 0},
+	{"delete", deleteTests(), 0},
+	{"transfer", transferTests(), 0},
+	{"mutation", mutationTests(), mutating},
+	{"change", changeTests(), 0},
+	{"sort", sortTests(), 0},
+	{"backoff", backoffTests(), 0},
+	{"signature", signatureTests(), 0},
+	{"list", listTests, 0},
+	{"restore", restoreTests, 0},
+	{"stats", statTests, 0},
+	{"listen", listenTests, 0},
+	{"events", eventTests(), emitting},
+	{"counters", counterTests(), emitting},
 }
 
 // Case is one case of the suite. It is the subtest "group/name" of Run.
@@ -198,18 +272,30 @@ func Cases() []Case {
 		"A queue does what the model does, for any order of calls, steps of time, and restarts."})
 }
 
-// Run checks the queue that open opens. A nil Config means the zero value.
+// Run checks the queue that open opens. A nil Config means the zero value. It leaves out the
+// cases that do not apply to what Config says.
 func Run(t *testing.T, open Open, c *Config) {
 	if c == nil {
 		c = new(Config)
 	}
+	var met needs
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{T: t, config: c, open: open, dir: dir}
+		f.reopen()
+		met = c.meets(f.q)
+	})
 	names := make(map[string]bool)
 	for _, g := range groups {
 		for _, test := range g.tests {
 			names[g.name+"/"+test.name] = true
 		}
+		tests := g.applying(met)
+		if len(tests) == 0 {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
-			for _, test := range g.tests {
+			for _, test := range tests {
 				t.Run(test.name, func(t *testing.T) {
 					if why, ok := c.Known[g.name+"/"+test.name]; ok {
 						t.Skip("known to fail: " + why)

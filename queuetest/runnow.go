@@ -119,8 +119,7 @@ func runNowTests() (tests []test) {
 			f.pass(time.Hour)
 			equal(f, f.must(id).State, pawl.Dead, "state")
 		}),
-		newTest("over a restart", "A job that RunNow made ready is ready after a restart.", func(f *fixture) {
-			f.needRestart()
+		restartTest("over a restart", "A job that RunNow made ready is ready after a restart.", func(f *fixture) {
 			id := f.held(pawl.Delayed)
 			f.runNow(id)
 			f.restart()

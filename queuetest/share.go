@@ -188,8 +188,7 @@ func shareTests() []test {
 				equal(f, kinds(f.request(pawl.Request{Max: 2, Ahead: 2, RetryShare: 0.5})), "rr", "jobs while the first run has no idle slot")
 				equal(f, f.shared(0.5, 2), "fr", "jobs with idle slots")
 			}),
-		newTest("after a restart", "After a restart, the queue knows which jobs are retries.", func(f *fixture) {
-			f.needRestart()
+		restartTest("after a restart", "After a restart, the queue knows which jobs are retries.", func(f *fixture) {
 			f.retries(4)
 			f.firsts(8)
 			f.restart()

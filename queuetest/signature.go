@@ -61,7 +61,7 @@ func covered(name string, change ...func(*pawl.Envelope)) test {
 		l := f.lease(e.Queue)
 		f.verifies(k, l.Envelope, "that is leased")
 		f.release(l)
-		if f.config.Restart {
+		if f.config.Persists {
 			f.restart()
 			f.verifies(k, f.lease(e.Queue).Envelope, "that is leased after a restart")
 		}
@@ -100,7 +100,7 @@ func signatureTests() (tests []test) {
 	create := func(at time.Time) func(*pawl.Envelope) { return func(e *pawl.Envelope) { e.Created = at } }
 	return append(tests,
 		surviving("an expiry", (*fixture).expire),
-		surviving("a restart", func(f *fixture, _ *pawl.Lease) { f.restart() }),
+		surviving("a restart", func(f *fixture, _ *pawl.Lease) { f.restart() }).needing(alone),
 		surviving("many failures", func(f *fixture, l *pawl.Lease) {
 			for range 5 {
 				f.nack(l, time.Second)
@@ -125,7 +125,7 @@ func signatureTests() (tests []test) {
 			f.abandon(l)
 			f.restart()
 			f.retry(l.ID, false)
-		}),
+		}).needing(persists),
 		covered("the default queue"),
 		covered("another queue", onQueue("q")),
 		covered("a job from another queue", func(e *pawl.Envelope) { e.Queue, e.Origin = "q", "where it came from" }),

@@ -173,12 +173,12 @@ var stories = []story{{
 	happens:  func(f *fixture, l *pawl.Lease) { f.expire(l) },
 	want:     "reaped died/poison",
 }, {
-	name: "a restart", rule: "A lease that open finds emits EventRecovered.",
+	name: "a restart", needs: alone, rule: "A lease that open finds emits EventRecovered.",
 	happens: func(f *fixture, _ *pawl.Lease) { f.add(); f.restart() },
 	want:    "enqueued recovered",
 	look:    func(f *fixture, l *pawl.Lease, events []pawl.Event) { equal(f, events[1].Job.ID, l.ID, "job") },
 }, {
-	name: "the last restart", rule: "A lease that open finds and that reaches the limit of crashes emits EventRecovered, " +
+	name: "the last restart", needs: alone, rule: "A lease that open finds and that reaches the limit of crashes emits EventRecovered, " +
 		"then EventDied.",
 	settings: Settings{MaxCrashes: 1},
 	happens:  func(f *fixture, _ *pawl.Lease) { f.restart(); f.restart() },
@@ -225,7 +225,7 @@ var stories = []story{{
 	happens: func(f *fixture, l *pawl.Lease) { f.expire(l) },
 	want:    "reaped died/deadline",
 }, {
-	name: "a restart past the deadline", rule: "The end of a lease past the deadline emits its own event, then EventDied.",
+	name: "a restart past the deadline", needs: alone, rule: "The end of a lease past the deadline emits its own event, then EventDied.",
 	before:  (*fixture).nearDeadline,
 	happens: func(f *fixture, _ *pawl.Lease) { f.pass(time.Second); f.restart() },
 	want:    "recovered died/deadline",
@@ -287,7 +287,7 @@ var stories = []story{{
 	name: "the expiry of a cancelled job", rule: "A cancelled job whose lease expires emits EventReaped, then EventDied.",
 	before: (*fixture).cancelled, happens: (*fixture).expire, want: "reaped died/cancelled",
 }, {
-	name: "a restart with a cancelled job", rule: "A cancelled job whose lease open finds emits EventRecovered, then " +
+	name: "a restart with a cancelled job", needs: alone, rule: "A cancelled job whose lease open finds emits EventRecovered, then " +
 		"EventDied.",
 	before:  (*fixture).cancelled,
 	happens: func(f *fixture, _ *pawl.Lease) { f.restart() },

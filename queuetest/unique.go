@@ -193,7 +193,7 @@ func uniqueTests() (tests []test) {
 			id := f.add(unique("key")).ID
 			equal(f, f.add(unique("key"), func(e *pawl.Envelope) { e.Queue = pawl.DefaultQueue }).ID, id, "the job that has the key")
 		}),
-		newTest("is stored",
+		restartTest("is stored",
 			"The key and its states are part of the job. They stay in the lease, through every transition, and over a "+
 				"restart.", func(f *fixture) {
 				e := f.add(unique("key", pawl.Dead, pawl.Ready, pawl.Completed))

@@ -191,10 +191,10 @@ func (w *walker) step() {
 		equal(w.fixture, w.reap(), 0, "leases reaped: the queue has taken back what has expired")
 	case n < 86:
 		w.stepEnded()
-	case n < 88 && w.config.Restart:
+	case n < 88 && w.config.Persists:
 		w.note("restart")
 		w.restart()
-		w.model.restart()
+		w.model.restart(w.config.Alone)
 	default:
 		w.stepTime()
 	}

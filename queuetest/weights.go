@@ -175,8 +175,7 @@ func weightTests() []test {
 			equal(f, a, strings.Repeat("aA", 8)[:len(a)], "jobs of a")
 			equal(f, b, strings.Repeat("bB", 8)[:len(b)], "jobs of b")
 		}),
-		newTest("after a restart", "After a restart, queues take turns by their weights as before.", func(f *fixture) {
-			f.needRestart()
+		restartTest("after a restart", "After a restart, queues take turns by their weights as before.", func(f *fixture) {
 			f.stock(60, "a", "b")
 			f.weighed(weights{"a": 9}, 10)
 			f.restart()
