@@ -131,6 +131,11 @@ func (c *client) Reap(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+func (c *client) Stats(ctx context.Context) (stats pawl.Stats, err error) {
+	err = c.call(func() (err error) { stats, err = c.Queue.Stats(ctx); return err })
+	return stats, err
+}
+
 func (c *client) Job(ctx context.Context, id pawl.ID) (e *pawl.Envelope, err error) {
 	err = c.call(func() (err error) { e, err = c.Queue.Job(ctx, id); return err })
 	return e, err
