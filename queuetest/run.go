@@ -250,6 +250,7 @@ var groups = []group{
 	{"listen", listenTests, 0},
 	{"events", eventTests(), emitting},
 	{"counters", counterTests(), emitting},
+	{"several", severalTests(), several},
 }
 
 // Case is one case of the suite. It is the subtest "group/name" of Run.
