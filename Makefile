@@ -4,9 +4,11 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
-# The command jobctl is a module of its own, so that users of the library do not depend on
-# what a terminal needs. IN_BOTH runs a command of the go tool in both modules.
-IN_BOTH = @both() { echo "$$@"; "$$@" && (cd cmd/jobctl && "$$@"); }; both
+# The command jobctl and package postgres are modules of their own, so that users of the
+# library do not depend on what a terminal and a server need. IN_EACH runs a command of the go
+# tool in each module that is released.
+MODULES = . cmd/jobctl postgres
+IN_EACH = @each() { echo "$$@"; for module in $(MODULES); do (cd $$module && "$$@") || exit 1; done; }; each
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
 
@@ -17,18 +19,18 @@ fmt: ## check that gofmt would change no file
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 
 vet: ## run go vet
-	$(IN_BOTH) go vet ./...
+	$(IN_EACH) go vet ./...
 
 lint: ## run staticcheck
-	$(IN_BOTH) go run $(STATICCHECK) ./...
+	$(IN_EACH) go run $(STATICCHECK) ./...
 
 imports: ## check which package imports which
 	sh .ci/imports
 
 portable: ## build for Windows, macOS, and 32 bits
-	$(IN_BOTH) env GOOS=linux GOARCH=386 go build ./...
-	$(IN_BOTH) env GOOS=windows go build ./...
-	$(IN_BOTH) env GOOS=darwin go build ./...
+	$(IN_EACH) env GOOS=linux GOARCH=386 go build ./...
+	$(IN_EACH) env GOOS=windows go build ./...
+	$(IN_EACH) env GOOS=darwin go build ./...
 
 tidy: ## check that go mod tidy would change nothing
 	sh .ci/tidy
@@ -37,14 +39,14 @@ install: ## install jobctl and an app from the last commit, with an empty module
 	sh .ci/install
 
 test: ## run all tests
-	$(IN_BOTH) go test ./...
+	$(IN_EACH) go test ./...
 
 race: ## run all tests under the race detector
-	$(IN_BOTH) go test -race -shuffle=on -timeout 40m ./...
+	$(IN_EACH) go test -race -shuffle=on -timeout 40m ./...
 
 FUZZTIME = 20s
 fuzz: ## run every fuzz target for FUZZTIME
-	@for module in . cmd/jobctl; do for pkg in $$(go list -C $$module ./...); do \
+	@for module in $(MODULES); do for pkg in $$(go list -C $$module ./...); do \
 		for target in $$(go test -C $$module -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			go test -C $$module -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 		done; \
