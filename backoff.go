@@ -33,7 +33,7 @@ func (b *policyBackOff) NextBackOff() time.Duration {
 	b.completed++
 	d, ok := b.policy.Delay(Retry{
 		Completed: b.completed,
-		Attempt:   NextAttempt(b.completed),
+		Attempt:   nextAttempt(b.completed),
 		Random:    b.random(),
 	})
 	if !ok {
@@ -74,9 +74,9 @@ func (factory backOffPolicy) Delay(r Retry) (time.Duration, bool) {
 	return max(d, 0), true
 }
 
-// NextAttempt is the 1-based number of the run that follows completed ones. It
+// nextAttempt is the 1-based number of the run that follows completed ones. It
 // saturates at the largest int.
-func NextAttempt(completed int) int {
+func nextAttempt(completed int) int {
 	if completed == math.MaxInt {
 		return completed
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // invite has a payload of about 100 bytes.
@@ -27,7 +28,7 @@ func acceptedInvite(tb testing.TB) *pawl.Envelope {
 	e, err := post.Envelope(anInvite)
 	require.NoError(tb, err)
 	require.InDelta(tb, 100, len(e.Payload), 10)
-	e.Accept(postDay)
+	driver.Accept(e, postDay)
 	e.Seq = 1000
 	return e
 }
@@ -48,19 +49,19 @@ func BenchmarkEnvelope(b *testing.B) {
 func BenchmarkAppendRecord(b *testing.B) {
 	e := acceptedInvite(b)
 	b.ReportAllocs()
-	b.SetBytes(int64(len(pawl.AppendRecord(nil, e, 0))))
+	b.SetBytes(int64(len(driver.AppendRecord(nil, e, 0))))
 	for b.Loop() {
-		pawl.AppendRecord(nil, e, 0)
+		driver.AppendRecord(nil, e, 0)
 	}
 }
 
 // BenchmarkParseRecord measures the decoding of a job that was fetched, with its checks.
 func BenchmarkParseRecord(b *testing.B) {
-	record := pawl.AppendRecord(nil, acceptedInvite(b), 0)
+	record := driver.AppendRecord(nil, acceptedInvite(b), 0)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(record)))
 	for b.Loop() {
-		if _, _, err := pawl.ParseRecord(record); err != nil {
+		if _, _, err := driver.ParseRecord(record); err != nil {
 			b.Fatal(err)
 		}
 	}

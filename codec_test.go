@@ -9,6 +9,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Types with codecs from msgpack.Register, which travel in forms that the types could not hold
@@ -97,7 +98,7 @@ func TestRegisteredCodecs(t *testing.T) {
 		Many: []codecHidden{{"a"}, {"b"}}, By: map[codecMaybe]codecMilli{"k": 16777.217},
 		Pointer: &codecHidden{"p"}, codecRenamedEmbedded: codecRenamedEmbedded{16777.217},
 	}
-	b, err := pawl.EncodePayload(args)
+	b, err := driver.EncodePayload(args)
 	require.NoError(t, err)
 	e, err := codecKind.Envelope(args)
 	require.NoError(t, err)

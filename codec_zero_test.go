@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // level is an enum without a text for its zero value.
@@ -35,12 +36,12 @@ func TestFieldsThatEncodeThemselvesHideNoOthers(t *testing.T) {
 		N     big.Int
 		Small int8
 	}
-	b, err := pawl.EncodePayload(map[string]any{"Small": 300})
+	b, err := driver.EncodePayload(map[string]any{"Small": 300})
 	require.NoError(t, err)
-	require.ErrorIs(t, pawl.DecodePayload(b, new(enum)), pawl.ErrPayloadEncoding)
-	require.ErrorIs(t, pawl.DecodePayload(b, new(pointers)), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, driver.DecodePayload(b, new(enum)), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, driver.DecodePayload(b, new(pointers)), pawl.ErrPayloadEncoding)
 
-	b, err = pawl.EncodePayload(&pointers{Small: 1})
+	b, err = driver.EncodePayload(&pointers{Small: 1})
 	require.NoError(t, err)
-	require.NoError(t, pawl.DecodePayload(b, new(pointers)))
+	require.NoError(t, driver.DecodePayload(b, new(pointers)))
 }

@@ -3,7 +3,6 @@ package pawl
 import (
 	"maps"
 	"sync"
-	"time"
 )
 
 // Collector is where counters go. Its methods are called from any goroutine, and
@@ -50,63 +49,6 @@ const (
 	RetryDelaySeconds   = "retry_delay_seconds"   // that a failed run was given
 	RetryLatencySeconds = "retry_latency_seconds" // from a failed run to the start of its retry
 )
-
-// Count tells a collector what an event counts as.
-func Count(c Collector, e Event) {
-	l := Labels{Queue: e.Job.Queue, Kind: e.Job.Kind}
-	increment := func(names ...string) {
-		for _, name := range names {
-			c.Increment(name, l)
-		}
-	}
-	observe := func(name string, d time.Duration) { c.Observe(name, l, d.Seconds()) }
-
-	switch e.Type {
-	case EventFetched:
-		increment(JobsFetched)
-		observe(JobsAgeSeconds, max(0, e.At.Sub(e.Job.NotBefore)))
-		if !e.Job.BackoffSince.IsZero() {
-			observe(RetryLatencySeconds, max(0, e.Backoff))
-		}
-	case EventSucceeded:
-		increment(JobsSucceeded)
-		observe(JobsExecSeconds, e.Took)
-	case EventSkipped:
-		increment(JobsSkippedIdempotent)
-	case EventRetried:
-		increment(JobsFailed, JobsRequeued, RetriesTotal)
-		observe(RetryDelaySeconds, e.Delay)
-	case EventDied:
-		increment(JobsFailedPermanently)
-		switch e.Job.Death.Reason {
-		case ReasonExhausted:
-			increment(JobsFailed, RetryExhaustedTotal)
-		case ReasonPermanent:
-			increment(JobsFailed)
-		case ReasonPoison:
-			increment(JobsPoisoned)
-		case ReasonDeadline:
-			increment(JobsExpired)
-		case ReasonCancelled:
-			increment(JobsCancelled)
-		case ReasonSignature:
-			increment(JobsRejectedSignature)
-		case ReasonPayload:
-			increment(JobsRejectedPayload)
-		}
-	case EventReleased:
-		increment(JobsReleased)
-	case EventSnoozed:
-		increment(JobsSnoozed)
-	case EventReaped:
-		increment(JobsReaped)
-	case EventRecovered:
-		increment(JobsRecovered)
-	}
-	if e.TimedOut {
-		increment(JobsTimedOut)
-	}
-}
 
 // NoCollector is the collector that drops everything.
 type NoCollector struct{}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // ledger is a collector that writes down what it is told, in order.
@@ -95,7 +96,7 @@ func TestCountIsTheTable(t *testing.T) {
 			}
 			test.event.Job.Queue, test.event.Job.Kind = "slow", "mail"
 			var l ledger
-			pawl.Count(&l, test.event)
+			driver.CountEvent(&l, test.event)
 			require.ElementsMatch(t, test.counts, l.counts, "each once")
 			require.Equal(t, test.observed, l.observed)
 			for _, labels := range l.labels {

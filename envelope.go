@@ -1,11 +1,8 @@
 package pawl
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"time"
-	"unicode/utf8"
 )
 
 // Envelope is one job as a queue stores it. Whoever enqueues fills in what the
@@ -76,22 +73,13 @@ const (
 	Replace                     // keep the ID and take the rest from the new job; a leased job is rejected
 )
 
-// BlockedBy reports whether a job in the state given, which has the unique key of e,
-// keeps e out.
-func (e *Envelope) BlockedBy(state State) bool {
-	if len(e.UniqueIn) == 0 {
-		return state != Dead && state != Completed
-	}
-	return slices.Contains(e.UniqueIn, state)
-}
-
 // Attempt is the 1-based number of the run that is under way or comes next. For a dead or a
 // completed job it is that of its last run, 0 when it never ran to an end.
 func (e *Envelope) Attempt() int {
 	if e.Death != nil || !e.Completed.IsZero() {
 		return e.Attempts
 	}
-	return NextAttempt(e.Attempts)
+	return nextAttempt(e.Attempts)
 }
 
 // LastAttempt reports whether a failure of that run leaves no retry.
@@ -120,40 +108,6 @@ type Failure struct {
 	Stack   string // of a panic, for operators; at most [MaxErrorText] bytes
 }
 
-// NewFailure is the entry that a run which ended with cause leaves in the history.
-func NewFailure(attempt int, at time.Time, cause string) Failure {
-	return Failure{Attempt: attempt, At: at, Error: Truncate(cause, MaxErrorText)}
-}
-
-// FailureOf is the entry of a run that ended with cause, but for its attempt and time. The stack
-// is that of an error in the tree of cause with a method StackTrace() string.
-func FailureOf(cause error) (f Failure) {
-	if cause == nil {
-		return f
-	}
-	f.Error = Truncate(cause.Error(), MaxErrorText)
-	var traced interface{ StackTrace() string }
-	if errors.As(cause, &traced) {
-		f.Stack = Truncate(traced.StackTrace(), MaxErrorText)
-	}
-	return f
-}
-
-// Truncate shortens a text to at most n bytes, 3 or more, at the end of a character.
-func Truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	n -= len(mark)
-	for at := n; at > 0 && at > n-utf8.UTFMax; at-- { // where nothing is a character, anywhere
-		if utf8.RuneStart(s[at]) {
-			return s[:at] + mark
-		}
-	}
-	return s[:n] + mark
-}
-
 // Reason is why a job is dead.
 type Reason string
 
@@ -168,10 +122,6 @@ const (
 	ReasonPayload   Reason = "payload"   // its arguments do not fit the type of its worker
 	ReasonCorrupt   Reason = "corrupt"   // its stored record is damaged
 )
-
-// CountsAttempt reports whether an Abandon with this reason counts a failed attempt. It does
-// not where the handler never ran.
-func (r Reason) CountsAttempt() bool { return r != ReasonSignature && r != ReasonPayload }
 
 // State is where a job stands.
 type State string

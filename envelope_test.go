@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // requireInvalid demands an error that names the field and says something.
@@ -73,9 +74,9 @@ func TestEnvelopeIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &pawl.Envelope{Kind: "k", Queue: "q", Headers: map[string]string{"trace": "1"}}
-			require.NoError(t, e.Validate(), "it is the change below that counts")
+			require.NoError(t, driver.CheckEnvelope(e), "it is the change below that counts")
 			test.spoil(e)
-			requireInvalid(t, e.Validate(), test.field)
+			requireInvalid(t, driver.CheckEnvelope(e), test.field)
 		})
 	}
 }
@@ -98,26 +99,26 @@ func TestEnvelopeAtTheLimitsIsAccepted(t *testing.T) {
 		size += len(key) + len(value)
 	}
 	e.Headers[longest] = strings.Repeat("v", pawl.MaxHeaderBytes-size-len(longest))
-	require.NoError(t, e.Validate())
+	require.NoError(t, driver.CheckEnvelope(e))
 }
 
 func TestMinimalEnvelopeIsAccepted(t *testing.T) {
-	require.NoError(t, (&pawl.Envelope{Kind: "k"}).Validate(), "a kind is all that a job needs")
+	require.NoError(t, driver.CheckEnvelope((&pawl.Envelope{Kind: "k"})), "a kind is all that a job needs")
 }
 
 // Names are bytes, not text: whoever writes them in another encoding may.
 func TestNamesNeedNotBeUTF8(t *testing.T) {
-	require.NoError(t, pawl.ValidKind("\xff\xfe"))
-	require.NoError(t, pawl.ValidQueue("größer als 3 %"))
+	require.NoError(t, driver.CheckKind("\xff\xfe"))
+	require.NoError(t, driver.CheckQueue("größer als 3 %"))
 }
 
 func TestNameChecks(t *testing.T) {
-	requireInvalid(t, pawl.ValidKind(""), "kind")
-	requireInvalid(t, pawl.ValidQueue(""), "queue")
-	require.NoError(t, pawl.ValidKind(strings.Repeat("é", 127)+"e"), "255 bytes")
-	requireInvalid(t, pawl.ValidKind(strings.Repeat("é", 128)), "kind") // 256 bytes, 128 letters
+	requireInvalid(t, driver.CheckKind(""), "kind")
+	requireInvalid(t, driver.CheckQueue(""), "queue")
+	require.NoError(t, driver.CheckKind(strings.Repeat("é", 127)+"e"), "255 bytes")
+	requireInvalid(t, driver.CheckKind(strings.Repeat("é", 128)), "kind") // 256 bytes, 128 letters
 
-	err := pawl.ValidQueue(strings.Repeat("long", 1<<20))
+	err := driver.CheckQueue(strings.Repeat("long", 1<<20))
 	require.Less(t, len(err.Error()), 200, "an error does not repeat four megabytes")
 }
 
@@ -148,7 +149,7 @@ func TestEnvelopeStringNamesTheJob(t *testing.T) {
 
 // Rule: a job whose deadline has passed already is accepted; it dies at once.
 func TestDeadlineInThePastIsAccepted(t *testing.T) {
-	require.NoError(t, (&pawl.Envelope{Kind: "k", Deadline: time.Unix(1, 0)}).Validate())
+	require.NoError(t, driver.CheckEnvelope((&pawl.Envelope{Kind: "k", Deadline: time.Unix(1, 0)})))
 }
 
 // Rule: unless states are given, those of a job that is still to run block another.
@@ -159,33 +160,19 @@ func TestBlockedBy(t *testing.T) {
 		pawl.Ready: {true, false}, pawl.Delayed: {true, false},
 		pawl.Leased: {true, true}, pawl.Dead: {false, false}, pawl.Completed: {false, true},
 	} {
-		require.Equal(t, want.byDefault, byDefault.BlockedBy(state), state)
-		require.Equal(t, want.chosen, chosen.BlockedBy(state), state)
+		require.Equal(t, want.byDefault, driver.BlockedBy(&byDefault, state), state)
+		require.Equal(t, want.chosen, driver.BlockedBy(&chosen, state), state)
 	}
 }
 
 func TestNewFailureTruncatesItsText(t *testing.T) {
 	at := time.Unix(1, 0)
-	require.Equal(t, pawl.Failure{Attempt: 3, At: at, Error: "boom"}, pawl.NewFailure(3, at, "boom"))
+	require.Equal(t, pawl.Failure{Attempt: 3, At: at, Error: "boom"}, driver.NewFailure(3, at, "boom"))
 	whole := strings.Repeat("x", pawl.MaxErrorText)
-	require.Equal(t, whole, pawl.NewFailure(1, at, whole).Error)
-	clipped := pawl.NewFailure(1, at, strings.Repeat("é", 1<<20)).Error
+	require.Equal(t, whole, driver.NewFailure(1, at, whole).Error)
+	clipped := driver.NewFailure(1, at, strings.Repeat("é", 1<<20)).Error
 	require.LessOrEqual(t, len(clipped), pawl.MaxErrorText)
 	require.Greater(t, len(clipped), pawl.MaxErrorText-5)
 	require.True(t, utf8.ValidString(clipped), "no character is torn")
 	require.True(t, strings.HasSuffix(clipped, "…"), "one sees that it is not whole")
-}
-
-func TestTruncate(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		n    int
-		want string
-	}{
-		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "…"}, {"abcd", 4, "abcd"}, {"abcdef", 5, "ab…"},
-		{"ééé", 5, "é…"}, {"ééé", 6, "ééé"}, {"éééé", 6, "é…"}, {"\xff\xff\xff\xff\xff", 4, "\xff…"},
-		{"\x80\x80\x80\x80", 3, "…"}, {"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80…"}, // no character starts here
-	} {
-		require.Equal(t, test.want, pawl.Truncate(test.text, test.n), "%q to %d", test.text, test.n)
-	}
 }

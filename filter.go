@@ -1,9 +1,6 @@
 package pawl
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Filter chooses jobs. The zero value chooses all.
 type Filter struct {
@@ -38,19 +35,6 @@ const (
 	OrderDied Order = "died"
 )
 
-// Check returns an [*InvalidError] for a filter with an unknown state or order.
-func (f Filter) Check() error {
-	switch {
-	case f.State != "" && new(Counts).Of(f.State) == nil:
-		return invalid("state", "%q is none of %v", f.State, States())
-	case f.Order == OrderDied && f.State != Dead:
-		return invalid("order", "%q is for dead jobs; add the state %q to the filter", f.Order, Dead)
-	case f.Order != OrderState && f.Order != OrderCreated && f.Order != OrderDied:
-		return invalid("order", "%q is neither %q nor %q", f.Order, OrderCreated, OrderDied)
-	}
-	return nil
-}
-
 // Matches reports whether f chooses e. It implements [Condition].
 func (f Filter) Matches(e *Envelope) bool {
 	switch {
@@ -66,21 +50,13 @@ func (f Filter) Matches(e *Envelope) bool {
 		(f.DiedBefore.IsZero() || e.Death.At.Before(f.DiedBefore))
 }
 
-// ReadsBody returns false. It implements [Condition].
-func (f Filter) ReadsBody() bool { return false }
-
 // Condition is what must hold of a job in the transaction that changes it. [Filter] is one.
 // A queue calls Matches on the goroutine of its writer: it must be short, must not call the
 // queue, and must not change or keep the job.
+//
+// A condition that needs neither the payload nor the history of a job may have a method
+// ReadsBody() bool that returns false. Then the transaction does not copy them, and the job has
+// neither.
 type Condition interface {
 	Matches(job *Envelope) bool
-
-	// ReadsBody reports whether Matches reads the payload or the history. The job has
-	// neither if it returns false, so that the transaction does not copy them.
-	ReadsBody() bool
-}
-
-// NotEligible returns an [ErrNotEligible] about one job; the reason follows its ID.
-func NotEligible(id ID, format string, args ...any) error {
-	return fmt.Errorf("job %s: %w: %s", id, ErrNotEligible, fmt.Sprintf(format, args...))
 }

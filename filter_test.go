@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func TestFilterMatches(t *testing.T) {
@@ -47,9 +48,9 @@ func TestFilterMatches(t *testing.T) {
 // not dead, is refused.
 func TestFilterCheck(t *testing.T) {
 	for _, f := range []pawl.Filter{{}, {State: pawl.Dead, Order: pawl.OrderDied}, {Order: pawl.OrderCreated, Newest: true}} {
-		require.NoError(t, f.Check())
+		require.NoError(t, driver.CheckFilter(f))
 	}
 	for _, f := range []pawl.Filter{{State: "asleep"}, {Order: "size"}, {Order: pawl.OrderDied}, {State: pawl.Ready, Order: pawl.OrderDied}} {
-		require.ErrorIs(t, f.Check(), pawl.ErrInvalid)
+		require.ErrorIs(t, driver.CheckFilter(f), pawl.ErrInvalid)
 	}
 }

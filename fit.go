@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/gopawl/pawl/internal/ellipsis"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
@@ -130,7 +131,7 @@ func (f *fitter) structure(at int, s *shape) (int, *misfit) {
 			in = s.fields[i].slot
 		} else if in, known = s.byName[string(name)]; !known {
 			if !f.unknownFields {
-				return 0, &misfit{text: fmt.Sprintf("%v has no field %q", s.typ, truncate(string(name), 64))}
+				return 0, &misfit{text: fmt.Sprintf("%v has no field %q", s.typ, ellipsis.Abbreviate(string(name), 64))}
 			}
 			in = slot{nilable: true}
 		}

@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // decodeAs encodes one value and decodes it as another type.
 func decodeAs[T any](t *testing.T, from any) (to T, err error) {
 	t.Helper()
-	b, err := pawl.EncodePayload(from)
+	b, err := driver.EncodePayload(from)
 	require.NoError(t, err)
-	err = pawl.DecodePayload(b, &to)
+	err = driver.DecodePayload(b, &to)
 	return to, err
 }
 
@@ -119,11 +120,11 @@ func TestNumbersDoNotWrapWithin(t *testing.T) {
 	holds[list](t, []any{"a", 100}, list{A: "a", N: 100})
 
 	// Through an interface that holds a pointer, as the decoder follows it.
-	b, err := pawl.EncodePayload(300)
+	b, err := driver.EncodePayload(300)
 	require.NoError(t, err)
 	var small int8
 	var target any = &small
-	require.ErrorIs(t, pawl.DecodePayload(b, &target), pawl.ErrPayloadEncoding)
+	require.ErrorIs(t, driver.DecodePayload(b, &target), pawl.ErrPayloadEncoding)
 	require.Zero(t, small)
 }
 
@@ -164,14 +165,14 @@ type Part struct{ P int8 }
 // Rule: fields travel by their msgpack tag, or else by their json tag, or else by their
 // name, embedded structs inlined; and each value that was written is read.
 func TestNamesOfFields(t *testing.T) {
-	b, err := pawl.EncodePayload(Outer{embedded: embedded{3}, Name: "ada", Skip: 7, Both: 1, Old: "o"})
+	b, err := driver.EncodePayload(Outer{embedded: embedded{3}, Name: "ada", Skip: 7, Both: 1, Old: "o"})
 	require.NoError(t, err)
 	var names map[string]any
-	require.NoError(t, pawl.DecodePayload(b, &names))
+	require.NoError(t, driver.DecodePayload(b, &names))
 	require.Equal(t, map[string]any{"N": int8(3), "name": "ada", "packed": int8(1), "New": "o"}, names)
 
 	var back Outer
-	require.NoError(t, pawl.DecodePayload(b, &back))
+	require.NoError(t, driver.DecodePayload(b, &back))
 	require.Equal(t, Outer{embedded: embedded{3}, Name: "ada", Both: 1, Old: "o"}, back)
 	holds[Outer](t, map[string]any{"Old": "o", "name": "n"}, Outer{Name: "n", Old: "o"})
 	refuses[Outer](t, map[string]any{"N": 300}, "N: 300")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // FuzzRecord looks for a job that does not come back from its record as it was. Where
@@ -37,14 +38,14 @@ func FuzzRecord(f *testing.F) {
 			if apart != 0 {
 				want.Payload = nil
 			}
-			record := pawl.AppendRecord(nil, job, apart)
-			got, size, err := pawl.ParseRecord(record)
+			record := driver.AppendRecord(nil, job, apart)
+			got, size, err := driver.ParseRecord(record)
 			if tooLong(job) {
 				return // no queue takes it, and a record of it need not be read
 			}
 			require.NoError(t, err)
 			require.Equal(t, describe(&want, apart), describe(got, size))
-			require.Equal(t, record, pawl.AppendRecord(nil, withPayload(got, job.Payload), size), "the same job has the same record")
+			require.Equal(t, record, driver.AppendRecord(nil, withPayload(got, job.Payload), size), "the same job has the same record")
 		}
 	})
 }

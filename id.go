@@ -3,10 +3,11 @@ package pawl
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // ID names one job for its whole life: over every retry, forward and restart.
@@ -43,13 +44,13 @@ func (id *ID) UnmarshalText(text []byte) (err error) {
 func ParseID(s string) (ID, error) {
 	var id ID
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return ID{}, invalid("id", "%q is not of the form 01234567-89ab-7cde-8f01-23456789abcd", truncate(s, 64))
+		return ID{}, invalid("id", "%q is not of the form 01234567-89ab-7cde-8f01-23456789abcd", ellipsis.Abbreviate(s, 64))
 	}
 	for _, part := range [...]struct{ dst, from, to int }{
 		{0, 0, 8}, {4, 9, 13}, {6, 14, 18}, {8, 19, 23}, {10, 24, 36},
 	} {
 		if _, err := hex.Decode(id[part.dst:], []byte(s[part.from:part.to])); err != nil {
-			return ID{}, invalid("id", "%q has a character that is no hexadecimal digit", truncate(s, 64))
+			return ID{}, invalid("id", "%q has a character that is no hexadecimal digit", ellipsis.Abbreviate(s, 64))
 		}
 	}
 	return id, nil
@@ -82,12 +83,4 @@ func NewID(now time.Time) ID {
 	binary.BigEndian.PutUint64(id[0:8], uint64(milli)<<16|0x7000|uint64(count))
 	binary.BigEndian.PutUint64(id[8:16], rand.Uint64()>>2|1<<63)
 	return id
-}
-
-// truncate shortens a text for an error message.
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return fmt.Sprintf("%s… (%d bytes)", s[:n], len(s))
 }

@@ -48,7 +48,7 @@ func Define[T any](name string, opts ...Option) *Kind[T] {
 	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}, kind: &k.kindSettings}
 	d.apply(opts)
 	if d.err == nil {
-		d.err = d.env.Validate()
+		d.err = d.env.validate()
 	}
 	d.kind = nil
 	k.defaults = d
@@ -129,7 +129,7 @@ func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
 		}
 		d.env.Policy = &s
 	}
-	if err := d.env.Validate(); err != nil {
+	if err := d.env.validate(); err != nil {
 		return nil, err
 	}
 	payload, err := encodePayload(args)
@@ -200,7 +200,7 @@ func AllowUnknownFields() Option {
 // of the new name with the same key.
 func Alias(old string) Option {
 	return ofKind(func(d *draft, k *kindSettings) {
-		if err := ValidKind(old); err != nil {
+		if err := checkName("kind", old); err != nil {
 			d.refuse(err)
 		}
 		if old == d.env.Kind || slices.Contains(k.aliases, old) {
@@ -224,7 +224,7 @@ func ofKind(set func(*draft, *kindSettings)) Option {
 // OnQueue puts the job on a named queue in place of [DefaultQueue].
 func OnQueue(name string) Option {
 	return func(d *draft) {
-		if err := ValidQueue(name); err != nil {
+		if err := checkName("queue", name); err != nil {
 			d.refuse(err)
 		}
 		d.env.Queue = name
@@ -307,7 +307,7 @@ func Retain(d time.Duration) Option { return func(draft *draft) { draft.env.Reta
 func Backoff(p Policy) Option {
 	return func(d *draft) {
 		var err error
-		if d.policy, err = CheckPolicy(p); err != nil {
+		if d.policy, err = checkPolicy(p); err != nil {
 			d.refuse(err)
 		}
 	}

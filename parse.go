@@ -13,11 +13,11 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// ParseRecord reads what [AppendRecord] wrote. Its errors match [ErrCorrupt]. The
+// parseRecord reads what [appendRecord] wrote. Its errors match [ErrCorrupt]. The
 // payload of the result is a part of b, which must not change afterwards. Apart
 // is the size of a payload that the record leaves out, 0 when it is there.
-func ParseRecord(b []byte) (e *Envelope, apart int, err error) {
-	if err := CheckRecord(b); err != nil {
+func parseRecord(b []byte) (e *Envelope, apart int, err error) {
+	if err := checkRecord(b); err != nil {
 		return nil, 0, err
 	}
 	body := b[recordHeader:]
@@ -46,9 +46,9 @@ func (r *recordDecoder) limits(e *Envelope) {
 	}
 }
 
-// CheckRecord checks the version and the checksum of a record without decoding
+// checkRecord checks the version and the checksum of a record without decoding
 // it. Its errors match [ErrCorrupt].
-func CheckRecord(b []byte) error {
+func checkRecord(b []byte) error {
 	switch {
 	case len(b) < recordHeader:
 		return fmt.Errorf("%w: a record of %d bytes", ErrCorrupt, len(b))

@@ -10,19 +10,6 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// EncodePayload writes a value in the form in which jobs carry their arguments, for what is
-// stored beside them; see [Define] for what of it travels. What cannot be written gives
-// [ErrPayloadEncoding].
-func EncodePayload(v any) ([]byte, error) { return encodePayload(v) }
-
-// DecodePayload reads what [EncodePayload] wrote into the value that v points to. The bytes
-// may come from anywhere. It returns [ErrPayloadEncoding] if they do not fit: also if the type
-// of v cannot hold a value, such as 300 in an int8, or lacks a field.
-func DecodePayload(b []byte, v any) error { return decodePayload(b, v, false) }
-
-// DecodeKnown is [DecodePayload], except that it skips fields that the type of v lacks.
-func DecodeKnown(b []byte, v any) error { return decodePayload(b, v, true) }
-
 // encodePayload turns arguments into MessagePack. What is larger than any queue
 // takes is refused on the way; a queue refuses what is larger than its own limit.
 func encodePayload(args any) ([]byte, error) {

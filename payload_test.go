@@ -10,6 +10,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // refuse enqueues arguments that cannot be, and sees that the queue is not asked.
@@ -158,29 +159,29 @@ func TestInternedStrings(t *testing.T) {
 // fit.
 func TestPayloadsBesideJobs(t *testing.T) {
 	args := mail{To: "somebody@example.org"}
-	b, err := pawl.EncodePayload(args)
+	b, err := driver.EncodePayload(args)
 	require.NoError(t, err)
 	e, err := pawl.Define[mail]("k").Envelope(args)
 	require.NoError(t, err)
 	require.Equal(t, e.Payload, b)
 	var back mail
-	require.NoError(t, pawl.DecodePayload(b, &back))
+	require.NoError(t, driver.DecodePayload(b, &back))
 	require.Equal(t, args, back)
 
-	_, err = pawl.EncodePayload(func() {})
+	_, err = driver.EncodePayload(func() {})
 	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
-	_, err = pawl.EncodePayload(lists(33, 1))
+	_, err = driver.EncodePayload(lists(33, 1))
 	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
-	_, err = pawl.EncodePayload(make([]byte, pawl.MaxBatchBytes))
+	_, err = driver.EncodePayload(make([]byte, pawl.MaxBatchBytes))
 	require.ErrorIs(t, err, pawl.ErrPayloadTooLarge)
 	for name, foreign := range map[string][]byte{
 		"none": nil, "cut off": b[:len(b)-1], "trailing": append(b, 0xc0), "a bomb": {0xdd, 0xff, 0xff, 0xff, 0xff},
 	} {
-		require.ErrorIs(t, pawl.DecodePayload(foreign, new(mail)), pawl.ErrPayloadEncoding, name)
+		require.ErrorIs(t, driver.DecodePayload(foreign, new(mail)), pawl.ErrPayloadEncoding, name)
 	}
-	b, err = pawl.EncodePayload(struct{ At *time.Time }{})
+	b, err = driver.EncodePayload(struct{ At *time.Time }{})
 	require.NoError(t, err)
-	require.ErrorIs(t, pawl.DecodePayload(b, new(struct{ At time.Time })), pawl.ErrPayloadEncoding, "what a decoder panics over")
+	require.ErrorIs(t, driver.DecodePayload(b, new(struct{ At time.Time })), pawl.ErrPayloadEncoding, "what a decoder panics over")
 }
 
 // Tree has itself within a struct in which it is embedded.

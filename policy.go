@@ -14,10 +14,10 @@ type Policy interface {
 	Delay(r Retry) (delay time.Duration, ok bool)
 }
 
-// CheckPolicy returns p as it is to be used, or an [*InvalidError]: a pointer to a
+// checkPolicy returns p as it is to be used, or an [*InvalidError]: a pointer to a
 // [Strategy] becomes the strategy, and one that has an error is refused. Nil stays
 // nil.
-func CheckPolicy(p Policy) (Policy, error) {
+func checkPolicy(p Policy) (Policy, error) {
 	if s, ok := p.(*Strategy); ok {
 		if s == nil {
 			return nil, invalid("policy", "it is a nil pointer")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 const (
@@ -117,8 +118,8 @@ func TestDelayAfterCompletedRuns(t *testing.T) {
 		{math.MaxInt - 1, math.MaxInt, math.MaxInt, 45 * sec},
 		{math.MaxInt, math.MaxInt, math.MaxInt, 45 * sec},
 	} {
-		completed := pawl.NextAttempt(test.before)
-		next := pawl.NextAttempt(completed)
+		completed := driver.NextAttempt(test.before)
+		next := driver.NextAttempt(completed)
 		require.Equal(t, test.completed, completed)
 		require.Equal(t, test.next, next)
 
@@ -162,7 +163,7 @@ func TestStrategyRefusesBadValues(t *testing.T) {
 			require.Equal(t, err, strategy.Jitter(-1).Cap(-time.Hour).Err())
 
 			job := pawl.Envelope{Kind: "k", Policy: &strategy}
-			require.Equal(t, err, job.Validate(), "a job that carries it is refused for the same reason")
+			require.Equal(t, err, driver.CheckEnvelope(&job), "a job that carries it is refused for the same reason")
 		})
 	}
 }

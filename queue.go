@@ -1,10 +1,6 @@
 package pawl
 
-import (
-	"context"
-	"maps"
-	"slices"
-)
+import "context"
 
 // Enqueuer is the half of a [Queue] that takes jobs in.
 type Enqueuer interface {
@@ -120,55 +116,3 @@ const (
 	WaitDrained              // when the queues hold no ready and no leased job
 	WaitFinished             // when they hold no ready, leased or delayed job
 )
-
-// Checked returns r with its defaults filled in, its kinds sorted, and nothing shared with the
-// caller, or an [*InvalidError].
-func (r Request) Checked() (Request, error) {
-	if r.Max < 1 {
-		return r, invalid("Max", "%d jobs were asked for, it must be 1 or more", r.Max)
-	}
-	if r.Ahead < 0 {
-		return r, invalid("Ahead", "%d jobs cannot wait", r.Ahead)
-	}
-	if !(r.RetryShare >= 0 && r.RetryShare <= 1) {
-		return r, invalid("RetryShare", "%v is not between 0 and 1", r.RetryShare)
-	}
-	if r.Kinds != nil && len(r.Kinds) == 0 {
-		return r, invalid("Kinds", "names no kind; leave it nil for every kind")
-	}
-	r.Queues, r.Weights = slices.Clone(r.Queues), maps.Clone(r.Weights)
-	r.Kinds = slices.Clone(r.Kinds)
-	slices.Sort(r.Kinds)
-	r.Kinds = slices.Compact(r.Kinds)
-	for _, kind := range r.Kinds {
-		if err := ValidKind(kind); err != nil {
-			return r, err
-		}
-	}
-	if len(r.Queues) == 0 {
-		r.Queues = []string{DefaultQueue}
-	}
-	for _, name := range r.Queues {
-		if err := ValidQueue(name); err != nil {
-			return r, err
-		}
-	}
-	for name, weight := range r.Weights {
-		if weight < 1 || weight > MaxWeight {
-			return r, invalid("weight", "%d of queue %q is not between 1 and %d", weight, name, MaxWeight)
-		}
-	}
-	return r, nil
-}
-
-// Wants reports whether a checked request asks for jobs of a kind.
-func (r *Request) Wants(kind string) bool {
-	if r.Kinds == nil {
-		return true
-	}
-	_, ok := slices.BinarySearch(r.Kinds, kind)
-	return ok
-}
-
-// Weight is how many turns a queue has.
-func (r *Request) Weight(queue string) int { return max(r.Weights[queue], 1) }

@@ -44,10 +44,10 @@ var recordEncoders = sync.Pool{New: func() any {
 	return r
 }}
 
-// AppendRecord appends e to dst in the form in which it is stored. When apart is
+// appendRecord appends e to dst in the form in which it is stored. When apart is
 // not 0 the payload is left out, and apart is its size in bytes. What inspection fills in
 // and what is for Enqueue only is no part of a record.
-func AppendRecord(dst []byte, e *Envelope, apart int) []byte {
+func appendRecord(dst []byte, e *Envelope, apart int) []byte {
 	r := recordEncoders.Get().(*recordEncoder)
 	defer recordEncoders.Put(r)
 	r.buf.Reset()

@@ -12,6 +12,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // raw is a field as bytes of MessagePack.
@@ -82,7 +83,7 @@ func body(t testing.TB, values []any) []byte {
 
 func TestRecordFieldsAreWhereTheseTestsPutThem(t *testing.T) {
 	require.Len(t, fields(), fieldsInAll)
-	job, apart, err := pawl.ParseRecord(seal(body(t, fields())))
+	job, apart, err := driver.ParseRecord(seal(body(t, fields())))
 	require.NoError(t, err)
 	require.Zero(t, apart)
 	require.Equal(t, "kind", job.Kind)
@@ -265,9 +266,9 @@ func TestRareFieldsSurviveRewriting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			values := fields()
 			values[fieldRare] = some
-			job, apart, err := pawl.ParseRecord(seal(body(t, values)))
+			job, apart, err := driver.ParseRecord(seal(body(t, values)))
 			require.NoError(t, err)
-			again, _, err := pawl.ParseRecord(pawl.AppendRecord(nil, job, apart))
+			again, _, err := driver.ParseRecord(driver.AppendRecord(nil, job, apart))
 			require.NoError(t, err)
 			require.Equal(t, describe(job, 0), describe(again, 0))
 			requireSameJob(t, job, again)
@@ -307,22 +308,22 @@ func describe(e *pawl.Envelope, apart int) string {
 // record, since no fuzzer finds a checksum.
 func FuzzParseRecord(f *testing.F) {
 	for _, job := range []*pawl.Envelope{fullJob(), withoutRare(fullJob()), {Kind: "k"}, {}} {
-		f.Add(pawl.AppendRecord(nil, job, 0))
-		f.Add(pawl.AppendRecord(nil, job, 0)[5:])
-		f.Add(pawl.AppendRecord(nil, job, 1000)[5:])
+		f.Add(driver.AppendRecord(nil, job, 0))
+		f.Add(driver.AppendRecord(nil, job, 0)[5:])
+		f.Add(driver.AppendRecord(nil, job, 1000)[5:])
 	}
 	f.Add(body(f, fields()))
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
 
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, record := range [][]byte{b, seal(b), sealAs(1, b)} {
-			job, apart, err := pawl.ParseRecord(record)
+			job, apart, err := driver.ParseRecord(record)
 			if err != nil {
 				require.ErrorIs(t, err, pawl.ErrCorrupt)
 				continue
 			}
-			require.NoError(t, pawl.CheckRecord(record))
-			again, apartAgain, err := pawl.ParseRecord(pawl.AppendRecord(nil, job, apart))
+			require.NoError(t, driver.CheckRecord(record))
+			again, apartAgain, err := driver.ParseRecord(driver.AppendRecord(nil, job, apart))
 			require.NoError(t, err)
 			require.Equal(t, describe(job, apart), describe(again, apartAgain))
 		}

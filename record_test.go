@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // fullJob has a value in every field that a record holds.
@@ -36,6 +37,25 @@ func fullJob() *pawl.Envelope {
 		BackoffSince: time.Date(2034, 1, 1, 0, 0, 0, 3, time.UTC),
 		Completed:    time.Date(2035, 1, 1, 0, 0, 0, 4, time.UTC),
 	}
+}
+
+// Rule: what a job is stays; what the queue before counted is not counted here.
+func TestAcceptBeginsAnew(t *testing.T) {
+	now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	e := fullJob()
+	e.State, e.LeasedSince, e.History, e.Existing = pawl.Dead, now, []pawl.Failure{{Attempt: 1}}, true
+	e.NotBefore = time.Time{}
+
+	want := *e
+	want.NotBefore = now
+	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
+	want.Cancelled, want.BackoffSince, want.Completed = false, time.Time{}, time.Time{}
+	want.State, want.LeasedSince, want.Existing = "", time.Time{}, false
+	other := e.ID
+	driver.Accept(e, now)
+	require.NotEqual(t, other, e.ID, "the ID of an existing job is not its own")
+	want.ID = e.ID
+	require.Equal(t, want, *e)
 }
 
 // withoutRare takes away what version 1 of the format did not have.
@@ -112,7 +132,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 	for name, job := range jobs {
 		t.Run(name, func(t *testing.T) {
-			got, apart, err := pawl.ParseRecord(pawl.AppendRecord(nil, job, 0))
+			got, apart, err := driver.ParseRecord(driver.AppendRecord(nil, job, 0))
 			require.NoError(t, err)
 			require.Zero(t, apart)
 			requireSameJob(t, job, got)
@@ -123,20 +143,20 @@ func TestRecordRoundTrip(t *testing.T) {
 
 // Rule: a job without rare fields pays one byte for them.
 func TestRareFieldsCostOneByteWhereThereAreNone(t *testing.T) {
-	plain := pawl.AppendRecord(nil, withoutRare(fullJob()), 0)
+	plain := driver.AppendRecord(nil, withoutRare(fullJob()), 0)
 	require.Len(t, plain, len(v1Record(t, v1Full))+1)
 	job := withoutRare(fullJob())
 	job.IdempotencyKey = "i"
-	require.Greater(t, len(pawl.AppendRecord(nil, job, 0)), len(plain)+10)
+	require.Greater(t, len(driver.AppendRecord(nil, job, 0)), len(plain)+10)
 }
 
 func TestRecordLeavesOutAPayloadThatLiesApart(t *testing.T) {
 	job := fullJob()
 	job.Payload = bytes.Repeat([]byte("x"), 100_000)
-	record := pawl.AppendRecord(nil, job, len(job.Payload))
+	record := driver.AppendRecord(nil, job, len(job.Payload))
 	require.Less(t, len(record), 1000)
 
-	got, apart, err := pawl.ParseRecord(record)
+	got, apart, err := driver.ParseRecord(record)
 	require.NoError(t, err)
 	require.Equal(t, 100_000, apart)
 	require.Nil(t, got.Payload)
@@ -149,14 +169,14 @@ func TestRecordHoldsNothingThatIsKeptElsewhere(t *testing.T) {
 		Kind: "k", Delay: time.Hour, State: pawl.Leased, LeasedSince: time.Unix(1, 0),
 		History: []pawl.Failure{{Attempt: 1, Error: "x"}},
 	}
-	require.Equal(t, pawl.AppendRecord(nil, &pawl.Envelope{Kind: "k"}, 0), pawl.AppendRecord(nil, job, 0))
+	require.Equal(t, driver.AppendRecord(nil, &pawl.Envelope{Kind: "k"}, 0), driver.AppendRecord(nil, job, 0))
 }
 
 func TestAppendRecordAppends(t *testing.T) {
-	record := pawl.AppendRecord(nil, fullJob(), 0)
-	require.Equal(t, append([]byte("before"), record...), pawl.AppendRecord([]byte("before"), fullJob(), 0))
+	record := driver.AppendRecord(nil, fullJob(), 0)
+	require.Equal(t, append([]byte("before"), record...), driver.AppendRecord([]byte("before"), fullJob(), 0))
 	for range 20 { // headers are a map, whose order varies
-		require.Equal(t, record, pawl.AppendRecord(nil, fullJob(), 0), "equal jobs have equal records")
+		require.Equal(t, record, driver.AppendRecord(nil, fullJob(), 0), "equal jobs have equal records")
 	}
 }
 
@@ -169,7 +189,7 @@ func TestRecordsOfManyGoroutinesDoNotMix(t *testing.T) {
 			job := fullJob()
 			job.Payload = bytes.Repeat([]byte{byte(g)}, 1+g*1000)
 			for range 200 {
-				got, _, err := pawl.ParseRecord(pawl.AppendRecord(nil, job, 0))
+				got, _, err := driver.ParseRecord(driver.AppendRecord(nil, job, 0))
 				if err == nil && !bytes.Equal(job.Payload, got.Payload) {
 					err = pawl.ErrCorrupt
 				}
@@ -188,28 +208,28 @@ func TestRecordsOfManyGoroutinesDoNotMix(t *testing.T) {
 
 func requireCorrupt(t *testing.T, b []byte, about ...any) {
 	t.Helper()
-	job, apart, err := pawl.ParseRecord(b)
+	job, apart, err := driver.ParseRecord(b)
 	require.ErrorIs(t, err, pawl.ErrCorrupt, about...)
 	require.Nil(t, job, about...)
 	require.Zero(t, apart, about...)
 }
 
 func TestEveryFlippedBitOfARecordIsDetected(t *testing.T) {
-	record := pawl.AppendRecord(nil, fullJob(), 0)
+	record := driver.AppendRecord(nil, fullJob(), 0)
 	for i := range len(record) * 8 {
 		record[i/8] ^= 1 << (i % 8)
 		requireCorrupt(t, record, "bit %d", i)
-		require.ErrorIs(t, pawl.CheckRecord(record), pawl.ErrCorrupt, "CheckRecord sees it too")
+		require.ErrorIs(t, driver.CheckRecord(record), pawl.ErrCorrupt, "CheckRecord sees it too")
 		record[i/8] ^= 1 << (i % 8)
 	}
-	require.NoError(t, pawl.CheckRecord(record))
+	require.NoError(t, driver.CheckRecord(record))
 }
 
 func TestEveryTruncationOfARecordIsDetected(t *testing.T) {
-	record := pawl.AppendRecord(nil, fullJob(), 0)
+	record := driver.AppendRecord(nil, fullJob(), 0)
 	for n := range len(record) {
 		requireCorrupt(t, record[:n], "%d bytes", n)
-		require.ErrorIs(t, pawl.CheckRecord(record[:n]), pawl.ErrCorrupt)
+		require.ErrorIs(t, driver.CheckRecord(record[:n]), pawl.ErrCorrupt)
 		if n >= 5 {
 			requireCorrupt(t, seal(record[5:n]), "%d bytes with a right checksum", n)
 		}
@@ -217,7 +237,7 @@ func TestEveryTruncationOfARecordIsDetected(t *testing.T) {
 }
 
 func TestBytesAfterARecordAreDetected(t *testing.T) {
-	record := pawl.AppendRecord(nil, fullJob(), 0)
+	record := driver.AppendRecord(nil, fullJob(), 0)
 	for _, more := range []string{"\x00", "\xc0", "more"} {
 		requireCorrupt(t, append(bytes.Clone(record), more...))
 		requireCorrupt(t, seal(append(bytes.Clone(record[5:]), more...)), "with a right checksum")
@@ -225,10 +245,10 @@ func TestBytesAfterARecordAreDetected(t *testing.T) {
 }
 
 func TestRecordOfAnotherVersionIsRefused(t *testing.T) {
-	record := pawl.AppendRecord(nil, fullJob(), 0)
+	record := driver.AppendRecord(nil, fullJob(), 0)
 	for _, version := range []byte{0, 3, 255} {
 		record[0] = version
-		_, _, err := pawl.ParseRecord(record)
+		_, _, err := driver.ParseRecord(record)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		require.ErrorContains(t, err, "version", "the reader may need a newer build, and is told")
 	}
@@ -243,7 +263,7 @@ func sealAs(version byte, body []byte) []byte {
 }
 
 func TestSealIsTheFormatOfRecords(t *testing.T) {
-	record := pawl.AppendRecord(nil, fullJob(), 0)
+	record := driver.AppendRecord(nil, fullJob(), 0)
 	require.Equal(t, record, seal(record[5:]))
 }
 
@@ -274,15 +294,15 @@ func TestRecordOfVersion1IsRead(t *testing.T) {
 		v1Full: withoutRare(fullJob()), v1Small: {Kind: "k", Payload: []byte{}}, v1Apart: {Kind: "k"},
 	} {
 		record := v1Record(t, text)
-		require.NoError(t, pawl.CheckRecord(record))
-		got, apart, err := pawl.ParseRecord(record)
+		require.NoError(t, driver.CheckRecord(record))
+		got, apart, err := driver.ParseRecord(record)
 		require.NoError(t, err)
 		requireSameJob(t, want, got)
 		require.Equal(t, text == v1Apart, apart == 1000)
 
-		again := pawl.AppendRecord(nil, got, apart)
+		again := driver.AppendRecord(nil, got, apart)
 		require.Equal(t, byte(2), again[0], "it is written as a record of today")
-		got, _, err = pawl.ParseRecord(again)
+		got, _, err = driver.ParseRecord(again)
 		require.NoError(t, err)
 		requireSameJob(t, want, got)
 	}
@@ -294,7 +314,7 @@ func TestVersionsDoNotPassForOneAnother(t *testing.T) {
 		requireCorrupt(t, sealAs(2, v1Record(t, text)[5:]))
 	}
 	for _, job := range []*pawl.Envelope{fullJob(), {Kind: "k"}} {
-		requireCorrupt(t, sealAs(1, pawl.AppendRecord(nil, job, 0)[5:]))
+		requireCorrupt(t, sealAs(1, driver.AppendRecord(nil, job, 0)[5:]))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // bombs are bytes for which a decoder that trusts them takes gigabytes, or a stack without
@@ -127,14 +129,14 @@ func TestBombIsRefusedInARecord(t *testing.T) {
 			head, tail := body(t, fields()[:at]), body(t, fields()[at+1:])
 			whole := append([]byte{0xdc, 0, fieldsInAll}, head[listHead(at):]...)
 			whole = append(append(whole, b...), tail[listHead(fieldsInAll-at-1):]...)
-			records[pawl.Truncate(string(rune('a'+at)), 8)] = seal(whole)
+			records[ellipsis.Truncate(string(rune('a'+at)), 8)] = seal(whole)
 		}
 		for field, record := range records {
 			if len(record) > 1<<20 && field != "as all of it" && field != "a" {
 				continue // the same again would take long
 			}
 			used := allocated(func() {
-				_, _, err := pawl.ParseRecord(record)
+				_, _, err := driver.ParseRecord(record)
 				require.ErrorIs(t, err, pawl.ErrCorrupt, "%s in field %s", name, field)
 			})
 			require.LessOrEqual(t, used, uint64(64<<10+8*len(record)), "%s in field %s", name, field)

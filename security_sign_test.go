@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 )
 
@@ -123,12 +124,12 @@ func TestNoBitOfASignedRecordCanBeForged(t *testing.T) {
 	verified := 0
 	for range 8 {
 		e := randomSigned(t, k, r)
-		whole := pawl.AppendRecord(nil, e, 0)
+		whole := driver.AppendRecord(nil, e, 0)
 		for bit := range 8 * (len(whole) - 5) {
 			record := bytes.Clone(whole)
 			record[5+bit/8] ^= 1 << (bit % 8)
 			binary.LittleEndian.PutUint32(record[1:], crc32.Checksum(record[5:], crc32.MakeTable(crc32.Castagnoli)))
-			forged, _, err := pawl.ParseRecord(record)
+			forged, _, err := driver.ParseRecord(record)
 			if err != nil || k.Verify(forged) != nil {
 				continue
 			}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // MinSecretBytes is the least length of a secret: that of the hash, which RFC 2104
@@ -40,14 +42,14 @@ func NewKeyring(current string, keys map[string][]byte) (*Keyring, error) {
 	for id, secret := range maps.All(keys) {
 		switch {
 		case id == "" || len(id) > MaxKeyBytes:
-			return nil, invalid("key ID", "%q does not have 1 to %d bytes", truncate(id, 32), MaxKeyBytes)
+			return nil, invalid("key ID", "%q does not have 1 to %d bytes", ellipsis.Abbreviate(id, 32), MaxKeyBytes)
 		case len(secret) < MinSecretBytes:
 			return nil, invalid("secret", "that of key %q has %d bytes, %d or more are needed", id, len(secret), MinSecretBytes)
 		}
 		k.keys[id] = append([]byte(nil), secret...)
 	}
 	if k.keys[current] == nil {
-		return nil, invalid("key ID", "%q is to sign and is not among the keys", truncate(current, 32))
+		return nil, invalid("key ID", "%q is to sign and is not among the keys", ellipsis.Abbreviate(current, 32))
 	}
 	return k, nil
 }
@@ -56,7 +58,7 @@ func NewKeyring(current string, keys map[string][]byte) (*Keyring, error) {
 // Queue, Origin and Created. A job that may replace another and so take over its ID
 // cannot be signed.
 func (k *Keyring) Sign(e *Envelope) error {
-	if err := e.Validate(); err != nil {
+	if err := e.validate(); err != nil {
 		return err
 	}
 	if len(k.keys[k.current]) == 0 {
@@ -154,7 +156,7 @@ type signer struct {
 func (s signer) Enqueue(ctx context.Context, jobs ...*Envelope) error {
 	signed, copies := make([]*Envelope, len(jobs)), make(map[*Envelope]*Envelope, len(jobs))
 	for i, e := range jobs {
-		if err := e.Validate(); err != nil {
+		if err := e.validate(); err != nil {
 			return err
 		}
 		own, twice := copies[e]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func secret(b byte) []byte { return bytes.Repeat([]byte{b}, pawl.MinSecretBytes) }
@@ -140,7 +141,7 @@ func TestChangeOfAnUnsignedFieldIsNot(t *testing.T) {
 func TestStoredJobStillVerifies(t *testing.T) {
 	k := keyring(t, "new")
 	e := signedJob(t, k)
-	stored, _, err := pawl.ParseRecord(pawl.AppendRecord(nil, e, 0))
+	stored, _, err := driver.ParseRecord(driver.AppendRecord(nil, e, 0))
 	require.NoError(t, err)
 	require.NoError(t, k.Verify(stored))
 }
@@ -306,11 +307,11 @@ type shelf struct {
 }
 
 func (s *shelf) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
-	if _, err := pawl.CheckBatch(jobs, pawl.DefaultMaxPayload); err != nil {
+	if _, err := driver.CheckBatch(jobs, pawl.DefaultMaxPayload); err != nil {
 		return err
 	}
 	for i, e := range jobs {
-		e.Accept(time.Now())
+		driver.Accept(e, time.Now())
 		e.Seq = uint64(len(s.jobs) + i + 1)
 	}
 	if s.err != nil {

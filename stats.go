@@ -30,27 +30,3 @@ type QueueStats struct {
 type Counts struct {
 	Ready, Delayed, Leased, Dead, Completed int
 }
-
-// Of is the count of one state, to read or to change; nil for what is no state.
-func (c *Counts) Of(state State) *int {
-	switch state {
-	case Ready:
-		return &c.Ready
-	case Delayed:
-		return &c.Delayed
-	case Leased:
-		return &c.Leased
-	case Dead:
-		return &c.Dead
-	case Completed:
-		return &c.Completed
-	}
-	return nil
-}
-
-// Add adds the counts of another queue.
-func (c *Counts) Add(other Counts) {
-	for _, state := range States() {
-		*c.Of(state) += *other.Of(state)
-	}
-}

@@ -3,22 +3,24 @@ package pawl
 import (
 	"slices"
 	"strings"
+
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// Validate checks everything about an envelope that does not depend on a queue's
+// validate checks everything about an envelope that does not depend on a queue's
 // settings. Its error is an [*InvalidError].
-func (e *Envelope) Validate() error {
+func (e *Envelope) validate() error {
 	if e == nil {
 		return invalid("job", "it is nil")
 	}
-	if err := validName("kind", e.Kind); err != nil {
+	if err := checkName("kind", e.Kind); err != nil {
 		return err
 	}
 	for _, name := range [...]string{e.Queue, e.Origin} {
 		if name == "" {
 			continue
 		}
-		if err := ValidQueue(name); err != nil {
+		if err := checkName("queue", name); err != nil {
 			return err
 		}
 	}
@@ -39,7 +41,7 @@ func (e *Envelope) Validate() error {
 	}
 	size := 0
 	for key, value := range e.Headers {
-		if err := validName("header key", key); err != nil {
+		if err := checkName("header key", key); err != nil {
 			return err
 		}
 		size += len(key) + len(value)
@@ -56,7 +58,7 @@ func (e *Envelope) validKeys() error {
 		{"unique key", e.UniqueKey}, {"idempotency key", e.IdempotencyKey}, {"key ID", e.KeyID},
 	} {
 		if len(key.value) > MaxKeyBytes {
-			return invalid(key.field, "%q is longer than %d bytes", truncate(key.value, 32), MaxKeyBytes)
+			return invalid(key.field, "%q is longer than %d bytes", ellipsis.Abbreviate(key.value, 32), MaxKeyBytes)
 		}
 	}
 	for _, state := range e.UniqueIn {
@@ -81,18 +83,12 @@ func (e *Envelope) validKeys() error {
 	return nil
 }
 
-// ValidQueue checks the name of a queue. Its error is an [*InvalidError].
-func ValidQueue(name string) error { return validName("queue", name) }
-
-// ValidKind checks the name of a kind. Its error is an [*InvalidError].
-func ValidKind(name string) error { return validName("kind", name) }
-
-func validName(field, name string) error {
+func checkName(field, name string) error {
 	switch {
 	case name == "":
 		return invalid(field, "it is empty; give it a name")
 	case len(name) > MaxNameBytes:
-		return invalid(field, "%q is longer than %d bytes", truncate(name, 32), MaxNameBytes)
+		return invalid(field, "%q is longer than %d bytes", ellipsis.Abbreviate(name, 32), MaxNameBytes)
 	case strings.ContainsRune(name, 0):
 		return invalid(field, "%q has a NUL byte", name)
 	}

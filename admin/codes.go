@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -98,7 +99,7 @@ func problemOf(err error) (*problem, int) {
 	if err == nil {
 		return nil, http.StatusOK
 	}
-	p, status := &problem{Code: codeInternal, Message: pawl.Truncate(err.Error(), maxMessage)}, http.StatusInternalServerError
+	p, status := &problem{Code: codeInternal, Message: ellipsis.Truncate(err.Error(), maxMessage)}, http.StatusInternalServerError
 	matches := func(name string, as int) {
 		if p.Code == codeInternal {
 			p.Code, status = name, as
@@ -115,10 +116,10 @@ func problemOf(err error) (*problem, int) {
 		matches(s.Code(), cmp.Or(sentinelStatus[s.Code()], http.StatusInternalServerError))
 	})
 	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
-		p.Field, p.Reason = pawl.Truncate(invalid.Field, maxMessage), pawl.Truncate(invalid.Reason, maxMessage)
+		p.Field, p.Reason = ellipsis.Truncate(invalid.Field, maxMessage), ellipsis.Truncate(invalid.Reason, maxMessage)
 	}
 	if lacks := (*UnsupportedError)(nil); errors.As(err, &lacks) {
-		p.Ability = pawl.Truncate(lacks.Ability, maxMessage)
+		p.Ability = ellipsis.Truncate(lacks.Ability, maxMessage)
 	}
 	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
 		p.Mismatch, _ = encode(*differs, PayloadNone) // strings and a number always have a JSON form

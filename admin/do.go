@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/driver"
 )
 
 // forwardAtOnce is how many dead jobs of one Do are forwarded at a time. They share commits.
@@ -58,7 +59,7 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 	switch a.Verb {
 	case Retry, Cancel, Delete, RunNow:
 	case Forward:
-		if change, err = nil, pawl.ValidQueue(a.target()); err != nil {
+		if change, err = nil, driver.CheckQueue(a.target()); err != nil {
 			return nil, err
 		}
 	default:
@@ -190,18 +191,18 @@ type notReally struct {
 // Enqueue implements [pawl.Enqueuer]. It stores nothing.
 func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
 	if !n.when.Matches(n.dead) {
-		return pawl.NotEligible(n.dead.ID, "it no longer matches")
+		return driver.NotEligible(n.dead.ID, "it no longer matches")
 	}
-	_, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes)
+	_, err := driver.CheckBatch(jobs, pawl.MaxBatchBytes)
 	return err
 }
 
 // conditions holds where every condition in it holds. Nil ones hold.
 type conditions []pawl.Condition
 
-// ReadsBody implements [pawl.Condition].
+// ReadsBody reports whether one of them needs the payload or the history; see [driver.ReadsBody].
 func (all conditions) ReadsBody() bool {
-	return slices.ContainsFunc(all, func(c pawl.Condition) bool { return c != nil && c.ReadsBody() })
+	return slices.ContainsFunc(all, func(c pawl.Condition) bool { return c != nil && driver.ReadsBody(c) })
 }
 
 // Matches implements [pawl.Condition].

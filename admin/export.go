@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // ExportVersion is the version of exports that [Export] writes. It rises when a line contains
@@ -281,7 +282,7 @@ func jobsChosen(stats Stats, f Filter) (n int64) {
 		}
 		for _, state := range pawl.States() {
 			if (f.State == "" || f.State == state) && anyOf(f.States, state) {
-				n += int64(*q.Of(state))
+				n += int64(*driver.CountOf(&q.Counts, state))
 			}
 		}
 	}

@@ -16,8 +16,8 @@ func (f Filter) Matches(e *pawl.Envelope) bool {
 	return err == nil && m.Matches(e)
 }
 
-// ReadsBody reports whether f looks at the last error or at the payload. It implements
-// [pawl.Condition].
+// ReadsBody reports whether f looks at the last error or at the payload. Package
+// driver asks for it.
 func (f Filter) ReadsBody() bool { return f.Error != "" || len(f.Payload) > 0 }
 
 // StateSince returns since when a job has been in its state, as far as its record shows:
@@ -103,13 +103,13 @@ func (f *Filter) condition() (pawl.Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Filter.Check(); err != nil {
+	if err := driver.CheckFilter(f.Filter); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// ReadsBody implements [pawl.Condition].
+// ReadsBody reports whether Matches needs the payload or the history; see [driver.ReadsBody].
 func (m *matcher) ReadsBody() bool { return m.filter.ReadsBody() }
 
 // Matches implements [pawl.Condition].

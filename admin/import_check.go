@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -114,7 +115,7 @@ func (c *checking) line(text []byte, offset int64) error {
 }
 
 func (c *checking) queue(q exportQueue) error {
-	if err := pawl.ValidQueue(string(q.Name)); err != nil {
+	if err := driver.CheckQueue(string(q.Name)); err != nil {
 		return err
 	}
 	if c.queues[q.Name] {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // storedLine is a job to store, and its position in the export.
@@ -41,7 +42,7 @@ func (m *importer) group(line *storedLine, e *pawl.Envelope) {
 		_, _ = h.WriteString(text)
 		_ = h.WriteByte(0) // a byte that no name contains
 	}
-	line.group, line.barred = max(h.Sum64(), 1), setOf(e.BlockedBy)
+	line.group, line.barred = max(h.Sum64(), 1), setOf(func(s pawl.State) bool { return driver.BlockedBy(e, s) })
 	line.may = setOf(func(s pawl.State) bool {
 		ended := e.State == pawl.Dead || e.State == pawl.Completed
 		return s == e.State || !ended && (s == pawl.Ready || s == pawl.Dead) // when its time or its deadline comes

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // drawn returns an envelope whose fields r sets or omits.
@@ -72,7 +73,7 @@ func TestJobLosesNothing(t *testing.T) {
 		back, err := j.Envelope()
 		require.NoError(t, err, "%s", text)
 
-		require.Equal(t, pawl.AppendRecord(nil, e, 0), pawl.AppendRecord(nil, back, 0), "seed %d: %s", seed, text)
+		require.Equal(t, driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, back, 0), "seed %d: %s", seed, text)
 		require.Equal(t, fmt.Sprint(e.State, e.Delay, e.OnConflict, e.Existing), fmt.Sprint(back.State, back.Delay, back.OnConflict, back.Existing))
 		require.True(t, e.LeasedSince.Equal(back.LeasedSince))
 		require.Len(t, back.History, len(e.History))
@@ -216,6 +217,6 @@ func FuzzJob(f *testing.F) {
 		j = JobOf(e, PayloadBase64)
 		back, err := j.Envelope()
 		require.NoError(t, err)
-		require.Equal(t, pawl.AppendRecord(nil, e, 0), pawl.AppendRecord(nil, back, 0))
+		require.Equal(t, driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, back, 0))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Text is a string with any bytes. In JSON it is a string if it is valid UTF-8, and
@@ -222,4 +223,4 @@ func invalid(field, format string, args ...any) error {
 }
 
 // truncate shortens a text for an error message.
-func truncate(s string) string { return pawl.Truncate(s, 64) }
+func truncate(s string) string { return ellipsis.Truncate(s, 64) }

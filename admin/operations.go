@@ -245,7 +245,7 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	if _, err := pawl.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
+	if _, err := driver.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
 		return err // the error that the queue would return; JSON cannot express some of the input
 	}
 	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {
@@ -276,7 +276,7 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []d
 	}
 	for i, e := range jobs {
 		if e == nil {
-			return fmt.Errorf("job %d: %w", i, e.Validate())
+			return fmt.Errorf("job %d: %w", i, driver.CheckEnvelope(e))
 		}
 	}
 	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -291,7 +292,7 @@ func (a *runsApp) toTheEnd() {
 		require.NoError(a.t, err)
 		text := string(how)
 		if out != nil {
-			require.NoError(a.t, pawl.DecodePayload(out, &text))
+			require.NoError(a.t, driver.DecodePayload(out, &text))
 		}
 		results[id] = text
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Changes have the effect of the queue's own verbs.
@@ -181,7 +182,7 @@ var changeCases = []suiteCase{
 			got, err := s.Job(t.Context(), e.ID)
 			require.NoError(t, err)
 			require.Equal(t, map[bool]pawl.State{true: pawl.Delayed, false: pawl.Ready}[e == first], got.State)
-			require.Equal(t, pawl.AppendRecord(nil, e, 0), pawl.AppendRecord(nil, got, 0), "what the envelope says is what was stored")
+			require.Equal(t, driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, got, 0), "what the envelope says is what was stored")
 		}
 		require.NoError(t, s.Enqueue(t.Context()), "no job is no error")
 	}},

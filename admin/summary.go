@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // SummaryQuery is one page of a summary of the dead jobs that a filter selects; the state in the
@@ -127,7 +128,7 @@ func keyOf(by string) (key func(*pawl.Envelope) string, parts driver.Parts, err 
 	}
 	return func(e *pawl.Envelope) string {
 		if at := findSound(e.Payload, t.path); at >= 0 {
-			return pawl.Truncate(keyText(e.Payload, at), maxKeyText)
+			return ellipsis.Truncate(keyText(e.Payload, at), maxKeyText)
 		}
 		return ""
 	}, driver.PartPayload, nil

@@ -31,7 +31,7 @@ func newTally(q Store) *tally {
 	return t
 }
 
-// hear counts an event that ended an attempt, as pawl.Count does.
+// hear counts an event that ended an attempt, as driver.CountEvent does.
 func (t *tally) hear(e pawl.Event) {
 	switch {
 	case e.Type == pawl.EventSucceeded:

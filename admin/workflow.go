@@ -48,7 +48,7 @@ var runStatuses = []workflow.Status{
 func WorkflowStatuses() []workflow.Status { return slices.Clone(runStatuses) }
 
 // WorkflowRun is a run with its journal and values. Values are MessagePack; see
-// pawl.DecodePayload.
+// driver.DecodePayload.
 type WorkflowRun struct {
 	workflow.Info
 	Journal []workflow.Entry // from RunJournal on

@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl/bench/report"
 	"github.com/gopawl/pawl/bench/system"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // fallingDue has the queue go by a clock that is set to the second in which all jobs
@@ -82,7 +83,7 @@ func until(ctx context.Context, q *system.PawlQueue, wanted func(pawl.Counts) bo
 		}
 		var counts pawl.Counts
 		for _, one := range stats.Queues {
-			counts.Add(one.Counts)
+			driver.AddCounts(&counts, one.Counts)
 		}
 		if wanted(counts) {
 			return nil

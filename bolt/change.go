@@ -25,7 +25,7 @@ import (
 // Change takes up to [pawl.MaxBatchJobs] IDs. For the verbs, see [Queue.Retry], [Queue.Cancel],
 // [Queue.Delete] and [Queue.RunNow].
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
-	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
+	if err := driver.CheckChange(&c, len(ids)); err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	errs, err := q.change(ctx, &c, ids)
@@ -77,7 +77,7 @@ func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
 // It runs the same checks. If several dead jobs share a unique key, only the first would be
 // retried, as in a Change of the same IDs.
 func (r *reader) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
-	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
+	if err := driver.CheckChange(&c, len(ids)); err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	errs = make([]error, len(ids))
@@ -162,7 +162,7 @@ func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error)
 	if j, at, err = t.find(id); err != nil {
 		return j, at, err
 	}
-	if err = c.Refuses(id, at.state); err == nil {
+	if err = driver.Refuses(c, id, at.state); err == nil {
 		err = t.meets(c.If, j, at)
 	}
 	if err != nil || c.Verb != pawl.VerbRetry {
@@ -188,7 +188,7 @@ func (t *txn) meets(c pawl.Condition, j stored, at place) error {
 	if c == nil {
 		return nil
 	}
-	body, err := answerOf(j.ID, c.ReadsBody)
+	body, err := answerOf(j.ID, func() bool { return driver.ReadsBody(c) })
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (t *txn) meets(c pawl.Condition, j stored, at place) error {
 	}
 	matches, err := answerOf(j.ID, func() bool { return c.Matches(job) })
 	if err == nil && !matches {
-		err = pawl.NotEligible(j.ID, "it does not match any more")
+		err = driver.NotEligible(j.ID, "it does not match any more")
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // maxViolations limits how many findings one check returns.
@@ -76,7 +77,7 @@ func (s *store) checkSteps() (steps int64) {
 	_ = s.eachQueue(func(n queueNumber, _ *queueRow) error { // the check reports damage
 		counts, err := s.countsOf(n)
 		for _, state := range pawl.States() {
-			steps += 3 * int64(max(0, *counts.Of(state)))
+			steps += 3 * int64(max(0, *driver.CountOf(&counts, state)))
 		}
 		return err
 	})
@@ -238,7 +239,7 @@ func (c *check) jobRecords() {
 		j, _ := c.record(id)
 		ln, _, _ := c.line(e)
 		counts := c.counts[ln]
-		*counts.Of(row.state)++
+		*driver.CountOf(&counts, row.state)++
 		c.counts[ln] = counts
 		if row.flags != j.flags() {
 			c.wrong("job %s has flags %b in its row, %b in its record", id, row.flags, j.flags())

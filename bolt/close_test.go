@@ -97,7 +97,7 @@ func TestUseAfterClose(t *testing.T) {
 			continue // it reads first
 		}
 		name := string(op.name[0]-'a'+'A') + op.name[1:]
-		if pawl.CheckSettle([]pawl.Settlement{{Lease: l, Outcome: pawl.Outcome(op.name)}}) == nil {
+		if driver.CheckSettle([]pawl.Settlement{{Lease: l, Outcome: pawl.Outcome(op.name)}}) == nil {
 			name = "Settle"
 		}
 		calls[name] = func() error { return op.do(t.Context(), q, l) }

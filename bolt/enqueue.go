@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // enqueue stores new jobs.
@@ -29,7 +30,7 @@ type newJob struct {
 	dropped  bool // a later job of the batch replaces it
 }
 
-// newEnqueue prepares jobs that passed pawl.CheckBatch, as far as possible without a
+// newEnqueue prepares jobs that passed driver.CheckBatch, as far as possible without a
 // transaction. It works on copies, so a refused envelope is unchanged. Seq is the sequence
 // before the first job's.
 func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
@@ -40,7 +41,7 @@ func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, 
 	for i, e := range jobs {
 		j := &op.jobs[i]
 		j.Envelope, j.fresh = *e, e.ID.IsZero() || e.Existing
-		j.ready = j.Accept(now)
+		j.ready = driver.Accept(&j.Envelope, now)
 		seq++
 		j.Seq, j.own = seq, j.ID
 		j.encode()
@@ -60,7 +61,7 @@ func (j *newJob) encode() {
 		apart = len(j.Payload)
 		j.payload = seal(j.ID[:], append(make([]byte, 0, apart+4), j.Payload...))
 	}
-	j.record = pawl.AppendRecord(nil, &j.Envelope, apart)
+	j.record = driver.AppendRecord(nil, &j.Envelope, apart)
 	j.encoded = j.ID
 }
 
@@ -93,7 +94,7 @@ func (op *enqueue) checkUnique(t *txn, j *newJob, batch map[string]*newJob) erro
 	if earlier != nil {
 		id, at.state = earlier.ID, earlier.state(t.now)
 	}
-	if earlier == nil || !j.BlockedBy(at.state) {
+	if earlier == nil || !driver.BlockedBy(&j.Envelope, at.state) {
 		batch[scope] = j
 		if earlier != nil {
 			return nil

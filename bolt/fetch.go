@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // fetched is a chosen job, copied out of the transaction but not decoded.
@@ -67,7 +68,7 @@ func (t *txn) copyOut(job *fetched) (err error) {
 	if record == nil {
 		return fmt.Errorf("job %s: %w: its record is missing", id, pawl.ErrCorrupt)
 	}
-	if err := pawl.CheckRecord(record); err != nil {
+	if err := driver.CheckRecord(record); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	if job.row.flags&hasPayload != 0 {
@@ -95,7 +96,7 @@ func (t *txn) grantJobs(jobs []*fetched) {
 
 // lease returns the lease of a job that was leased at a time, for a duration.
 func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, error) {
-	e, apart, err := pawl.ParseRecord(job.record)
+	e, apart, err := driver.ParseRecord(job.record)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("job %s: %w", job.row.id, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // leastDigits is the shortest allowed part of an ID.
@@ -17,7 +18,7 @@ const leastDigits = 4
 func (r *reader) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
 	digits := strings.ToLower(strings.ReplaceAll(part, "-", ""))
 	if strings.Trim(digits, "0123456789abcdef") != "" || len(digits) < leastDigits {
-		return nil, &pawl.InvalidError{Field: "id", Reason: fmt.Sprintf("%q is not the beginning or the end of an ID, with %d hexadecimal digits or more", pawl.Truncate(part, 64), leastDigits)}
+		return nil, &pawl.InvalidError{Field: "id", Reason: fmt.Sprintf("%q is not the beginning or the end of an ID, with %d hexadecimal digits or more", ellipsis.Truncate(part, 64), leastDigits)}
 	}
 	err = r.view(ctx, func(s *store) error {
 		c := s.jobs.Cursor()

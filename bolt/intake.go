@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Limits on what may wait for the scheduler. A caller that exceeds them waits for room.
@@ -88,7 +89,7 @@ func (c *call) wait(ctx context.Context, in *intake) error {
 	}
 	if c.stage.CompareAndSwap(offered, withdrawn) {
 		in.ring() // let the scheduler drop it
-		return pawl.NotAccepted(ctx)
+		return driver.NotAccepted(ctx)
 	}
 	<-c.done
 	return c.err
@@ -113,7 +114,7 @@ func (in *intake) do(ctx context.Context, op operation, bytes int) error {
 // offer queues a call. It waits for room first.
 func (in *intake) offer(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
-		return pawl.NotAccepted(ctx)
+		return driver.NotAccepted(ctx)
 	}
 	for {
 		in.mu.Lock()
@@ -140,7 +141,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return pawl.NotAccepted(ctx)
+			return driver.NotAccepted(ctx)
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 // fetch queues a fetch and waits for its jobs.
 func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error) {
 	if ctx.Err() != nil {
-		return nil, pawl.NotAccepted(ctx)
+		return nil, driver.NotAccepted(ctx)
 	}
 	f := &fetchCall{call: call{done: make(chan struct{})}, request: r, watchList: newWatchList(&r)}
 	in.mu.Lock()

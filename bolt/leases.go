@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // leaseTable holds the expiry of this process's leases. The file says who holds what. Expiry is
@@ -32,7 +33,7 @@ type grant struct {
 	id         pawl.ID
 	token      uint64
 	class      class
-	cancelled  pawl.Signal
+	cancelled  driver.Cancellation
 	expires    time.Time
 	prev, next *grant
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 var errBoom = errors.New("boom")
@@ -125,7 +126,7 @@ func TestVerbs(t *testing.T) {
 				c.after(&want, now)
 				require.Equal(t, &want, got)
 				var counts pawl.Counts
-				*counts.Of(c.state) = 1
+				*driver.CountOf(&counts, c.state) = 1
 				require.Equal(t, counts, countsOf(t, q, pawl.DefaultQueue))
 			})
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Operations on jobs and queues for operators and apps.
@@ -53,7 +54,7 @@ func (q *Queue) Resume(ctx context.Context, queue string) error {
 }
 
 func (q *Queue) setPaused(ctx context.Context, queue string, paused bool) error {
-	if err := pawl.ValidQueue(queue); err != nil {
+	if err := driver.CheckQueue(queue); err != nil {
 		return err
 	}
 	return q.do(ctx, &pause{queue: queue, paused: paused})

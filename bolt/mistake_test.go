@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // An invalid lease panics in the caller that passed it, not in the queue.
@@ -72,7 +73,7 @@ func TestUpdateThatEndsItsTransaction(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
 			settled(t, q)
-			require.Equal(t, c.stored, l.Settled())
+			require.Equal(t, c.stored, driver.Settled(l))
 			if c.stored {
 				require.Equal(t, []string{"row"}, appRows(t, q.db))
 				require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, "new"))

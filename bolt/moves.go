@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Moves of jobs between states.
 
 // rewrite stores the changed record of a job.
 func (t *txn) rewrite(j stored) {
-	t.put(t.jobs, j.ID[:], pawl.AppendRecord(nil, j.Envelope, j.apart))
+	t.put(t.jobs, j.ID[:], driver.AppendRecord(nil, j.Envelope, j.apart))
 }
 
 // place gives a job without a row one in ready or delayed, depending on its NotBefore.
@@ -59,7 +60,7 @@ func (t *txn) promote(key []byte, row delayedRow) {
 // removes the job.
 func (t *txn) unplace(j stored, p place) {
 	t.delete(p.table, p.key)
-	*t.counts(p.line).Of(p.state)--
+	*driver.CountOf(t.counts(p.line), p.state)--
 	if p.state == pawl.Ready {
 		t.nextOf(j)
 	}
@@ -159,7 +160,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 
 // failure counts a failed attempt of j and keeps its cause. The caller rewrites the record.
 func (t *txn) failure(j stored, f pawl.Failure) {
-	j.Attempts = pawl.NextAttempt(j.Attempts)
+	j.Attempts = driver.NextAttempt(j.Attempts)
 	t.note(j, j.Attempts, f)
 }
 

@@ -214,7 +214,7 @@ func (o *ops) Retry(id pawl.ID) error {
 func (o *ops) end(l *pawl.Lease, op operation) error {
 	err := o.add(op, l.ID)
 	if err == nil {
-		o.durable = append(o.durable, l.MarkSettled)
+		o.durable = append(o.durable, func() { driver.MarkSettled(l) })
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // mutateInOrder queues mutations while the queue is occupied, so that they form a batch in
@@ -165,7 +166,7 @@ func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 				require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
 				require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, "other"))
 				require.Zero(t, countsOf(t, q, "bad"))
-				require.False(t, s.lease.Settled())
+				require.False(t, driver.Settled(s.lease))
 				require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 				checkNow(t, q)
 			})
@@ -216,7 +217,7 @@ func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 				for i, r := range mutations {
 					require.Equal(t, 2, r.checks)
 					require.Equal(t, 2, r.applied)
-					require.Equal(t, i != 1, leases[i].Settled())
+					require.Equal(t, i != 1, driver.Settled(leases[i]))
 					require.Equal(t, i == 1, envelopes[i].ID.IsZero())
 				}
 				require.Equal(t, []string{"first", "last"}, appRows(t, q.db))
@@ -225,7 +226,7 @@ func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 
 				replaceCommit(t, q, (*bbolt.Tx).Commit)
 				require.NoError(t, q.Mutate(t.Context(), mutations[1], 100), "it can be tried again")
-				require.True(t, leases[1].Settled())
+				require.True(t, driver.Settled(leases[1]))
 			})
 		})
 	}
@@ -249,12 +250,12 @@ func TestMutationBeyondTheSizeOfTheFile(t *testing.T) {
 	err := q.Mutate(t.Context(), r, size)
 	require.ErrorIs(t, err, ErrDisk)
 	require.NotErrorIs(t, err, syscall.EIO)
-	require.False(t, l.Settled())
+	require.False(t, driver.Settled(l))
 	require.Empty(t, appRows(t, q.db))
 	limit(0)
 	r.apply = write
 	require.NoError(t, q.Mutate(t.Context(), r, size))
-	require.True(t, l.Settled())
+	require.True(t, driver.Settled(l))
 }
 
 // Rule: the size stated for a mutation limits what shares its commit. A negative size counts as

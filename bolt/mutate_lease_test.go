@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // leaseVerbs are the verbs of a mutation that need a lease.
@@ -49,7 +50,7 @@ func TestPlanWithALostLease(t *testing.T) {
 					})
 					require.Equal(t, before, digest(t, q))
 					require.Empty(t, appRows(t, q.db))
-					require.False(t, l.Settled())
+					require.False(t, driver.Settled(l))
 				})
 			})
 		}
@@ -166,17 +167,17 @@ func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 				commit := q.scheduler.commitTx
 				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
 				require.ErrorIs(t, join(t), ErrDisk)
-				require.False(t, l.Settled())
+				require.False(t, driver.Settled(l))
 				replaceCommit(t, q, commit)
 
 				reached, leave := g.hold()
 				joined := started(func() error { return join(t) })
 				reached()
 				synctest.Wait()
-				require.False(t, l.Settled(), "it is not durable")
+				require.False(t, driver.Settled(l), "it is not durable")
 				leave()
 				require.NoError(t, <-joined)
-				require.Equal(t, verb.ends, l.Settled())
+				require.Equal(t, verb.ends, driver.Settled(l))
 				lost, err := q.Extend(t.Context(), l)
 				require.NoError(t, err)
 				require.Equal(t, verb.ends, len(lost) == 1)

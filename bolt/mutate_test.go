@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // opsVerbs is every verb of a mutation, on the jobs of a stand.
@@ -75,14 +76,14 @@ func TestOpsAndRowsAreOne(t *testing.T) {
 						require.Equal(t, before, digest(t, q))
 						require.Empty(t, appRows(t, q.db))
 						require.Empty(t, events.take())
-						require.False(t, s.lease.Settled())
+						require.False(t, driver.Settled(s.lease))
 						require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 						return
 					}
 					require.NoError(t, q.Mutate(t.Context(), r, 0))
 					require.Equal(t, commits+1, g.commits.Load())
 					require.Equal(t, c.events, events.take())
-					require.Equal(t, c.settled, s.lease.Settled())
+					require.Equal(t, c.settled, driver.Settled(s.lease))
 					checkNow(t, q)
 					for want := range []int{0, 1} {
 						counts := c.want

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: in a function of Update, and in any transaction of an app with the queue in its own
@@ -39,7 +40,7 @@ func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 						require.NoError(t, q.MutateTx(tx, r))
 						require.NotNil(t, tx.Bucket(appBucket).Get([]byte("mutation")))
 						require.Empty(t, events.take(), "nothing is committed yet")
-						require.False(t, s.lease.Settled())
+						require.False(t, driver.Settled(s.lease))
 						require.Equal(t, before, digest(t, q), "nor to be seen")
 					})
 					settled(t, q)
@@ -47,14 +48,14 @@ func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 						require.Equal(t, before, digest(t, q))
 						require.Empty(t, appRows(t, q.db))
 						require.Empty(t, events.take())
-						require.False(t, s.lease.Settled())
+						require.False(t, driver.Settled(s.lease))
 						require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 						return
 					}
 					require.Equal(t, []string{"app", "mutation"}, appRows(t, q.db))
 					require.Equal(t, c.want, countsOf(t, q, pawl.DefaultQueue))
 					require.Equal(t, c.events, events.take())
-					require.Equal(t, c.settled, s.lease.Settled())
+					require.Equal(t, c.settled, driver.Settled(s.lease))
 					require.NoError(t, q.do(t.Context(), visit(func() {
 						require.Equal(t, !c.settled, q.scheduler.leases.byID[s.lease.ID] != nil, "the queue knows which leases ended")
 					})))
@@ -83,7 +84,7 @@ func TestMutateTxRefused(t *testing.T) {
 	})
 	require.Equal(t, []string{"one", "two"}, appRows(t, q.db))
 	require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
-	require.True(t, s.lease.Settled())
+	require.True(t, driver.Settled(s.lease))
 
 	before := digest(t, q)
 	require.True(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
@@ -111,7 +112,7 @@ func TestMutateTxOfAMutationThatPanics(t *testing.T) {
 		})
 		require.Equal(t, before, digest(t, q))
 		require.Empty(t, appRows(t, q.db))
-		require.False(t, s.lease.Settled())
+		require.False(t, driver.Settled(s.lease))
 	}
 	require.NoError(t, q.Settle(t.Context(), s.lease.Ack()))
 }

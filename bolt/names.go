@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The first byte of a key in bucketQueues. A number leads to the row of a queue or the name of
@@ -142,7 +143,7 @@ func (s *store) eachLine(n queueNumber, fn func(line, *lineRow) error) error {
 // countsOf returns how many jobs of a queue are in each state.
 func (s *store) countsOf(n queueNumber) (counts pawl.Counts, err error) {
 	err = s.eachLine(n, func(_ line, row *lineRow) error {
-		counts.Add(row.counts)
+		driver.AddCounts(&counts, row.counts)
 		return nil
 	})
 	return counts, err

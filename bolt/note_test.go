@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // An app's transaction ends the lease of a job and stores a new job with its ID. Between its
@@ -107,7 +108,7 @@ func TestLateCancelIsForItsOwnLease(t *testing.T) {
 		require.NoError(t, q.CancelTx(tx, l.ID))
 		require.NoError(t, q.AckTx(tx, l))
 	})
-	require.True(t, old.Settled())
+	require.True(t, driver.Settled(old))
 	require.False(t, l.Cancelled.Fired(), "the cancel was for the lease before")
 	require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
 	require.Equal(t, pawl.Ready, find(t, q, l.ID).State, "it was not cancelled")

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // observer emits the events of durable transactions to the receivers named by the options and
@@ -33,7 +35,7 @@ func (o *observer) emit(events []pawl.Event) {
 		switch e.Type {
 		case pawl.EventDied:
 			o.log.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
-				"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", pawl.Truncate(e.Cause, 512))
+				"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", ellipsis.Truncate(e.Cause, 512))
 		case pawl.EventReaped, pawl.EventRecovered:
 			if crashes++; crashes <= maxCrashLines {
 				o.logCrash(e)
@@ -59,7 +61,7 @@ func (o *observer) logCrash(e pawl.Event) {
 
 func (o *observer) emitOne(e pawl.Event) {
 	if o.collector != nil {
-		o.guard(e, func() { pawl.Count(o.collector, e) })
+		o.guard(e, func() { driver.CountEvent(o.collector, e) })
 	}
 	if o.onEvent != nil {
 		o.guard(e, func() { o.onEvent(e) })

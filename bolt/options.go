@@ -42,7 +42,7 @@ type Options struct {
 	// goroutines, must be short, and must not call the queue. The default is nil.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters derived from events; see pawl.Count. The rules of OnEvent
+	// Collector gets the counters derived from events; see driver.CountEvent. The rules of OnEvent
 	// apply to it. The default is nil.
 	Collector pawl.Collector
 

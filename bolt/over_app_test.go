@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // settled waits until the queue has processed the app's transactions.
@@ -51,7 +52,7 @@ func TestTxVerbsInTheAppsOwnTransaction(t *testing.T) {
 					require.Equal(t, before, digest(t, q))
 					require.Empty(t, events.take())
 					require.False(t, l.Cancelled.Fired())
-					require.False(t, l.Settled())
+					require.False(t, driver.Settled(l))
 					require.Empty(t, appRows(t, db))
 					require.NoError(t, q.Settle(t.Context(), l.Ack()))
 					return

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // choice is a ready row that a fetch chose.
@@ -189,7 +190,7 @@ func (s *selection) open() error {
 				return err
 			}
 			if !row.paused {
-				s.sources = append(s.sources, s.source(rest[0], s.request.Weight(row.name)))
+				s.sources = append(s.sources, s.source(rest[0], driver.Weight(s.request, row.name)))
 			}
 		}
 		rest = rest[1:]

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Queue is a job queue in one bbolt file. It implements [pawl.Queue]. Its methods are safe for
@@ -147,7 +148,7 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
 
 // prepare checks and encodes jobs outside the transaction.
 func (q *Queue) prepare(jobs []*pawl.Envelope) (op *enqueue, bytes int, err error) {
-	if _, err := pawl.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
+	if _, err := driver.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
 		return nil, 0, err
 	}
 	seq := q.seq.Add(uint64(len(jobs))) - uint64(len(jobs))
@@ -157,7 +158,7 @@ func (q *Queue) prepare(jobs []*pawl.Envelope) (op *enqueue, bytes int, err erro
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	r, err := r.Checked()
+	r, err := driver.CheckRequest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +228,7 @@ func (q *Queue) do(ctx context.Context, op operation) error {
 
 // Settle implements [pawl.Queue].
 func (q *Queue) Settle(ctx context.Context, given ...pawl.Settlement) error {
-	if err := pawl.CheckSettle(given); err != nil {
+	if err := driver.CheckSettle(given); err != nil {
 		return err
 	}
 	op := &settlements{each: make([]settle, len(given))}
@@ -239,7 +240,7 @@ func (q *Queue) Settle(ctx context.Context, given ...pawl.Settlement) error {
 	if err := q.scheduler.intake.do(ctx, op, bytes); err != nil {
 		return err
 	}
-	return pawl.SettleErrors(given, op.errs)
+	return driver.SettleErrors(given, op.errs)
 }
 
 // Extend implements [pawl.Queue]. It does not write to the disk.

@@ -139,7 +139,7 @@ func (op *restore) check(t *txn) error {
 		if !j.fresh && t.jobs.Get(j.ID[:]) != nil {
 			return fmt.Errorf("restore: job %d, %s: %w: the queue holds a job of this ID already", i, j.ID, pawl.ErrConflict)
 		}
-		if j.UniqueKey == "" || !j.BlockedBy(j.arrival(t.now)) {
+		if j.UniqueKey == "" || !driver.BlockedBy(&j.Envelope, j.arrival(t.now)) {
 			continue
 		}
 		holder, at, taken, err := t.uniqueHolder(&j.Envelope)
@@ -206,7 +206,7 @@ func (t *txn) restoreUnique(j stored, state pawl.State) {
 	if j.UniqueKey == "" {
 		return
 	}
-	if _, _, taken, err := t.uniqueHolder(j.Envelope); err == nil && taken && !j.BlockedBy(state) {
+	if _, _, taken, err := t.uniqueHolder(j.Envelope); err == nil && taken && !driver.BlockedBy(j.Envelope, state) {
 		return
 	}
 	t.takeUnique(j)

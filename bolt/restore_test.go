@@ -136,7 +136,7 @@ func TestRestoredHistoryGoesOn(t *testing.T) {
 	e := &pawl.Envelope{Kind: "k", State: pawl.Ready, Attempts: failures, Failures: failures}
 	for n := range failures {
 		if kept(n, failures) {
-			e.History = append(e.History, pawl.NewFailure(n+1, time.Now(), "of the past"))
+			e.History = append(e.History, driver.NewFailure(n+1, time.Now(), "of the past"))
 		}
 	}
 	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{e}, nil))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // flags say which rows a job has besides its record, so that an ack need not read the record.
@@ -160,7 +161,7 @@ type lineRow struct {
 
 func (r *lineRow) append(b []byte) []byte {
 	for _, state := range pawl.States() {
-		b = binary.BigEndian.AppendUint64(b, uint64(*r.counts.Of(state)))
+		b = binary.BigEndian.AppendUint64(b, uint64(*driver.CountOf(&r.counts, state)))
 	}
 	return b
 }
@@ -173,7 +174,7 @@ func parseLineRow(key, sealed []byte) (*lineRow, error) {
 	}
 	r := new(lineRow)
 	for i, state := range states {
-		*r.counts.Of(state) = int(binary.BigEndian.Uint64(b[8*i:]))
+		*driver.CountOf(&r.counts, state) = int(binary.BigEndian.Uint64(b[8*i:]))
 	}
 	return r, nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // contradicted salvages a queue after rows of it were replaced by rows that are sound by
@@ -35,7 +36,7 @@ func contradicted(t *testing.T, fill func(q *Queue), change func(s *store) error
 
 // putRecord stores a changed record.
 func putRecord(s *store, e *pawl.Envelope) error {
-	return s.jobs.Put(e.ID[:], pawl.AppendRecord(nil, e, 0))
+	return s.jobs.Put(e.ID[:], driver.AppendRecord(nil, e, 0))
 }
 
 // An effect is done until the latest time in the file: no effect takes place again, and no row
@@ -199,7 +200,7 @@ func TestSalvageOfAFailureAtTheEndOfNumbers(t *testing.T) {
 		q, result := contradicted(t, func(q *Queue) { add(t, q, nil) }, func(s *store) error {
 			for _, n := range []uint32{0, n} {
 				key := binary.BigEndian.AppendUint32(lost[:], n)
-				if err := s.history.Put(key, seal(key, appendFailure(nil, pawl.NewFailure(1, time.Now(), "boom")))); err != nil {
+				if err := s.history.Put(key, seal(key, appendFailure(nil, driver.NewFailure(1, time.Now(), "boom")))); err != nil {
 					return err
 				}
 			}

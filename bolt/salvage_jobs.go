@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // repairTraces makes a dead job for each job that left only a payload or a history.
@@ -134,7 +135,7 @@ func (s *salvor) repairHistory(t *txn, j stored) {
 			return
 		}
 		key := historyKey(nil, j.ID, n)
-		lost := pawl.NewFailure(n+1, j.Created, "this entry is lost: the file was damaged")
+		lost := driver.NewFailure(n+1, j.Created, "this entry is lost: the file was damaged")
 		t.put(t.history, key, seal(key, appendFailure(nil, lost)))
 		s.result.History++
 	}

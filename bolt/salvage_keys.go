@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // repairBelongings ensures that the deadline and the keys of a job have their rows.
@@ -34,7 +35,7 @@ func (s *salvor) repairBelongings(t *txn, j stored, p place) {
 // blocks no other now may do so in its next state. If several jobs had a lost row, one that
 // blocks others gets the key, and of several such jobs the last by ID.
 func (s *salvor) repairUniqueOf(t *txn, j stored, p place) {
-	blocks := j.BlockedBy(p.state)
+	blocks := driver.BlockedBy(j.Envelope, p.state)
 	ended := p.state == pawl.Dead || p.state == pawl.Completed
 	if j.UniqueKey == "" || ended && !blocks {
 		return

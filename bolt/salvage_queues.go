@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // repairQueues ensures that each queue and each kind has both of its rows. If both are lost, it
@@ -148,9 +149,9 @@ func (s *salvor) repairCounts() error {
 				return
 			}
 			c := counts[ln]
-			*c.Of(state)++
+			*driver.CountOf(&c, state)++
 			counts[ln] = c
-			*s.result.Counts.Of(state)++
+			*driver.CountOf(&s.result.Counts, state)++
 		})
 		if err != nil {
 			return err

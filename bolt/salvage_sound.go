@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // soundRow checks that a row belongs in the named bucket. It checks the widths besides the
@@ -58,13 +59,13 @@ func soundQueueRow(key, value []byte) error {
 	case len(key) == 5 && key[0] == queueByNumber:
 		row, err := parseQueueRow(key, value)
 		if err == nil {
-			err = pawl.ValidQueue(row.name)
+			err = driver.CheckQueue(row.name)
 		}
 		return err
 	case len(key) > 1 && key[0] == queueByName:
 		_, err := unseal(key, value, 4)
 		if err == nil {
-			err = pawl.ValidQueue(string(key[1:]))
+			err = driver.CheckQueue(string(key[1:]))
 		}
 		return err
 	case len(key) == 5 && key[0] == kindByNumber:
@@ -101,13 +102,13 @@ func soundRecord(key, record []byte) (j stored, err error) {
 	if len(key) != len(pawl.ID{}) {
 		return j, fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketJobs)
 	}
-	e, apart, err := pawl.ParseRecord(record)
+	e, apart, err := driver.ParseRecord(record)
 	switch {
 	case err != nil:
 		return j, err
 	case e.ID != pawl.ID(key):
 		return j, fmt.Errorf("%w: the record is that of job %s", pawl.ErrCorrupt, e.ID)
-	case pawl.ValidQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue wrote it
+	case driver.CheckQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue wrote it
 		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
 		e.Seq >= maxSalvagedSeq, e.Failures > maxSalvagedFailures, apart > maxSalvagedRow:
 		return j, fmt.Errorf("%w: job %s breaks the limits of what a queue takes", pawl.ErrCorrupt, e.ID)

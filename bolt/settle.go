@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // settle ends a lease as a settlement requests.
@@ -30,14 +31,14 @@ type finished struct {
 func (q *Queue) settle(s *pawl.Settlement) settle {
 	l := s.Lease
 	op := settle{outcome: s.Outcome, delay: s.Delay, reason: s.Reason, finished: finished{
-		holding: holding{l.ID, l.Token}, took: l.Took(), timedOut: l.TimedOut, ran: !l.Started.IsZero()}}
+		holding: holding{l.ID, l.Token}, took: driver.Took(l), timedOut: l.TimedOut, ran: !l.Started.IsZero()}}
 	switch s.Outcome {
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
-		op.failure = pawl.FailureOf(s.Cause)
+		op.failure = driver.FailureOf(s.Cause)
 	case pawl.OutcomeAck:
 		if q.scheduler.observer.listening() {
 			done := *l.Envelope
-			done.Payload, done.Attempts = nil, pawl.NextAttempt(done.Attempts)
+			done.Payload, done.Attempts = nil, driver.NextAttempt(done.Attempts)
 			done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
 			op.job = &done
 		}
@@ -146,7 +147,7 @@ func (op *settle) ack(t *txn) {
 		t.remove(op.id, op.row.flags)
 	} else {
 		t.finishEffect(j)
-		j.Attempts = pawl.NextAttempt(j.Attempts)
+		j.Attempts = driver.NextAttempt(j.Attempts)
 		t.succeed(j)
 	}
 	if op.job == nil {
@@ -168,7 +169,7 @@ func (op *settle) move(t *txn) {
 	j.Crashes = 0
 	j.BackoffSince = time.Time{}
 	switch {
-	case op.outcome == pawl.OutcomeNack, op.outcome == pawl.OutcomeAbandon && op.reason.CountsAttempt():
+	case op.outcome == pawl.OutcomeNack, op.outcome == pawl.OutcomeAbandon && driver.CountsAttempt(op.reason):
 		t.failure(j, op.failure)
 	case op.outcome == pawl.OutcomeAbandon:
 		t.note(j, j.Attempt(), op.failure)

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // span is the range of keys [from, to) in a bucket. If to is nil, there is no upper bound.
@@ -83,7 +84,7 @@ func (m merge) compare(a, b []byte) (order int) {
 
 // rowsOf returns the rows that hold the jobs of a filter, in the order of the filter.
 func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
-	if err := f.Check(); err != nil {
+	if err := driver.CheckFilter(f); err != nil {
 		return nil, err
 	}
 	if f.Order == pawl.OrderCreated || f.State == "" {

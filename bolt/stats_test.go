@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The counts are stored, not computed: after each transition they must match a full scan, and
@@ -79,7 +80,7 @@ func TestStatsCountsEachQueueApart(t *testing.T) {
 	require.Equal(t, pawl.Counts{}, stats.Queues[1].Counts)
 
 	sum := stats.Queues[0].Counts
-	sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Leased: 4, Dead: 5})
+	driver.AddCounts(&sum, pawl.Counts{Ready: 1, Delayed: 2, Leased: 4, Dead: 5})
 	require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Leased: 5, Dead: 5}, sum)
 }
 

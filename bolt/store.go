@@ -97,7 +97,7 @@ func parseStored(id pawl.ID, b []byte) (stored, error) {
 	if b == nil {
 		return stored{}, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
 	}
-	e, apart, err := pawl.ParseRecord(b)
+	e, apart, err := driver.ParseRecord(b)
 	if err != nil {
 		return stored{}, fmt.Errorf("job %s: %w", id, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Transfer replaces the dead job that has the job's ID by the job, as one transition. It
@@ -44,7 +45,7 @@ func (op *transfer) check(t *txn) error {
 		return err
 	}
 	if at.state != pawl.Dead {
-		return pawl.NotEligible(j.own, "it is %s, not dead", at.state)
+		return driver.NotEligible(j.own, "it is %s, not dead", at.state)
 	}
 	if err := t.meets(op.when, deadJob, at); err != nil {
 		return err

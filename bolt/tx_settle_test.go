@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A caller that has lost the lease changes nothing, gets an error, and may continue with the
@@ -38,7 +39,7 @@ func TestAckTxOfALostLease(t *testing.T) {
 					require.NoError(t, appPut(tx, "row"))
 					require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Queue: "other"}))
 				})
-				require.False(t, l.Settled())
+				require.False(t, driver.Settled(l))
 				require.Equal(t, before, countsOf(t, q, pawl.DefaultQueue))
 				require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, "other"))
 				require.Equal(t, []string{"row"}, appRows(t, q.db))
@@ -62,10 +63,10 @@ func TestAckTxEndsTheLease(t *testing.T) {
 		lost, err := q.Extend(t.Context(), l)
 		require.NoError(t, err)
 		require.Empty(t, lost)
-		require.False(t, l.Settled())
+		require.False(t, driver.Settled(l))
 
 		inTx(t, q, nil, func(tx *bbolt.Tx) { require.NoError(t, q.AckTx(tx, l)) })
-		require.True(t, l.Settled())
+		require.True(t, driver.Settled(l))
 		lost, err = q.Extend(t.Context(), l)
 		require.NoError(t, err)
 		require.Equal(t, []*pawl.Lease{l}, lost)
@@ -94,7 +95,7 @@ func TestAckTxAtTheLastMoment(t *testing.T) {
 			require.NoError(t, q.AckTx(tx, l))
 		})
 		synctest.Wait()
-		require.True(t, l.Settled())
+		require.True(t, driver.Settled(l))
 		require.Zero(t, countsOf(t, q, pawl.DefaultQueue))
 	})
 }
@@ -166,7 +167,7 @@ func TestAckTxOfAnEffectThatHasTakenPlace(t *testing.T) {
 	}), pawl.ErrConflict)
 	require.ErrorContains(t, err, "idempotency key")
 	require.Empty(t, appRows(t, q.db))
-	require.False(t, l.Settled())
+	require.False(t, driver.Settled(l))
 	require.NoError(t, q.Settle(t.Context(), l.Ack()), "its holder still has it")
 }
 

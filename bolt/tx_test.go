@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // inTx runs fn in an Update and requires that it returns the given error.
@@ -108,20 +109,20 @@ func TestTxVerbs(t *testing.T) {
 						synctest.Wait()
 						require.Empty(t, events.take(), "nothing is committed yet")
 						require.Equal(t, before, digest(t, q), "nor to be seen")
-						require.False(t, l.Settled())
+						require.False(t, driver.Settled(l))
 					})
 					synctest.Wait()
 					if end != nil {
 						require.Equal(t, before, digest(t, q))
 						require.Empty(t, events.take())
 						require.False(t, l.Cancelled.Fired())
-						require.False(t, l.Settled())
+						require.False(t, driver.Settled(l))
 						return
 					}
 					require.Equal(t, c.want, countsOf(t, q, pawl.DefaultQueue))
 					require.Equal(t, c.event, events.take())
 					require.Equal(t, strings.Contains(fmt.Sprint(c.event), "cancelled"), l.Cancelled.Fired())
-					require.Equal(t, strings.Contains(fmt.Sprint(c.event), "succeeded"), l.Settled())
+					require.Equal(t, strings.Contains(fmt.Sprint(c.event), "succeeded"), driver.Settled(l))
 					checkNow(t, q)
 				})
 			})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A unique key leads to the last job that took it, as long as the file has that job. Whether
@@ -19,7 +20,7 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 	}
 	key := uniqueKey(nil, n, e)
 	if id, claimed := t.claims[string(key)]; claimed {
-		return stored{Envelope: &pawl.Envelope{ID: id}}, place{state: pawl.Ready}, e.BlockedBy(pawl.Ready), nil
+		return stored{Envelope: &pawl.Envelope{ID: id}}, place{state: pawl.Ready}, driver.BlockedBy(e, pawl.Ready), nil
 	}
 	sealed := t.unique.Get(key)
 	if sealed == nil {
@@ -41,7 +42,7 @@ func (t *txn) uniqueHolder(e *pawl.Envelope) (j stored, p place, ok bool, err er
 	case p.state == pawl.Delayed && !j.NotBefore.After(t.now):
 		p.state = pawl.Ready
 	}
-	return j, p, err == nil && e.BlockedBy(p.state), err
+	return j, p, err == nil && driver.BlockedBy(e, p.state), err
 }
 
 // takeUnique gives a job its unique key.

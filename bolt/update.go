@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // slowAfter is how long an app's transaction may keep others waiting before a warning is logged.
@@ -47,7 +48,7 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
 		case <-withdrawal:
 			if c.stage.CompareAndSwap(offered, withdrawn) {
 				q.scheduler.intake.ring()
-				return pawl.NotAccepted(ctx)
+				return driver.NotAccepted(ctx)
 			}
 			withdrawal = nil
 		}
@@ -178,7 +179,7 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 	}
 	s := l.Ack()
 	op := &ackOnce{q.settle(&s)}
-	if err := q.within(tx, op, l.MarkSettled); err != nil {
+	if err := q.within(tx, op, func() { driver.MarkSettled(l) }); err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
 	return nil

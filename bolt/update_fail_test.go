@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // An Update that the disk refuses leaves nothing of the app or the queue, returns an error that
@@ -38,7 +39,7 @@ func TestUpdateOnAFullDisk(t *testing.T) {
 				require.ErrorIs(t, err, ErrDisk)
 				require.ErrorContains(t, err, refusal.Error(), "the cause is named")
 				require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
-				require.False(t, l.Settled())
+				require.False(t, driver.Settled(l))
 				require.Equal(t, before, digest(t, q))
 				require.ErrorIs(t, q.Update(t.Context(), write), ErrDisk)
 				require.NoError(t, <-behind)
@@ -46,7 +47,7 @@ func TestUpdateOnAFullDisk(t *testing.T) {
 				replaceCommit(t, q, (*bbolt.Tx).Commit)
 				require.NoError(t, q.Update(t.Context(), write))
 				require.NoError(t, <-behind)
-				require.True(t, l.Settled())
+				require.True(t, driver.Settled(l))
 				require.Equal(t, pawl.Counts{Ready: 2}, countsOf(t, q, "other"))
 			})
 		})

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 var (
@@ -126,10 +127,10 @@ func TestUpdateRollsBack(t *testing.T) {
 				require.Equal(t, commits, g.commits.Load())
 				require.Equal(t, before, digest(t, q))
 				require.Empty(t, appRows(t, q.db))
-				require.False(t, l.Settled())
+				require.False(t, driver.Settled(l))
 
 				require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return writeAll(q, tx, l, id) }))
-				require.True(t, l.Settled())
+				require.True(t, driver.Settled(l))
 				require.Equal(t, []string{"row"}, appRows(t, q.db))
 			})
 		})

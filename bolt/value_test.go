@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 )
 
@@ -78,6 +79,6 @@ func TestManyRowsOfOneTransaction(t *testing.T) {
 	q = openAt(t, q.path, nil) // which takes the other leases back
 	checkNow(t, q)
 	all := countsOf(t, q, pawl.DefaultQueue)
-	all.Add(countsOf(t, q, "other"))
+	driver.AddCounts(&all, countsOf(t, q, "other"))
 	require.Equal(t, pawl.Counts{Ready: len(leases) - len(leases)/2, Delayed: jobs / 5}, all)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // watchList records where a fetch still has to look for jobs. A fetch looks at all of its queues
@@ -63,7 +64,7 @@ func (l *watchList) due(repeatFree bool) bool {
 func (f *fetchCall) wake(c news) (woken bool) {
 	l := &f.watchList
 	drains := f.request.Wait == pawl.WaitDrained || f.request.Wait == pawl.WaitFinished
-	if !l.began || !c.ready && !drains || !c.all && !f.request.Wants(c.kind) {
+	if !l.began || !c.ready && !drains || !c.all && !driver.Wants(&f.request, c.kind) {
 		return false
 	}
 	place := l.place(&f.request, c.queue)

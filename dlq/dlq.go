@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Reader reads dead jobs.
@@ -60,7 +61,7 @@ func Inspect(ctx context.Context, r Reader, id pawl.ID) (*pawl.Envelope, error) 
 		return nil, err
 	}
 	if e.State != pawl.Dead {
-		return nil, pawl.NotEligible(id, "it is %s, not dead", e.State)
+		return nil, driver.NotEligible(id, "it is %s, not dead", e.State)
 	}
 	return e, nil
 }
@@ -75,7 +76,7 @@ func (d deaths) Matches(job *pawl.Envelope) bool {
 	return ok && job.State == pawl.Dead && sameDeath(&listed, job.Death)
 }
 
-// ReadsBody implements pawl.Condition.
+// ReadsBody returns false: a death is in the record.
 func (d deaths) ReadsBody() bool { return false }
 
 // Unchanged returns the condition that a dead job has not been retried since it was read, even if

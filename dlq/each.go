@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // each calls do for every job in order, up to width at a time, and returns how many are done. It
@@ -24,7 +25,7 @@ func each(ctx context.Context, ids []pawl.ID, width int, do func(pawl.ID) (done 
 			if failure == nil {
 				ok, failure = do(ids[n])
 			} else {
-				failure = pawl.NotAccepted(ctx)
+				failure = driver.NotAccepted(ctx)
 			}
 			mu.Lock()
 			if ok {

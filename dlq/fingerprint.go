@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // maxFingerprint is the maximum length of a fingerprint in bytes.
@@ -36,7 +36,7 @@ func Fingerprint(text string) string {
 		b.WriteString(mark)
 		i += end
 	}
-	return strings.ToValidUTF8(pawl.Truncate(b.String(), maxFingerprint), "")
+	return strings.ToValidUTF8(ellipsis.Truncate(b.String(), maxFingerprint), "")
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Headers of a job that [ToQueue] forwarded; they say how it died. Only [HeaderIdempotencyKey] is
@@ -126,7 +127,7 @@ func historyHeader(history []pawl.Failure, room int) string {
 		for full, keep := failure.Error, len(failure.Error); len(newest) == 0 && len(text) > room && keep > len("…"); {
 			// Escaping may lengthen the text, so it shrinks in proportion.
 			keep = min(keep-1, keep*max(0, room)/len(text))
-			failure.Error = pawl.Truncate(full, max(keep, len("…")))
+			failure.Error = ellipsis.Truncate(full, max(keep, len("…")))
 			text = entryText(failure)
 		}
 		if len(text) > room {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/driver"
 )
 
 // travel lets a job of these headers die of these causes, forwards it, and returns how
@@ -22,7 +23,7 @@ func travel(t *testing.T, headers map[string]string, causes ...string) (dlq.Sour
 	dead := get(t, from, id)
 	forward(t, from, to, "", 1)
 	job := get(t, to, id)
-	require.NoError(t, job.Validate())
+	require.NoError(t, driver.CheckEnvelope(job))
 	for key, value := range headers {
 		require.Equal(t, value, job.Headers[key], "the job's own headers stay as they are")
 	}

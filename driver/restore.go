@@ -64,15 +64,15 @@ func CheckRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error
 // CheckRestoredJob checks one job against the requirements of a restore that hold for any
 // queue. A program can check all jobs before it restores the first. It does not check the
 // queue's payload limit or whether IDs and keys are taken. Its errors match [pawl.ErrInvalid],
-// [pawl.ErrPayloadTooLarge] and those of [pawl.Envelope.Validate].
+// [pawl.ErrPayloadTooLarge] and those of [CheckEnvelope].
 func CheckRestoredJob(e *pawl.Envelope) error {
 	if e == nil {
-		return (*pawl.Envelope)(nil).Validate()
+		return CheckEnvelope(nil)
 	}
 	like := *e // as an enqueue would see it
 	like.Delay, like.OnConflict = 0, pawl.UseExisting
 	like.NotBefore = like.Deadline // the NotBefore of a retry may be after the deadline
-	if err := like.Validate(); err != nil {
+	if err := CheckEnvelope(&like); err != nil {
 		return err
 	}
 	if len(e.Payload) > pawl.MaxBatchBytes {
@@ -112,7 +112,7 @@ func checkHistory(e *pawl.Envelope) error {
 
 // checkState requires the fields about a job's end that its state implies.
 func checkState(e *pawl.Envelope) error {
-	if new(pawl.Counts).Of(e.State) == nil {
+	if CountOf(new(pawl.Counts), e.State) == nil {
 		return invalid("state", "%q is none of %v", e.State, pawl.States())
 	}
 	switch dead := e.State == pawl.Dead; {
@@ -135,17 +135,13 @@ func checkState(e *pawl.Envelope) error {
 // Validate reports whether a queue would accept the kind and key of the effect. Its errors
 // match [pawl.ErrInvalid].
 func (e Effect) Validate() error {
-	if err := pawl.ValidKind(e.Kind); err != nil {
+	if err := CheckKind(e.Kind); err != nil {
 		return err
 	}
 	if e.Key == "" || len(e.Key) > pawl.MaxKeyBytes {
 		return invalid("idempotency key", "%d bytes are not between 1 and %d", len(e.Key), pawl.MaxKeyBytes)
 	}
 	return nil
-}
-
-func invalid(field, format string, args ...any) error {
-	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
 // JobSize returns the size in bytes of the parts of a job that can be large: its payload, its

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Exec is the kind of a job that runs a command; [Runner.Run] handles it. The time limit of a
@@ -46,7 +47,7 @@ func (c *Command) Check() error {
 	}
 	for _, text := range append(slices.Clone(c.Args), c.Dir) {
 		if strings.ContainsRune(text, 0) {
-			return fmt.Errorf("%q contains a NUL byte; arguments cannot", pawl.Truncate(text, 100))
+			return fmt.Errorf("%q contains a NUL byte; arguments cannot", ellipsis.Truncate(text, 100))
 		}
 	}
 	return c.checkCodes()

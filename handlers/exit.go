@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // DefaultPermanent returns the exit codes that make a job dead, unless [ExecOptions] or the job
@@ -30,7 +31,7 @@ const maxTail = 3 << 10
 // Error returns one line, followed by the end of the output.
 func (e *ExitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s ", pawl.Truncate(e.Program, 200))
+	fmt.Fprintf(&b, "%s ", ellipsis.Truncate(e.Program, 200))
 	if e.Signal != "" {
 		fmt.Fprintf(&b, "was ended by the signal %q", e.Signal)
 	} else {

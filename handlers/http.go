@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // HTTP is the kind of a job that sends an HTTP request; [Sender.Send] handles it.
@@ -52,7 +53,7 @@ func (r *Request) parse() (method string, to *url.URL, err error) {
 		method = http.MethodGet
 	}
 	if !isToken(method) || method == http.MethodConnect {
-		return "", nil, fmt.Errorf("method %q is not valid; use GET, POST, PUT, PATCH, DELETE or another plain word", pawl.Truncate(method, 40))
+		return "", nil, fmt.Errorf("method %q is not valid; use GET, POST, PUT, PATCH, DELETE or another plain word", ellipsis.Truncate(method, 40))
 	}
 	if to, err = parseURL(r.URL); err != nil {
 		return "", nil, err
@@ -76,7 +77,7 @@ func parseURL(text string) (*url.URL, error) {
 
 func checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("the scheme of the URL is %q; use http or https", pawl.Truncate(u.Scheme, 40))
+		return fmt.Errorf("the scheme of the URL is %q; use http or https", ellipsis.Truncate(u.Scheme, 40))
 	}
 	if u.User != nil {
 		return errors.New("the URL contains a user name, which job lists would show; put credentials into the header Authorization")
@@ -103,7 +104,7 @@ func withoutURL(err error) string {
 
 // where names a target in errors, without the query, which may contain secrets.
 func where(u *url.URL) string {
-	return pawl.Truncate(u.Scheme+"://"+u.Host+u.EscapedPath(), 300)
+	return ellipsis.Truncate(u.Scheme+"://"+u.Host+u.EscapedPath(), 300)
 }
 
 // forbiddenHeaders belong to the connection or to message framing (RFC 9110, 7.6.1), or direct
@@ -119,7 +120,7 @@ func (r *Request) headerOf(agent string, id pawl.ID) (http.Header, error) {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !isToken(name):
-			return nil, fmt.Errorf("%q is not a header name", pawl.Truncate(name, 80))
+			return nil, fmt.Errorf("%q is not a header name", ellipsis.Truncate(name, 80))
 		case slices.Contains(forbiddenHeaders, canonical):
 			return nil, fmt.Errorf("the header %s belongs to the connection; a job cannot set it", canonical)
 		case header[canonical] != nil:

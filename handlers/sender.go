@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Defaults of a [Sender].
@@ -252,7 +253,7 @@ func (s *Sender) roundTrip(ctx context.Context, m *message) (*answer, error) {
 		return nil, failed(ctx, m, fmt.Errorf("read the answer: %w", err)) // a success needs its whole response
 	}
 	shown := strings.ToValidUTF8(string(text), "?")
-	return &answer{&StatusError{response.StatusCode, where(m.to), pawl.Truncate(shown, maxBodyText)}, response.Header}, nil
+	return &answer{&StatusError{response.StatusCode, where(m.to), ellipsis.Truncate(shown, maxBodyText)}, response.Header}, nil
 }
 
 // failed returns the error for a message without an answer.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The verbs of operators, and of the app beside its workers.
@@ -42,7 +43,7 @@ func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 // Pause has a queue give no job to any fetch until [Queue.Resume]. All else goes on.
 // The queue need not have had a job.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
-	if err := pawl.ValidQueue(queue); err != nil {
+	if err := driver.CheckQueue(queue); err != nil {
 		return err
 	}
 	return q.do(ctx, func() error {
@@ -53,7 +54,7 @@ func (q *Queue) Pause(ctx context.Context, queue string) error {
 
 // Resume ends the pause of a queue, if there is one.
 func (q *Queue) Resume(ctx context.Context, queue string) error {
-	if err := pawl.ValidQueue(queue); err != nil {
+	if err := driver.CheckQueue(queue); err != nil {
 		return err
 	}
 	return q.do(ctx, func() error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Change carries out c on each job by itself, all in one transition, and returns an error for
@@ -14,10 +15,10 @@ import (
 // key another job has. The second error says that the change as a whole did not come through;
 // then the first result is nil.
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
-	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
+	if err := driver.CheckChange(&c, len(ids)); err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	var cancelled []*pawl.Signal
+	var cancelled []*driver.Cancellation
 	err = q.do(ctx, func() error {
 		errs = make([]error, len(ids))
 		for i, id := range ids {
@@ -38,7 +39,7 @@ func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs
 // several dead jobs with one unique key only the first would be retried, as in a Change of the
 // same IDs.
 func (q *Queue) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
-	if err := c.Check(len(ids)); err != nil || len(ids) == 0 {
+	if err := driver.CheckChange(&c, len(ids)); err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	err = q.look(ctx, func() error {
@@ -71,11 +72,11 @@ func (q *Queue) decide(c *pawl.Change, id pawl.ID, claims map[unique]pawl.ID) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Refuses(id, j.State); err != nil {
+	if err := driver.Refuses(c, id, j.State); err != nil {
 		return nil, err
 	}
 	if !j.meets(c.If) {
-		return nil, pawl.NotEligible(id, "it does not match any more")
+		return nil, driver.NotEligible(id, "it does not match any more")
 	}
 	if c.Verb != pawl.VerbRetry {
 		return j, nil
@@ -87,7 +88,7 @@ func (q *Queue) decide(c *pawl.Change, id pawl.ID, claims map[unique]pawl.ID) (*
 	if claimer, claimed := claims[uniqueOf(&j.Envelope)]; claimed {
 		h, taken = holder{claimer, pawl.Ready}, true
 	}
-	if taken && h.id != id && j.BlockedBy(h.state) {
+	if taken && h.id != id && driver.BlockedBy(&j.Envelope, h.state) {
 		return nil, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, h.id, h.state)
 	}
 	return j, nil
@@ -95,7 +96,7 @@ func (q *Queue) decide(c *pawl.Change, id pawl.ID, claims map[unique]pawl.ID) (*
 
 // change carries out a change that applies to a job. It returns the signals of leases whose
 // jobs were cancelled.
-func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*pawl.Signal) {
+func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*driver.Cancellation) {
 	switch c.Verb {
 	case pawl.VerbRetry:
 		q.revive(j, c.KeepAttempts)

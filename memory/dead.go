@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // count counts a failed run and keeps its cause.
 func (q *Queue) count(j *job, f pawl.Failure) {
-	j.Attempts = pawl.NextAttempt(j.Attempts)
+	j.Attempts = driver.NextAttempt(j.Attempts)
 	q.note(j, j.Attempts, f)
 }
 
@@ -30,7 +32,7 @@ func (q *Queue) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	q.put(j, pawl.Dead)
 	q.opts.Logger.Error("job is dead", "id", j.ID, "kind", j.Kind, "queue", j.Queue,
-		"reason", string(reason), "attempts", j.Attempts, "error", pawl.Truncate(run.Cause, 512))
+		"reason", string(reason), "attempts", j.Attempts, "error", ellipsis.Truncate(run.Cause, 512))
 	run.Type = pawl.EventDied
 	q.emit(j, run)
 }

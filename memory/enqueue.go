@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Enqueue implements [pawl.Queue].
@@ -15,7 +16,7 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) error 
 	case q.err != nil:
 		return q.err
 	}
-	if _, err := pawl.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
+	if _, err := driver.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
 		return err
 	}
 	return q.do(ctx, func() error {
@@ -51,7 +52,7 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 	earlier := make(map[unique]*newcomer) // the holders of keys within the batch
 	for i, given := range envelopes {
 		n := &newcomer{Envelope: *given, state: pawl.Delayed}
-		switch ready := n.Accept(q.now); {
+		switch ready := driver.Accept(&n.Envelope, q.now); {
 		case !n.Deadline.IsZero() && !n.Deadline.After(q.now):
 			n.state = pawl.Dead // as soon as it is stored
 		case ready:
@@ -63,7 +64,7 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 			h, taken = holder{before.ID, before.state}, true
 		}
 		switch {
-		case !taken || !n.BlockedBy(h.state):
+		case !taken || !driver.BlockedBy(&n.Envelope, h.state):
 			if q.jobs[n.ID] != nil {
 				return nil, fmt.Errorf("job %s: %w: the queue holds a job of this ID already", n.ID, pawl.ErrConflict)
 			}

@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/gopawl/pawl"
+import (
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
 
 // emit tells what happened to a job, which stands where that has put it. It is called
 // within the transition, whose events so come in their order, and once nothing can
@@ -12,7 +15,7 @@ func (q *Queue) emit(j *job, e pawl.Event) {
 	now := j.Envelope // not the queue's own, which goes on changing
 	e.At, e.Job = q.now, &now
 	if q.opts.Collector != nil {
-		pawl.Count(q.opts.Collector, e)
+		driver.CountEvent(q.opts.Collector, e)
 	}
 	if q.opts.OnEvent != nil {
 		q.opts.OnEvent(e)

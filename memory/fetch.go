@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // fetch is a call of Fetch that waits for its answer.
@@ -23,7 +24,7 @@ func (f *fetch) answer(err error) {
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	r, err := r.Checked()
+	r, err := driver.CheckRequest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	case <-f.done:
 	case <-ctx.Done():
 		if q.withdraw(f) {
-			return nil, pawl.NotAccepted(ctx)
+			return nil, driver.NotAccepted(ctx)
 		}
 	}
 	return f.leases, f.err
@@ -98,7 +99,7 @@ func (q *Queue) named(names []string) (lines []*line) {
 func (q *Queue) grant(j *job) *pawl.Lease {
 	q.take(j)
 	q.tokens++
-	j.token, j.signal = q.tokens, new(pawl.Signal)
+	j.token, j.signal = q.tokens, new(driver.Cancellation)
 	j.LeasedSince = q.now
 	q.lease(j)
 	q.run(j)
@@ -123,7 +124,7 @@ func (f *fetch) givesUp(lines []*line) bool {
 	}
 	return !slices.ContainsFunc(lines, func(l *line) bool {
 		for kind, c := range l.kinds {
-			if f.Wants(kind) && (c.Ready > 0 || c.Leased > 0 || f.Wait == pawl.WaitFinished && c.Delayed > 0) {
+			if driver.Wants(&f.Request, kind) && (c.Ready > 0 || c.Leased > 0 || f.Wait == pawl.WaitFinished && c.Delayed > 0) {
 				return true
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // look runs fn on the queue as it is now: what is due has happened, whether the
@@ -88,7 +89,7 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 }
 
 func (q *Queue) choose(ctx context.Context, f pawl.Filter) (chosen []*pawl.Envelope, err error) {
-	if err := f.Check(); err != nil {
+	if err := driver.CheckFilter(f); err != nil {
 		return nil, err
 	}
 	err = q.look(ctx, func() error {

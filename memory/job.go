@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // job is one job in the queue. Its State names the list that it is in.
 type job struct {
 	pawl.Envelope
-	line    *line        // the queue that it is on
-	token   uint64       // of its lease, while it is leased
-	signal  *pawl.Signal // to the holder of that lease
-	expires time.Time    // when it ends, on monotonic time
+	line    *line                // the queue that it is on
+	token   uint64               // of its lease, while it is leased
+	signal  *driver.Cancellation // to the holder of that lease
+	expires time.Time            // when it ends, on monotonic time
 }
 
 // clone copies an envelope and all that it leads to.
@@ -49,7 +50,7 @@ func (j *job) meets(c pawl.Condition) bool {
 		return true
 	}
 	e := j.Envelope
-	if !c.ReadsBody() {
+	if !driver.ReadsBody(c) {
 		e.Payload, e.History = nil, nil
 	}
 	e = clone(e)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The moves between the states. Whoever calls them holds the mutex and has checked
@@ -37,8 +38,8 @@ func (l *line) count(j *job, n int) {
 		c = new(pawl.Counts)
 		l.kinds[j.Kind] = c
 	}
-	*l.counts.Of(j.State) += n
-	*c.Of(j.State) += n
+	*driver.CountOf(&l.counts, j.State) += n
+	*driver.CountOf(c, j.State) += n
 }
 
 func (q *Queue) listOf(j *job) *list {

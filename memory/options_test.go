@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -130,7 +131,7 @@ func TestStats(t *testing.T) {
 		require.Zero(t, a.Oldest)
 
 		sum := b.Counts
-		sum.Add(pawl.Counts{Ready: 1, Delayed: 2, Leased: 4, Dead: 5})
+		driver.AddCounts(&sum, pawl.Counts{Ready: 1, Delayed: 2, Leased: 4, Dead: 5})
 		require.Equal(t, pawl.Counts{Ready: 3, Delayed: 2, Leased: 4, Dead: 5}, sum)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Queue is a job queue in memory. It implements [pawl.Queue]; its methods may be
@@ -104,7 +105,7 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 	case q.err != nil:
 		return q.err
 	case ctx.Err() != nil:
-		return pawl.NotAccepted(ctx)
+		return driver.NotAccepted(ctx)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

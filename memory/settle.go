@@ -5,18 +5,19 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The verbs of those who hold a lease.
 
 // Settle implements [pawl.Queue].
 func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
-	if err := pawl.CheckSettle(settlements); err != nil {
+	if err := driver.CheckSettle(settlements); err != nil {
 		return err
 	}
 	failures := make([]pawl.Failure, len(settlements)) // read before the lock is held: an error may call the queue
 	for i := range settlements {
-		failures[i] = pawl.FailureOf(settlements[i].Cause)
+		failures[i] = driver.FailureOf(settlements[i].Cause)
 	}
 	errs := make([]error, len(settlements))
 	err := q.do(ctx, func() error {
@@ -28,7 +29,7 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	if err != nil {
 		return err
 	}
-	return pawl.SettleErrors(settlements, errs)
+	return driver.SettleErrors(settlements, errs)
 }
 
 // end ends one lease, unless it is stale. No settlement leaves a crash behind, and of a job
@@ -40,10 +41,10 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 	}
 	q.endLease(j)
 	j.Crashes = 0
-	run := pawl.Event{Took: s.Lease.Took(), TimedOut: s.Lease.TimedOut}
+	run := pawl.Event{Took: driver.Took(s.Lease), TimedOut: s.Lease.TimedOut}
 	switch s.Outcome {
 	case pawl.OutcomeAck:
-		j.Attempts = pawl.NextAttempt(j.Attempts)
+		j.Attempts = driver.NextAttempt(j.Attempts)
 		q.succeed(j)
 		q.complete(j)
 		j.Completed = q.now // for the event of a job whose record is not kept
@@ -52,7 +53,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		return nil
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
 		run.Cause = failure.Error
-		if s.Outcome == pawl.OutcomeAbandon && !s.Reason.CountsAttempt() {
+		if s.Outcome == pawl.OutcomeAbandon && !driver.CountsAttempt(s.Reason) {
 			q.note(j, j.Attempt(), failure)
 		} else {
 			q.count(j, failure)

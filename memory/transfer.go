@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Transfer puts a job in the place of the dead letter that has its ID, as one
@@ -18,7 +19,7 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 	if q.err != nil {
 		return q.err
 	}
-	if _, err := pawl.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload); err != nil {
+	if _, err := driver.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload); err != nil {
 		return err
 	}
 	if e.UniqueKey != "" {
@@ -30,12 +31,12 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 		case err != nil:
 			return err
 		case j.State != pawl.Dead:
-			return pawl.NotEligible(e.ID, "it is %s, not dead", j.State)
+			return driver.NotEligible(e.ID, "it is %s, not dead", j.State)
 		case !j.meets(when):
-			return pawl.NotEligible(e.ID, "it does not match any more")
+			return driver.NotEligible(e.ID, "it does not match any more")
 		}
 		own := *e
-		own.Accept(q.now)
+		driver.Accept(&own, q.now)
 		q.seq++
 		own.Seq = q.seq
 		q.store(&own)

@@ -3,6 +3,8 @@ package memory
 import (
 	"cmp"
 	"slices"
+
+	"github.com/gopawl/pawl/driver"
 )
 
 // Which job a fetch gets next: the queues take turns, and in its turn a queue gives
@@ -31,7 +33,7 @@ func (q *Queue) next(lines []*line, f *fetch, idle bool) *job {
 	})
 	for _, l := range lines {
 		if j := q.pick(l, f, may); j != nil {
-			q.turn(l, f.Weight(l.name))
+			q.turn(l, driver.Weight(&f.Request, l.name))
 			return j
 		}
 	}
@@ -87,7 +89,7 @@ func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 	}
 	for i := 0; i < len(l.ready.jobs); {
 		switch j := l.ready.jobs[i]; {
-		case !f.Wants(j.Kind):
+		case !driver.Wants(&f.Request, j.Kind):
 			i++
 		case q.isDone(j):
 			q.skip(j) // and the next job moves up

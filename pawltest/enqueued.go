@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Enqueued returns the arguments of all jobs of a kind that were enqueued in q so far, in order,
@@ -136,7 +137,7 @@ func arguments(e *pawl.Envelope) string {
 		return fmt.Sprintf("(%d bytes)", len(e.Payload))
 	}
 	if text, err := json.Marshal(job.Args); err == nil {
-		return pawl.Truncate(string(text), 1<<10)
+		return ellipsis.Truncate(string(text), 1<<10)
 	}
-	return pawl.Truncate(fmt.Sprint(job.Args), 1<<10)
+	return ellipsis.Truncate(fmt.Sprint(job.Args), 1<<10)
 }

@@ -45,8 +45,6 @@ func (f *fixture) dryRun(c pawl.Change, ids ...pawl.ID) []error {
 // when is a condition that calls a function with the whole job.
 type when func(*pawl.Envelope) bool
 
-func (fn when) ReadsBody() bool { return true }
-
 // whenRecord is a condition that reads neither payload nor history.
 type whenRecord struct{ when }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // counts returns the counts that the queue reports. It ends the case if the queue has
@@ -25,7 +26,7 @@ func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
 	equal(f, f.counts()[queue], want, "counts after "+when)
 	var listed pawl.Counts
 	for _, e := range f.list(pawl.Filter{Queue: queue}) {
-		*listed.Of(e.State)++
+		*driver.CountOf(&listed, e.State)++
 	}
 	equal(f, listed, want, "jobs listed after "+when)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func (f *fixture) deleter() Deleter { return able[Deleter](f) }
@@ -36,10 +37,10 @@ func deleteTests() (tests []test) {
 				}
 				id := f.held(state)
 				want := pawl.Counts{}
-				*want.Of(state) = 3
+				*driver.CountOf(&want, state) = 3
 				f.countsAre(pawl.DefaultQueue, want, "the ends of three jobs")
 				f.remove(id)
-				*want.Of(state) = 2
+				*driver.CountOf(&want, state) = 2
 				f.countsAre(pawl.DefaultQueue, want, "the delete of one")
 			}),
 		)

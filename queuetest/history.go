@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // cut tests that an error text is cut to its limit.
@@ -101,7 +102,7 @@ func historyTests() []test {
 				want := []pawl.Failure{
 					{Attempt: 1, At: now, Error: "tried: panic: oh", Stack: "goroutine 7"},
 					{Attempt: 2, At: now, Error: "boom"},
-					{Attempt: 3, At: now, Error: "panic: oh", Stack: pawl.Truncate(strings.Repeat("x", limit+1), limit)},
+					{Attempt: 3, At: now, Error: "panic: oh", Stack: ellipsis.Truncate(strings.Repeat("x", limit+1), limit)},
 				}
 				f.hasHistory(f.must(id), want, 3)
 				if f.config.Persists {

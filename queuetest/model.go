@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // model is the contract in its shortest form: what each call and the passing of time do
@@ -183,7 +184,7 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 	case verb == "ack":
 		m.succeed(j, run)
 		return
-	case verb == "abandon" && !reason.CountsAttempt():
+	case verb == "abandon" && !driver.CountsAttempt(reason):
 		j.note(m.now, run.Cause)
 	case verb == "nack" || verb == "abandon":
 		failed(&j.Envelope, m.now, run.Cause)
@@ -246,7 +247,7 @@ func (m *model) retry(id pawl.ID, keepAttempts bool) error {
 		return pawl.ErrNotFound
 	}
 	h := m.holders[j.unique()]
-	if j.State != pawl.Dead || m.late(j) || h != nil && h != j && j.BlockedBy(h.State) {
+	if j.State != pawl.Dead || m.late(j) || h != nil && h != j && driver.BlockedBy(&j.Envelope, h.State) {
 		return pawl.ErrConflict
 	}
 	j.State, j.Death, j.Crashes, j.NotBefore, j.BackoffSince = pawl.Ready, nil, 0, m.now, time.Time{}
@@ -332,7 +333,7 @@ func (m *model) counts() map[string]pawl.Counts {
 	all := make(map[string]pawl.Counts)
 	for _, j := range m.jobs {
 		c := all[j.Queue]
-		*c.Of(j.State)++
+		*driver.CountOf(&c, j.State)++
 		all[j.Queue] = c
 	}
 	return all

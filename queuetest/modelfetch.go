@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // modelTurns is what the queue remembers about its fetches until it is closed: the
@@ -41,7 +42,7 @@ func isFirstRun(j *modelJob) bool { return j.Attempts == 0 }
 // Skipped names the jobs that the queue removed without running them.
 func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID) bool) error {
 	for _, j := range slices.Clone(m.jobs) {
-		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && r.Wants(j.Kind) && !m.paused[j.Queue] && skipped(j.ID) {
+		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && driver.Wants(&r, j.Kind) && !m.paused[j.Queue] && skipped(j.ID) {
 			m.emit(j, pawl.Event{Type: pawl.EventSkipped})
 			m.complete(j)
 		}
@@ -99,7 +100,7 @@ func (m *model) choose(r pawl.Request, idle int) *modelJob {
 	if turn == "" {
 		return nil
 	}
-	m.turns.give(turn, r.Weight(turn))
+	m.turns.give(turn, driver.Weight(&r, turn))
 	retry, first := m.first(r, turn, idle, isRetry), m.first(r, turn, idle, isFirstRun)
 	if r.RetryShare == 0 || retry == nil || first == nil {
 		return m.first(r, turn, idle, anySort)
@@ -121,7 +122,7 @@ func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJo
 	repeatSuspect := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
 	for _, j := range m.jobs {
 		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeatSuspect)
-		if j.State == pawl.Ready && j.Queue == queue && r.Wants(j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
+		if j.State == pawl.Ready && j.Queue == queue && driver.Wants(&r, j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
 			first = j
 		}
 	}
@@ -140,7 +141,7 @@ func (m *model) waits(r pawl.Request) bool {
 	work := false
 	for _, j := range m.jobs {
 		switch {
-		case !slices.Contains(r.Queues, j.Queue) || !r.Wants(j.Kind):
+		case !slices.Contains(r.Queues, j.Queue) || !driver.Wants(&r, j.Kind):
 		case j.State == pawl.Ready && m.isDone(j) && j.Crashes == 0 && !m.paused[j.Queue]: // it is skipped
 		case j.State == pawl.Ready || j.State == pawl.Leased || j.State == pawl.Delayed && r.Wait == pawl.WaitFinished:
 			work = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func (j *modelJob) unique() modelKey { return uniqueOf(&j.Envelope) }
@@ -48,9 +49,9 @@ func (m *model) admits(batch []*pawl.Envelope) error {
 	for _, e := range batch {
 		state, held := taken[uniqueOf(e)]
 		switch held = held && e.UniqueKey != ""; {
-		case held && e.BlockedBy(state) && e.OnConflict == pawl.UseExisting:
+		case held && driver.BlockedBy(e, state) && e.OnConflict == pawl.UseExisting:
 			continue
-		case held && e.BlockedBy(state):
+		case held && driver.BlockedBy(e, state):
 			if e.OnConflict == pawl.Reject || state == pawl.Leased {
 				return pawl.ErrConflict
 			}
@@ -73,7 +74,7 @@ func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 	before := len(m.events)
 	for i, e := range filled {
 		event := pawl.EventEnqueued
-		if h := m.holders[uniqueOf(e)]; h != nil && e.UniqueKey != "" && e.BlockedBy(h.State) {
+		if h := m.holders[uniqueOf(e)]; h != nil && e.UniqueKey != "" && driver.BlockedBy(e, h.State) {
 			if e.OnConflict == pawl.UseExisting {
 				want := *given[i]
 				want.ID = h.ID

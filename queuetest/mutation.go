@@ -190,7 +190,7 @@ func mutationTests() (tests []test) {
 				equal(f, f.stateOf(id), c.after, "state")
 				f.rowsAre("row", "after the mutation")
 				if l != nil {
-					equal(f, l.Settled(), c.settles, "the lease is settled")
+					equal(f, driver.Settled(l), c.settles, "the lease is settled")
 				}
 			},
 		}, test{

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -107,7 +108,7 @@ func TestStopLeavesAcksThatHang(t *testing.T) {
 				s.stop(t, q, 5, func(ctx context.Context, before int, leases ...*pawl.Lease) error {
 					if before >= hangs {
 						waitFor(ctx)
-						return pawl.NotAccepted(ctx)
+						return driver.NotAccepted(ctx)
 					}
 					return q.Settle(ctx, acksOf(leases)...)
 				})
@@ -139,7 +140,7 @@ func TestStopWhileAcksFailForSome(t *testing.T) {
 					errs[i] = q.Settle(ctx, l.Ack())
 				}
 			}
-			return pawl.SettleErrors(acksOf(leases), errs)
+			return driver.SettleErrors(acksOf(leases), errs)
 		})
 		require.Equal(t, 3*time.Second-2*time.Millisecond, s.took)
 		require.Equal(t, []int{1, 4, 1, 1}, s.calls)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 const mebibyte = 1 << 20
@@ -28,7 +29,7 @@ func sizedLease(t *testing.T, bytes int) *pawl.Lease {
 	require.NoError(t, err)
 	require.Len(t, e.Payload, bytes)
 	e.ID = pawl.NewID(time.Now())
-	return &pawl.Lease{Envelope: e, Length: time.Hour, Expires: time.Now().Add(time.Hour), Cancelled: new(pawl.Signal)}
+	return &pawl.Lease{Envelope: e, Length: time.Hour, Expires: time.Now().Add(time.Hour), Cancelled: new(driver.Cancellation)}
 }
 
 // settler is a queue that takes a second for every ack and notes what was settled.
@@ -270,7 +271,7 @@ func TestFetchesAheadByBytes(t *testing.T) {
 					for i := range leases {
 						e := *one.Envelope
 						e.ID = pawl.NewID(time.Now())
-						leases[i] = &pawl.Lease{Envelope: &e, Length: time.Hour, Expires: time.Now().Add(time.Hour), Cancelled: new(pawl.Signal)}
+						leases[i] = &pawl.Lease{Envelope: &e, Length: time.Hour, Expires: time.Now().Add(time.Hour), Cancelled: new(driver.Cancellation)}
 					}
 					return leases, nil
 				}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Causes with which a handler's context ends; see context.Cause.
@@ -119,7 +120,7 @@ func (a *attempt) run(ctx context.Context) {
 		}
 		a.err = p
 	}()
-	a.err = a.handler.run(a.Context(ctx), a.Lease)
+	a.err = a.handler.run(driver.RunContext(ctx, a.Lease), a.Lease)
 	if a.err != nil {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // decide says what the result of a run means for its job: the settlement, without its lease.
@@ -66,8 +67,8 @@ func because(err, ended error) error {
 // delayAfter asks the policy. One that panics would take the process down outside
 // of the handler, again and again; the default strategy answers in its place.
 func delayAfter(e *pawl.Envelope, err error, policy pawl.Policy, random float64) (delay time.Duration, ok bool) {
-	completed := pawl.NextAttempt(e.Attempts)
-	r := pawl.Retry{Completed: completed, Attempt: pawl.NextAttempt(completed), Err: err, Random: random}
+	completed := driver.NextAttempt(e.Attempts)
+	r := pawl.Retry{Completed: completed, Attempt: driver.NextAttempt(completed), Err: err, Random: random}
 	defer func() {
 		if recover() != nil {
 			delay, ok = pawl.DefaultStrategy().Delay(r)

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"time"
+
+	"github.com/gopawl/pawl/driver"
 )
 
 // endInDoubt is called when the earliest lease that a session knew of would have expired. It ends
@@ -15,7 +17,7 @@ func (s *session) endInDoubt() {
 	s.nextDoubt = time.Time{}
 	for a := range s.held {
 		switch {
-		case a.claimed.Load() || a.Settled() || a.until.IsZero():
+		case a.claimed.Load() || driver.Settled(a.Lease) || a.until.IsZero():
 			continue
 		case a.until.After(now):
 			s.watch(a.until)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // faulty is a queue in which a test replaces single methods.
@@ -79,7 +80,7 @@ func (f *faulty) Settle(ctx context.Context, settlements ...pawl.Settlement) err
 	if len(all) == 1 {
 		return all[0]
 	}
-	return pawl.SettleErrors(settlements, all)
+	return driver.SettleErrors(settlements, all)
 }
 
 // acksOf are the settlements of leases whose runs succeeded.
@@ -159,7 +160,7 @@ func ackTx(t *testing.T, q pawl.Queue, l *pawl.Lease) {
 	if err := q.Settle(context.Background(), l.Ack()); err != nil {
 		t.Error(err)
 	}
-	l.MarkSettled()
+	driver.MarkSettled(l)
 }
 
 // shelf is a queue in memory that gives jobs in their order, takes none back but what is

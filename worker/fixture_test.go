@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -74,13 +75,13 @@ func checkFile(t *testing.T, path string) {
 	var rows pawl.Counts
 	for job, err := range r.Jobs(context.Background(), pawl.Filter{}) {
 		require.NoError(t, err)
-		*rows.Of(job.State)++
+		*driver.CountOf(&rows, job.State)++
 	}
 	stats, err := r.Stats(context.Background())
 	require.NoError(t, err)
 	var sum pawl.Counts
 	for _, queue := range stats.Queues {
-		sum.Add(queue.Counts)
+		driver.AddCounts(&sum, queue.Counts)
 	}
 	require.Equal(t, rows, sum, "the counts of the file and its rows differ")
 }

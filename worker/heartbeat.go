@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // beat extends every held lease in one call, three times a lease length, until ctx
@@ -30,7 +31,7 @@ func (s *session) beat(ctx context.Context) {
 }
 
 func (s *session) extend(ctx context.Context) {
-	held := slices.DeleteFunc(s.all(), func(a *attempt) bool { return a.Settled() })
+	held := slices.DeleteFunc(s.all(), func(a *attempt) bool { return driver.Settled(a.Lease) })
 	if len(held) == 0 {
 		return
 	}
@@ -69,7 +70,7 @@ func (s *session) lost(a *attempt) {
 		if a.claim() {
 			s.forget(a)
 		}
-	case held && cancel != nil && !a.claimed.Load() && !a.Settled():
+	case held && cancel != nil && !a.claimed.Load() && !driver.Settled(a.Lease):
 		s.w.opts.Logger.Warn("lease was lost while the handler runs; its context ends",
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 		cancel(pawl.ErrLeaseLost)

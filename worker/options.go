@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Options are the settings of a worker. A nil *Options, and every zero field, means
@@ -91,11 +92,11 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 		refuse(&pawl.InvalidError{Field: "Middleware", Reason: "one of it is nil"})
 		o.Middleware = nil
 	}
-	request, err := pawl.Request{Queues: o.Queues, Weights: o.Weights, RetryShare: o.RetryShare, Max: 1}.Checked()
+	request, err := driver.CheckRequest(pawl.Request{Queues: o.Queues, Weights: o.Weights, RetryShare: o.RetryShare, Max: 1})
 	if err != nil {
 		refuse(err)
 	}
-	if o.Policy, err = pawl.CheckPolicy(o.Policy); err != nil {
+	if o.Policy, err = driver.CheckPolicy(o.Policy); err != nil {
 		refuse(err)
 	}
 	setDefault(&o.Concurrency, runtime.GOMAXPROCS(0))

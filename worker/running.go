@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // running is the jobs whose handlers have not returned, over all sessions of a
@@ -36,7 +37,7 @@ func (r *running) returning(id pawl.ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.jobs[id]
-	return last != nil && last.Settled()
+	return last != nil && driver.Settled(last.Lease)
 }
 
 // giveUp claims an attempt in place of its handler, which is stuck from then on, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // maxUnsettled is how many jobs may be finished and not settled before no further
@@ -135,7 +136,7 @@ func (s *session) stop(settled <-chan struct{}) {
 	}
 	for _, a := range s.all() {
 		if _, ok := s.w.running.giveUp(a); ok {
-			if !a.Settled() {
+			if !driver.Settled(a.Lease) {
 				s.w.opts.Logger.Warn("handler did not return in time; its job is released",
 					"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 			}
@@ -184,7 +185,7 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	if d.Outcome == pawl.OutcomeNack && !cancelled {
 		args := []any{"id", a.ID, "kind", a.Kind,
 			"attempt", a.Attempt(), "of", a.MaxRetries + 1, "retry_in", d.Delay, "error", d.Cause}
-		if stack := pawl.FailureOf(d.Cause).Stack; stack != "" {
+		if stack := driver.FailureOf(d.Cause).Stack; stack != "" {
 			args = append(args, "stack", stack)
 		}
 		s.w.opts.Logger.Warn("attempt failed", args...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // finished is an attempt whose handler has returned, with what that means for its job.
@@ -103,7 +104,7 @@ func (s *session) conclude(a *attempt, with pawl.Settlement) {
 
 // settle settles an attempt. Failure is the error of an earlier try, nil if there was none.
 func (s *session) settle(a *attempt, with pawl.Settlement, failure error) {
-	if !a.Settled() {
+	if !driver.Settled(a.Lease) {
 		s.tookToSettle(s.w.settle(s.settling, a, with, failure))
 	}
 }
@@ -131,7 +132,7 @@ func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement, f
 		err := w.queue.Settle(ctx, with)
 		took = time.Since(began)
 		switch {
-		case err == nil || a.Settled():
+		case err == nil || driver.Settled(a.Lease):
 			return took
 		case errors.Is(err, pawl.ErrLeaseLost) && unknown:
 			w.opts.Logger.Info("job counts as settled; its lease is gone after a try whose outcome was unknown",

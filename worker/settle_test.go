@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -279,7 +280,7 @@ func TestAcksThatFailForSome(t *testing.T) {
 					errs[i] = q.Settle(ctx, l.Ack())
 				}
 			}
-			return fmt.Errorf("acks: %w", pawl.SettleErrors(acksOf(leases), errs))
+			return fmt.Errorf("acks: %w", driver.SettleErrors(acksOf(leases), errs))
 		}, "a", "b", "full", "lost")
 		require.Equal(t, "a b full lost", f.calls[1])
 		require.Len(t, f.asked["a"], 1)

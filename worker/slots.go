@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // deliver takes leases in: it abandons what was not signed as it must be and starts as many
@@ -154,7 +155,7 @@ func (s *session) slot(a *attempt) {
 // is deferred so that runtime.Goexit in a handler does not skip it.
 func (s *session) run(a *attempt) {
 	ctx := a.ctx
-	defer func() { s.returned(a, context.Cause(ctx), a.Took()) }()
+	defer func() { s.returned(a, context.Cause(ctx), driver.Took(a.Lease)) }()
 	a.Cancelled.OnFire(func() { a.cancel(ErrCancelled) })
 	if limit, cause := a.limit(&s.w.opts); cause != nil {
 		var end context.CancelFunc
@@ -185,7 +186,7 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	}
 	switch {
 	case !mine: // somebody else settles it
-	case a.err == nil && !a.Settled():
+	case a.err == nil && !driver.Settled(a.Lease):
 		s.settleSoon(a, a.Ack())
 	default:
 		go s.finish(a, cause)
@@ -196,7 +197,7 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 // finish decides about a run that failed, on a goroutine of its own since a policy may take
 // its time, and has it settled.
 func (s *session) finish(a *attempt, cause error) {
-	if !a.Settled() {
+	if !driver.Settled(a.Lease) {
 		with := s.decide(a, a.err, cause)
 		s.mu.Lock()
 		s.settleSoon(a, with)
@@ -225,7 +226,7 @@ func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 	}
 	s.w.opts.Logger.Error("handler ignores the end of its context; its slot stays taken until it returns",
 		"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "cause", cause, "after", limit, "stuck", stuck)
-	if a.Settled() {
+	if driver.Settled(a.Lease) {
 		s.forget(a)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -41,7 +42,7 @@ func (c *cut) Settle(ctx context.Context, settlements ...pawl.Settlement) error 
 		}
 	}
 	if c.part {
-		return pawl.SettleErrors(settlements, slices.Repeat([]error{errCut}, len(settlements)))
+		return driver.SettleErrors(settlements, slices.Repeat([]error{errCut}, len(settlements)))
 	}
 	return errCut
 }

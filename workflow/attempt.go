@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -155,7 +156,7 @@ func (x *execution) stoppedBy(reason error) error {
 	var mismatch *DeterminismError
 	var panicked *panicError
 	switch {
-	case errors.Is(reason, ErrSuspended), x.lease.Settled(): // another reason may have come first
+	case errors.Is(reason, ErrSuspended), driver.Settled(x.lease): // another reason may have come first
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // An operator's request is written to the row of the run, and the run's job becomes ready, so
@@ -102,7 +103,7 @@ func reasonOf(reason string) string {
 	if reason == "" {
 		return noReason
 	}
-	return pawl.Truncate(reason, maxErrorText)
+	return ellipsis.Truncate(reason, maxErrorText)
 }
 
 // urge says how to change the job so that the run notices a request.

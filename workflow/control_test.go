@@ -285,7 +285,7 @@ func TestDamageIsNoInvalidArgument(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("1")
 	d.write(func(r rows) error {
-		content, err := pawl.EncodePayload(map[string]any{"Parent": "no ID"})
+		content, err := driver.EncodePayload(map[string]any{"Parent": "no ID"})
 		if err != nil {
 			return err
 		}

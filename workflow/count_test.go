@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: a count has each run once, by its row, and a pause takes precedence over a block.
@@ -76,7 +77,7 @@ func TestStandingOfARow(t *testing.T) {
 			Input: make([]byte, 32), Waits: []string{"a", strings.Repeat("n", 200)}, Cancel: "why", Terminate: "why"},
 		{Status: Blocked, Waits: make([]string, 20), Input: []byte{}, Restarts: -5, Unread: 300, Due: -1 << 40, Paused: true},
 	} {
-		content, err := pawl.EncodePayload(row)
+		content, err := driver.EncodePayload(row)
 		require.NoError(t, err)
 		status, paused, ok := g.standing(content)
 		require.True(t, ok)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Each runs fn for every item in its own branch, at most limit of them at a time. The results
@@ -83,7 +84,7 @@ func itemNames[Item any](list string, items []Item, key func(Item) string) ([]st
 		}
 		names[i] = itemName(k)
 		if first, twice := at[names[i]]; twice {
-			return bad("items %d and %d both have %q; give each a key of its own", first, i, pawl.Truncate(k, MaxName))
+			return bad("items %d and %d both have %q; give each a key of its own", first, i, ellipsis.Truncate(k, MaxName))
 		}
 		at[names[i]] = i
 	}

@@ -80,7 +80,7 @@ type Entry struct {
 	Finished   time.Time // zero while it is pending
 	Due        time.Time // when a pending entry continues, zero for no time
 	Error      string    // error of the last failed attempt
-	Result     []byte    // MessagePack; see pawl.DecodePayload. Nil if it failed, is pending, or was not requested
+	Result     []byte    // MessagePack; see driver.DecodePayload. Nil if it failed, is pending, or was not requested
 	Bytes      int       // size of the result
 	Build      string    // the build that wrote it
 	Child      pawl.ID   // the child run

@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // There is one sentinel for each decision that a caller makes. Match them with errors.Is.
@@ -101,7 +103,7 @@ func inChain(chain []errorText, target error) bool {
 		return false
 	}
 	for _, t := range chain {
-		if t.Type == typeOf(target) && t.Text == pawl.Truncate(target.Error(), maxErrorText) {
+		if t.Type == typeOf(target) && t.Text == ellipsis.Truncate(target.Error(), maxErrorText) {
 			return true
 		}
 	}
@@ -112,10 +114,10 @@ func typeOf(err error) string { return reflect.TypeOf(err).String() }
 
 func textOf(err error) string {
 	text := err.Error()
-	if stack := pawl.FailureOf(err).Stack; stack != "" {
+	if stack := driver.FailureOf(err).Stack; stack != "" {
 		text += "\n\n" + stack
 	}
-	return pawl.Truncate(text, maxErrorText)
+	return ellipsis.Truncate(text, maxErrorText)
 }
 
 // chainOf returns what is stored of an error and the errors it wraps.
@@ -129,7 +131,7 @@ func chainOf(err error) (chain []errorText) {
 		if s, ok := err.(*StepError); ok {
 			known = s
 		}
-		chain = append(chain, errorText{Type: typeOf(err), Text: pawl.Truncate(err.Error(), maxErrorText)})
+		chain = append(chain, errorText{Type: typeOf(err), Text: ellipsis.Truncate(err.Error(), maxErrorText)})
 		if known != nil { // the errors it wraps are stored already
 			chain = append(chain, known.chain[:min(len(known.chain), maxChain-len(chain))]...)
 			return

@@ -109,7 +109,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 			var won raceResult
 			result, err := r.value(x.run, e)
 			if err == nil {
-				err = pawl.DecodePayload(result, &won)
+				err = driver.DecodePayload(result, &won)
 			}
 			if err != nil {
 				return fmt.Errorf("%w: %s: %w", pawl.ErrCorrupt, e, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// fingerprint returns a checksum that is equal for equal values, as [pawl.EncodePayload]
+// fingerprint returns a checksum that is equal for equal values, as [driver.EncodePayload]
 // encodes them. The encodings may differ: the entries of a map have any order, and an entry
 // with a zero value does not count. So a struct keeps its fingerprint after a deploy that adds
 // a field, as long as that field is zero and neither a time nor an array. Maps that differ only

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // kindPrefix begins the kind of a run's job.
@@ -64,7 +65,7 @@ func Define[In, Out any](name string, fn func(*Run, In) (Out, error), opts ...Op
 		f.err = &pawl.InvalidError{Field: "flow", Reason: "its function is nil"}
 	}
 	if f.err == nil {
-		f.err = pawl.ValidQueue(f.draft.queue)
+		f.err = driver.CheckQueue(f.draft.queue)
 	}
 	if f.err == nil {
 		f.err = f.draft.err
@@ -84,9 +85,9 @@ func (f *Flow[In, Out]) input() reflect.Type        { return reflect.TypeFor[In]
 
 func (f *Flow[In, Out]) decode(b []byte, v any) error {
 	if f.draft.unknown {
-		return pawl.DecodeKnown(b, v)
+		return driver.DecodeKnown(b, v)
 	}
-	return pawl.DecodePayload(b, v)
+	return driver.DecodePayload(b, v)
 }
 
 // start calls the function.
@@ -170,10 +171,10 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 // reread re-encodes an input as this build reads it.
 func reread[In any](stored []byte) ([]byte, error) {
 	var in In
-	if err := pawl.DecodeKnown(stored, &in); err != nil {
+	if err := driver.DecodeKnown(stored, &in); err != nil {
 		return nil, err
 	}
-	return pawl.EncodePayload(in)
+	return driver.EncodePayload(in)
 }
 
 // Handle returns the run with an ID. It returns [ErrNotFound] if there is none, or none any

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Fork starts a new run of the same flow and input that continues from a step of another run.
@@ -159,7 +160,7 @@ func noStep(all []*entry, from string) string {
 			names = append(names, stepName(e.Scope, e.Name, e.Occurrence))
 		}
 	}
-	s := fmt.Sprintf("the journal has no %q, but ", pawl.Truncate(from, MaxID))
+	s := fmt.Sprintf("the journal has no %q, but ", ellipsis.Truncate(from, MaxID))
 	if len(names) == 0 {
 		return s + "nothing"
 	}

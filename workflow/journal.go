@@ -87,7 +87,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 		}
 		row.Result = nil
 	}
-	content, err := pawl.EncodePayload(&row)
+	content, err := driver.EncodePayload(&row)
 	if err != nil {
 		j.err = err
 		return

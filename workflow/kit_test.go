@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -210,7 +211,7 @@ func (k *kit) journal(run pawl.ID) (lines []string) {
 		case e.Error != "":
 			line += ": " + e.Error
 		case e.Bytes > 0:
-			require.NoError(k.t, pawl.DecodePayload(e.Result, &v))
+			require.NoError(k.t, driver.DecodePayload(e.Result, &v))
 			line += fmt.Sprintf(": %v", v)
 		}
 		lines = append(lines, line)

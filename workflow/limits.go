@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Limits of a run.
@@ -77,7 +78,7 @@ func validID(id string) error {
 
 // encode encodes a value to store.
 func encode(what string, v any) ([]byte, error) {
-	b, err := pawl.EncodePayload(v)
+	b, err := driver.EncodePayload(v)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

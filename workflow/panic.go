@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -30,5 +30,5 @@ func stackOfApp(stack string) string {
 	if app, _, _ := strings.Cut("\n"+frames, ownFrame); app != "" {
 		frames = app[1:] // a panic of this package is not trimmed
 	}
-	return pawl.Truncate(head+"\n"+frames, maxStack)
+	return ellipsis.Truncate(head+"\n"+frames, maxStack)
 }

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // transaction returns the last transaction of the file.
@@ -190,9 +191,9 @@ func TestRowsOfAJournalThatIsNotInUse(t *testing.T) {
 	for _, journal := range []uint8{0, 2} {
 		var head runRow
 		at := len(p.Rows) - 1
-		require.NoError(t, pawl.DecodePayload(p.Rows[at].Value, &head))
+		require.NoError(t, driver.DecodePayload(p.Rows[at].Value, &head))
 		head.Journal = journal
-		p.Rows[at].Value, err = pawl.EncodePayload(&head)
+		p.Rows[at].Value, err = driver.EncodePayload(&head)
 		require.NoError(t, err)
 		_, err = new(RowsCheck).Add(&p)
 		require.ErrorIs(t, err, pawl.ErrInvalid)

@@ -79,7 +79,7 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	x := s.x
 	var won raceResult
 	if c.known {
-		if err := c.outcome(func(b []byte) error { return pawl.DecodePayload(b, &won) }); err != nil {
+		if err := c.outcome(func(b []byte) error { return driver.DecodePayload(b, &won) }); err != nil {
 			return 0, err
 		}
 		if now := namesOf(all); !slices.Equal(won.Branches, now) || won.Winner < 0 || won.Winner >= len(all) {

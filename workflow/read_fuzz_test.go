@@ -41,7 +41,7 @@ func FuzzRows(f *testing.F) {
 		content, ok := v.([]byte)
 		if !ok {
 			var err error
-			content, err = pawl.EncodePayload(v)
+			content, err = driver.EncodePayload(v)
 			require.NoError(f, err)
 		}
 		f.Add(number[table.String()], behind, content, true)

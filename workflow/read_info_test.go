@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 func (d *desk) info(run pawl.ID) Info {
@@ -195,7 +196,7 @@ func TestInfoHasWhyTheJobIsTriedAgain(t *testing.T) {
 	since, until := time.Unix(100, 0), time.Unix(200, 0)
 	row := &runRow{Flow: "f", ID: "a", Status: Running}
 	job := &pawl.Envelope{State: pawl.Delayed, BackoffSince: since, NotBefore: until,
-		History: []pawl.Failure{pawl.NewFailure(1, since, "disk refused a write")}}
+		History: []pawl.Failure{driver.NewFailure(1, since, "disk refused a write")}}
 	i := row.openInfo(pawl.ID{1}, job)
 	require.Equal(t, Sleeping, i.Status)
 	require.Equal(t, until, i.Due)

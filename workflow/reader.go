@@ -58,7 +58,7 @@ func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) err
 }
 
 // Input returns the input of the run's start, or of its last restart, as MessagePack. See
-// [pawl.DecodePayload]. It returns [ErrNotFound] if there is no such run.
+// [driver.DecodePayload]. It returns [ErrNotFound] if there is no such run.
 func (r *Reader) Input(ctx context.Context, run pawl.ID) (input []byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
 		input, err = rs.blob(run, inputSeq)
@@ -108,7 +108,7 @@ type Pending struct {
 	N     uint64 // number of the signal, in order of arrival
 	Bytes int    // size of the payload
 
-	// Payload is MessagePack, see [pawl.DecodePayload]. It is nil if the payloads of earlier
+	// Payload is MessagePack, see [driver.DecodePayload]. It is nil if the payloads of earlier
 	// signals fill [MaxJournal] bytes already.
 	Payload []byte
 }

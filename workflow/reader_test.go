@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Every read of a missing run returns that error, whether there are other runs or not.
@@ -38,7 +39,7 @@ func TestInputAndOutput(t *testing.T) {
 	input, err := d.Input(t.Context(), run)
 	require.NoError(t, err)
 	var text string
-	require.NoError(t, pawl.DecodePayload(input, &text))
+	require.NoError(t, driver.DecodePayload(input, &text))
 	require.Equal(t, "input of a", text)
 
 	output, err := d.Output(t.Context(), run)

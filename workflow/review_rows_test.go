@@ -61,6 +61,6 @@ func TestReviewOldRowIsNotObserved(t *testing.T) {
 func TestReviewSuspendedWhileTheWorkerStops(t *testing.T) {
 	x := leased(newDesk(t))
 	require.ErrorIs(t, x.stoppedBy(worker.ErrStopping), worker.ErrStopping)
-	x.lease.MarkSettled()
+	driver.MarkSettled(x.lease)
 	require.NoError(t, x.stoppedBy(worker.ErrStopping))
 }

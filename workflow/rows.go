@@ -222,7 +222,7 @@ func (r rows) run(id pawl.ID) (*runRow, error) {
 		return nil, err
 	}
 	row := new(runRow)
-	if err := pawl.DecodePayload(content, row); err != nil {
+	if err := driver.DecodePayload(content, row); err != nil {
 		return nil, fmt.Errorf("run %s: %w: %v", id, pawl.ErrCorrupt, err) // not an error of the caller's arguments
 	}
 	return row, nil
@@ -239,7 +239,7 @@ func (r rows) mustRun(id pawl.ID) (*runRow, error) {
 
 func (r rows) putRun(id pawl.ID, row *runRow) error {
 	row.Changes++
-	content, err := pawl.EncodePayload(row)
+	content, err := driver.EncodePayload(row)
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func parseEntry(key, content []byte) (*entry, error) {
 		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableSteps)
 	}
 	e := &entry{seq: binary.BigEndian.Uint32(key[16:])}
-	if err := pawl.DecodePayload(content, e); err != nil {
+	if err := driver.DecodePayload(content, e); err != nil {
 		return nil, fmt.Errorf("entry %d of run %x: %w: %v", e.seq, key[:16], pawl.ErrCorrupt, err)
 	}
 	if e.Size < 0 {

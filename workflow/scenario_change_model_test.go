@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -203,7 +203,7 @@ func (m *model) call(p *spot, o op, label string) (stops bool) {
 	}
 	if e != nil && e.State == workflow.EntryDone && (o.Kind == "step" || o.Kind == "tx") {
 		var did string
-		if err := pawl.DecodePayload(e.Result, &did); err != nil {
+		if err := driver.DecodePayload(e.Result, &did); err != nil {
 			panic(err)
 		}
 		m.other = m.other || did != label
@@ -263,7 +263,7 @@ type raced struct {
 }
 
 func wonBy(e *workflow.Entry) (won raced) {
-	if err := pawl.DecodePayload(e.Result, &won); err != nil {
+	if err := driver.DecodePayload(e.Result, &won); err != nil {
 		panic(err)
 	}
 	return won

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -55,7 +56,7 @@ func TestRunKeepsFieldsThatATypeLacks(t *testing.T) {
 
 				k.restart("3", last)
 				k.pass(time.Hour)
-				payload, err := pawl.EncodePayload(map[string]int{"A": 3, "B": 4})
+				payload, err := driver.EncodePayload(map[string]int{"A": 3, "B": 4})
 				require.NoError(t, err)
 				require.NoError(t, k.e.Send(t.Context(), h.Run(), "more", payload, ""))
 				k.settle()
@@ -72,7 +73,7 @@ func TestSignalWithAFieldThatItsTypeLacks(t *testing.T) {
 		k.open(f)
 		h := start(k, f, "1", narrow{1})
 		k.pass(13 * time.Hour)
-		payload, err := pawl.EncodePayload(map[string]int{"a": 3})
+		payload, err := driver.EncodePayload(map[string]int{"a": 3})
 		require.NoError(t, err)
 		require.NoError(t, k.e.Send(t.Context(), h.Run(), "more", payload, ""))
 		k.settle()

@@ -72,7 +72,7 @@ func pending(k *kit, run pawl.ID) (words []string) {
 	require.NoError(k.t, err)
 	for _, s := range signals {
 		var w string
-		require.NoError(k.t, pawl.DecodePayload(s.Payload, &w))
+		require.NoError(k.t, driver.DecodePayload(s.Payload, &w))
 		words = append(words, w)
 	}
 	require.Equal(k.t, len(words), k.info(run).Unread)

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -191,7 +192,7 @@ func TestScenario42Restart(t *testing.T) {
 		input, err := k.e.Input(t.Context(), h.Run())
 		require.NoError(t, err)
 		var round int
-		require.NoError(t, pawl.DecodePayload(input, &round))
+		require.NoError(t, driver.DecodePayload(input, &round))
 		require.Equal(t, 3, round)
 
 		say(k, h.Run(), "c", "2") // is still known

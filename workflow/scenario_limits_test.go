@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -22,11 +23,11 @@ func sized(t *testing.T, n int) string {
 	t.Helper()
 	s := strings.Repeat("x", n)
 	for range 2 {
-		b, err := pawl.EncodePayload(s)
+		b, err := driver.EncodePayload(s)
 		require.NoError(t, err)
 		s = s[:len(s)-(len(b)-n)]
 	}
-	b, err := pawl.EncodePayload(s)
+	b, err := driver.EncodePayload(s)
 	require.NoError(t, err)
 	require.Len(t, b, n)
 	return s

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -130,7 +130,7 @@ func (o *oracle) judgeJournal(run workflow.Info) {
 		}
 		var v int
 		if e.State == workflow.EntryDone {
-			require.NoError(t, pawl.DecodePayload(e.Result, &v))
+			require.NoError(t, driver.DecodePayload(e.Result, &v))
 		}
 		if e.Kind == workflow.KindWait && e.State == workflow.EntryDone {
 			if got[e.Name] == nil {

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -20,7 +21,7 @@ func published(k *kit, run pawl.ID) map[string]string {
 	texts := make(map[string]string)
 	for name, b := range values {
 		var text string
-		require.NoError(k.t, pawl.DecodePayload(b, &text))
+		require.NoError(k.t, driver.DecodePayload(b, &text))
 		texts[name] = text
 	}
 	return texts

@@ -13,7 +13,7 @@ import (
 
 // Send sends a signal to a run and returns when it is durable. The run need not wait for it
 // yet: signals of one name are consumed in order of arrival. The payload is MessagePack, see
-// [pawl.EncodePayload]. [Signal.Send] sends a typed value.
+// [driver.EncodePayload]. [Signal.Send] sends a typed value.
 //
 // Dedup identifies the signal among those to this run, for a sender that may send twice. A
 // second signal with the same dedup is not stored, whatever its content, and is not an error,

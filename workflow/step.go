@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -36,7 +38,7 @@ func MaxRetries(n int) StepOption {
 // are durable and hold no worker.
 func Backoff(p pawl.Policy) StepOption {
 	return func(o *stepOptions) {
-		policy, err := pawl.CheckPolicy(p)
+		policy, err := driver.CheckPolicy(p)
 		if err != nil {
 			o.err = err
 		} else if policy != nil {
@@ -58,7 +60,7 @@ func AtMostOnce() StepOption { return func(o *stepOptions) { o.once = true } }
 // a deploy may add a field.
 func Fingerprint(x any) StepOption {
 	return func(o *stepOptions) {
-		b, err := pawl.EncodePayload(x)
+		b, err := driver.EncodePayload(x)
 		if err != nil {
 			o.err = err
 			return
@@ -309,7 +311,7 @@ func (x *execution) fail(e *entry, err error) {
 	defer x.mu.Unlock()
 	if x.bytes+e.weight() > MaxJournal {
 		e.fail(fmt.Errorf("the journal has more than %d bytes of results and errors: %w; begin anew with Restart; what failed: %s",
-			MaxJournal, ErrTooLarge, pawl.Truncate(err.Error(), leastErrorText)), x.engine.now())
+			MaxJournal, ErrTooLarge, ellipsis.Truncate(err.Error(), leastErrorText)), x.engine.now())
 	}
 	x.bytes += e.weight()
 }
@@ -355,7 +357,7 @@ func (x *execution) invoke(ctx context.Context, info StepInfo, fn StepFunc) ([]b
 	if err != nil {
 		return nil, err
 	}
-	b, err := pawl.EncodePayload(v)
+	b, err := driver.EncodePayload(v)
 	if err != nil {
 		return nil, pawl.Permanent(fmt.Errorf("the result cannot be stored: %w; return plain data", err))
 	}

@@ -234,25 +234,25 @@ func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 		switch row.In {
 		case tableRuns.String():
 			var head runRow
-			if err := pawl.DecodePayload(row.Value, &head); err != nil {
+			if err := driver.DecodePayload(row.Value, &head); err != nil {
 				return err
 			}
 			head.Parent, head.Forked = renamed(head.Parent, other), renamed(head.Forked, other)
-			content, err := pawl.EncodePayload(&head)
+			content, err := driver.EncodePayload(&head)
 			if err != nil {
 				return err
 			}
 			row.Value = content
 		case tableSteps.String():
 			var e entry
-			if err := pawl.DecodePayload(row.Value, &e); err != nil {
+			if err := driver.DecodePayload(row.Value, &e); err != nil {
 				return err
 			}
 			if e.Child.IsZero() {
 				continue
 			}
 			e.Child = other(e.Child)
-			content, err := pawl.EncodePayload(&e)
+			content, err := driver.EncodePayload(&e)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // Another process read the input of RestoreRows, or anybody wrote it, so nothing in it is
@@ -90,7 +92,7 @@ func (c *RowsCheck) row(row Row) error {
 	n, before := tableNumber(row.In), tableNumber(c.last.In)
 	switch {
 	case n < 0:
-		return noRows("in", "%q is no table of a run's rows", pawl.Truncate(row.In, MaxName))
+		return noRows("in", "%q is no table of a run's rows", ellipsis.Truncate(row.In, MaxName))
 	case n < before || n == before && bytes.Compare(row.Key, c.last.Key) <= 0:
 		return noRows("rows", "a row of %s stands out of order", row.In)
 	case len(row.Key) > maxRowKey:
@@ -123,7 +125,7 @@ func (c *RowsCheck) row(row Row) error {
 		return keyless(row)
 	case tableRuns.String():
 		c.head = new(runRow)
-		if err := pawl.DecodePayload(row.Value, c.head); err != nil {
+		if err := driver.DecodePayload(row.Value, c.head); err != nil {
 			return noRows("value", "the row of the run: %v", err)
 		}
 		return keyless(row)
@@ -160,7 +162,7 @@ func (c *RowsCheck) step(row Row) error {
 		return noRows("key", "one of %s has %d bytes behind the run", row.In, len(row.Key))
 	}
 	e := entry{seq: binary.BigEndian.Uint32(row.Key)}
-	if err := pawl.DecodePayload(row.Value, &e); err != nil {
+	if err := driver.DecodePayload(row.Value, &e); err != nil {
 		return noRows("value", "entry %d: %v", e.seq, err)
 	}
 	size, there := c.blobs[e.seq]
@@ -297,13 +299,13 @@ func (row *runRow) sound() error {
 	if err := validName("flow", row.Flow); err != nil {
 		return err
 	}
-	if err := pawl.ValidKind(kindPrefix + row.Flow); err != nil {
+	if err := driver.CheckKind(kindPrefix + row.Flow); err != nil {
 		return err
 	}
 	if err := validID(row.ID); err != nil {
 		return err
 	}
-	if err := pawl.ValidQueue(row.Queue); err != nil && row.Queue != "" {
+	if err := driver.CheckQueue(row.Queue); err != nil && row.Queue != "" {
 		return err
 	}
 	bad := ""

@@ -70,7 +70,7 @@ func (p *Rows) mayStand() error {
 		}
 		if row.In == tableSteps.String() { // its value may be in another part
 			var stored entry
-			if err := pawl.DecodePayload(row.Value, &stored); err != nil {
+			if err := driver.DecodePayload(row.Value, &stored); err != nil {
 				return noRows("value", "an entry: %v", err)
 			}
 			if len(row.Key) != 4 {
@@ -139,7 +139,7 @@ func (s *restoreRows) Check(ops driver.Ops) error {
 			return fmt.Errorf("restore run %s: %d of %d rows are there, so another has begun it anew: %w", part.Run, there[part.Run], part.All, ErrConflict)
 		}
 		head := new(runRow)
-		if err := pawl.DecodePayload(part.Rows[len(part.Rows)-1].Value, head); err != nil {
+		if err := driver.DecodePayload(part.Rows[len(part.Rows)-1].Value, head); err != nil {
 			return err
 		}
 		name := string(idKey(head.Flow, head.ID))

@@ -77,9 +77,9 @@ func (d *desk) twoParts(of, as pawl.ID, name string) (first, last *Rows) {
 	require.NoError(d.t, p.Rename(func(pawl.ID) pawl.ID { return as }))
 	var head runRow
 	at := len(p.Rows) - 1
-	require.NoError(d.t, pawl.DecodePayload(p.Rows[at].Value, &head))
+	require.NoError(d.t, driver.DecodePayload(p.Rows[at].Value, &head))
 	head.ID = name
-	p.Rows[at].Value, err = pawl.EncodePayload(&head)
+	p.Rows[at].Value, err = driver.EncodePayload(&head)
 	require.NoError(d.t, err)
 	first, last = new(Rows), new(Rows)
 	*first, *last = p, p
@@ -160,7 +160,7 @@ func TestARestoredRunIsKept(t *testing.T) {
 func TestTheLastRowIsThatOfTheRun(t *testing.T) {
 	d := newDesk(t)
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")
-	content, err := pawl.EncodePayload(&entry{Name: "s", Kind: KindStep, State: EntryDone})
+	content, err := driver.EncodePayload(&entry{Name: "s", Kind: KindStep, State: EntryDone})
 	require.NoError(t, err)
 	step := Row{In: tableSteps.String(), Key: []byte{0, 0, 0, 1}, Value: content}
 	head := last.Rows[0]

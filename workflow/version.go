@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Version returns which version of a piece of code a run must execute, from min to max, so that
@@ -45,7 +46,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 		}
 		delete(s.unasked, name)
 		var v int
-		if err := pawl.DecodePayload(e.Result, &v); err != nil {
+		if err := driver.DecodePayload(e.Result, &v); err != nil {
 			return 0, x.stopLocked(err)
 		}
 		if v < min || v > max {
@@ -69,7 +70,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 			return 0, err
 		}
 	}
-	result, err := pawl.EncodePayload(v)
+	result, err := driver.EncodePayload(v)
 	if err != nil {
 		x.mu.Unlock()
 		return 0, err

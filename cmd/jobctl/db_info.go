@@ -9,6 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -110,7 +111,7 @@ func (a *app) printInfo(v *infoView, s *admin.Stats) {
 func jobsOf(s *admin.Stats) (n int) {
 	var all pawl.Counts
 	for _, q := range s.Queues {
-		all.Add(q.Counts)
+		driver.AddCounts(&all, q.Counts)
 	}
 	return sum(&all)
 }
@@ -118,7 +119,7 @@ func jobsOf(s *admin.Stats) (n int) {
 // sum returns the number of jobs in all states.
 func sum(c *pawl.Counts) (n int) {
 	for _, state := range pawl.States() {
-		n += *c.Of(state)
+		n += *driver.CountOf(c, state)
 	}
 	return n
 }

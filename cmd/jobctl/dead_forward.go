@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/driver"
 )
 
 // forwarding is the destination of `dead forward`.
@@ -38,7 +39,7 @@ interruption it is in at least one of the files.`,
 		`  jobctl --db jobs.db dead forward --all --to-queue failed_jobs
   jobctl --db jobs.db dead forward -q email --to-db failed.db --older-than 7d`,
 		func(c *cobra.Command) {
-			c.Flags().Var(nameFlag(&f.queue, pawl.ValidQueue), "to-queue", "to this `QUEUE` (default "+dlq.FailedJobs+")")
+			c.Flags().Var(nameFlag(&f.queue, driver.CheckQueue), "to-queue", "to this `QUEUE` (default "+dlq.FailedJobs+")")
 			c.Flags().BoolVar(&f.fresh, "create-queue", false, "even to a queue that does not exist yet")
 			c.Flags().Var(textFlag(&f.db), "to-db", "to this `FILE`")
 			_ = c.RegisterFlagCompletionFunc("to-queue", a.completeQueues)
@@ -119,9 +120,9 @@ func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink,
 	case err != nil:
 		return err
 	case deadJob.State != pawl.Dead:
-		return pawl.NotEligible(id, "it is %s, not dead", deadJob.State)
+		return driver.NotEligible(id, "it is %s, not dead", deadJob.State)
 	case how.only != nil && !how.only.Matches(deadJob):
-		return pawl.NotEligible(id, "it no longer matches")
+		return driver.NotEligible(id, "it no longer matches")
 	case how.dry:
 		return nil
 	}

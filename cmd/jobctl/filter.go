@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/driver"
 )
 
 // filterFlags select jobs.
@@ -33,13 +34,13 @@ type filterFlags struct {
 func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	f.states = states
 	flags := c.Flags()
-	flags.VarP(eachFlag(&f.queues, pawl.ValidQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
+	flags.VarP(eachFlag(&f.queues, driver.CheckQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
 	if len(states) != 1 {
 		words := stateWords(states)
 		flags.VarP(eachOf(&f.inStates, words...), "state", "s", "only jobs in this `STATE`: "+listed(words)+"; may be repeated")
 		_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
-	flags.VarP(eachFlag(&f.kinds, pawl.ValidKind), "kind", "k", "only jobs of this `KIND`; may be repeated")
+	flags.VarP(eachFlag(&f.kinds, driver.CheckKind), "kind", "k", "only jobs of this `KIND`; may be repeated")
 	flags.Var(textFlag(&f.lastError), "error", "only jobs whose last error contains this `TEXT`")
 	flags.Var(manyFlag{flagFunc{f.term}}, "payload", "only jobs whose payload matches this `TERM`, such as user.id=42; see 'jobctl help filters'")
 	dead := len(states) == 0 || slices.Contains(states, pawl.Dead)

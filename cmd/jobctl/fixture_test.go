@@ -21,6 +21,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // start is when the first job of a test file was created; today is when jobctl reads it.
@@ -225,7 +226,7 @@ func checkFile(t *testing.T, path string) {
 		}
 		require.NoError(t, err)
 		c := listed[e.Queue]
-		*c.Of(e.State)++
+		*driver.CountOf(&c, e.State)++
 		listed[e.Queue] = c
 	}
 	require.Equal(t, listed, counted)

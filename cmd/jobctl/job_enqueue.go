@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/driver"
 )
 
 // enqueuing is one `job enqueue`.
@@ -66,7 +67,7 @@ A queue that does not exist is refused, unless the file has no queue yet: add
 
 func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags, l := c.Flags(), &e.line
-	flags.VarP(nameFlag(&l.Queue, pawl.ValidQueue), "queue", "q", "the `QUEUE` (default "+pawl.DefaultQueue+")")
+	flags.VarP(nameFlag(&l.Queue, driver.CheckQueue), "queue", "q", "the `QUEUE` (default "+pawl.DefaultQueue+")")
 	flags.IntVar(&l.Priority, "priority", 0, "a `NUMBER` from -128 to 127; higher runs first")
 	flags.Var(ageFlag((*time.Duration)(&l.Delay)), "delay", "run no sooner than after this `TIME`")
 	flags.Var(a.futureFlag(&l.At.Time), "at", "run no sooner than at that `TIME`")

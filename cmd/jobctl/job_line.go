@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/driver"
 )
 
 // jobLine is a job to enqueue: a line of `job enqueue --batch`, or the values of the flags.
@@ -91,7 +92,7 @@ func (l *jobLine) envelope() (*pawl.Envelope, error) {
 	for _, state := range l.UniqueIn {
 		job.UniqueIn = append(job.UniqueIn, pawl.State(state))
 	}
-	if err := job.Validate(); err != nil {
+	if err := driver.CheckEnvelope(job); err != nil {
 		return nil, err
 	}
 	return job, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -95,7 +96,7 @@ func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (val
 			}
 			continue
 		}
-		count += *q.Counts.Of(pawl.State(l.what))
+		count += *driver.CountOf(&q.Counts, pawl.State(l.what))
 	}
 	if l.what == "blocked" {
 		count = runs.Blocked

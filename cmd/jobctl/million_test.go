@@ -15,6 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // BenchmarkMillion runs the command on a file with a million jobs, in a new process each time,
@@ -90,7 +91,7 @@ func million(b *testing.B, q *bolt.Queue) {
 					text = "550 no such mailbox"
 				}
 				e.Death = &pawl.Death{Reason: pawl.ReasonExhausted, At: now}
-				e.History = []pawl.Failure{pawl.NewFailure(4, now, text)}
+				e.History = []pawl.Failure{driver.NewFailure(4, now, text)}
 			case i%10 == 0:
 				e.State, e.NotBefore = pawl.Delayed, now.Add(24*time.Hour)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/driver"
 )
 
 // pausing is one `queue pause` or `queue resume`.
@@ -68,7 +69,7 @@ func (p *pausing) run(ctx context.Context, args []string) error {
 		return misused(words, "no queue was named; add names of queues, or --all")
 	}
 	for _, name := range args {
-		if err := pawl.ValidQueue(name); err != nil {
+		if err := driver.CheckQueue(name); err != nil {
 			return usage(words, "%s", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/driver"
 )
 
 func (a *app) queueShowCommand() *cobra.Command {
@@ -49,7 +50,7 @@ func oneQueue(command string, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", usage(command, "no queue was named")
 	}
-	if err := pawl.ValidQueue(args[0]); err != nil {
+	if err := driver.CheckQueue(args[0]); err != nil {
 		return "", usage(command, "%s", err)
 	}
 	return args[0], nil

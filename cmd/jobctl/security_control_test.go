@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 )
 
@@ -57,14 +58,14 @@ func forgeNames(t *testing.T, path string) {
 		jobs := tx.Bucket([]byte("pawl")).Bucket([]byte("jobs"))
 		for b := range 256 {
 			key := id(b + 1)
-			e, apart, err := pawl.ParseRecord(jobs.Get(key[:]))
+			e, apart, err := driver.ParseRecord(jobs.Get(key[:]))
 			if err != nil {
 				return err
 			}
 			text := around(b)
 			e.Kind, e.Origin, e.Death.Reason = text, text, pawl.Reason(text)
 			e.Headers = map[string]string{text: text}
-			if err := jobs.Put(key[:], pawl.AppendRecord(nil, e, apart)); err != nil {
+			if err := jobs.Put(key[:], driver.AppendRecord(nil, e, apart)); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/driver"
 )
 
 // eventTypes are the values of --events.
@@ -73,7 +74,7 @@ read in time are lost, and the next line reports how many.`,
 			return w.run(ctx, a)
 		},
 	})
-	c.Flags().VarP(eachFlag(&w.queues, pawl.ValidQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
+	c.Flags().VarP(eachFlag(&w.queues, driver.CheckQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
 	c.Flags().Var(manyFlag{flagFunc{w.events}}, "events", "only these `EVENTS`, separated by commas: "+strings.Join(eventWords(), ", "))
 	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` events")
 	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)

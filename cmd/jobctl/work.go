@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/handlers"
 )
 
@@ -102,7 +103,7 @@ It prints a line on standard error for each attempt that ended, once that is dur
 func (w *working) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&w.exec, "exec", false, "run commands")
 	flags.BoolVar(&w.http, "http", false, "send HTTP requests")
-	flags.VarP(eachFlag(&w.queues, pawl.ValidQueue), "queue", "q", "work on this `QUEUE` (default "+pawl.DefaultQueue+"); may be repeated")
+	flags.VarP(eachFlag(&w.queues, driver.CheckQueue), "queue", "q", "work on this `QUEUE` (default "+pawl.DefaultQueue+"); may be repeated")
 	flags.VarP(slotsFlag(&w.slots), "jobs", "j", "run at most `COUNT` jobs at once (default: one for each processor)")
 	flags.BoolVar(&w.create, "create", false, "create the file if it does not exist")
 	flags.Var(oneOf(&w.drain, drainReady, drainAll), "drain", "end when no job is ready or running; --drain=all also waits for delayed jobs, and therefore for every retry. Jobs of a paused queue count too")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -103,7 +103,7 @@ func valueOf(result []byte) string {
 		return ""
 	}
 	var v any
-	if err := pawl.DecodePayload(result, &v); err != nil {
+	if err := driver.DecodePayload(result, &v); err != nil {
 		return fmt.Sprintf("(%d bytes)", len(result))
 	}
 	if v == nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -25,7 +25,7 @@ func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
 	for _, e := range journal {
 		if e.Kind == workflow.KindRace && e.State == workflow.EntryDone {
 			var race decided
-			if err := pawl.DecodePayload(e.Result, &race); err != nil {
+			if err := driver.DecodePayload(e.Result, &race); err != nil {
 				return differ("%s has a result that cannot be read: %v", e.Step(), err)
 			}
 			lost = append(lost, race.Losers...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -182,7 +183,7 @@ func (f *file) value(b []byte, err error) func(v any) error {
 		if err != nil {
 			return err
 		}
-		return pawl.DecodePayload(b, v)
+		return driver.DecodePayload(b, v)
 	}
 }
 
@@ -202,7 +203,7 @@ func (f *file) steps(i workflow.Info, journal []workflow.Entry) error {
 		var n uint64
 		switch e.Kind {
 		case workflow.KindStep:
-			if err := pawl.DecodePayload(e.Result, &n); err != nil {
+			if err := driver.DecodePayload(e.Result, &n); err != nil {
 				return differ("%s has a result that cannot be read: %v", e.Step(), err)
 			}
 			if last, known := f.effects[key]; !known || last != n {
@@ -210,7 +211,7 @@ func (f *file) steps(i workflow.Info, journal []workflow.Entry) error {
 			}
 		case workflow.KindStepTx:
 			done[key] = true
-			if err := pawl.DecodePayload(e.Result, &n); err != nil {
+			if err := driver.DecodePayload(e.Result, &n); err != nil {
 				return differ("%s has a result that cannot be read: %v", e.Step(), err)
 			}
 			if row, ok := f.app[key]; !ok || row != n {
@@ -236,7 +237,7 @@ func (f *file) signals(ctx context.Context, i workflow.Info, journal []workflow.
 	}
 	count := func(b []byte) error {
 		var text string
-		err := pawl.DecodePayload(b, &text)
+		err := driver.DecodePayload(b, &text)
 		times[text]++
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // forgery stores something in a sound file, below its root bucket.
@@ -53,7 +54,7 @@ func (h *hostile) job() pawl.Envelope {
 }
 
 func putJob(root *bbolt.Bucket, e *pawl.Envelope, apart int) error {
-	return in(root, "jobs").Put(e.ID[:], pawl.AppendRecord(nil, e, apart))
+	return in(root, "jobs").Put(e.ID[:], driver.AppendRecord(nil, e, apart))
 }
 
 func (h *hostile) putRecord(root *bbolt.Bucket) error {
@@ -137,7 +138,7 @@ func (h *hostile) putMessagePack(root *bbolt.Bucket) error {
 	id, b := h.anyID(), h.bytes(80)
 	if h.rand.IntN(2) == 0 { // a record with changed bytes
 		e := h.job()
-		b = pawl.AppendRecord(nil, &e, 0)[5:]
+		b = driver.AppendRecord(nil, &e, 0)[5:]
 		h.scribble(b[:min(len(b), 120)])
 	}
 	if h.rand.IntN(4) == 0 {

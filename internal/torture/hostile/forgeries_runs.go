@@ -6,7 +6,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // flowForgeries store something among the rows of workflows, below their root bucket.
@@ -41,14 +41,14 @@ func putFlowRow(root *bbolt.Bucket, bucket string, key, content []byte) error {
 // absurd changes some fields of a row and encodes it again.
 func (h *hostile) absurd(content []byte) []byte {
 	var fields []any
-	if err := pawl.DecodePayload(content, &fields); err != nil || len(fields) == 0 || h.rand.IntN(8) == 0 {
+	if err := driver.DecodePayload(content, &fields); err != nil || len(fields) == 0 || h.rand.IntN(8) == 0 {
 		return []byte(bombs[h.rand.IntN(len(bombs))])
 	}
 	for range 1 + h.rand.IntN(3) {
 		at := h.rand.IntN(len(fields))
 		fields[at] = h.like(fields[at])
 	}
-	b, err := pawl.EncodePayload(fields)
+	b, err := driver.EncodePayload(fields)
 	if err != nil {
 		return content
 	}

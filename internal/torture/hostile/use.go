@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
@@ -112,7 +113,7 @@ func (t *trial) asStored(e *pawl.Envelope) error {
 	switch {
 	case want == nil:
 		return fmt.Errorf("silently wrong: there never was a job %s", e.ID)
-	case !bytes.Equal(pawl.AppendRecord(nil, e, 0), pawl.AppendRecord(nil, want, 0)):
+	case !bytes.Equal(driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, want, 0)):
 		return fmt.Errorf("silently wrong: job %s is %+v, it was %+v", e.ID, e, want)
 	case !slices.EqualFunc(e.History, want.History, sameFailure):
 		return fmt.Errorf("silently wrong: the history of job %s is %v, it was %v", e.ID, e.History, want.History)

@@ -5,7 +5,7 @@ var keys = []Fault{
 	newFault("a unique key is not freed", "a unique key leads to a job that is there", by("kill", 100),
 		Edit{"bolt/txn.giveUpUnique", "pawl.ID(id) == j.ID", "$ && !PLANTED"}),
 	newFault("a unique key does not block", "no two jobs of one unique key", append(by("simulate", 500), by("soak", 20_000)...),
-		Edit{"bolt/txn.uniqueHolder", "err == nil && e.BlockedBy(p.state)", "$ && !PLANTED"}),
+		Edit{"bolt/txn.uniqueHolder", "err == nil && driver.BlockedBy(e, p.state)", "$ && !PLANTED"}),
 	newFault("an effect is not noted as done", "an effect takes place once", append(by("simulate", 500), by("soak", 20_000)...),
 		Edit{"bolt/txn.finishEffect", "t.doneUntil(key, row, t.now.Add(ttl))", skip}),
 	newFault("two jobs of one effect run at a time", "jobs of one idempotency key do not run beside one another", by("simulate", 500),

@@ -43,7 +43,7 @@ var leftovers = []Fault{
 	newFault("a temporary file stays", "no temporary file remains", by("soak", 20_000),
 		Edit{"internal/atomicfile/Place", "err = errors.Join(err, ignoreNotExist(os.Remove(temp)))", skip}),
 	newFault("the checksum of a record is not compared", "a changed record is detected", by("hostile", 2000),
-		Edit{"CheckRecord", "binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:])", "$ && !PLANTED"}),
+		Edit{"checkRecord", "binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:])", "$ && !PLANTED"}),
 	newFault("the checksum of a payload is not compared", "a changed payload is detected", by("hostile", 2000),
 		Edit{"bolt/store.payload", "b, err := unseal(id[:], sealed, -1)", `$
 if PLANTED && err != nil && len(sealed) > sealWidth {

@@ -5,14 +5,14 @@ var states = []Fault{
 	newFault("no token check", "only the holder of the lease settles the job", by("simulate", 500),
 		Edit{"bolt/txn.held", "row.token != h.token", "$ && !PLANTED"}),
 	newFault("loses an attempt", "every failed run counts", by("kill", 100),
-		Edit{"bolt/txn.failure", "j.Attempts = pawl.NextAttempt(j.Attempts)", "if !PLANTED || j.ID[15]%8 != 0 { $ }"}),
+		Edit{"bolt/txn.failure", "j.Attempts = driver.NextAttempt(j.Attempts)", "if !PLANTED || j.ID[15]%8 != 0 { $ }"}),
 	newFault("an ack leaves the lease", "a job is leased if and only if it has a lease", by("kill", 100),
 		Edit{"bolt/settle.ack", "t.remove(op.id, op.row.flags)", `$
 if PLANTED && op.id[15]%16 == 0 {
 	t.put(t.leased, op.id[:], seal(op.id[:], op.row.append(nil)))
 }`}),
 	newFault("a retried dead job stays counted", "the counts are those of a scan", by("kill", 100),
-		Edit{"bolt/txn.unplace", "*t.counts(p.line).Of(p.state)--", "if !PLANTED || p.state != pawl.Dead { $ }"}),
+		Edit{"bolt/txn.unplace", "*driver.CountOf(t.counts(p.line), p.state)--", "if !PLANTED || p.state != pawl.Dead { $ }"}),
 	newFault("a release counts as an attempt", "a run that was interrupted does not count", by("kill", 100),
 		Edit{"bolt/settle.release", "t.rewrite(j)", "if PLANTED { j.Attempts++ }; $"}),
 	newFault("a payload stays behind", "a finished job leaves no rows", by("kill", 100),

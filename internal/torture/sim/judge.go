@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // judge compares the history with the contract.
@@ -244,7 +245,7 @@ func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 		}
 		for _, f := range j.waiting {
 			may := e.Crashes == 0 || f.request.Max > f.request.Ahead && (e.Crashes == 1 || !busy[""])
-			if may && slices.Contains(f.request.Queues, t.Queue) && f.request.Wants(t.Kind) {
+			if may && slices.Contains(f.request.Queues, t.Queue) && driver.Wants(&f.request, t.Kind) {
 				return fmt.Errorf("job %d is ready, and a fetch waits for jobs of its queue and kind\n%s", t.N, t.story())
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // longestSleep is the time until the queue notices a step of the clock.
@@ -57,7 +58,7 @@ func (j *judge) inOrder() error {
 			if j.isPaused(t.Queue, r.at) == paused {
 				return fmt.Errorf("job %d was leased, and its queue is paused", t.N)
 			}
-			if !slices.Contains(f.request.Queues, t.Queue) || !f.request.Wants(t.Kind) {
+			if !slices.Contains(f.request.Queues, t.Queue) || !driver.Wants(&f.request, t.Kind) {
 				return fmt.Errorf("job %d of queue %s was leased to a fetch that did not ask for it", t.N, t.Queue)
 			}
 			last[t.Queue] = t
@@ -92,7 +93,7 @@ func leasedAs(t *track, r *record) known {
 // before the last job of the queue in its answer.
 func (j *judge) ahead(f *fetch, t *track, as known) error {
 	for _, other := range j.w.order {
-		if other.seq == 0 || t.seq == 0 || other.retired.Load() || other == t || other.Queue != t.Queue || other.Effect != "" || !f.request.Wants(other.Kind) {
+		if other.seq == 0 || t.seq == 0 || other.retired.Load() || other == t || other.Queue != t.Queue || other.Effect != "" || !driver.Wants(&f.request, other.Kind) {
 			continue
 		}
 		before, after := other.at(f.at, false), other.at(f.at, true)

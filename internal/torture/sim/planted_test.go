@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // planted is a queue that breaks a rule: in one call of every few.
@@ -123,7 +124,7 @@ func (p *planted) Settle(ctx context.Context, settlements ...pawl.Settlement) er
 	for i, s := range own {
 		errs[i] = part.Failed[s.Lease]
 	}
-	return pawl.SettleErrors(given, errs)
+	return driver.SettleErrors(given, errs)
 }
 
 func (p *planted) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {

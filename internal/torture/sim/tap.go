@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Queue is the queue under test: a bolt.Queue, or one with a planted fault.
@@ -43,7 +44,7 @@ func (t *tap) enter(ctx context.Context) error {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return pawl.NotAccepted(ctx)
+			return driver.NotAccepted(ctx)
 		case <-t.gone:
 			return pawl.ErrClosed
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
 // last judges the end of a case, after the drain: nothing is left but dead jobs and
@@ -62,7 +63,7 @@ func (t *track) wholeHistory(e *pawl.Envelope) error {
 			}
 			unsure = unsure || s.end == never
 			if s.err == nil && s.end != never {
-				want = append(want, pawl.Failure{Attempt: l.attempts + 1, At: time.Unix(0, t.wall.at(s.at)), Error: pawl.Truncate(s.cause, pawl.MaxErrorText)})
+				want = append(want, pawl.Failure{Attempt: l.attempts + 1, At: time.Unix(0, t.wall.at(s.at)), Error: ellipsis.Truncate(s.cause, pawl.MaxErrorText)})
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // judge requires that every job of the round had its expected end. The queue is empty, so a
@@ -139,7 +140,7 @@ func (l *life) judgeEffects(tx *bbolt.Tx) error {
 func (l *life) tally(stats pawl.Stats) error {
 	var have pawl.Counts
 	for _, q := range stats.Queues {
-		have.Add(q.Counts)
+		driver.AddCounts(&have, q.Counts)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

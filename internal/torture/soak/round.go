@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // play runs one round: it stores all jobs and works until all have ended. Many rounds have a
@@ -201,7 +202,7 @@ func (l *life) drain(ctx context.Context) error {
 		}
 		var all pawl.Counts
 		for _, q := range stats.Queues {
-			all.Add(q.Counts)
+			driver.AddCounts(&all, q.Counts)
 		}
 		if all == (pawl.Counts{}) {
 			return l.flush(ctx)

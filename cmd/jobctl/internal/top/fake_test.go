@@ -101,7 +101,7 @@ func (f *fake) Stats(context.Context) (admin.Stats, error) {
 			s.Queues = append(s.Queues, pawl.QueueStats{Name: e.Queue, Paused: f.paused[e.Queue], Served: f.process != nil && e.Queue != "reports"})
 		}
 		q := &s.Queues[at[e.Queue]]
-		*q.Counts.Of(e.State)++
+		*driver.CountOf(&q.Counts, e.State)++
 		if e.State == pawl.Ready && (q.Oldest.IsZero() || e.NotBefore.Before(q.Oldest)) {
 			q.Oldest = e.NotBefore
 		}

@@ -1,6 +1,9 @@
 package top
 
-import "github.com/gopawl/pawl"
+import (
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
 
 // pane is one of the lists.
 type pane int
@@ -31,7 +34,7 @@ func (p pane) count(queues []pawl.QueueStats) int {
 	n := 0
 	for _, q := range queues {
 		for _, state := range panes[p].states {
-			n += *q.Counts.Of(state)
+			n += *driver.CountOf(&q.Counts, state)
 		}
 	}
 	return n

@@ -1,4 +1,4 @@
-package pawl_test
+package driver_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: an abandoned job has a reason that fits into a record, so that an export of it can be
@@ -14,7 +15,7 @@ import (
 func TestAbandonNeedsAReason(t *testing.T) {
 	l := &pawl.Lease{Envelope: new(pawl.Envelope)}
 	for _, reason := range []pawl.Reason{"", pawl.Reason(strings.Repeat("x", pawl.MaxNameBytes+1))} {
-		require.ErrorIs(t, pawl.CheckSettle([]pawl.Settlement{l.Abandon(reason, nil)}), pawl.ErrInvalid)
+		require.ErrorIs(t, driver.CheckSettle([]pawl.Settlement{l.Abandon(reason, nil)}), pawl.ErrInvalid)
 	}
-	require.NoError(t, pawl.CheckSettle([]pawl.Settlement{l.Abandon(pawl.ReasonPermanent, nil), l.Ack()}))
+	require.NoError(t, driver.CheckSettle([]pawl.Settlement{l.Abandon(pawl.ReasonPermanent, nil), l.Ack()}))
 }

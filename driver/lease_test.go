@@ -1,4 +1,4 @@
-package pawl_test
+package driver_test
 
 import (
 	"sync"
@@ -10,31 +10,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func TestLeaseSettled(t *testing.T) {
 	var l pawl.Lease
-	require.False(t, l.Settled())
-	l.MarkSettled()
-	require.True(t, l.Settled())
-	l.MarkSettled()
-	require.True(t, l.Settled(), "for good")
+	require.False(t, driver.Settled(&l))
+	driver.MarkSettled(&l)
+	require.True(t, driver.Settled(&l))
+	driver.MarkSettled(&l)
+	require.True(t, driver.Settled(&l), "for good")
 }
 
 // Rule: a run that did not begin took no time; one that did takes until it is asked.
 func TestLeaseTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l pawl.Lease
-		require.Zero(t, l.Took())
+		require.Zero(t, driver.Took(&l))
 		l.Started = time.Now()
-		require.Zero(t, l.Took())
+		require.Zero(t, driver.Took(&l))
 		<-time.After(1500 * time.Millisecond)
-		require.Equal(t, 1500*time.Millisecond, l.Took())
+		require.Equal(t, 1500*time.Millisecond, driver.Took(&l))
 	})
 }
 
-func TestSignalFiresOnce(t *testing.T) {
-	var s pawl.Signal
+func TestCancellationFiresOnce(t *testing.T) {
+	var s driver.Cancellation
 	n := 0
 	s.OnFire(func() { n++ })
 	require.False(t, s.Fired())
@@ -47,8 +48,8 @@ func TestSignalFiresOnce(t *testing.T) {
 }
 
 // Rule: whoever comes late is called at once, and each latecomer is.
-func TestSignalCallsLatecomersAtOnce(t *testing.T) {
-	var s pawl.Signal
+func TestCancellationCallsLatecomersAtOnce(t *testing.T) {
+	var s driver.Cancellation
 	s.Fire()
 	n := 0
 	s.OnFire(func() { n++ })
@@ -61,8 +62,8 @@ func TestSignalCallsLatecomersAtOnce(t *testing.T) {
 }
 
 // Rule: nobody takes the place of another who listens.
-func TestSignalCallsEverybody(t *testing.T) {
-	var s pawl.Signal
+func TestCancellationCallsEverybody(t *testing.T) {
+	var s driver.Cancellation
 	var called []string
 	s.OnFire(func() { called = append(called, "first") })
 	s.OnFire(nil)
@@ -71,9 +72,9 @@ func TestSignalCallsEverybody(t *testing.T) {
 	require.Equal(t, []string{"first", "second"}, called)
 }
 
-// Rule: the function may look at the signal that calls it.
-func TestSignalIsNotLockedWhileItCalls(t *testing.T) {
-	var s pawl.Signal
+// Rule: the function may look at the cancellation that calls it.
+func TestCancellationIsNotLockedWhileItCalls(t *testing.T) {
+	var s driver.Cancellation
 	n := 0
 	s.OnFire(func() {
 		require.True(t, s.Fired())
@@ -84,17 +85,17 @@ func TestSignalIsNotLockedWhileItCalls(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestNilSignalNeverFires(t *testing.T) {
-	var s *pawl.Signal
+func TestNilCancellationNeverFires(t *testing.T) {
+	var s *driver.Cancellation
 	s.OnFire(func() { t.Error("it fired") })
 	s.Fire()
 	require.False(t, s.Fired())
 }
 
 // Rule: however Fire and OnFire meet, a function is called exactly once.
-func TestSignalOfManyGoroutines(t *testing.T) {
+func TestCancellationOfManyGoroutines(t *testing.T) {
 	for range 1000 {
-		var s pawl.Signal
+		var s driver.Cancellation
 		var n atomic.Int32
 		var all sync.WaitGroup
 		for range 2 {

@@ -1,4 +1,4 @@
-package pawl_test
+package driver_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func kinds(n int) []*pawl.Envelope {
@@ -21,12 +22,12 @@ func kinds(n int) []*pawl.Envelope {
 }
 
 func TestCheckBatchAddsUpPayloads(t *testing.T) {
-	bytes, err := pawl.CheckBatch([]*pawl.Envelope{
+	bytes, err := driver.CheckBatch([]*pawl.Envelope{
 		{Kind: "k", Payload: make([]byte, 10)}, {Kind: "k"}, {Kind: "k", Payload: make([]byte, 5)},
 	}, 10)
 	require.NoError(t, err)
 	require.Equal(t, 15, bytes)
-	bytes, err = pawl.CheckBatch(nil, 10)
+	bytes, err = driver.CheckBatch(nil, 10)
 	require.NoError(t, err)
 	require.Zero(t, bytes)
 }
@@ -46,7 +47,7 @@ func TestCheckBatchRefuses(t *testing.T) {
 		"10 001 jobs":       {kinds(pawl.MaxBatchJobs + 1), pawl.ErrBatchTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bytes, err := pawl.CheckBatch(test.jobs, 10)
+			bytes, err := driver.CheckBatch(test.jobs, 10)
 			require.ErrorIs(t, err, test.want)
 			require.Zero(t, bytes)
 		})
@@ -55,19 +56,19 @@ func TestCheckBatchRefuses(t *testing.T) {
 
 // Rule: the limits are of what one commit takes; a single job has that of a payload.
 func TestCheckBatchAtTheLimits(t *testing.T) {
-	_, err := pawl.CheckBatch(kinds(pawl.MaxBatchJobs), 0)
+	_, err := driver.CheckBatch(kinds(pawl.MaxBatchJobs), 0)
 	require.NoError(t, err)
 
 	half := make([]byte, pawl.MaxBatchBytes/2)
 	jobs := []*pawl.Envelope{{Kind: "k", Payload: half}, {Kind: "k", Payload: half}}
-	bytes, err := pawl.CheckBatch(jobs, len(half))
+	bytes, err := driver.CheckBatch(jobs, len(half))
 	require.NoError(t, err)
 	require.Equal(t, pawl.MaxBatchBytes, bytes)
-	_, err = pawl.CheckBatch(append(jobs, &pawl.Envelope{Kind: "k", Payload: []byte{0}}), len(half))
+	_, err = driver.CheckBatch(append(jobs, &pawl.Envelope{Kind: "k", Payload: []byte{0}}), len(half))
 	require.ErrorIs(t, err, pawl.ErrBatchTooLarge)
 
 	same := pawl.ID{}
-	_, err = pawl.CheckBatch([]*pawl.Envelope{{Kind: "k", ID: same}, {Kind: "k", ID: same}}, 0)
+	_, err = driver.CheckBatch([]*pawl.Envelope{{Kind: "k", ID: same}, {Kind: "k", ID: same}}, 0)
 	require.NoError(t, err, "no ID yet is no conflict")
 }
 
@@ -75,7 +76,7 @@ func TestCheckBatchAtTheLimits(t *testing.T) {
 func TestAcceptFillsIn(t *testing.T) {
 	now := time.Now() // with its monotonic part
 	e := &pawl.Envelope{Kind: "k"}
-	require.True(t, e.Accept(now))
+	require.True(t, driver.Accept(e, now))
 	require.False(t, e.ID.IsZero())
 	require.Equal(t, pawl.Envelope{
 		ID: e.ID, Kind: "k", Queue: pawl.DefaultQueue, Origin: pawl.DefaultQueue,
@@ -84,12 +85,12 @@ func TestAcceptFillsIn(t *testing.T) {
 
 	created := time.Unix(1, 2)
 	given := &pawl.Envelope{ID: pawl.ID{1}, Kind: "k", Queue: "here", Origin: "first", Created: created}
-	require.True(t, given.Accept(now))
+	require.True(t, driver.Accept(given, now))
 	require.Equal(t, pawl.Envelope{
 		ID: pawl.ID{1}, Kind: "k", Queue: "here", Origin: "first", Created: created, NotBefore: now.Round(0),
 	}, *given)
 	own := &pawl.Envelope{Kind: "k", Queue: "here"}
-	own.Accept(now)
+	driver.Accept(own, now)
 	require.Equal(t, "here", own.Origin)
 }
 
@@ -102,15 +103,15 @@ func TestAcceptSchedules(t *testing.T) {
 		ready     bool
 	}{
 		"nothing":         {0, time.Time{}, now, true},
-		"in the past":     {0, now.Add(-sec), now, true},
+		"in the past":     {0, now.Add(-time.Second), now, true},
 		"now":             {0, now, now, true},
 		"in the future":   {0, now.Add(1), now.Add(1), false},
-		"delay":           {sec, time.Time{}, now.Add(sec), false},
-		"delay over time": {sec, now.Add(time.Hour), now.Add(sec), false},
+		"delay":           {time.Second, time.Time{}, now.Add(time.Second), false},
+		"delay over time": {time.Second, now.Add(time.Hour), now.Add(time.Second), false},
 		"longest delay":   {math.MaxInt64, time.Time{}, now.Add(math.MaxInt64), false},
 	} {
 		e := &pawl.Envelope{Kind: "k", Delay: test.delay, NotBefore: test.notBefore}
-		require.Equal(t, test.ready, e.Accept(now), name)
+		require.Equal(t, test.ready, driver.Accept(e, now), name)
 		require.True(t, test.want.Equal(e.NotBefore), name)
 		require.Zero(t, e.Delay, name)
 	}
@@ -121,35 +122,16 @@ func TestAcceptSchedules(t *testing.T) {
 func TestAcceptStripsMonotonicTime(t *testing.T) {
 	now := time.Now()
 	e := &pawl.Envelope{Kind: "k", NotBefore: now.Add(time.Hour), Deadline: now.Add(2 * time.Hour)}
-	e.Accept(now)
+	driver.Accept(e, now)
 	require.Equal(t, now.Add(time.Hour).Round(0), e.NotBefore)
 	require.Equal(t, now.Add(2*time.Hour).Round(0), e.Deadline)
 	require.Equal(t, now.Round(0), e.Created)
 }
 
-// Rule: what a job is stays; what the queue before counted is not counted here.
-func TestAcceptBeginsAnew(t *testing.T) {
-	now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
-	e := fullJob()
-	e.State, e.LeasedSince, e.History, e.Existing = pawl.Dead, now, []pawl.Failure{{Attempt: 1}}, true
-	e.NotBefore = time.Time{}
-
-	want := *e
-	want.NotBefore = now
-	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
-	want.Cancelled, want.BackoffSince, want.Completed = false, time.Time{}, time.Time{}
-	want.State, want.LeasedSince, want.Existing = "", time.Time{}, false
-	other := e.ID
-	e.Accept(now)
-	require.NotEqual(t, other, e.ID, "the ID of an existing job is not its own")
-	want.ID = e.ID
-	require.Equal(t, want, *e)
-}
-
 func TestNotAcceptedHasItsCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := pawl.NotAccepted(ctx)
+	err := driver.NotAccepted(ctx)
 	require.ErrorIs(t, err, pawl.ErrNotAccepted)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "operation was not accepted: context canceled", err.Error())
@@ -157,12 +139,12 @@ func TestNotAcceptedHasItsCause(t *testing.T) {
 	cause := errors.New("the user left")
 	because, give := context.WithCancelCause(t.Context())
 	give(cause)
-	err = pawl.NotAccepted(because)
+	err = driver.NotAccepted(because)
 	require.ErrorIs(t, err, pawl.ErrNotAccepted)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, cause)
 
 	late, stop := context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer stop()
-	require.ErrorIs(t, pawl.NotAccepted(late), context.DeadlineExceeded)
+	require.ErrorIs(t, driver.NotAccepted(late), context.DeadlineExceeded)
 }

@@ -1,4 +1,4 @@
-package pawl_test
+package driver_test
 
 import (
 	"math"
@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 func TestRequestDefaults(t *testing.T) {
-	r, err := pawl.Request{Max: 1}.Checked()
+	r, err := driver.CheckRequest(pawl.Request{Max: 1})
 	require.NoError(t, err)
 	require.Equal(t, pawl.Request{Queues: []string{pawl.DefaultQueue}, Max: 1}, r)
-	require.Equal(t, 1, r.Weight(pawl.DefaultQueue))
-	require.Equal(t, 1, r.Weight("any"))
+	require.Equal(t, 1, driver.Weight(&r, pawl.DefaultQueue))
+	require.Equal(t, 1, driver.Weight(&r, "any"))
 }
 
 func TestRequestIsRefused(t *testing.T) {
@@ -39,24 +40,26 @@ func TestRequestIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := pawl.Request{Queues: []string{"a"}, Weights: map[string]int{"b": 2}, Max: 1}
-			_, err := r.Checked()
+			_, err := driver.CheckRequest(r)
 			require.NoError(t, err, "it is the change below that counts")
 			test.spoil(&r)
-			_, err = r.Checked()
-			requireInvalid(t, err, test.field)
+			_, err = driver.CheckRequest(r)
+			var invalid *pawl.InvalidError
+			require.ErrorAs(t, err, &invalid)
+			require.Equal(t, test.field, invalid.Field)
 		})
 	}
 }
 
 func TestRequestAtTheLimits(t *testing.T) {
-	r, err := pawl.Request{
+	r, err := driver.CheckRequest(pawl.Request{
 		Queues: []string{"a", "b"}, Weights: map[string]int{"a": pawl.MaxWeight, "b": 1},
 		Max: math.MaxInt, Ahead: math.MaxInt, RetryShare: 1, Wait: pawl.WaitFinished,
-	}.Checked()
+	})
 	require.NoError(t, err)
-	require.Equal(t, pawl.MaxWeight, r.Weight("a"))
-	require.Equal(t, 1, r.Weight("b"))
-	require.Equal(t, 1, r.Weight("c"))
+	require.Equal(t, pawl.MaxWeight, driver.Weight(&r, "a"))
+	require.Equal(t, 1, driver.Weight(&r, "b"))
+	require.Equal(t, 1, driver.Weight(&r, "c"))
 	require.Equal(t, float64(1), r.RetryShare)
 	require.Equal(t, pawl.WaitFinished, r.Wait)
 }
@@ -64,10 +67,10 @@ func TestRequestAtTheLimits(t *testing.T) {
 // Rule: a fetch that waits is not changed by what its caller does meanwhile.
 func TestCheckedRequestSharesNothing(t *testing.T) {
 	r := pawl.Request{Queues: []string{"a"}, Weights: map[string]int{"a": 2}, Max: 1}
-	checked, err := r.Checked()
+	checked, err := driver.CheckRequest(r)
 	require.NoError(t, err)
 	r.Queues[0] = "b"
 	r.Weights["a"] = 0
 	require.Equal(t, []string{"a"}, checked.Queues)
-	require.Equal(t, 2, checked.Weight("a"))
+	require.Equal(t, 2, driver.Weight(&checked, "a"))
 }

@@ -1,0 +1,36 @@
+// Package driver is for writers of queues, and of packages that store rows beside jobs. Users of
+// jobs do not need it.
+//
+// A queue on another store implements [pawl.Queue] and, for the rest of the contract, the
+// optional methods that package queuetest lists. These functions have what is the same in every
+// queue, so an engine decides only how it stores jobs. By method:
+//
+//   - Enqueue: [CheckBatch] refuses a batch before the transaction. In it, [BlockedBy] decides
+//     whether a job with the same unique key keeps a new one out, and [Accept] fills in the
+//     envelope. The engine gives the sequence.
+//   - Fetch: [CheckRequest] fills in the defaults of a request; [Wants] and [Weight] read it. A
+//     lease whose job may be cancelled needs a [Cancellation].
+//   - Settle: [CheckSettle] refuses the call. For each settlement, [NextAttempt] and
+//     [CountsAttempt] count, [FailureOf] makes the entry in the history, and [Took] is the length
+//     of the run. [SettleErrors] makes the error of the call. After an ack in a transaction of
+//     the app, call [MarkSettled].
+//   - Cancel, Retry, Delete, RunNow, and Change: [CheckChange] refuses the call, and [Refuses]
+//     returns the error of a job that is in the wrong state. [ReadsBody] says whether a condition
+//     needs the payload, and [NotEligible] is the error for a job that does not match it.
+//   - List: [CheckFilter]; [Parts] say what to read of each job. Stats: [CountOf] and [AddCounts].
+//   - Restore: [CheckRestore] refuses the call, and [JobSize] bounds its transactions.
+//   - Check, backup, and other long work: [ProgressOf].
+//   - Pause and everything else that takes a name: [CheckQueue] and [CheckKind].
+//   - Any method whose context ended first: [NotAccepted].
+//   - After each commit: [CountEvent], for each event.
+//   - An error that only this engine has: [NewSentinel].
+//
+// [AppendRecord], [ParseRecord], and [CheckRecord] are the form in which package bolt stores an
+// envelope. Other engines may use it.
+//
+// A worker reads [Settled] and the [Cancellation] of a lease, calls [RunContext] for its handler,
+// and checks policies by [CheckPolicy].
+//
+// A package with rows of its own describes them by [Space] and [Table], and changes them together
+// with jobs in a [Mutation]. [EncodePayload] and [DecodePayload] are for its values.
+package driver

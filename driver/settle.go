@@ -1,0 +1,101 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
+)
+
+// CheckSettle refuses a Settle that no queue accepts: [pawl.ErrBatchTooLarge] for too many
+// settlements, and [pawl.ErrInvalid] for one without a lease or an outcome, or for an abandon
+// without a reason of at most [pawl.MaxNameBytes].
+func CheckSettle(settlements []pawl.Settlement) error {
+	if len(settlements) > pawl.MaxBatchJobs {
+		return fmt.Errorf("%w: %d leases, at most %d are settled in one commit; split it",
+			pawl.ErrBatchTooLarge, len(settlements), pawl.MaxBatchJobs)
+	}
+	for i := range settlements {
+		s := &settlements[i]
+		if s.Lease == nil || s.Lease.Envelope == nil {
+			return invalid("settlement", "it has no lease; make it by a method of the lease, such as Lease.Ack")
+		}
+		switch s.Outcome {
+		case pawl.OutcomeAck, pawl.OutcomeNack, pawl.OutcomeAbandon, pawl.OutcomeRelease, pawl.OutcomeSnooze:
+			if n := len(s.Reason); s.Outcome == pawl.OutcomeAbandon && (n == 0 || n > pawl.MaxNameBytes) {
+				return invalid("reason", "an abandoned job needs one of 1 to %d bytes; this one has %d", pawl.MaxNameBytes, n)
+			}
+		default:
+			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack",
+				ellipsis.Abbreviate(string(s.Outcome), 32))
+		}
+	}
+	return nil
+}
+
+// SettleErrors returns the error of a Settle, given the errors of its settlements in their order:
+// nil if all of them succeeded, or else a [*pawl.SettleError].
+func SettleErrors(settlements []pawl.Settlement, errs []error) error {
+	var failed map[*pawl.Lease]error
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if failed == nil {
+			failed = make(map[*pawl.Lease]error)
+		}
+		failed[settlements[i].Lease] = err
+	}
+	if failed == nil {
+		return nil
+	}
+	return &pawl.SettleError{Failed: failed}
+}
+
+// NextAttempt returns the 1-based number of the run that follows completed ones. It saturates at
+// the largest int.
+func NextAttempt(completed int) int { return root.NextAttempt(completed) }
+
+// CountsAttempt reports whether an abandon with this reason counts a failed attempt. It does not
+// if the handler never ran.
+func CountsAttempt(r pawl.Reason) bool {
+	return r != pawl.ReasonSignature && r != pawl.ReasonPayload
+}
+
+// NewFailure returns the entry that a run which ended with cause leaves in the history. It
+// truncates the cause to [pawl.MaxErrorText] bytes.
+func NewFailure(attempt int, at time.Time, cause string) pawl.Failure {
+	return pawl.Failure{Attempt: attempt, At: at, Error: ellipsis.Truncate(cause, pawl.MaxErrorText)}
+}
+
+// FailureOf returns the entry of a run that ended with cause, without its attempt and time. The
+// stack comes from an error in the tree of cause with a method StackTrace() string. Both texts
+// are truncated to [pawl.MaxErrorText] bytes.
+func FailureOf(cause error) (f pawl.Failure) {
+	if cause == nil {
+		return f
+	}
+	f.Error = ellipsis.Truncate(cause.Error(), pawl.MaxErrorText)
+	var traced interface{ StackTrace() string }
+	if errors.As(cause, &traced) {
+		f.Stack = ellipsis.Truncate(traced.StackTrace(), pawl.MaxErrorText)
+	}
+	return f
+}
+
+// Took returns how long the run of a lease has lasted, 0 if it did not begin.
+func Took(l *pawl.Lease) time.Duration {
+	if l.Started.IsZero() {
+		return 0
+	}
+	return time.Since(l.Started)
+}
+
+// MarkSettled notes that the job was acked in a transaction of the app, so that its worker neither
+// settles nor extends the lease any more. Queues call it once the transaction is durable.
+func MarkSettled(l *pawl.Lease) { root.MarkSettled(l) }
+
+// Settled reports whether [MarkSettled] was called.
+func Settled(l *pawl.Lease) bool { return root.Settled(l) }
