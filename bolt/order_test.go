@@ -147,11 +147,13 @@ func idsOf(jobs []*pawl.Envelope) (ids []pawl.ID) {
 // fill puts n jobs on each queue. Their kind is the name of the queue.
 func fill(t *testing.T, q *Queue, n int, queues ...string) {
 	t.Helper()
+	var batch []*pawl.Envelope
 	for range n {
 		for _, name := range queues {
-			add(t, q, func(e *pawl.Envelope) { e.Queue, e.Kind = name, name })
+			batch = append(batch, &pawl.Envelope{Queue: name, Kind: name, MaxRetries: 3, Payload: []byte("payload")})
 		}
 	}
+	require.NoError(t, q.Enqueue(t.Context(), batch...))
 }
 
 func TestQueuesTakeTurns(t *testing.T) {
