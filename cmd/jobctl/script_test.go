@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("JOBCTL_DB", "app.db")
 			env.Setenv("TZ", "UTC")
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			for n := range 10 {
 				env.Setenv(fmt.Sprintf("JOB%d", n), id(n).String())
 			}
