@@ -57,7 +57,8 @@ var (
 	ErrNotFound = errors.New("no such job")
 
 	// ErrConflict says that the job is in a state in which the operation does
-	// not apply, or that its ID or its unique key is taken. Nothing was changed.
+	// not apply, or that its ID or its unique key is taken. Nothing was changed. The error of
+	// package workflow about an ID that is taken matches it too.
 	ErrConflict = errors.New("conflict")
 
 	// ErrNewerFormat reports that a newer build wrote what is stored. Use that build.

@@ -31,6 +31,7 @@ type code struct {
 var codes = []code{
 	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
 	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
+	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
 	{"conflict", http.StatusConflict, pawl.ErrConflict},
 	{"not_eligible", http.StatusConflict, pawl.ErrNotEligible},
 	{"payload_too_large", http.StatusRequestEntityTooLarge, pawl.ErrPayloadTooLarge},
@@ -52,7 +53,6 @@ var codes = []code{
 	{"lease_lost", http.StatusConflict, pawl.ErrLeaseLost},
 	{"newer_format", http.StatusInternalServerError, pawl.ErrNewerFormat},
 	{"unsupported", http.StatusNotImplemented, errors.ErrUnsupported},
-	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
 	{"run_ended", http.StatusConflict, workflow.ErrNotRunning},
 	{"undeclared_signal", http.StatusConflict, workflow.ErrUndeclared},
 	{"no_flow", http.StatusConflict, workflow.ErrNoFlow},

@@ -43,8 +43,9 @@ var (
 	// ErrNotFound says that there is no such run. It is [pawl.ErrNotFound] for runs.
 	ErrNotFound error = notFound{}
 
-	// ErrConflict says that another run with a different input has the ID.
-	ErrConflict = errors.New("the ID is taken by another run")
+	// ErrConflict says that another run has the ID: one with a different input, or any run if
+	// a new one needs the ID. It is [pawl.ErrConflict] for runs.
+	ErrConflict error = conflict{}
 
 	// ErrNotRunning says that the run has ended, so the request comes too late.
 	ErrNotRunning = errors.New("the run has ended")
@@ -64,6 +65,12 @@ type notFound struct{}
 func (notFound) Error() string { return "no such run" }
 
 func (notFound) Unwrap() error { return pawl.ErrNotFound }
+
+type conflict struct{}
+
+func (conflict) Error() string { return "the ID is taken by another run" }
+
+func (conflict) Unwrap() error { return pawl.ErrConflict }
 
 // errorText is the part of an error in a chain that is stored.
 type errorText struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -75,6 +76,7 @@ func TestScenario25StartWithAnotherMap(t *testing.T) {
 		start(k, f, "1", orderOld{Item: "lamp", Notes: map[string]int{"blue": 0, "red": 1}})
 		_, err := f.Start(t.Context(), k.e, "1", orderOld{Item: "lamp", Notes: map[string]int{"red": 1}})
 		require.ErrorIs(t, err, workflow.ErrConflict)
+		require.ErrorIs(t, err, pawl.ErrConflict, "one word has one meaning in both packages")
 	})
 }
 
