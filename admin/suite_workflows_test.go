@@ -26,7 +26,7 @@ var (
 	suiteApproved = workflow.DefineSignal[map[string]any]("approved")
 	suiteDouble   = workflow.Define("double", func(r *workflow.Run, n int) (int, error) {
 		return workflow.Step(r, "double", func(context.Context) (int, error) { return 2 * n, nil })
-	}, workflow.Retain(-1))
+	}, workflow.Retain(workflow.Forever))
 	suiteNap = workflow.Define("nap", func(r *workflow.Run, d time.Duration) (bool, error) {
 		return true, workflow.Sleep(r, "bed", d)
 	})

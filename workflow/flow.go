@@ -43,9 +43,19 @@ func OnQueue(name string) Option { return func(d *flowDraft) { d.queue = name } 
 func Priority(p int8) Option { return func(d *flowDraft) { d.priority = p } }
 
 // Retain sets how long a run is kept after its end, so that its result stays available and a
-// second start finds it. The default is [DefaultRetention]. 0 or less keeps it forever.
+// second start finds it. The default is [DefaultRetention]; [Forever] keeps the run for good. A
+// run cannot be removed at its end, since nobody would get its result: a retention of 0 or less
+// is refused.
 func Retain(d time.Duration) Option {
-	return func(draft *flowDraft) { draft.retain = max(d, 0) }
+	return func(draft *flowDraft) {
+		if d <= 0 && draft.err == nil {
+			draft.err = &pawl.InvalidError{Field: "retention", Reason: fmt.Sprintf("%v is not a time; use Forever to keep runs for good", d)}
+		}
+		if d == Forever {
+			d = 0 // as it is stored
+		}
+		draft.retain = d
+	}
 }
 
 // AllowUnknownFields lets runs continue when a value that they read has fields that its type

@@ -87,6 +87,31 @@ func TestReviewRetainForCenturies(t *testing.T) {
 	})
 }
 
+// Rule: a retention of 0 or less is refused: a run that vanishes at its end has no result for
+// anybody. Forever is stored as no retention, and inspection says so.
+func TestRetain(t *testing.T) {
+	done := func(*workflow.Run, int) (int, error) { return 7, nil }
+	bubble(t, func(t *testing.T, k *kit) {
+		k.open()
+		for _, d := range []time.Duration{0, -1, -workflow.Forever} {
+			var invalid *pawl.InvalidError
+			_, err := workflow.Define("f", done, workflow.Retain(d)).Start(t.Context(), k.e, "1", 0)
+			require.ErrorAs(t, err, &invalid, "%v", d)
+			require.Equal(t, "retention", invalid.Field)
+		}
+	})
+	bubble(t, func(t *testing.T, k *kit) {
+		f := workflow.Define("f", done, workflow.Retain(workflow.Forever))
+		k.open(f)
+		h := start(k, f, "1", 0)
+		_, err := outcome(k, h)
+		require.NoError(t, err)
+		info, err := k.e.Info(t.Context(), h.Run())
+		require.NoError(t, err)
+		require.Zero(t, info.Retain)
+	})
+}
+
 // Rule: a race of so many branches that its result is stored apart continues at its next wake.
 func TestReviewRaceOfMany(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Forever is a wait without a time limit.
+// Forever is a wait, or a retention, without a time limit.
 const Forever = time.Duration(math.MaxInt64)
 
 // Sleep waits for d. It survives crashes and restarts, and holds neither a goroutine nor a slot

@@ -44,7 +44,7 @@ type Info struct {
 
 	Created time.Time
 	Ended   time.Time     // zero while it is open
-	Retain  time.Duration // how long it is kept after its end
+	Retain  time.Duration // how long it is kept after its end; 0 means for good
 
 	// Cancelling is the reason if the run is being cancelled or terminated.
 	Cancelling string
