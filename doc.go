@@ -25,6 +25,6 @@
 // stuck past its lease, or when it was interrupted, so handlers are idempotent.
 //
 // The queue in a bbolt file is package bolt; package worker runs handlers over
-// any [Queue]; package dlq looks after dead letters. This package opens no file
-// and starts no goroutine.
+// any [Queue]; package dlq looks after dead letters; package driver is for those who
+// write a queue. This package opens no file and starts no goroutine.
 package pawl
