@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // Rule: the form of an export is stable for other programs: header, queues, jobs, completed
@@ -260,7 +261,8 @@ func TestExportEndsWithItsContext(t *testing.T) {
 
 // Rule: while the queue works, every job that exists throughout is exported once.
 func TestExportOfAQueueAtWork(t *testing.T) {
-	q := simpleQueue(t, 1500, nil)
+	const jobs = MaxLimit + 100
+	q := simpleQueue(t, jobs, nil)
 	stop := make(chan struct{})
 	worked := make(chan error, 1)
 	go func() {
@@ -283,12 +285,12 @@ func TestExportOfAQueueAtWork(t *testing.T) {
 			}
 		}()
 	}()
-	for range 3 {
+	for range race.Fewer(3) {
 		export := exportOf(t, Of(q))
 		to := transferQueue(t)
 		_, err := Import(t.Context(), Of(to), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 		require.NoError(t, err)
-		require.Len(t, jobsIn(t, to), 1500)
+		require.Len(t, jobsIn(t, to), jobs)
 	}
 	close(stop)
 	require.NoError(t, <-worked)

@@ -89,7 +89,7 @@ func TestImportOfExistingJobs(t *testing.T) {
 // Rule: an import that ended anywhere continues with KeepIDs and SkipExisting as if nothing had
 // happened.
 func TestImportIsResumed(t *testing.T) {
-	from := simpleQueue(t, 3000, func(i int, e *pawl.Envelope) {
+	from := simpleQueue(t, 2100, func(i int, e *pawl.Envelope) { // three portions
 		if e.Payload = make([]byte, 50); i%2 == 0 {
 			e.State = pawl.Delayed
 		}

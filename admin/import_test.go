@@ -41,9 +41,9 @@ func numbersInOrder(q *bolt.Queue, t *testing.T) (numbers []int) {
 // Rule: a portion fits into a request to a running app, except a single larger job; and no job
 // is lost.
 func TestImportPortions(t *testing.T) {
-	from := simpleQueue(t, 2500, func(i int, e *pawl.Envelope) {
+	from := simpleQueue(t, 1300, func(i int, e *pawl.Envelope) {
 		switch i {
-		case 0, 1200, 2499:
+		case 0, 600, 1299:
 			e.Payload = bytes.Repeat([]byte{0xff}, 1<<20+1)
 		default:
 			e.Payload = bytes.Repeat([]byte{0xff}, i%3000)
@@ -53,7 +53,7 @@ func TestImportPortions(t *testing.T) {
 	w := &watched{Admin: Of(to)}
 	imported, err := Import(t.Context(), w, strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})
 	require.NoError(t, err)
-	require.EqualValues(t, 2500, imported.Jobs)
+	require.EqualValues(t, 1300, imported.Jobs)
 	alone := 0
 	for i, change := range w.changes {
 		if w.sizes[i] > 1<<20 {
@@ -92,7 +92,7 @@ func TestImportPortionsOfSmallLines(t *testing.T) {
 func TestImportOfJobsThatShareAUniqueKey(t *testing.T) {
 	share := func(state pawl.State, blocked ...pawl.State) func(int, *pawl.Envelope) {
 		return func(i int, e *pawl.Envelope) {
-			if e.State = state; i%1000 == 700 {
+			if e.State = state; i%995 == 10 { // one in each portion
 				e.UniqueKey, e.UniqueIn = "shared", blocked
 			}
 			if e.Payload = make([]byte, 50); state == pawl.Dead {
@@ -110,12 +110,12 @@ func TestImportOfJobsThatShareAUniqueKey(t *testing.T) {
 		{"all are dead and keep nobody out", share(pawl.Dead), false},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			from, to := simpleQueue(t, 3000, c.change), transferQueue(t)
+			from, to := simpleQueue(t, 2010, c.change), transferQueue(t)
 			imported, err := Import(t.Context(), Of(to), strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})
 			require.NoError(t, err)
-			require.EqualValues(t, 3000, imported.Jobs)
+			require.EqualValues(t, 2010, imported.Jobs)
 			requireSameJobs(t, from, to)
-			want := 2000
+			want := 2 * 995
 			if c.moved {
 				want = 2
 			}
@@ -132,17 +132,17 @@ func TestImportOfJobsThatShareAUniqueKey(t *testing.T) {
 
 // Rule: no portion ends within a group, and groups do not make portions small.
 func TestImportOfManyGroups(t *testing.T) {
-	from, to := simpleQueue(t, 3000, func(i int, e *pawl.Envelope) {
-		e.UniqueKey = fmt.Sprint("shared", i%700) // four or five of each
+	from, to := simpleQueue(t, 2010, func(i int, e *pawl.Envelope) {
+		e.UniqueKey = fmt.Sprint("shared", i%470) // four or five of each
 	}), transferQueue(t)
 	w := &watched{Admin: Of(to)}
 	imported, err := Import(t.Context(), w, strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})
 	require.NoError(t, err)
-	require.EqualValues(t, 3000, imported.Jobs)
-	require.LessOrEqual(t, len(w.changes), 7)
+	require.EqualValues(t, 2010, imported.Jobs)
+	require.LessOrEqual(t, len(w.changes), 5)
 	requireSameJobs(t, from, to)
 
-	from, to = simpleQueue(t, 1500, func(_ int, e *pawl.Envelope) {
+	from, to = simpleQueue(t, 1100, func(_ int, e *pawl.Envelope) {
 		e.UniqueKey, e.State, e.Payload = "one", pawl.Delayed, make([]byte, 1000)
 		e.NotBefore, e.UniqueIn = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC), []pawl.State{pawl.Ready}
 	}), transferQueue(t)
@@ -181,7 +181,7 @@ func TestImportDryRun(t *testing.T) {
 
 // Rule: progress never decreases, never exceeds its total, and ends at it.
 func TestImportProgress(t *testing.T) {
-	from := simpleQueue(t, 2000, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 1000) })
+	from := simpleQueue(t, 1100, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 2000) })
 	export := exportOf(t, Of(from))
 	for _, dry := range []bool{false, true} {
 		var reported []int64
@@ -209,7 +209,7 @@ func TestImportProgress(t *testing.T) {
 
 // Rule: an import ends when its context does, in the check and between two portions.
 func TestImportEndsWithItsContext(t *testing.T) {
-	from := simpleQueue(t, 3000, nil)
+	from := simpleQueue(t, 1100, nil) // two portions
 	export := exportOf(t, Of(from))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -71,9 +71,9 @@ func requireSameJobs(t testing.TB, from, to *bolt.Queue) {
 // idsInOrder returns the IDs of jobs in the order of their sequences. It omits jobs that share
 // their unique key with another, which are stored together.
 func idsInOrder(jobs []*pawl.Envelope) (ids []string) {
-	sorted, sharing := slices.Clone(jobs), make(map[string]int)
+	sorted, sharing := slices.Clone(jobs), make(map[[3]string]int)
 	slices.SortFunc(sorted, func(a, b *pawl.Envelope) int { return cmp.Compare(a.Seq, b.Seq) })
-	key := func(e *pawl.Envelope) string { return fmt.Sprintf("%q %q %q", e.Queue, e.Kind, e.UniqueKey) }
+	key := func(e *pawl.Envelope) [3]string { return [3]string{e.Queue, e.Kind, e.UniqueKey} }
 	for _, e := range sorted {
 		sharing[key(e)]++
 	}
