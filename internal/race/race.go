@@ -2,11 +2,11 @@
 // slow.
 package race
 
-// Fewer returns how many of n repetitions a test should make: under the race detector a quarter, at
+// Fewer returns how many of n repetitions a test should make: under the race detector an eighth, at
 // least 1, because it rarely finds more races in the others.
 func Fewer(n int) int {
 	if enabled {
-		return max(1, n/4)
+		return max(1, n/8)
 	}
 	return n
 }
