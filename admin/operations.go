@@ -19,6 +19,7 @@ import (
 // error; a change that the queue accepted may have happened. In all three implementations errors
 // match the sentinels of package pawl and of the engine, and [ErrUnreachable] if the app does not
 // answer.
+// An operation for which the engine of the queue lacks an ability returns an [*UnsupportedError].
 type Admin interface {
 	// Stats returns how many jobs each queue has in each state, and which process has the
 	// queue open. It reads a few rows, whatever the number of jobs.
@@ -66,12 +67,10 @@ type Admin interface {
 	// position. Next is where the next page begins, "" at the end.
 	Effects(ctx context.Context, after string) (effects []driver.Effect, next string, err error)
 
-	// Restore stores jobs exactly as their envelopes describe them, whatever their state; see
-	// [Store.Restore].
+	// Restore stores jobs in the states of their envelopes, and effects; see [Store.Restore].
 	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
 
-	// Check compares every row of the queue with every other; see [Checker]. It reports
-	// progress to [driver.WithProgress].
+	// Check compares every row of the queue with every other; see [Checker].
 	Check(ctx context.Context) error
 
 	// Backup writes a snapshot of the file to w while the queue continues to work. A nil error
