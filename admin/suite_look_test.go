@@ -22,7 +22,7 @@ var lookCases = []suiteCase{
 		got, err := s.Stats(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, s.path, got.Path)
-		require.Equal(t, 3, got.Format)
+		require.Equal(t, 1, got.Format)
 		require.Positive(t, got.Size)
 		require.Len(t, got.Queues, 3)
 		counts := map[string]pawl.Counts{}
