@@ -123,16 +123,17 @@ func scanBack(c *bbolt.Cursor, t *driver.Table, s driver.Span, fn func(key, valu
 // rowBefore moves a cursor to the last row of a prefix whose key precedes end, nil for the last row
 // of all. It walks forward from the first one, since that passes over empty pages.
 func rowBefore(c *bbolt.Cursor, prefix, end []byte) (key, value []byte) {
-	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && (end == nil || bytes.Compare(k, end) < 0); k, v = c.Next() {
-		if key != nil && bytes.Compare(k, key) <= 0 {
+	var last []byte
+	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && (end == nil || bytes.Compare(k, end) < 0); k, _ = c.Next() {
+		if last != nil && bytes.Compare(k, last) <= 0 {
 			break // out of order
 		}
-		key, value = k, v
+		last = k
 	}
-	if key != nil {
-		return c.Seek(key)
+	if last == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return c.Seek(last)
 }
 
 // disordered is the error for keys out of order, which mean that pages form a cycle.
