@@ -76,6 +76,10 @@ var (
 	// ErrSignature says that a job's signature is missing or does not verify.
 	ErrSignature = errors.New("bad signature")
 
+	// ErrUnsupported says that the queue lacks an [Ability]. Nothing was changed. It is the
+	// error of the standard library.
+	ErrUnsupported = errors.ErrUnsupported
+
 	// ErrCorrupt says that stored bytes are not what was written.
 	ErrCorrupt = errors.New("corrupt data")
 )
@@ -93,12 +97,18 @@ func stored(err error) bool { return err == nil || errors.Is(err, ErrUnknownOutc
 type InvalidError struct {
 	Field  string // "kind", "queue", "delay", …
 	Reason string // a phrase that follows the field's name
+
+	// Lacks is what the queue cannot do, 0 if no queue accepts the value.
+	Lacks Ability
 }
 
 func (e *InvalidError) Error() string { return "invalid " + e.Field + ": " + e.Reason }
 
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+// Is makes errors.Is(err, ErrInvalid) true, and errors.Is(err, ErrUnsupported) if the queue lacks
+// an ability.
+func (e *InvalidError) Is(target error) bool {
+	return target == ErrInvalid || e.Lacks != 0 && target == ErrUnsupported
+}
 
 // SettleError tells which leases of one [Queue.Settle] could not be settled, and why; the
 // others were. It matches what each of them matches, such as [ErrLeaseLost].

@@ -99,6 +99,9 @@ func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 	return q, nil
 }
 
+// Abilities implements [driver.Able].
+func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Synced }
+
 // Close stops the queue. A blocked Fetch returns [pawl.ErrClosed]. Accepted operations are
 // completed and answered, and all others return ErrClosed. When Close returns, no goroutine of
 // the queue runs and the file is unlocked. Stop workers first: jobs that are still leased stay

@@ -77,6 +77,9 @@ func newQueue(s queuetest.Settings) *memory.Queue {
 	})
 }
 
+// Abilities are those of the queue, and to be one of several clients.
+func (c *client) Abilities() pawl.Ability { return c.Queue.Abilities() | pawl.Shared }
+
 // call makes a call unless the client is closed.
 func (c *client) call(fn func() error) error {
 	c.mu.RLock()

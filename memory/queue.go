@@ -79,6 +79,9 @@ func New(opts *Options) *Queue {
 	return q
 }
 
+// Abilities implements [driver.Able].
+func (q *Queue) Abilities() pawl.Ability { return driver.Settings }
+
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
 // later call. When it returns nothing of the queue runs, and its jobs are out of
 // reach.

@@ -15,6 +15,7 @@ import (
 func (f *fixture) ok(err error, doing string) {
 	f.Helper()
 	if err != nil {
+		f.beyond(err)
 		f.Fatalf("%s: %v", doing, err)
 	}
 }
@@ -23,6 +24,7 @@ func (f *fixture) ok(err error, doing string) {
 func (f *fixture) is(err, want error, doing string) {
 	f.Helper()
 	if !errors.Is(err, want) {
+		f.beyond(err)
 		f.Fatalf("%s: error %v, want %v", doing, err, want)
 	}
 }

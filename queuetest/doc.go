@@ -18,7 +18,8 @@
 // result is compared with a model of the contract that is short enough to read.
 //
 // Run checks the methods of [pawl.Queue] for every implementation. [Config] says what else
-// holds for the queue, and Run leaves out the cases that do not apply. A case skips itself
-// when the queue lacks an optional method ([Inspector], [Retrier], [Canceller], [Pauser],
+// holds for the queue, driver.Able declares its abilities, and Run leaves out the cases that do
+// not apply. For each ability that is absent, a case requires its refusal. A case skips itself
+// when it needs an absent ability beside its subject, or an optional method ([Inspector], [Retrier], [Canceller], [Pauser],
 // [NowRunner], [Deleter], io.Closer).
 package queuetest

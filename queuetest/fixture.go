@@ -152,6 +152,7 @@ func (f *fixture) request(r pawl.Request) []*pawl.Lease {
 		}
 		return nil
 	case err != nil:
+		f.beyond(err)
 		f.Fatalf("fetch: %v", err)
 	case len(leases) == 0 || len(leases) > r.Max:
 		f.Fatalf("a fetch of at most %d jobs gave %d, without an error", r.Max, len(leases))

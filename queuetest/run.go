@@ -121,6 +121,8 @@ type test struct {
 	name     string
 	rule     string // of the contract, in one or a few sentences
 	needs    needs
+	requires pawl.Ability // of the queue
+	misses   pawl.Ability // what the queue must not have
 	settings Settings
 	run      func(f *fixture)
 }
@@ -194,63 +196,68 @@ type group struct {
 	name  string
 	tests []test
 	needs needs
+
+	requires pawl.Ability
 }
 
-// applying returns the cases that apply to a queue.
-func (g *group) applying(met needs) []test {
-	return slices.DeleteFunc(slices.Clone(g.tests), func(t test) bool { return (t.needs|g.needs)&^met != 0 })
+// applying returns the cases that apply to a queue which meets some needs and has some abilities.
+func (g *group) applying(met needs, has pawl.Ability) []test {
+	return slices.DeleteFunc(slices.Clone(g.tests), func(t test) bool {
+		return (t.needs|g.needs)&^met != 0 || (t.requires|g.requires)&^has != 0 || t.misses&has != 0
+	})
 }
 
 var groups = []group{
-	{"enqueue", enqueueTests, 0},
-	{"batch", batchTests(), 0},
-	{"refuse", refuseTests(), 0},
-	{"delay", delayTests(), 0},
-	{"order", orderTests(), 0},
-	{"place", placeTests(), 0},
-	{"turns", turnTests, 0},
-	{"fetch", fetchTests, 0},
-	{"wait", waitTests(), 0},
-	{"kinds", kindTests, 0},
-	{"settle", settleTests(), 0},
-	{"acks", ackTests(), 0},
-	{"fence", fenceTests(), 0},
-	{"lease", leaseTests, 0},
-	{"clock", clockTests(), 0},
-	{"crash", crashTests(), 0},
-	{"suspect", suspectTests(), 0},
-	{"history", historyTests(), 0},
-	{"runnow", runNowTests(), 0},
-	{"dead", deadTests(), 0},
-	{"unique", uniqueTests(), 0},
-	{"idempotent", idempotentTests(), 0},
-	{"cancel", cancelTests(), 0},
-	{"deadline", deadlineTests(), 0},
-	{"inspect", inspectTests, 0},
-	{"counts", countTests, counting},
-	{"copy", copyTests, 0},
-	{"context", contextTests(), 0},
-	{"close", closeTests, 0},
-	{"restart", slices.Concat(restartTests, togetherTests), 0},
-	{"many", manyTests, 0},
-	{"share", shareTests(), 0},
-	{"weights", weightTests(), 0},
-	{"pause", pauseTests(), 0},
-	{"retain", retainTests(), 0},
-	{"delete", deleteTests(), 0},
-	{"transfer", transferTests(), 0},
-	{"mutation", mutationTests(), mutating},
-	{"change", changeTests(), 0},
-	{"sort", sortTests(), 0},
-	{"backoff", backoffTests(), 0},
-	{"signature", signatureTests(), 0},
-	{"list", listTests, 0},
-	{"restore", restoreTests, 0},
-	{"stats", statTests, 0},
-	{"listen", listenTests, 0},
-	{"events", eventTests(), emitting},
-	{"counters", counterTests(), emitting},
-	{"several", severalTests(), several},
+	{"abilities", abilityTests(), 0, 0},
+	{"enqueue", enqueueTests, 0, 0},
+	{"batch", batchTests(), 0, 0},
+	{"refuse", refuseTests(), 0, 0},
+	{"delay", delayTests(), 0, 0},
+	{"order", orderTests(), 0, 0},
+	{"place", placeTests(), 0, 0},
+	{"turns", turnTests, 0, 0},
+	{"fetch", fetchTests, 0, 0},
+	{"wait", waitTests(), 0, 0},
+	{"kinds", kindTests, 0, 0},
+	{"settle", settleTests(), 0, 0},
+	{"acks", ackTests(), 0, 0},
+	{"fence", fenceTests(), 0, 0},
+	{"lease", leaseTests, 0, 0},
+	{"clock", clockTests(), 0, 0},
+	{"crash", crashTests(), 0, 0},
+	{"suspect", suspectTests(), 0, 0},
+	{"history", historyTests(), 0, 0},
+	{"runnow", runNowTests(), 0, 0},
+	{"dead", deadTests(), 0, 0},
+	{"unique", uniqueTests(), 0, pawl.UniqueKeys},
+	{"idempotent", idempotentTests(), 0, pawl.IdempotencyKeys},
+	{"cancel", cancelTests(), 0, 0},
+	{"deadline", deadlineTests(), 0, pawl.Deadlines},
+	{"inspect", inspectTests, 0, 0},
+	{"counts", countTests, counting, 0},
+	{"copy", copyTests, 0, 0},
+	{"context", contextTests(), 0, 0},
+	{"close", closeTests, 0, 0},
+	{"restart", slices.Concat(restartTests, togetherTests), 0, 0},
+	{"many", manyTests, 0, 0},
+	{"share", shareTests(), 0, pawl.RetryShares},
+	{"weights", weightTests(), 0, 0},
+	{"pause", pauseTests(), 0, 0},
+	{"retain", retainTests(), 0, pawl.Retention},
+	{"delete", deleteTests(), 0, 0},
+	{"transfer", transferTests(), 0, 0},
+	{"mutation", mutationTests(), mutating, 0},
+	{"change", changeTests(), 0, 0},
+	{"sort", sortTests(), 0, 0},
+	{"backoff", backoffTests(), 0, 0},
+	{"signature", signatureTests(), 0, 0},
+	{"list", listTests, 0, 0},
+	{"restore", restoreTests, 0, 0},
+	{"stats", statTests, 0, 0},
+	{"listen", listenTests, 0, 0},
+	{"events", eventTests(), emitting, 0},
+	{"counters", counterTests(), emitting, 0},
+	{"several", severalTests(), several, 0},
 }
 
 // Case is one case of the suite. It is the subtest "group/name" of Run.
@@ -280,18 +287,19 @@ func Run(t *testing.T, open Open, c *Config) {
 		c = new(Config)
 	}
 	var met needs
+	var has pawl.Ability
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{T: t, config: c, open: open, dir: dir}
 		f.reopen()
-		met = c.meets(f.q)
+		met, has = c.meets(f.q), abilitiesOf(f.q)
 	})
 	names := make(map[string]bool)
 	for _, g := range groups {
 		for _, test := range g.tests {
 			names[g.name+"/"+test.name] = true
 		}
-		tests := g.applying(met)
+		tests := g.applying(met, has)
 		if len(tests) == 0 {
 			continue
 		}

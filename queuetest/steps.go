@@ -83,6 +83,11 @@ func (w *walker) invent(e *pawl.Envelope) {
 	if w.random.IntN(10) == 0 {
 		e.ID = pawl.NewID(time.Now())
 	}
+	for _, s := range settings {
+		if s.ability&abilitiesOf(w.q) == 0 {
+			s.unset(e)
+		}
+	}
 }
 
 // later returns the later of two times.
@@ -103,6 +108,9 @@ func (w *walker) stepFetch() {
 		slices.Sort(r.Kinds)
 	}
 	r.RetryShare = pick(w.random, 0, 0, 0.1, 0.2, 1.0/3, 0.5, 1)
+	if abilitiesOf(w.q)&pawl.RetryShares == 0 {
+		r.RetryShare = 0
+	}
 	if w.random.IntN(2) == 0 {
 		r.Weights = weights{w.queue(): 1 + w.random.IntN(5), w.queue(): 1 + w.random.IntN(pawl.MaxWeight)}
 	}

@@ -37,7 +37,7 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 			s.deliver(leases)
 		case errors.Is(err, pawl.ErrEmpty):
 			return nil
-		case over(err):
+		case over(err), errors.Is(err, pawl.ErrUnsupported):
 			return fmt.Errorf("fetch jobs: %w", err)
 		case ctx.Err() != nil:
 			return ctx.Err()

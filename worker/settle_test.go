@@ -379,7 +379,7 @@ func TestQueueClosedUnderWorker(t *testing.T) {
 // Errors after which no later call can succeed end a worker at once; others do
 // not.
 func TestFetchFails(t *testing.T) {
-	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned)} {
+	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned), pawl.ErrUnsupported} {
 		t.Run(fatal.Error(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
 				w := newWorker(&faulty{Queue: q, fetch: func(context.Context, pawl.Request) ([]*pawl.Lease, error) {

@@ -112,7 +112,7 @@ func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) 
 //
 // It returns an error at once when handlers or options are wrong, and after a stop
 // of the same kind when the queue was closed ([pawl.ErrClosed]) or is beyond use
-// ([pawl.ErrPoisoned]).
+// ([pawl.ErrPoisoned]), or lacks what the options ask for ([pawl.ErrUnsupported]).
 func (w *Worker) Run(ctx context.Context) error {
 	err := w.work(ctx, pawl.WaitForJob)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

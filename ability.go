@@ -1,0 +1,51 @@
+package pawl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Ability is a part of the contract that some queues lack. A queue refuses what it cannot do: the
+// call returns an [*InvalidError] that matches [ErrUnsupported], and stores nothing. A set of
+// abilities is their sum.
+type Ability uint16
+
+// The abilities. The first six are settings of jobs and of requests.
+const (
+	UniqueKeys      Ability = 1 << iota // Envelope.UniqueKey
+	IdempotencyKeys                     // Envelope.IdempotencyKey
+	Priorities                          // Envelope.Priority other than 0
+	Deadlines                           // Envelope.Deadline
+	Retention                           // Envelope.Retain
+	RetryShares                         // Request.RetryShare
+	Synced                              // a change is on stable storage when its call returns nil
+	Shared                              // several processes may have the queue open at a time
+)
+
+var abilityNames = [...]string{
+	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "synced changes", "shared use",
+}
+
+// String names the abilities.
+func (a Ability) String() string {
+	var names []string
+	for i, name := range abilityNames {
+		if a&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Require reports which of some abilities a queue lacks, as an [*InvalidError] that matches
+// [ErrUnsupported]. Call it when the program starts. A queue that declares nothing lacks all.
+func Require(q Queue, a Ability) error {
+	var has Ability
+	if able, ok := q.(interface{ Abilities() Ability }); ok {
+		has = able.Abilities()
+	}
+	if lacks := a &^ has; lacks != 0 {
+		return &InvalidError{Field: "queue", Reason: fmt.Sprintf("it lacks %v, which the program requires", lacks), Lacks: lacks}
+	}
+	return nil
+}

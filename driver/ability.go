@@ -1,0 +1,49 @@
+package driver
+
+import "github.com/gopawl/pawl"
+
+// Able is a queue that declares its abilities. They are the same as long as it is open.
+type Able interface {
+	Abilities() pawl.Ability
+}
+
+// Settings are the abilities to do what a job or a request sets.
+const Settings = pawl.UniqueKeys | pawl.IdempotencyKeys | pawl.Priorities | pawl.Deadlines | pawl.Retention | pawl.RetryShares
+
+// SupportsJobs returns the error of an enqueue with a job that sets what a queue with these abilities
+// cannot do. Nil means that there is none. A queue that has all [Settings] need not call it.
+func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
+	for _, e := range jobs {
+		if e == nil {
+			continue // which the other checks refuse
+		}
+		for _, set := range []struct {
+			field string
+			needs pawl.Ability
+			is    bool
+		}{
+			{"unique key", pawl.UniqueKeys, e.UniqueKey != ""},
+			{"idempotency key", pawl.IdempotencyKeys, e.IdempotencyKey != ""},
+			{"priority", pawl.Priorities, e.Priority != 0},
+			{"deadline", pawl.Deadlines, !e.Deadline.IsZero()},
+			{"retention", pawl.Retention, e.Retain != 0},
+		} {
+			if set.is && a&set.needs == 0 {
+				return lacks(set.field, set.needs)
+			}
+		}
+	}
+	return nil
+}
+
+// SupportsRequest is [SupportsJobs] for a fetch.
+func SupportsRequest(a pawl.Ability, r pawl.Request) error {
+	if r.RetryShare != 0 && a&pawl.RetryShares == 0 {
+		return lacks("RetryShare", pawl.RetryShares)
+	}
+	return nil
+}
+
+func lacks(field string, a pawl.Ability) error {
+	return &pawl.InvalidError{Field: field, Reason: "the queue has no " + a.String() + "; see pawl.Require", Lacks: a}
+}
