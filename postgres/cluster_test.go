@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +43,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// startServer starts a cluster of its own in a folder, which it reaches by a socket there.
+// startServer starts a cluster of its own in a folder, where its socket is.
 func startServer(folder string) (stop func(), err error) {
 	programs, err := programsFolder()
 	if err != nil {
@@ -51,28 +53,45 @@ func startServer(folder string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(folder, "data")
-	run := func(program string, args ...string) error {
-		cmd := exec.Command(filepath.Join(programs, program), args...)
-		cmd.Dir, cmd.SysProcAttr = folder, as
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", program, err, text)
-		}
-		return nil
-	}
-	if err := run("initdb", "-D", data, "-A", "trust", "-U", "pawl", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
+	cmd := exec.Command("/bin/sh", "-c", serverScript)
+	cmd.Env = append(os.Environ(), "FOLDER="+folder, "PATH="+programs+":"+os.Getenv("PATH"))
+	cmd.Dir, cmd.SysProcAttr = folder, as
+	input, err := cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
-	settings := "-k " + folder + " -c listen_addresses= -c fsync=off -c full_page_writes=off -c autovacuum=off -c max_connections=200"
-	if err := run("pg_ctl", "start", "-w", "-s", "-D", data, "-l", filepath.Join(folder, "log"), "-o", settings); err != nil {
+	output, err := cmd.StdoutPipe()
+	if err != nil {
 		return nil, err
 	}
-	return func() { // by the process ID in the folder
-		if err := run("pg_ctl", "stop", "-w", "-s", "-m", "immediate", "-D", data); err != nil {
-			panic(err)
-		}
-	}, nil
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		_ = input.Close()
+		_ = cmd.Wait() // it fails where the server did not start
+	}
+	text, _ := bufio.NewReader(output).ReadString('\n')
+	if text != "ready\n" {
+		log, _ := io.ReadAll(output)
+		stop()
+		return nil, fmt.Errorf("PostgreSQL did not start: %s%s", text, log)
+	}
+	return stop, nil
 }
+
+// serverScript runs the server until its input ends, so that the server ends with the test binary
+// even when that panics or is killed. It stops the server by the process ID in its folder.
+const serverScript = `
+set -e
+exec 2>&1
+initdb -D "$FOLDER/data" -A trust -U pawl -E UTF8 --locale=C --no-sync >"$FOLDER/init" || { cat "$FOLDER/init"; exit 1; }
+pg_ctl start -w -s -D "$FOLDER/data" -l "$FOLDER/log" -o "-k $FOLDER -c listen_addresses= -c fsync=off -c full_page_writes=off -c autovacuum=off -c max_connections=200"
+echo ready
+cat >/dev/null
+pg_ctl stop -w -s -m immediate -D "$FOLDER/data"
+rm -rf "$FOLDER/data"
+`
 
 // programsFolder returns the folder of the server's programs, those of Debian's newest version first.
 func programsFolder() (string, error) {
@@ -108,4 +127,13 @@ func execute(t testing.TB, sql string) {
 	defer func() { require.NoError(t, conn.Close(context.Background())) }()
 	_, err = conn.Exec(context.Background(), sql)
 	require.NoError(t, err)
+}
+
+// hostOf returns the host of the server, for another connection string.
+func hostOf() string {
+	config, err := pgx.ParseConfig(server.url)
+	if err != nil {
+		panic(err)
+	}
+	return config.Host
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // unprivileged returns how to run the server, which refuses to run as root: as the user postgres,
-// who gets the folder.
+// who gets the folder. A signal from the terminal does not reach it.
 func unprivileged(folder string) (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
-		return nil, nil
+		return &syscall.SysProcAttr{Setsid: true}, nil
 	}
 	who, err := user.Lookup("postgres")
 	if err != nil {
@@ -28,6 +28,6 @@ func unprivileged(folder string) (*syscall.SysProcAttr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}},
+	return &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}},
 		os.Chown(folder, int(uid), int(gid))
 }

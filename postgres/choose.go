@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// fetchBytes is how many bytes of payloads one fetch copies, not counting the last job.
+const fetchBytes = 8 << 20
+
+// selection chooses the jobs of a fetch, in rounds of a peek and a claim. A round ends when it has
+// seen all that it peeked at, although there may be more.
+type selection struct {
+	t      *txn
+	f      *fetch
+	idle   int // slots that are free, in which jobs that crashed may start
+	bytes  int // of the payloads of the leases
+	leases []*pawl.Lease
+
+	// Of a round.
+
+	queues  map[string][]*candidate // what is left to choose from, in order
+	more    map[lane]bool           // lanes that may have more than was peeked at
+	effects map[string]bool         // of the chosen jobs
+	short   bool                    // a job was skipped, and what comes behind it is not known
+	repeat  bool                    // one of the chosen jobs is a repeat suspect
+	chosen  []*candidate
+	skipped []pawl.ID
+}
+
+// lane is the jobs of a line with the same history of crashes and attempts.
+type lane struct {
+	line int32
+	lane int16
+}
+
+// run chooses and leases jobs.
+func (s *selection) run() error {
+	for len(s.leases) < s.f.Max && s.bytes < fetchBytes {
+		n := min(s.f.Max-len(s.leases), portion)
+		if err := s.begin(n); err != nil {
+			return err
+		}
+		again := s.choose(n)
+		if len(s.skipped) > 0 {
+			jobs, err := s.t.load(s.skipped)
+			if err != nil {
+				return err
+			}
+			for _, j := range jobs {
+				s.t.skip(j)
+			}
+			if err := s.t.flush(); err != nil {
+				return err
+			}
+		}
+		if len(s.chosen) > 0 {
+			if err := s.claim(s.chosen); err != nil {
+				return err
+			}
+		}
+		if !again || len(s.chosen) == 0 && len(s.skipped) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// begin peeks at the candidates of a round.
+func (s *selection) begin(n int) (err error) {
+	if s.queues, err = s.peek(n); err != nil {
+		return err
+	}
+	s.more, s.effects, s.chosen, s.skipped = make(map[lane]bool), make(map[string]bool), nil, nil
+	s.short, s.repeat = false, false
+	seen := make(map[lane]int)
+	for _, list := range s.queues {
+		slices.SortFunc(list, func(a, b *candidate) int {
+			return cmp.Or(cmp.Compare(a.prio, b.prio), cmp.Compare(a.since, b.since), cmp.Compare(a.seq, b.seq))
+		})
+		for _, c := range list {
+			l := lane{c.line, c.lane}
+			if seen[l]++; seen[l] == n {
+				s.more[l] = true
+			}
+		}
+	}
+	return nil
+}
+
+// choose chooses up to n jobs. It reports whether there may be more than it has seen.
+func (s *selection) choose(n int) (again bool) {
+	for len(s.chosen) < n && s.bytes < fetchBytes {
+		if s.isShort() {
+			return true
+		}
+		c := s.next()
+		if c == nil {
+			return s.short
+		}
+		s.chosen = append(s.chosen, c)
+		s.bytes += c.bytes
+		if c.effect != "" {
+			s.effects[c.effect] = true
+		}
+		if c.lane >= 2 {
+			s.idle--
+			s.repeat = s.repeat || c.lane >= 4
+		}
+	}
+	return true
+}
+
+// isShort reports whether a lane that may have more has no candidate left, so that the next job may
+// be one that the round does not know.
+func (s *selection) isShort() bool {
+	if len(s.more) == 0 {
+		return false
+	}
+	left := make(map[lane]bool)
+	for _, list := range s.queues {
+		for _, c := range list {
+			if s.may(c) {
+				left[lane{c.line, c.lane}] = true
+			}
+		}
+	}
+	for l := range s.more {
+		if !left[l] && s.mayLane(l.lane) {
+			return true
+		}
+	}
+	return false
+}
+
+// next takes the job whose turn it is, nil if there is none.
+func (s *selection) next() *candidate {
+	names := slices.Clone(s.f.Queues) // a queue that is named twice has one turn
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case s.t.q.turns.before(a, b):
+			return -1
+		case s.t.q.turns.before(b, a):
+			return 1
+		}
+		return 0
+	})
+	for _, name := range names {
+		c, credit := s.pick(name)
+		if s.short {
+			return nil
+		}
+		if c != nil {
+			s.t.q.turns.took(name, driver.Weight(&s.f.Request, name), credit)
+			s.queues[name] = slices.DeleteFunc(s.queues[name], func(other *candidate) bool { return other == c })
+			return c
+		}
+	}
+	return nil
+}
+
+// pick chooses the job that a queue gives in its turn, nil when it has none, and returns the credit
+// of its retries after that. The retry share counts while there are first runs as well.
+func (s *selection) pick(queue string) (*candidate, float64) {
+	credit := s.t.q.turns.queues[queue].credit
+	if s.f.RetryShare == 0 {
+		return s.first(queue, func(*candidate) bool { return true }), credit
+	}
+	again := s.first(queue, func(c *candidate) bool { return c.lane&1 == 1 })
+	fresh := s.first(queue, func(c *candidate) bool { return c.lane&1 == 0 })
+	if again == nil || fresh == nil {
+		return cmp.Or(again, fresh), credit
+	}
+	retry, credit := s.t.q.turns.retry(queue, s.f.RetryShare)
+	if retry {
+		return again, credit
+	}
+	return fresh, credit
+}
+
+// first returns the first candidate of a queue of a sort. A job that it meets whose effect is done
+// is to be skipped.
+func (s *selection) first(queue string, sort func(*candidate) bool) *candidate {
+	list := s.queues[queue]
+	for i := 0; i < len(list); {
+		switch c := list[i]; {
+		case c.done:
+			s.skipped = append(s.skipped, c.id)
+			list = slices.Delete(list, i, i+1)
+			s.queues[queue] = list
+			if s.isShort() {
+				s.short = true
+				return nil
+			}
+		case sort(c) && s.may(c):
+			return c
+		default:
+			i++
+		}
+	}
+	return nil
+}
+
+// may reports whether a candidate may be chosen beside those that were.
+func (s *selection) may(c *candidate) bool {
+	return s.mayLane(c.lane) && (c.effect == "" || !s.effects[c.effect])
+}
+
+// mayLane reports whether a slot is free in which a job of a lane starts at once, where it crashed
+// before.
+func (s *selection) mayLane(lane int16) bool {
+	return lane < 2 || s.idle > 0 && (lane < 4 || !s.repeat)
+}

@@ -1,0 +1,99 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/queuetest"
+)
+
+var _ dlq.Store = (*postgres.Queue)(nil)
+
+// TestConformance runs the suite of the contract, one client at a time and several. The queue lacks
+// these abilities so far, and the suite skips their cases: Mutate (group mutation), Restore,
+// ListParts, FindIDs, and Listen.
+func TestConformance(t *testing.T) {
+	newSchema(t)         // or skip
+	var schemas sync.Map // by folder
+	free := &freeSchemas{owner: t}
+	open := func(owner string, poll time.Duration) queuetest.Open {
+		return func(t testing.TB, dir string, s queuetest.Settings) pawl.Queue {
+			schema, known := schemas.Load(dir)
+			if !known {
+				schema = free.take(t)
+				schemas.Store(dir, schema)
+			}
+			now := s.Now
+			if now == nil {
+				now = time.Now // which is virtual, unlike the clock of the server
+			}
+			q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
+				Schema: schema.(string), Owner: owner, Poll: poll,
+				Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, postgres.NoMaxCrashes), Now: now,
+				OnEvent: s.OnEvent, Collector: s.Collector,
+				Logger: hclog.NewNullLogger(),
+			})
+			require.NoError(t, err)
+			return q
+		}
+	}
+	queuetest.Run(t, open("suite", postgres.NoPoll), &queuetest.Config{
+		Persists: true,
+		Alone:    true, // by the name of the owner: whoever opens it again is the successor
+		Another:  open("", 10*time.Second),
+		Counts:   counts,
+		Events:   true,
+
+		CounterSteps: 2000, // each step is a commit
+	})
+}
+
+func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
+	stats, err := q.(*postgres.Queue).Stats(ctx)
+	all := make(map[string]pawl.Counts)
+	for _, row := range stats.Queues {
+		all[row.Name] = row.Counts
+	}
+	return all, err
+}
+
+// freeSchemas are schemas that earlier cases used and left empty. To empty one takes a tenth of the
+// time that a new one takes.
+type freeSchemas struct {
+	owner *testing.T // whose end they go with
+	mu    sync.Mutex
+	names []string
+}
+
+// take returns an empty schema, which is free again after the case.
+func (s *freeSchemas) take(t testing.TB) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var name string
+	if n := len(s.names); n > 0 {
+		name, s.names = s.names[n-1], s.names[:n-1]
+	} else {
+		name = newSchema(s.owner)
+	}
+	t.Cleanup(func() {
+		execute(t, strings.ReplaceAll(emptied, "pawl.", name+"."))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.names = append(s.names, name)
+	})
+	return name
+}
+
+// emptied empties the tables of a queue.
+const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
+DELETE FROM pawl.effect; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
+SELECT setval('pawl.seq', 1, false)`

@@ -1,0 +1,127 @@
+package postgres_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// cutter is a proxy of the server that breaks a connection at a commit.
+type cutter struct {
+	url string
+
+	before atomic.Bool // the next commit does not reach the server
+	after  atomic.Bool // the answer of the next commit does not reach the client
+}
+
+const socketName = ".s.PGSQL.5432"
+
+func newCutter(t *testing.T) *cutter {
+	folder := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(folder, socketName))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	c := &cutter{url: "host=" + folder + " user=pawl dbname=postgres"}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go c.serve(client)
+		}
+	}()
+	return c
+}
+
+func (c *cutter) serve(client net.Conn) {
+	defer client.Close()
+	upstream, err := net.Dial("unix", filepath.Join(hostOf(), socketName))
+	if err != nil {
+		return
+	}
+	defer upstream.Close()
+	var silent atomic.Bool
+	go func() {
+		defer client.Close()
+		pass(client, upstream, func([]byte) bool { return !silent.Load() })
+	}()
+	pass(upstream, client, func(sent []byte) bool {
+		commit := bytes.Contains(sent, []byte("commit\x00"))
+		if commit && c.after.CompareAndSwap(true, false) {
+			silent.Store(true)
+		}
+		return !commit || !c.before.CompareAndSwap(true, false)
+	})
+}
+
+// pass copies what allowed allows.
+func pass(to, from net.Conn, allowed func([]byte) bool) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil || !allowed(buffer[:n]) {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// Rule: a call whose commit breaks takes effect once and returns nil, whether the server got the
+// commit or not.
+func TestConnectionBreaksAtACommit(t *testing.T) {
+	schema := newSchema(t)
+	proxy := newCutter(t)
+	events := make(map[pawl.EventType]int)
+	q, err := postgres.Open(t.Context(), proxy.url, &postgres.Options{
+		Schema: schema, Poll: postgres.NoPoll, Logger: hclog.NewNullLogger(),
+		OnEvent: func(e pawl.Event) { events[e.Type]++ },
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	for _, cut := range []*atomic.Bool{&proxy.before, &proxy.after} {
+		clear(events)
+		during := func(what string, call func() error) {
+			t.Helper()
+			cut.Store(true)
+			require.NoError(t, call(), what)
+			require.False(t, cut.Load(), "the connection broke at the %s", what)
+		}
+		e := &pawl.Envelope{Kind: "k"}
+		during("enqueue", func() error { return q.Enqueue(t.Context(), e) })
+		var leases []*pawl.Lease
+		during("fetch", func() (err error) {
+			leases, err = q.Fetch(t.Context(), pawl.Request{Max: 9, Wait: pawl.WaitNot})
+			return err
+		})
+		require.Len(t, leases, 1)
+		require.Equal(t, e.ID, leases[0].ID)
+		during("extend", func() error {
+			lost, err := q.Extend(t.Context(), leases...)
+			require.Empty(t, lost)
+			return err
+		})
+		during("nack", func() error { return q.Settle(t.Context(), leases[0].Nack(0, nil)) })
+		job, err := q.Job(t.Context(), e.ID)
+		require.NoError(t, err)
+		require.Equal(t, 1, job.Attempts)
+		leases, err = q.Fetch(t.Context(), pawl.Request{Max: 9, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		during("ack", func() error { return q.Settle(t.Context(), leases[0].Ack()) })
+		require.Equal(t, "map[enqueued:1 fetched:2 retried:1 succeeded:1]", fmt.Sprint(events))
+		stats, err := q.Stats(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, pawl.Counts{}, stats.Queues[0].Counts)
+	}
+}

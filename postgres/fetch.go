@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// fetch is a call of Fetch. It is accepted by a transaction, and waits then for one that has jobs
+// for it.
+type fetch struct {
+	pawl.Request
+	ctx           context.Context
+	queues, kinds [][]byte
+	leases        []*pawl.Lease
+	err           error
+	done          chan struct{} // closed when the call is answered
+}
+
+func (f *fetch) answer(err error) {
+	f.err = err
+	close(f.done)
+}
+
+// Fetch implements [pawl.Queue]. Where several processes fetch at the same time, each passes over
+// the jobs that another is looking at. A call with [pawl.WaitNot] may return [pawl.ErrEmpty] then,
+// although the other leaves some of these jobs.
+func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	r, err := driver.CheckRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	f := &fetch{Request: r, ctx: ctx, queues: bytesOf(r.Queues), kinds: bytesOf(r.Kinds), done: make(chan struct{})}
+	if err := q.submit(ctx, f); err != nil {
+		return nil, err
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		q.intake.end(f)
+		<-f.done
+	}
+	return f.leases, f.err
+}
+
+func (f *fetch) needs(*needs) {}
+
+func (f *fetch) apply(t *txn) error {
+	t.fetches = append(t.fetches, f)
+	return nil
+}
+
+// dismiss answers fetches whose context has ended, unless they got their jobs before.
+func (q *Queue) dismiss(ended []*fetch) {
+	for _, f := range ended {
+		if i := slices.Index(q.waiting, f); i >= 0 {
+			q.waiting = slices.Delete(q.waiting, i, i+1)
+			f.answer(driver.NotAccepted(f.ctx))
+		}
+	}
+}
+
+// serve answers the fetches that wait, in their order, as far as there are jobs for them or they
+// give up.
+func (t *txn) serve() error {
+	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
+	for t.q.stirred || from < len(waiting) {
+		if t.q.stirred {
+			from = 0
+		}
+		t.q.stirred = false
+		left := waiting[:from:from]
+		for _, f := range waiting[from:] {
+			answered, err := t.offer(f)
+			if err != nil {
+				return err
+			}
+			if !answered {
+				left = append(left, f)
+			}
+		}
+		waiting, from = left, len(left)
+	}
+	t.after = append(t.after, func() { t.q.waiting = waiting })
+	return nil
+}
+
+// offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
+func (t *txn) offer(f *fetch) (answered bool, err error) {
+	if f.ctx.Err() != nil {
+		return false, nil // it is about to be dismissed
+	}
+	s := &selection{t: t, f: f, idle: f.Max - f.Ahead}
+	if err := s.run(); err != nil {
+		return false, err
+	}
+	if len(s.leases) > 0 {
+		t.after = append(t.after, func() {
+			f.leases = s.leases
+			f.answer(nil)
+		})
+		return true, nil
+	}
+	held := true
+	switch f.Wait {
+	case pawl.WaitForJob:
+	case pawl.WaitNot:
+		held = false
+	default:
+		err = t.tx.QueryRow(t.ctx, t.q.sql(sqlHeld), f.queues, f.kinds, f.Wait == pawl.WaitFinished).Scan(&held)
+	}
+	if err == nil && !held {
+		t.after = append(t.after, func() { f.answer(pawl.ErrEmpty) })
+	}
+	return !held, err
+}
+
+// claim leases the jobs that were chosen.
+func (s *selection) claim(chosen []*candidate) error {
+	t := s.t
+	ids := make([]pawl.ID, len(chosen))
+	for i, c := range chosen {
+		ids[i] = c.id
+	}
+	token := rand.Int64()
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlClaim), token, t.q.process, uuids(ids), nanos(t.now))
+	if err != nil {
+		return err
+	}
+	jobs, err := collectJobs(rows)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j := jobs[id]
+		if j == nil {
+			return errRace // only without the locks of the peek
+		}
+		s.leases = append(s.leases, t.grant(j))
+	}
+	t.after = append(t.after, func() { t.q.claims[token] = len(ids) })
+	return t.flush()
+}
+
+// grant makes the lease of a job that was claimed. Its state and its history are no part of a
+// lease.
+func (t *txn) grant(j *job) *pawl.Lease {
+	h := &held{token: j.token, signal: new(driver.Cancellation), expires: t.expiry()}
+	t.after = append(t.after, func() { t.q.held[j.ID] = h })
+	if name := effectName(&j.Envelope); name != "" {
+		t.effects[name] = effect{id: j.ID}
+	}
+	if j.isRepeat() {
+		t.effects[repeatSlot] = effect{id: j.ID}
+	}
+	e := j.Envelope
+	e.State, e.LeasedSince = "", time.Time{}
+	j.State, j.LeasedSince, j.Payload = pawl.Leased, t.now, nil
+	fetched := pawl.Event{Type: pawl.EventFetched}
+	if !j.BackoffSince.IsZero() {
+		fetched.Backoff = t.now.Sub(j.BackoffSince)
+	}
+	t.emit(j, fetched)
+	return &pawl.Lease{Envelope: &e, Token: uint64(h.token), Length: t.q.opts.Lease, Expires: h.expires, Cancelled: h.signal}
+}
+
+// collectJobs reads jobs with their payloads.
+func collectJobs(rows pgx.Rows) (map[pawl.ID]*job, error) {
+	jobs := make(map[pawl.ID]*job)
+	defer rows.Close()
+	for rows.Next() {
+		var row jobRow
+		if err := rows.Scan(append(row.fields(), &row.payload)...); err != nil {
+			return nil, err
+		}
+		j, err := row.job()
+		if err != nil {
+			return nil, err
+		}
+		jobs[j.ID] = j
+	}
+	return jobs, rows.Err()
+}
+
+// candidate is a job that may be leased.
+type candidate struct {
+	queue  string
+	line   int32
+	id     pawl.ID
+	lane   int16
+	prio   int16
+	since  int64
+	seq    int64
+	effect string
+	done   bool // its effect is done, so it ends without a run
+	bytes  int  // of its payload
+}
+
+// peek reads and locks the first n candidates of each line and lane, by their queues.
+func (s *selection) peek(n int) (map[string][]*candidate, error) {
+	lanes := []int16{0, 1}
+	if s.idle > 0 {
+		lanes = []int16{0, 1, 2, 3, 4, 5}
+	}
+	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), s.f.queues, s.f.kinds, lanes, nanos(s.t.now), n)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string][]*candidate)
+	var queue, effect []byte
+	var id pgtype.UUID
+	c := new(candidate)
+	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &c.done, &c.bytes}, func() error {
+		next := *c
+		next.queue, next.id, next.effect = string(queue), id.Bytes, string(effect)
+		found[next.queue] = append(found[next.queue], &next)
+		return nil
+	})
+	return found, errors.Join(err, rows.Err())
+}
+
+func bytesOf(texts []string) (list [][]byte) {
+	for _, text := range texts {
+		list = append(list, []byte(text))
+	}
+	return list
+}

@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// flush writes what has changed, in one round trip, and forgets the jobs. The order of the
+// statements is the order of the locks: jobs, keys, effects.
+func (t *txn) flush() error {
+	var batch pgx.Batch
+	jobs := t.touched
+	t.writeGone(&batch, jobs)
+	t.writeNew(&batch, jobs)
+	t.writeChanged(&batch, jobs)
+	t.writeKeys(&batch, jobs)
+	t.writeEffects(&batch)
+	if tokens := t.q.unclaimed[t.unclaimed:]; len(tokens) > 0 {
+		t.queue(&batch, sqlUnclaim, tokens)
+		t.unclaimed += len(tokens)
+	}
+	t.forget()
+	if batch.Len() == 0 {
+		return nil
+	}
+	return t.tx.SendBatch(t.ctx, &batch).Close()
+}
+
+// queue adds a statement to a batch.
+func (t *txn) queue(batch *pgx.Batch, statement string, args ...any) *pgx.QueuedQuery {
+	return batch.Queue(t.q.sql(statement), args...)
+}
+
+// writeGone removes jobs, with their histories and their keys.
+func (t *txn) writeGone(batch *pgx.Batch, jobs []*job) {
+	var ids, histories, holders []pawl.ID
+	var keys [][]byte
+	for _, j := range jobs {
+		if !j.gone || !j.stored {
+			continue
+		}
+		ids = append(ids, j.ID)
+		if j.Failures > 0 {
+			histories = append(histories, j.ID)
+		}
+		if j.UniqueKey != "" {
+			keys, holders = append(keys, []byte(uniqueName(&j.Envelope))), append(holders, j.ID)
+		}
+	}
+	if len(ids) > 0 {
+		t.queue(batch, sqlDelete, uuids(ids))
+	}
+	if len(histories) > 0 {
+		t.queue(batch, sqlDeleteHistory, uuids(histories))
+	}
+	if len(keys) > 0 {
+		t.queue(batch, sqlFree, keys, uuids(holders))
+	}
+}
+
+// writeNew stores new jobs, and reads their sequences.
+func (t *txn) writeNew(batch *pgx.Batch, jobs []*job) {
+	var c newColumns
+	byID := make(map[pawl.ID]*job)
+	for _, j := range jobs {
+		if !j.gone && !j.stored {
+			c.add(j)
+			byID[j.ID] = j
+		}
+	}
+	if len(byID) == 0 {
+		return
+	}
+	t.queue(batch, sqlAddQueues, c.queues)
+	t.queue(batch, sqlAddLines, c.queues, c.kinds)
+	t.queue(batch, sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.queues, c.kinds, c.places, c.lanes, c.prios,
+		c.effects, c.records, c.payloads).Query(func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			var id pgtype.UUID
+			var seq int64
+			if err := rows.Scan(&id, &seq); err != nil {
+				return err
+			}
+			j := byID[id.Bytes]
+			j.Seq = uint64(seq)
+			for _, e := range j.snapshots {
+				e.Seq = j.Seq
+			}
+			delete(byID, id.Bytes)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		if len(byID) > 0 {
+			return errors.New("the server stored fewer jobs than it was given")
+		}
+		return nil
+	})
+	t.writeHistory(batch, jobs, false)
+}
+
+// newColumns are the columns of new jobs.
+type newColumns struct {
+	ids                        []pgtype.UUID
+	seqs, since                []int64
+	deadlines                  []*int64
+	queues, kinds              [][]byte
+	places, lanes, prios       []int16
+	effects, records, payloads [][]byte
+}
+
+func (c *newColumns) add(j *job) {
+	place, since := j.since()
+	c.ids = append(c.ids, pgtype.UUID{Bytes: j.ID, Valid: true})
+	c.seqs = append(c.seqs, int64(j.Seq))
+	c.since = append(c.since, since)
+	c.deadlines = append(c.deadlines, j.deadline())
+	c.queues, c.kinds = append(c.queues, []byte(j.Queue)), append(c.kinds, []byte(j.Kind))
+	c.places, c.lanes = append(c.places, place), append(c.lanes, j.lane())
+	c.prios = append(c.prios, 127-int16(j.Priority))
+	var effect []byte
+	if name := effectName(&j.Envelope); name != "" {
+		effect = []byte(name)
+	}
+	c.effects = append(c.effects, effect)
+	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
+	c.payloads = append(c.payloads, append([]byte{}, j.Payload...))
+}
+
+// writeChanged stores the new places of jobs, and marks jobs that were cancelled.
+func (t *txn) writeChanged(batch *pgx.Batch, jobs []*job) {
+	var ids, marked []pawl.ID
+	var since []int64
+	var places, lanes []int16
+	var records [][]byte
+	for _, j := range jobs {
+		switch {
+		case j.gone || !j.stored:
+		case j.State == pawl.Leased:
+			if j.marked {
+				marked = append(marked, j.ID)
+			}
+		default:
+			place, at := j.since()
+			ids, since = append(ids, j.ID), append(since, at)
+			places, lanes = append(places, place), append(lanes, j.lane())
+			records = append(records, driver.AppendRecord(nil, &j.Envelope, j.payload))
+		}
+	}
+	if len(marked) > 0 {
+		t.queue(batch, sqlCancel, uuids(marked))
+	}
+	if len(ids) > 0 {
+		t.queue(batch, sqlUpdate, uuids(ids), since, places, lanes, records)
+	}
+	t.writeHistory(batch, jobs, true)
+}
+
+// writeHistory appends to the histories of jobs that are stored already, or that are new.
+func (t *txn) writeHistory(batch *pgx.Batch, jobs []*job, stored bool) {
+	var ids, cut []pawl.ID
+	var numbers, attempts, cuts []int32
+	var at []int64
+	var texts, stacks [][]byte
+	for _, j := range jobs {
+		if j.gone || j.stored != stored {
+			continue
+		}
+		for i, f := range j.failures {
+			n := j.Failures - len(j.failures) + i + 1
+			ids, numbers, attempts = append(ids, j.ID), append(numbers, int32(n)), append(attempts, int32(f.Attempt))
+			at = append(at, nanos(f.At))
+			texts, stacks = append(texts, []byte(f.Error)), append(stacks, []byte(f.Stack))
+			if n > pawl.HistoryKeepHead+pawl.HistoryKeepTail {
+				cut, cuts = append(cut, j.ID), append(cuts, int32(n-pawl.HistoryKeepTail))
+			}
+		}
+	}
+	if len(ids) > 0 {
+		t.queue(batch, sqlAddHistory, uuids(ids), numbers, attempts, at, texts, stacks)
+	}
+	if len(cut) > 0 {
+		t.queue(batch, sqlCutHistory, uuids(cut), cuts)
+	}
+}
+
+// writeKeys stores which jobs took unique keys. Of several in one transaction the last has it.
+func (t *txn) writeKeys(batch *pgx.Batch, jobs []*job) {
+	last, freed := make(map[string]pawl.ID), make(map[string]bool)
+	for _, j := range jobs {
+		name := uniqueName(&j.Envelope)
+		switch {
+		case j.holds && !j.gone:
+			last[name] = j.ID
+		case j.gone && j.stored && t.owners[name] == j.ID:
+			freed[name] = true // by writeGone
+		}
+	}
+	var keys, taken [][]byte
+	var ids, takers, owners []pawl.ID
+	for name, id := range last {
+		owner, owned := t.owners[name]
+		switch {
+		case !owned || freed[name]:
+			keys, ids = append(keys, []byte(name)), append(ids, id)
+		case owner != id:
+			taken, takers, owners = append(taken, []byte(name)), append(takers, id), append(owners, owner)
+		}
+	}
+	if len(keys) > 0 { // it fails if another process was first, and then the group runs again
+		t.queue(batch, sqlHold, keys, uuids(ids))
+	}
+	if len(taken) > 0 {
+		t.queue(batch, sqlTake, taken, uuids(takers), uuids(owners)).Exec(all(len(taken)))
+	}
+}
+
+// all returns a check that a statement wrote so many rows. If it wrote fewer, another process was
+// first.
+func all(n int) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() < int64(n) {
+			return errRace
+		}
+		return nil
+	}
+}
+
+// writeEffects stores what became of effects.
+func (t *txn) writeEffects(batch *pgx.Batch) {
+	var stopped, done, started [][]byte
+	var until []int64
+	var ids []pawl.ID
+	for name, e := range t.effects {
+		switch {
+		case !e.id.IsZero():
+			started, ids = append(started, []byte(name)), append(ids, e.id)
+		case !e.doneUntil.IsZero():
+			done, until = append(done, []byte(name)), append(until, nanos(e.doneUntil))
+		default:
+			stopped = append(stopped, []byte(name))
+		}
+	}
+	if len(stopped) > 0 {
+		t.queue(batch, sqlStop, stopped)
+	}
+	if len(done) > 0 {
+		t.queue(batch, sqlDone, done, until)
+	}
+	if len(started) > 0 {
+		t.queue(batch, sqlStart, started, uuids(ids), nanos(t.now)).Exec(all(len(started)))
+	}
+}

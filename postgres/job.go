@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// The places of jobs in the table, which the partial indexes name.
+const (
+	placeReady     = 0 // leased jobs too: they have a token
+	placeDelayed   = 1
+	placeDead      = 3
+	placeCompleted = 4
+)
+
+// job is a job in a transaction. Its state says where it is to be.
+type job struct {
+	pawl.Envelope
+	token     int64
+	payload   int  // bytes of the payload of a stored job
+	stored    bool // it has a row
+	changed   bool // it is among those that the transaction has touched
+	gone      bool // its row goes
+	marked    bool // it is leased, and only its mark as cancelled changes
+	holds     bool // it takes its unique key
+	failures  []pawl.Failure
+	snapshots []*pawl.Envelope // of a new job, which get its sequence
+}
+
+// jobRow is the columns of a job.
+type jobRow struct {
+	id                 pgtype.UUID
+	seq, since         int64
+	token, leasedSince *int64
+	place              int16
+	cancelled          bool
+	record, payload    []byte
+}
+
+// fields returns where the columns go.
+func (r *jobRow) fields() []any {
+	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record}
+}
+
+// job returns the job of a row.
+func (r *jobRow) job() (*job, error) {
+	e, apart, err := driver.ParseRecord(r.record)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", pawl.ID(r.id.Bytes), err)
+	}
+	if e.ID != pawl.ID(r.id.Bytes) {
+		return nil, fmt.Errorf("job %s: %w: its record is that of job %s", pawl.ID(r.id.Bytes), pawl.ErrCorrupt, e.ID)
+	}
+	e.Seq, e.Cancelled = uint64(r.seq), r.cancelled
+	if len(r.payload) > 0 {
+		e.Payload = r.payload
+	}
+	j := &job{Envelope: *e, stored: true, payload: apart}
+	j.State = stateOf(r.place, r.token != nil)
+	if r.token != nil {
+		j.token = *r.token
+		if r.leasedSince != nil {
+			j.LeasedSince = timeOf(*r.leasedSince)
+		}
+	}
+	return j, nil
+}
+
+// stateOf returns the state of a job at a place.
+func stateOf(place int16, leased bool) pawl.State {
+	switch {
+	case leased:
+		return pawl.Leased
+	case place == placeDelayed:
+		return pawl.Delayed
+	case place == placeDead:
+		return pawl.Dead
+	case place == placeCompleted:
+		return pawl.Completed
+	}
+	return pawl.Ready
+}
+
+// placeOf returns the place of the jobs of a state.
+func placeOf(state pawl.State) int16 {
+	switch state {
+	case pawl.Delayed:
+		return placeDelayed
+	case pawl.Dead:
+		return placeDead
+	case pawl.Completed:
+		return placeCompleted
+	}
+	return placeReady
+}
+
+// since returns the place of a job, and the time by which that is sorted.
+func (j *job) since() (place int16, since int64) {
+	at := j.NotBefore
+	switch j.State {
+	case pawl.Dead:
+		at = j.Death.At
+	case pawl.Completed:
+		at = j.Completed.Add(j.Retain)
+	}
+	return placeOf(j.State), nanos(at)
+}
+
+// lane returns the lane of a job: that of its crashes, and of first runs or retries.
+func (j *job) lane() int16 {
+	lane := 2 * int16(min(j.Crashes, 2))
+	if j.Attempts > 0 {
+		lane++
+	}
+	return lane
+}
+
+// The names of keys. No name of a queue or a kind has a zero byte.
+
+func uniqueName(e *pawl.Envelope) string { return e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey }
+
+// effectName returns the name of the effect of a job, "" for none.
+func effectName(e *pawl.Envelope) string {
+	if e.IdempotencyKey == "" {
+		return ""
+	}
+	return e.Kind + "\x00" + e.IdempotencyKey
+}
+
+// isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
+func (j *job) isRepeat() bool { return j.Crashes >= 2 }
+
+// repeatSlot is the name of the row of effects that the leased repeat suspect holds.
+const repeatSlot = ""
+
+// crashText says how many crashes a job had.
+func (q *Queue) crashText(j *job) string {
+	text := strconv.Itoa(j.Crashes)
+	if q.opts.MaxCrashes != NoMaxCrashes {
+		text += " of " + strconv.Itoa(q.opts.MaxCrashes)
+	}
+	return text
+}
+
+// isLate reports whether a job is past its deadline.
+func (t *txn) isLate(j *job) bool { return !j.Deadline.IsZero() && !j.Deadline.After(t.now) }
+
+// deadline returns the column of a deadline.
+func (j *job) deadline() *int64 {
+	if j.Deadline.IsZero() {
+		return nil
+	}
+	at := nanos(j.Deadline)
+	return &at
+}
+
+func uuids(ids []pawl.ID) []pgtype.UUID {
+	list := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		list[i] = pgtype.UUID{Bytes: id, Valid: true}
+	}
+	return list
+}

@@ -1,0 +1,92 @@
+-- Format 1. Names, kinds, keys and error texts are byte strings in the contract, hence bytea.
+-- Times are Unix nanoseconds, saturated; the exact ones are in the record.
+
+CREATE TABLE pawl.meta (
+	format int4 NOT NULL
+);
+INSERT INTO pawl.meta VALUES (1);
+
+CREATE SEQUENCE pawl.seq;
+
+CREATE TABLE pawl.queue (
+	id     int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	name   bytea NOT NULL UNIQUE,
+	paused bool NOT NULL DEFAULT false
+);
+
+-- The jobs of one kind on one queue.
+CREATE TABLE pawl.line (
+	id    int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	queue int4 NOT NULL REFERENCES pawl.queue,
+	kind  bytea NOT NULL,
+	UNIQUE (queue, kind)
+);
+
+-- A client of the queue. Every transaction of the client writes its row first: the row is the
+-- lease of the process, its fence, and the number of its last commit.
+CREATE TABLE pawl.process (
+	id         int8 PRIMARY KEY,
+	owner      bytea NOT NULL,     -- a later process of the same owner is its successor
+	live_until int8 NOT NULL,      -- when its leases are anybody's to take back
+	commits    int8 NOT NULL DEFAULT 0
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+CREATE TABLE pawl.job (
+	id           uuid PRIMARY KEY,
+	seq          int8 NOT NULL,
+	since        int8 NOT NULL,    -- ready: since when; delayed: due; dead: when it died; completed: kept until
+	deadline     int8,
+	token        int8,             -- of its lease. No index and no predicate of one names it, so that a claim is a HOT update
+	leased_since int8,
+	line         int4 NOT NULL,
+	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 3 dead, 4 completed
+	lane         int2 NOT NULL,    -- 2 x crashes in a row, at most 2, + 1 for a retry
+	prio         int2 NOT NULL,    -- 127 - priority
+	cancelled    bool NOT NULL DEFAULT false,
+	effect       bytea,            -- the kind, a zero byte, the idempotency key
+	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
+	payload      bytea NOT NULL
+) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
+	autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+-- A large payload lies outside of the row, and an update of the row does not copy it.
+ALTER TABLE pawl.job ALTER payload SET STORAGE EXTERNAL;
+
+CREATE INDEX job_ready     ON pawl.job (line, lane, prio, since, seq) WHERE place = 0;
+CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE place = 1;
+CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
+CREATE INDEX job_completed ON pawl.job (since, seq)                   WHERE place = 4;
+CREATE INDEX job_deadline  ON pawl.job (deadline)                     WHERE deadline IS NOT NULL AND place IN (0, 1);
+
+CREATE TABLE pawl.history (
+	id      uuid NOT NULL,
+	n       int4 NOT NULL,         -- 1 for the first failure of the job
+	attempt int4 NOT NULL,
+	at      int8 NOT NULL,
+	error   bytea NOT NULL,
+	stack   bytea NOT NULL,
+	PRIMARY KEY (id, n)
+);
+
+-- A row for each fetch, not for each job. It goes with the last job of the fetch.
+CREATE TABLE pawl.claim (
+	token   int8 PRIMARY KEY,
+	process int8 NOT NULL,
+	ids     uuid[] NOT NULL
+);
+CREATE INDEX claim_process ON pawl.claim (process);
+
+-- Who holds a unique key: the queue, a zero byte, the kind, a zero byte, the key.
+CREATE TABLE pawl.uniq (
+	name bytea PRIMARY KEY,
+	id   uuid NOT NULL
+);
+
+-- Effects under way, which have an ID, and effects that are done until a time. The row of
+-- the empty name is held by the leased repeat suspect.
+CREATE TABLE pawl.effect (
+	name       bytea PRIMARY KEY,
+	id         uuid,
+	done_until int8 NOT NULL DEFAULT 0
+);
+CREATE INDEX effect_done ON pawl.effect (done_until) WHERE id IS NULL;

@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// open opens a queue in a schema, and closes it with the test.
+func open(t testing.TB, schema string, change ...func(*postgres.Options)) *postgres.Queue {
+	t.Helper()
+	opts := &postgres.Options{Schema: schema, Poll: 10 * time.Millisecond, Logger: hclog.NewNullLogger()}
+	for _, fn := range change {
+		fn(opts)
+	}
+	q, err := postgres.Open(t.Context(), server.url, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+// Rule: a server, a role, or a schema with which the queue cannot work is refused at open, with an
+// error that says which.
+func TestOpenIsRefused(t *testing.T) {
+	schema := newSchema(t)
+	require.NoError(t, open(t, schema).Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	newer, older := newSchema(t), newSchema(t)
+	open(t, newer)
+	open(t, older)
+	execute(t, "UPDATE "+newer+".meta SET format = 1000; UPDATE "+older+".meta SET format = 0")
+	execute(t, "CREATE ROLE weak LOGIN")
+	t.Cleanup(func() { execute(t, "DROP ROLE weak") })
+	weak := "host=" + hostOf() + " user=weak dbname=postgres"
+	for _, c := range []struct {
+		name, url, schema string
+		want              error
+	}{
+		{"no server", "host=/nowhere user=pawl dbname=postgres", schema, postgres.ErrUnavailable},
+		{"no connection string", "host='", schema, pawl.ErrInvalid},
+		{"a schema that SQL would have to quote", server.url, `a"b`, pawl.ErrInvalid},
+		{"a role that may not create the schema", weak, newSchema(t), postgres.ErrPermission},
+		{"a role that may not use the schema", weak, schema, postgres.ErrPermission},
+		{"a read-only server without the schema", server.url + " default_transaction_read_only=on", newSchema(t), postgres.ErrReadOnly},
+		{"a read-only server", server.url + " default_transaction_read_only=on", schema, postgres.ErrReadOnly},
+		{"a newer schema", server.url, newer, pawl.ErrNewerFormat},
+		{"an older schema", server.url, older, postgres.ErrOlderFormat},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q, err := postgres.Open(t.Context(), c.url, &postgres.Options{Schema: c.schema})
+			require.ErrorIs(t, err, c.want)
+			require.Nil(t, q)
+		})
+	}
+}
+
+// Rule: no error of Open has the password.
+func TestOpenKeepsThePassword(t *testing.T) {
+	for _, url := range []string{
+		"postgres://app:hunter2@localhost:1/db", "postgres://app:hunter2@:x/db", "host=/nowhere password=hunter2", "password=hunter2 port=x",
+	} {
+		_, err := postgres.Open(t.Context(), url, nil)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+// Rule: processes that open one new schema at the same time create it once.
+func TestOpenAtOnce(t *testing.T) {
+	schema := newSchema(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { open(t, schema) })
+	}
+	wg.Wait()
+}
+
+// Rule: Over leaves the pool of the app open.
+func TestOverLeavesThePool(t *testing.T) {
+	schema := newSchema(t)
+	pool, err := pgxpool.New(t.Context(), server.url)
+	require.NoError(t, err)
+	defer pool.Close()
+	q, err := postgres.Over(t.Context(), pool, &postgres.Options{Schema: schema, Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, q.Close())
+	require.NoError(t, q.Close(), "a second close")
+	require.NoError(t, pool.Ping(t.Context()))
+}
+
+// Rule: the queues of two schemas have nothing in common.
+func TestSchemasAreApart(t *testing.T) {
+	one, other := open(t, newSchema(t)), open(t, newSchema(t))
+	require.NoError(t, one.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	_, err := other.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, pawl.ErrEmpty)
+	stats, err := other.Stats(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, stats.Queues)
+}

@@ -1,0 +1,253 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// Rule: among several clients of one queue each job has one holder and runs once, and two jobs of
+// one idempotency key never run beside one another.
+func TestSeveralClients(t *testing.T) {
+	const jobs, clients, keys = 240, 3, 7
+	schema := newSchema(t)
+	var held sync.Map // by key
+	var done atomic.Int32
+	var wg sync.WaitGroup
+	for n := range clients {
+		q := open(t, schema)
+		wg.Go(func() {
+			for i := range jobs / clients {
+				e := &pawl.Envelope{Kind: "k", Queue: "shared"}
+				if i%2 == 0 {
+					e.IdempotencyKey = fmt.Sprint(i % keys)
+				}
+				if err := q.Enqueue(t.Context(), e); err != nil {
+					t.Errorf("client %d: enqueue: %v", n, err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for done.Load() < jobs {
+				leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"shared"}, Max: 5, Wait: pawl.WaitNot})
+				if errors.Is(err, pawl.ErrEmpty) {
+					continue
+				}
+				if err != nil {
+					t.Errorf("client %d: fetch: %v", n, err)
+					return
+				}
+				for _, l := range leases {
+					name := l.IdempotencyKey
+					if name == "" {
+						name = l.ID.String()
+					}
+					if other, twice := held.LoadOrStore(name, l.ID); twice {
+						t.Errorf("job %s is leased while %v is", l.ID, other)
+					}
+					settlement := l.Ack()
+					if l.IdempotencyKey != "" { // an ack would remove the others of its key
+						settlement = l.Abandon(pawl.ReasonPermanent, nil)
+					}
+					held.Delete(name)
+					if err := q.Settle(t.Context(), settlement); err != nil {
+						t.Errorf("client %d: settle: %v", n, err)
+					}
+					done.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, jobs, done.Load())
+}
+
+// Rule: of the clients that enqueue one unique key at the same time, one stores its job and the
+// others get its ID.
+func TestUniqueKeyOfSeveralClients(t *testing.T) {
+	schema := newSchema(t)
+	for range 5 {
+		ids := make([]pawl.ID, 4)
+		var fresh atomic.Int32
+		var wg sync.WaitGroup
+		key := fmt.Sprint(fresh.Load(), pawl.NewID(time.Now()))
+		for i := range ids {
+			q := open(t, schema)
+			wg.Go(func() {
+				e := &pawl.Envelope{Kind: "k", UniqueKey: key}
+				if err := q.Enqueue(t.Context(), e); err != nil {
+					t.Errorf("enqueue: %v", err)
+				}
+				if ids[i] = e.ID; !e.Existing {
+					fresh.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1, fresh.Load())
+		for _, id := range ids {
+			require.Equal(t, ids[0], id)
+		}
+	}
+}
+
+// Rule: a fetch that waits gets what another client enqueues.
+func TestFetchWaitsForAnotherClient(t *testing.T) {
+	schema := newSchema(t)
+	one, other := open(t, schema), open(t, schema)
+	got := make(chan pawl.ID)
+	go func() {
+		leases, err := one.Fetch(t.Context(), pawl.Request{Max: 1})
+		if err != nil {
+			t.Errorf("fetch: %v", err)
+			close(got)
+			return
+		}
+		got <- leases[0].ID
+	}()
+	e := &pawl.Envelope{Kind: "k"}
+	require.NoError(t, other.Enqueue(t.Context(), e))
+	require.Equal(t, e.ID, <-got)
+}
+
+// Rule: the leases of a client that has ended are taken back by another one once they expire, and
+// count a crash. A lease of the ended client changes nothing afterwards.
+func TestLeasesOfAnEndedClient(t *testing.T) {
+	schema := newSchema(t)
+	short := func(o *postgres.Options) { o.Lease = time.Second }
+	ended, other := open(t, schema, short), open(t, schema, short)
+	e := &pawl.Envelope{Kind: "k"}
+	require.NoError(t, ended.Enqueue(t.Context(), e))
+	l, err := ended.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, ended.Close())
+	again, err := other.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.Equal(t, e.ID, again[0].ID)
+	require.Equal(t, 1, again[0].Crashes)
+	require.ErrorIs(t, other.Settle(t.Context(), l[0].Ack()), pawl.ErrLeaseLost)
+	require.NoError(t, other.Settle(t.Context(), again[0].Ack()))
+}
+
+// Rule: the token of a lease settles it through any client. Its holder gets ErrLeaseLost afterwards,
+// and takes nothing back when the lease would have expired.
+func TestSettleThroughAnotherClient(t *testing.T) {
+	schema := newSchema(t)
+	short := func(o *postgres.Options) { o.Lease = time.Second }
+	holder, other := open(t, schema, short), open(t, schema, short)
+	ack, nack := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}
+	require.NoError(t, holder.Enqueue(t.Context(), ack, nack))
+	leases, err := holder.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	require.NoError(t, other.Settle(t.Context(), leases[0].Ack(), leases[1].Nack(0, nil)))
+	lost, err := holder.Extend(t.Context(), leases...)
+	require.NoError(t, err)
+	require.Equal(t, leases, lost)
+	require.ErrorIs(t, holder.Settle(t.Context(), leases[1].Ack()), pawl.ErrLeaseLost)
+	again, err := other.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	for again[0].Expires.After(time.Now()) { // extends its own lease until that of the holder is over
+		require.Equal(t, nack.ID, again[0].ID)
+		n, err := holder.Reap(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	job, err := holder.Job(t.Context(), nack.ID)
+	require.NoError(t, err)
+	require.Equal(t, 1, job.Attempts)
+}
+
+// Rule: a client that lost its leases to another one, because it was away for longer than a lease,
+// gets ErrLeaseLost for each of them and works on.
+func TestClientThatWasAway(t *testing.T) {
+	schema := newSchema(t)
+	away, other := open(t, schema, noPoll), open(t, schema)
+	require.NoError(t, away.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}))
+	leases, err := away.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	execute(t, "UPDATE "+schema+".process SET live_until = 0 WHERE id = (SELECT process FROM "+schema+".claim)")
+	again, err := other.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	require.Len(t, again, 2)
+	lost, err := away.Extend(t.Context(), leases[0])
+	require.NoError(t, err)
+	require.Equal(t, leases[:1], lost)
+	require.ErrorIs(t, away.Settle(t.Context(), leases[1].Nack(0, nil)), pawl.ErrLeaseLost)
+	require.NoError(t, other.Settle(t.Context(), again[0].Ack(), again[1].Release()))
+	mine, err := away.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	require.NoError(t, away.Settle(t.Context(), mine[0].Ack()))
+}
+
+func noPoll(o *postgres.Options) { o.Poll = postgres.NoPoll }
+
+// Rule: a heartbeat tells a holder that another client cancelled its job, and the job is dead however
+// the lease ends.
+func TestCancelByAnotherClient(t *testing.T) {
+	schema := newSchema(t)
+	holder, other := open(t, schema), open(t, schema)
+	e := &pawl.Envelope{Kind: "k"}
+	require.NoError(t, holder.Enqueue(t.Context(), e))
+	l, err := holder.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, other.Cancel(t.Context(), e.ID))
+	require.False(t, l[0].Cancelled.Fired())
+	lost, err := holder.Extend(t.Context(), l[0])
+	require.NoError(t, err)
+	require.Empty(t, lost)
+	require.True(t, l[0].Cancelled.Fired())
+	require.NoError(t, holder.Settle(t.Context(), l[0].Release()))
+	dead, err := other.Job(t.Context(), e.ID)
+	require.NoError(t, err)
+	require.Equal(t, pawl.ReasonCancelled, dead.Death.Reason)
+}
+
+// Rule: of the repeat suspects one is leased at a time, over all clients.
+func TestRepeatSuspectsOfSeveralClients(t *testing.T) {
+	schema := newSchema(t)
+	for range 2 {
+		crashing := open(t, schema, func(o *postgres.Options) { o.Owner = "crashing" })
+		if stats, err := crashing.Stats(t.Context()); err == nil && len(stats.Queues) == 0 {
+			require.NoError(t, crashing.Enqueue(t.Context(), &pawl.Envelope{Kind: "a"}, &pawl.Envelope{Kind: "b"}))
+		}
+		leases, err := crashing.Fetch(t.Context(), pawl.Request{Max: 2})
+		require.NoError(t, err)
+		require.Len(t, leases, 2)
+		require.NoError(t, crashing.Close())
+	}
+	one, other := open(t, schema, func(o *postgres.Options) { o.Owner = "crashing" }), open(t, schema)
+	first, err := one.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	require.Len(t, first, 1)
+	_, err = other.Fetch(t.Context(), pawl.Request{Max: 2, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, pawl.ErrEmpty)
+	require.NoError(t, one.Settle(t.Context(), first[0].Ack()))
+	second, err := other.Fetch(t.Context(), pawl.Request{Max: 2})
+	require.NoError(t, err)
+	require.Equal(t, "b", second[0].Kind)
+}
+
+// Rule: a pause holds for every client.
+func TestPauseForAllClients(t *testing.T) {
+	schema := newSchema(t)
+	one, other := open(t, schema), open(t, schema)
+	require.NoError(t, one.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, one.Pause(t.Context(), pawl.DefaultQueue))
+	_, err := other.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, pawl.ErrEmpty)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, other.Resume(ctx, pawl.DefaultQueue), pawl.ErrNotAccepted)
+	require.NoError(t, other.Resume(t.Context(), pawl.DefaultQueue))
+	_, err = one.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+}

@@ -1,0 +1,167 @@
+package postgres
+
+// The statements of a queue. "pawl." stands for the schema, which sqlIn puts in. Each statement
+// takes the time as a parameter where it needs one, so that a test can run in virtual time.
+
+// sqlClock returns the time of the server in Unix nanoseconds.
+const sqlClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::int8 * 1000`
+
+const (
+	sqlFormat = `SELECT format FROM pawl.meta`
+
+	// sqlRegister makes the row of a process, whose leases hold until $3, or for $4 ns from now.
+	sqlRegister = `INSERT INTO pawl.process (id, owner, live_until) VALUES ($1, $2, COALESCE($3, ` + sqlClock + `) + $4)`
+
+	// sqlFence is the first statement of each transaction. It extends the lease of the process
+	// and numbers the commit. No row means that another process took its leases back.
+	sqlFence = `UPDATE pawl.process SET commits = $2, live_until = COALESCE($3, ` + sqlClock + `) + $4
+WHERE id = $1 RETURNING COALESCE($3, ` + sqlClock + `)`
+
+	// sqlCommits returns the number of the last commit of a process. It waits for a transaction
+	// that is still under way.
+	sqlCommits = `SELECT commits FROM pawl.process WHERE id = $1 FOR UPDATE`
+
+	// sqlDead removes processes whose leases are to be taken back: those of the same owner if $2
+	// is not empty, and those that are past their time.
+	sqlDead = `DELETE FROM pawl.process p USING (
+	SELECT id FROM pawl.process WHERE id <> $1 AND (owner = $2 OR live_until <= COALESCE($3, ` + sqlClock + `))
+	ORDER BY id FOR UPDATE SKIP LOCKED) dead
+WHERE p.id = dead.id RETURNING p.id`
+
+	sqlOrphans = `DELETE FROM pawl.claim WHERE process = ANY($1) RETURNING token, ids`
+)
+
+// columns are those that scanJob reads.
+const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record`
+
+const (
+	sqlLoad = `SELECT ` + columns + ` FROM pawl.job j WHERE j.id = ANY($1) ORDER BY j.id FOR UPDATE`
+
+	// sqlHolders reads the jobs that hold unique keys.
+	sqlHolders = `SELECT u.name, ` + columns + ` FROM pawl.uniq u JOIN pawl.job j ON j.id = u.id
+WHERE u.name = ANY($1) ORDER BY j.id FOR UPDATE OF u, j`
+
+	sqlExpired = `SELECT ` + columns + ` FROM pawl.job j
+WHERE j.place IN (0, 1) AND j.deadline IS NOT NULL AND j.deadline <= $1 AND j.token IS NULL
+ORDER BY j.deadline, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
+
+	sqlRetained = `SELECT ` + columns + ` FROM pawl.job j
+WHERE j.place = 4 AND j.since <= $1 ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
+
+	sqlPromote = `WITH due AS (
+	SELECT j.id FROM pawl.line l, LATERAL (
+		SELECT id FROM pawl.job WHERE place = 1 AND line = l.id AND since <= $1
+		ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED) j)
+UPDATE pawl.job j SET place = 0 FROM due WHERE j.id = due.id`
+
+	// sqlNext returns the next time at which something falls due.
+	sqlNext = `SELECT least(
+	(SELECT min(d.since) FROM pawl.line l, LATERAL (
+		SELECT since FROM pawl.job WHERE place = 1 AND line = l.id ORDER BY since LIMIT 1) d),
+	(SELECT min(deadline) FROM pawl.job WHERE place IN (0, 1) AND deadline IS NOT NULL AND token IS NULL),
+	(SELECT min(since) FROM pawl.job WHERE place = 4))`
+
+	sqlForget = `DELETE FROM pawl.effect WHERE id IS NULL AND done_until <= $1`
+)
+
+const (
+	sqlAddQueues = `INSERT INTO pawl.queue (name) SELECT DISTINCT ON (n.name) n.name
+FROM unnest($1::bytea[]) WITH ORDINALITY AS n(name, place)
+WHERE NOT EXISTS (SELECT FROM pawl.queue q WHERE q.name = n.name)
+ORDER BY n.name, n.place ON CONFLICT DO NOTHING`
+
+	sqlAddLines = `INSERT INTO pawl.line (queue, kind) SELECT DISTINCT q.id, n.kind
+FROM unnest($1::bytea[], $2::bytea[]) AS n(name, kind) JOIN pawl.queue q USING (name)
+WHERE NOT EXISTS (SELECT FROM pawl.line l WHERE l.queue = q.id AND l.kind = n.kind)
+ORDER BY 1, 2 ON CONFLICT DO NOTHING`
+
+	sqlSequence = `SELECT nextval('pawl.seq')`
+
+	// sqlInsert stores jobs. A job without a sequence gets the next, in the order of the arrays.
+	sqlInsert = `INSERT INTO pawl.job (id, seq, since, deadline, line, place, lane, prio, effect, record, payload)
+SELECT id, COALESCE(NULLIF(seq, 0), nextval('pawl.seq')), since, deadline, line, place, lane, prio, effect, record, payload
+FROM (SELECT n.*, l.id AS line FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[],
+		$7::int2[], $8::int2[], $9::int2[], $10::bytea[], $11::bytea[], $12::bytea[])
+		WITH ORDINALITY AS n(id, seq, since, deadline, queue, kind, place, lane, prio, effect, record, payload, nth)
+	JOIN pawl.queue q ON q.name = n.queue JOIN pawl.line l ON l.queue = q.id AND l.kind = n.kind
+	ORDER BY n.nth) jobs
+RETURNING id, seq`
+
+	// sqlUpdate stores jobs at their new places, without a lease.
+	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, record = t.record,
+	cancelled = false, token = NULL, leased_since = NULL
+FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bytea[]) AS t(id, since, place, lane, record)
+WHERE j.id = t.id`
+
+	sqlCancel = `UPDATE pawl.job SET cancelled = true WHERE id = ANY($1)`
+	sqlTokens = `SELECT id, token, cancelled FROM pawl.job WHERE id = ANY($1) AND token IS NOT NULL`
+	sqlDelete = `DELETE FROM pawl.job WHERE id = ANY($1)`
+
+	sqlAddHistory = `INSERT INTO pawl.history (id, n, attempt, at, error, stack)
+SELECT * FROM unnest($1::uuid[], $2::int4[], $3::int4[], $4::int8[], $5::bytea[], $6::bytea[])`
+	sqlCutHistory    = `DELETE FROM pawl.history h USING unnest($1::uuid[], $2::int4[]) AS t(id, n) WHERE h.id = t.id AND h.n = t.n`
+	sqlDeleteHistory = `DELETE FROM pawl.history WHERE id = ANY($1)`
+
+	sqlHold = `INSERT INTO pawl.uniq (name, id) SELECT * FROM unnest($1::bytea[], $2::uuid[]) ORDER BY 1`
+	sqlTake = `UPDATE pawl.uniq u SET id = t.id FROM unnest($1::bytea[], $2::uuid[], $3::uuid[]) AS t(name, id, owner)
+WHERE u.name = t.name AND u.id = t.owner`
+	sqlFree = `DELETE FROM pawl.uniq u USING unnest($1::bytea[], $2::uuid[]) AS t(name, id) WHERE u.name = t.name AND u.id = t.id`
+
+	// sqlStart notes effects that are under way. An effect that another job has meanwhile is not
+	// counted.
+	sqlStart = `INSERT INTO pawl.effect AS e (name, id) SELECT * FROM unnest($1::bytea[], $2::uuid[]) ORDER BY 1
+ON CONFLICT (name) DO UPDATE SET id = excluded.id, done_until = 0 WHERE e.id IS NULL AND e.done_until <= $3`
+	sqlStop = `DELETE FROM pawl.effect WHERE name = ANY($1)`
+	sqlDone = `INSERT INTO pawl.effect (name, done_until) SELECT * FROM unnest($1::bytea[], $2::int8[]) ORDER BY 1
+ON CONFLICT (name) DO UPDATE SET id = NULL, done_until = excluded.done_until`
+
+	sqlUnclaim = `DELETE FROM pawl.claim WHERE token = ANY($1)`
+	sqlPause   = `INSERT INTO pawl.queue (name, paused) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET paused = excluded.paused`
+	sqlResume  = `UPDATE pawl.queue SET paused = false WHERE name = $1`
+)
+
+// linesOf chooses the lines of the queues $1 and the kinds $2, nil for all.
+const linesOf = `pawl.queue q JOIN pawl.line l ON l.queue = q.id AND ($2::bytea[] IS NULL OR l.kind = ANY($2))
+WHERE q.name = ANY($1)`
+
+const (
+	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has. A lane of
+	// repeat suspects has none while one of them is leased.
+	sqlPeek = `SELECT q.name, q.line, j.* FROM (SELECT q.id, q.name, l.id AS line FROM ` + linesOf + ` AND NOT q.paused) q,
+unnest($3::int2[]) AS lanes(lane), LATERAL (
+	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect,
+		EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.done_until > $4) AS done,
+		octet_length(j.payload) AS bytes
+	FROM pawl.job j
+	WHERE j.place = 0 AND j.token IS NULL AND j.line = q.line AND j.lane = lanes.lane
+		AND (j.deadline IS NULL OR j.deadline > $4)
+		AND NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
+	ORDER BY j.prio, j.since, j.seq LIMIT $5 FOR UPDATE OF j SKIP LOCKED) j
+WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
+
+	// sqlClaim leases jobs that a peek has locked.
+	sqlClaim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
+UPDATE pawl.job j SET token = $1, leased_since = $4 WHERE j.id = ANY($3) RETURNING ` + columns + `, j.payload`
+
+	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.
+	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
+	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
+	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND $3 LIMIT 1)) j)`
+)
+
+const (
+	sqlJob     = `SELECT ` + columns + `, j.payload FROM pawl.job j WHERE j.id = ANY($1)`
+	sqlHistory = `SELECT id, attempt, at, error, stack FROM pawl.history WHERE id = ANY($1) ORDER BY id, n`
+
+	// sqlList lists the IDs of the jobs of a state at the places $1: leased ones if $2, not
+	// leased ones if not $2, both if it is NULL. The order follows.
+	sqlList = `SELECT j.id FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+WHERE ($1::int2 IS NULL OR j.place = $1) AND ($2::bool IS NULL OR (j.token IS NOT NULL) = $2)
+	AND ($3::bytea IS NULL OR q.name = $3) AND ($4::bytea IS NULL OR l.kind = $4) ORDER BY `
+
+	sqlStats = `SELECT q.name, q.paused, j.place, j.leased, COALESCE(j.n, 0), j.oldest
+FROM pawl.queue q LEFT JOIN (
+	SELECT l.queue, place, token IS NOT NULL AS leased, count(*) AS n, min(since) AS oldest
+	FROM pawl.job JOIN pawl.line l ON l.id = job.line GROUP BY 1, 2, 3) j ON j.queue = q.id
+ORDER BY q.id`
+)
