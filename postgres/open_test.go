@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/postgres"
 )
 
@@ -58,6 +59,14 @@ func TestOpenIsRefused(t *testing.T) {
 			require.Nil(t, q)
 		})
 	}
+}
+
+// Rule: a queue declares everything but synced changes, which it has only if its server syncs. The
+// server of the tests does not.
+func TestAbilities(t *testing.T) {
+	q := open(t, newSchema(t))
+	require.NoError(t, pawl.Require(q, driver.Settings|pawl.Shared))
+	require.ErrorIs(t, pawl.Require(q, pawl.Synced), pawl.ErrUnsupported)
 }
 
 // Rule: no error of Open has the password.

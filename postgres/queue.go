@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Queue is a job queue in a PostgreSQL database. It implements [pawl.Queue]; its methods may be
@@ -20,6 +21,7 @@ type Queue struct {
 	pool    *pgxpool.Pool
 	ownPool bool // Close closes it
 	intake  intake
+	synced  bool          // the server syncs what it commits
 	done    chan struct{} // closed when the scheduler has ended
 	agenda  atomic.Pointer[agenda]
 	texts   sync.Map // the statements for the schema, by their constants
@@ -67,12 +69,26 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	q := &Queue{opts: o, pool: pool, done: make(chan struct{})}
 	q.intake.signal = make(chan struct{}, 1)
 	q.scheduler = newScheduler(q)
-	if err := q.recoverOwner(ctx); err != nil {
+	err = pool.QueryRow(ctx, sqlSynced).Scan(&q.synced)
+	if err == nil {
+		err = q.recoverOwner(ctx)
+	}
+	if err != nil {
 		q.disconnect()
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
 	go q.schedule()
 	return q, nil
+}
+
+// Abilities implements [driver.Able]. A server that commits without a sync, by
+// synchronous_commit or fsync, has no [pawl.Synced].
+func (q *Queue) Abilities() pawl.Ability {
+	all := driver.Settings | pawl.Shared
+	if q.synced {
+		all |= pawl.Synced
+	}
+	return all
 }
 
 // Close stops the queue. Calls that it has accepted get their answers, fetches that wait get

@@ -9,6 +9,9 @@ const sqlClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::int8 * 1000
 const (
 	sqlFormat = `SELECT format FROM pawl.meta`
 
+	// sqlSynced reports whether a commit waits until it is on stable storage.
+	sqlSynced = `SELECT current_setting('fsync')::bool AND current_setting('synchronous_commit') <> 'off'`
+
 	// sqlRegister makes the row of a process, whose leases hold until $3, or for $4 ns from now.
 	sqlRegister = `INSERT INTO pawl.process (id, owner, live_until) VALUES ($1, $2, COALESCE($3, ` + sqlClock + `) + $4)`
 
