@@ -40,7 +40,7 @@ func TestStatsAsJSON(t *testing.T) {
   "at": "2026-03-01T12:00:04.000000000Z",
   "path": "app.db",
   "process": null,
-  "format": 3,
+  "format": 1,
   SIZE,
   SIZE,
   "queues": [

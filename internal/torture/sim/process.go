@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,11 @@ type period struct{ from, to int64 }
 // history's mutex.
 func (h *hand) impair(d time.Duration) {
 	h.impaired = append(h.impaired, period{now(), now() + int64(d)})
+}
+
+// wasImpaired reports whether it could not extend its leases at some time of a period.
+func (h *hand) wasImpaired(from, to int64) bool {
+	return slices.ContainsFunc(h.impaired, func(p period) bool { return p.from <= to && p.to >= from })
 }
 
 func (h *hand) stalledUntil() time.Time { return time.Unix(0, h.stalled.Load()) }

@@ -64,7 +64,10 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 		noticed = min(noticed, max(r.from, stopped+int64(h.crew.Drain)))
 	}
 	decided, is := w.decisions[r.token]
+	doubted := errors.Is(r.cause, worker.ErrLeaseInDoubt)
 	switch {
+	case doubted && !h.wasImpaired(l.at, r.to):
+		return errors.New("its worker was in doubt about the lease, and nothing kept extensions back")
 	case r.from > stopped:
 		return errors.New("its worker had stopped")
 	case !r.deaf && r.to > noticed:
@@ -77,7 +80,7 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 
 // allows reports whether a verb fits the result of a run.
 func (r *run) allows(s *record) bool {
-	stopped := errors.Is(r.cause, worker.ErrStopping) && s.what == "release"
+	stopped := (errors.Is(r.cause, worker.ErrStopping) || errors.Is(r.cause, worker.ErrLeaseInDoubt)) && s.what == "release"
 	exhausted := r.last && s.what == "abandon" && s.reason == pawl.ReasonExhausted
 	switch r.does {
 	case succeeds:

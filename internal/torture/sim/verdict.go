@@ -43,7 +43,7 @@ func (w *world) verdict() error {
 		if l.run == nil && !l.held && slices.Contains([]string{"ack", "nack"}, l.how) {
 			return fmt.Errorf("job %d: a lease of %s ended by %s, and nothing ran\n%s", l.job, clock(l.at), l.how, l.track.story())
 		}
-		if l.how == "expiry" && l.by != nil && !slices.ContainsFunc(l.by.impaired, func(p period) bool { return p.from <= l.expires && p.to >= l.at }) {
+		if l.how == "expiry" && l.by != nil && !l.by.wasImpaired(l.at, l.expires) {
 			return fmt.Errorf("job %d: a lease of %s expired, and nothing had kept its worker from extending it\n%s", l.job, clock(l.at), l.track.story())
 		}
 	}
