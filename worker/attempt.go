@@ -27,8 +27,8 @@ var (
 	// ErrStopping is the cause when the worker stops.
 	ErrStopping = errors.New("the worker is stopping")
 
-	// ErrLeaseInDoubt is the cause when the lease may have expired: the queue, such as a
-	// server that is away, did not answer an extension in time.
+	// ErrLeaseInDoubt is the cause when the lease may have expired, and another process may have
+	// the job: the queue, such as a server that is away, did not answer an extension in time.
 	ErrLeaseInDoubt = errors.New("nobody knows whether the lease still holds")
 )
 

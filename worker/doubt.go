@@ -3,8 +3,16 @@ package worker
 import (
 	"time"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
+
+// shared reports whether another process may take a job back. Nobody else can end the leases of a
+// queue that one process has to itself, however long it takes to extend them.
+func (w *Worker) shared() bool {
+	able, ok := w.queue.(driver.Able)
+	return ok && able.Abilities()&pawl.Shared != 0
+}
 
 // endInDoubt is called when the earliest lease that a session knew of would have expired. It ends
 // the runs of the leases that no extension came back for: somebody else may have their jobs by

@@ -59,10 +59,10 @@ func TestLeaseInDoubt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
-				beats, ended := 0, time.Duration(0)
+				var beats, ended atomic.Int64 // extensions, and nanoseconds, until the context ended
 				doubt := doubtful(q, func(ctx context.Context, nth int) error {
-					if ended == 0 {
-						beats = nth
+					if ended.Load() == 0 {
+						beats.Store(int64(nth))
 					}
 					return c.answer(ctx, nth)
 				})
@@ -74,14 +74,14 @@ func TestLeaseInDoubt(t *testing.T) {
 						return nil
 					}
 					waitFor(ctx)
-					ended = time.Since(began)
+					ended.Store(int64(time.Since(began)))
 					assert.Equal(t, worker.ErrLeaseInDoubt, context.Cause(ctx))
 					assert.Equal(t, 1, job.Attempt)
 					return ctx.Err()
 				})
 				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
-				require.Equal(t, c.ends, ended)
-				require.InDelta(t, c.beats, beats, 1, "the last may be at the same time")
+				require.Equal(t, c.ends, time.Duration(ended.Load()))
+				require.InDelta(t, c.beats, beats.Load(), 1, "the last may be at the same time")
 				require.Equal(t, 2, runs)
 				released := emitted.of(pawl.EventReleased)
 				require.Len(t, released, 1, "it is no failure of the job")
@@ -181,5 +181,35 @@ func TestLeaseInDoubtWhileJobWaits(t *testing.T) {
 		require.Equal(t, waiting, emitted.of(pawl.EventReleased)[0].Job.ID)
 		require.Equal(t, []string{"short", "long"}, order)
 		require.NoError(t, stop())
+	})
+}
+
+// Rule: leases of a queue that one process has to itself are never in doubt. An extension that
+// takes long, because somebody holds the file, is waited for.
+func TestNoDoubtAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		defer func() { require.NoError(t, m.Close()) }()
+		q := doubtful(m, func(ctx context.Context, _ int) error {
+			select {
+			case <-time.After(time.Minute): // virtual
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		q.alone = true
+		_, err := task.Enqueue(t.Context(), q, "slow")
+		require.NoError(t, err)
+		w := newWorker(q, worker.Options{})
+		worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
+			select {
+			case <-time.After(50 * time.Second): // virtual
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 	})
 }

@@ -22,6 +22,14 @@ type faulty struct {
 	nack    func(context.Context, *pawl.Lease, time.Duration, error) error
 	release func(context.Context, *pawl.Lease) error
 	extend  func(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error)
+	alone   bool // no other process has the queue open
+}
+
+func (f *faulty) Abilities() pawl.Ability {
+	if f.alone {
+		return driver.Settings
+	}
+	return driver.Settings | pawl.Shared
 }
 
 func (f *faulty) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
@@ -123,6 +131,8 @@ type ledger struct {
 	leases   map[pawl.ID]*pawl.Lease // the last of each job
 	requests []pawl.Request
 }
+
+func (b *ledger) Abilities() pawl.Ability { return b.Queue.(driver.Able).Abilities() }
 
 func newLedger(q pawl.Queue) *ledger {
 	return &ledger{Queue: q, leases: make(map[pawl.ID]*pawl.Lease)}

@@ -40,10 +40,13 @@ func (s *session) extend(ctx context.Context) {
 	for i, a := range held {
 		leases[i], byLease[a.Lease] = a.Lease, a
 	}
-	began := time.Now()
-	call, cancel := context.WithTimeout(ctx, s.length/3) // then it is time for the next
+	began, call := time.Now(), ctx
+	if s.w.shared() {
+		var cancel context.CancelFunc
+		call, cancel = context.WithTimeout(ctx, s.length/3) // then it is time for the next
+		defer cancel()
+	}
 	lost, err := s.w.queue.Extend(call, leases...)
-	cancel()
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, pawl.ErrClosed) {
 			s.w.opts.Logger.Error("cannot extend leases", "leases", len(leases), "error", err)

@@ -27,7 +27,9 @@ func (s *session) deliver(leases []*pawl.Lease) {
 		h, known := s.w.handlers[l.Kind]
 		a := &attempt{Lease: l, handler: h, until: l.Expires}
 		s.held[a] = struct{}{}
-		s.watch(a.until)
+		if s.w.shared() {
+			s.watch(a.until)
+		}
 		s.open.Add(1)
 		switch err := forged[l]; {
 		case err == nil && known:
