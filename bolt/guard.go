@@ -121,6 +121,7 @@ func (g *guard) identify(db *bbolt.DB) error {
 // close ends a guard that opened its file itself.
 func (g *guard) close() {
 	if g != nil && g.shared {
+		g.closed.Store(true)
 		_ = g.file.Close()
 	}
 }
