@@ -92,10 +92,10 @@ func (k *kit) open(flows ...workflow.Definition) {
 	k.t.Helper()
 	q, err := bolt.Open(k.path, &bolt.Options{Now: k.now, MaxCrashes: k.maxCrashes, Logger: hclog.NewNullLogger()})
 	require.NoError(k.t, err)
-	k.q, k.flows = q, flows
+	k.flows = flows
 	k.ending.Store(false)
-	k.dead = make(chan struct{})
 	k.mu.Lock()
+	k.q, k.dead = q, make(chan struct{})
 	k.count = make(map[string]int)
 	k.mu.Unlock()
 	e := workflow.Open(q, &workflow.Options{Build: k.build, Middleware: k.around, Logger: k.log})
@@ -256,8 +256,11 @@ func outcome[Out any](k *kit, h *workflow.Handle[Out]) (Out, error) {
 
 // effect is a step's effect on the outside world: it records its key, for this life.
 func (k *kit) effect(r *workflow.Run) {
+	k.mu.Lock()
+	dead := k.dead
+	k.mu.Unlock()
 	select {
-	case <-k.dead:
+	case <-dead:
 		return
 	default:
 	}
@@ -342,7 +345,7 @@ func (k *kit) gate(name string) *gate {
 // at is called by flows at a place that may have a gate.
 func (k *kit) at(name string) {
 	k.mu.Lock()
-	g := k.gates[name]
+	g, q, dead := k.gates[name], k.q, k.dead // of this life
 	delete(k.gates, name)
 	k.mu.Unlock()
 	if g == nil {
@@ -351,9 +354,9 @@ func (k *kit) at(name string) {
 	close(g.reached)
 	select {
 	case <-g.open:
-	case <-k.q.Done():
+	case <-q.Done():
 		if k.ending.Load() {
-			<-k.dead
+			<-dead
 		}
 	}
 }
