@@ -70,6 +70,9 @@ func (s steady) replace(b []byte) (changed []byte) {
 
 // row replaces the IDs in a row, and seals it if it changed.
 func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
+	if len(s.pairs) == 0 {
+		return k, v // the row of a file that was damaged already
+	}
 	key, value = s.replace(k), s.replace(v)
 	if bucket == "runs" {
 		value = withoutChanges(value)
