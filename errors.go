@@ -37,8 +37,9 @@ var (
 	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect
 	// entirely or not at all. If ErrPoisoned comes with it, reopening the queue tells
 	// which. If it comes alone, as from a server whose connection broke, the next call may
-	// work: look up the jobs by their IDs, or settle again, which is safe because a token
-	// settles once.
+	// work. To settle again is safe, because a token settles once. A job whose ID is not
+	// found was not stored, or it is done already: only an idempotency key or a retention
+	// tells these apart.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrPoisoned says that the queue refuses all work since a sync to the disk failed,

@@ -159,7 +159,7 @@ func TestSetupTakesNoTimeOfTries(t *testing.T) {
 		f.Parallel = 1
 		prepare := f.Prepare
 		f.Prepare = func(env *Env) (func(*Try) error, error) {
-			time.Sleep(10 * time.Minute) // virtual
+			<-time.After(10 * time.Minute) // virtual
 			return prepare(env)
 		}
 		p := plan(10)
