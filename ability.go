@@ -38,14 +38,16 @@ func (a Ability) String() string {
 }
 
 // Require reports which of some abilities a queue lacks, as an [*InvalidError] that matches
-// [ErrUnsupported]. Call it when the program starts. A queue that declares nothing lacks all.
+// [ErrUnsupported]. Call it when the program starts. A queue without a method Abilities lacks all: a
+// type that wraps a queue declares those of the queue.
 func Require(q Queue, a Ability) error {
-	var has Ability
-	if able, ok := q.(interface{ Abilities() Ability }); ok {
-		has = able.Abilities()
+	able, declares := q.(interface{ Abilities() Ability })
+	lacks, reason := a, "it declares no abilities, and the program requires %v; a type that wraps a queue needs a method Abilities"
+	if declares {
+		lacks, reason = a&^able.Abilities(), "it lacks %v, which the program requires"
 	}
-	if lacks := a &^ has; lacks != 0 {
-		return &InvalidError{Field: "queue", Reason: fmt.Sprintf("it lacks %v, which the program requires", lacks), Lacks: lacks}
+	if lacks == 0 {
+		return nil
 	}
-	return nil
+	return &InvalidError{Field: "queue", Reason: fmt.Sprintf(reason, lacks), Lacks: lacks}
 }

@@ -32,7 +32,10 @@ func TestRequire(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, pawl.Deadlines|pawl.Shared, refused.Lacks)
 
-	require.ErrorIs(t, pawl.Require(struct{ pawl.Queue }{}, pawl.UniqueKeys), pawl.ErrUnsupported)
+	wrapped := struct{ pawl.Queue }{some} // which hides the method
+	err = pawl.Require(wrapped, pawl.UniqueKeys)
+	require.ErrorIs(t, err, pawl.ErrUnsupported)
+	require.EqualError(t, err, "invalid queue: it declares no abilities, and the program requires unique keys; a type that wraps a queue needs a method Abilities")
 	require.NotErrorIs(t, &pawl.InvalidError{Field: "kind"}, pawl.ErrUnsupported)
 }
 

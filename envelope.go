@@ -6,7 +6,7 @@ import (
 )
 
 // Envelope is one job as a queue stores it. Whoever enqueues fills in what the
-// job is; the queue fills in the rest while it accepts the job, in place.
+// job is. The queue fills in the rest of the copy that it stores.
 type Envelope struct {
 	// Fixed for the whole life of the job.
 
@@ -58,10 +58,6 @@ type Envelope struct {
 
 	// OnConflict is what to do when UniqueKey is taken.
 	OnConflict Conflict
-
-	// Existing is set by Enqueue when UniqueKey was taken and nothing was stored for
-	// this job: ID is that of the job which has the key.
-	Existing bool
 }
 
 // Conflict is what an enqueue does when the unique key of its job is taken.

@@ -91,9 +91,6 @@ func (notEligible) Error() string { return ErrConflict.Error() }
 
 func (notEligible) Unwrap() error { return ErrConflict }
 
-// stored reports whether jobs whose enqueue returned err may be in the queue.
-func stored(err error) bool { return err == nil || errors.Is(err, ErrUnknownOutcome) }
-
 // InvalidError tells which value was refused and why. It matches [ErrInvalid].
 type InvalidError struct {
 	Field  string // "kind", "queue", "delay", …

@@ -84,11 +84,11 @@ func ExampleKind_Envelope() {
 		}
 		batch = append(batch, job)
 	}
-	err = q.Enqueue(ctx, batch...)
+	jobs, err := q.Enqueue(ctx, batch...)
 
 	stats, _ := q.Stats(ctx)
-	fmt.Println(err, stats.Queues[0].Ready)
-	// Output: <nil> 2
+	fmt.Println(err, len(jobs), stats.Queues[0].Ready)
+	// Output: <nil> 2 2
 }
 
 // Dead jobs stay until you retry or delete them.

@@ -76,13 +76,6 @@ func (k *Kind[T]) check() error {
 	return checkArguments(reflect.TypeFor[T]())
 }
 
-// Enqueued says what [Kind.Enqueue] did. Existing says that a job with the same unique
-// key was there already: nothing was stored, and ID is that job's.
-type Enqueued struct {
-	ID       ID
-	Existing bool
-}
-
 // Enqueue stores one job and returns its ID when it is durable. For errors see
 // [Enqueuer]; arguments that cannot be encoded give [ErrPayloadEncoding]. With
 // [ErrUnknownOutcome] the ID comes too, so that the job can be looked up.
@@ -95,18 +88,19 @@ func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Optio
 	if err != nil {
 		return Enqueued{}, err
 	}
-	err = q.Enqueue(ctx, e)
-	if !stored(err) {
-		return Enqueued{}, fmt.Errorf("enqueue %s: %w", k.name, err)
+	var done Enqueued
+	all, err := q.Enqueue(ctx, e)
+	if len(all) > 0 {
+		done = all[0]
 	}
-	if err == nil && e.Existing && runBy(ctx, e.ID) {
+	if err == nil && done.Existing && runBy(ctx, done.ID) {
 		err = fmt.Errorf("job %s: %w %q; nothing was stored: return Snooze to run the job again, or leave Leased out of the states of Unique",
-			e.ID, ErrOwnJob, e.UniqueKey)
+			done.ID, ErrOwnJob, e.UniqueKey)
 	}
 	if err != nil {
 		err = fmt.Errorf("enqueue %s: %w", k.name, err)
 	}
-	return Enqueued{e.ID, e.Existing}, err
+	return done, err
 }
 
 // Envelope prepares a job without storing it, for a batch that one

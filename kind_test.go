@@ -21,16 +21,20 @@ type intake struct {
 	err  error
 }
 
-func (q *intake) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+func (q *intake) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	q.ctx = ctx
-	for _, job := range jobs {
-		job.ID = pawl.NewID(time.Now())
+	if q.err != nil && !errors.Is(q.err, pawl.ErrUnknownOutcome) {
+		return nil, q.err
 	}
-	if q.err != nil {
-		return q.err
+	done := make([]pawl.Enqueued, len(jobs))
+	for i, job := range jobs {
+		own := *job
+		own.ID = pawl.NewID(time.Now())
+		if done[i].ID = own.ID; q.err == nil {
+			q.jobs = append(q.jobs, &own)
+		}
 	}
-	q.jobs = append(q.jobs, jobs...)
-	return nil
+	return done, q.err
 }
 
 type mail struct {

@@ -4,21 +4,31 @@ import "context"
 
 // Enqueuer is the half of a [Queue] that takes jobs in.
 type Enqueuer interface {
-	// Enqueue stores jobs, all or none, and returns when they are durable. It
-	// completes the envelopes in place: ID (unless set), Origin, Created, Queue,
-	// Seq and NotBefore; a given ID, Origin or Created stays. A job whose NotBefore
-	// lies in the past is ready at once. Jobs that are refused are not changed; after
-	// [ErrUnknownOutcome] they are complete, so that they can be looked up by ID.
+	// Enqueue stores jobs, all or none, and returns when they are durable. It returns what
+	// became of each job, in the order of the jobs, and does not change the envelopes. In the
+	// copy that it stores it fills in ID, Origin and Created unless they are set, Queue, Seq and
+	// NotBefore. A job whose NotBefore lies in the past is ready at once. Together with
+	// [ErrUnknownOutcome] it returns what became of the jobs if they are stored, so that they
+	// can be looked up by ID. Any other error means that nothing is stored, and comes alone.
 	//
 	// A job whose UniqueKey is taken, in the queue or by an earlier job of the batch,
-	// fares as its OnConflict says; where that is UseExisting it gets the ID of the
-	// job that has the key, and Existing is set.
+	// fares as its OnConflict says. If that is UseExisting, Enqueue stores nothing for it and
+	// returns the ID of the job that has the key, with Existing set.
 	//
 	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict]
-	// when the queue holds a job of the same ID, the batch has one twice, or a unique
-	// key is taken, [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
+	// when the queue holds a job of the same ID, the batch has an ID or an envelope twice, or a
+	// unique key is taken, [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
 	// commit whatever ctx does.
-	Enqueue(ctx context.Context, jobs ...*Envelope) error
+	Enqueue(ctx context.Context, jobs ...*Envelope) ([]Enqueued, error)
+}
+
+// Enqueued says what became of a job that was enqueued.
+type Enqueued struct {
+	// ID is the ID of the job, or of the job that has its unique key.
+	ID ID
+
+	// Existing says that another job has the unique key, and that nothing was stored.
+	Existing bool
 }
 
 // Queue is the contract between those who store jobs and those who run them.
@@ -44,8 +54,9 @@ type Queue interface {
 
 	// Fetch leases up to r.Max jobs of r.Kinds, fewer where payloads are large but at least
 	// one, and counts no attempt. It waits for a job as r.Wait says, and no longer than ctx
-	// ([ErrNotAccepted]). Jobs of all kinds asked for come in one order: by priority, then by the time since when they are ready, then by sequence;
-	// several queues in r.Queues take turns. A job past its deadline is never leased;
+	// ([ErrNotAccepted]). Jobs of all kinds asked for come in one order: by priority, then by
+	// the time since when they are ready, then by sequence; several queues in r.Queues take
+	// turns. A job past its deadline is never leased;
 	// one whose IdempotencyKey is leased under another job of its kind is passed over;
 	// and one whose key was done is removed without a run. See [Request] for jobs that
 	// crashed.

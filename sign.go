@@ -68,9 +68,6 @@ func (k *Keyring) Sign(e *Envelope) error {
 		return invalid("conflict", "a signed job cannot replace another: its ID is signed")
 	}
 	now := time.Now()
-	if e.Existing { // the ID is that of another job
-		e.ID, e.Existing = ID{}, false
-	}
 	if e.ID.IsZero() {
 		e.ID = NewID(now)
 	}
@@ -152,29 +149,23 @@ type signer struct {
 	to   Enqueuer
 }
 
-// Enqueue implements [Enqueuer]. Jobs that are refused are not changed.
-func (s signer) Enqueue(ctx context.Context, jobs ...*Envelope) error {
+// Enqueue implements [Enqueuer]. It signs copies.
+func (s signer) Enqueue(ctx context.Context, jobs ...*Envelope) ([]Enqueued, error) {
 	signed, copies := make([]*Envelope, len(jobs)), make(map[*Envelope]*Envelope, len(jobs))
 	for i, e := range jobs {
 		if err := e.validate(); err != nil {
-			return err
+			return nil, err
 		}
 		own, twice := copies[e]
 		if !twice { // what is twice in the batch is for the queue to refuse
 			c := *e
 			own = &c
 			if err := s.keys.Sign(own); err != nil {
-				return err
+				return nil, err
 			}
 			copies[e] = own
 		}
 		signed[i] = own
 	}
-	err := s.to.Enqueue(ctx, signed...)
-	for i, e := range signed {
-		if stored(err) {
-			*jobs[i] = *e
-		}
-	}
-	return err
+	return s.to.Enqueue(ctx, signed...)
 }

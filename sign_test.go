@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 func secret(b byte) []byte { return bytes.Repeat([]byte{b}, pawl.MinSecretBytes) }
@@ -240,19 +241,21 @@ func TestSignRefuses(t *testing.T) {
 	requireInvalid(t, k.Sign(nil), "job")
 }
 
-// Rule: an enqueuer that signs completes jobs as any other does.
+// Rule: an enqueuer that signs stores signed copies and returns what its queue returns.
 func TestSigningEnqueuer(t *testing.T) {
 	k := keyring(t, "new")
 	q := &shelf{}
 	one, two := &pawl.Envelope{Kind: "a"}, &pawl.Envelope{Kind: "b", Queue: "slow"}
-	require.NoError(t, k.Signing(q).Enqueue(t.Context(), one, two))
+	done, err := k.Signing(q).Enqueue(t.Context(), one, two)
+	require.NoError(t, err)
+	require.Equal(t, pawl.Envelope{Kind: "a"}, *one)
+	require.Equal(t, pawl.Envelope{Kind: "b", Queue: "slow"}, *two)
 	require.Len(t, q.jobs, 2)
-	for i, e := range []*pawl.Envelope{one, two} {
+	for i, e := range q.jobs {
 		require.NoError(t, k.Verify(e))
-		require.Equal(t, *q.jobs[i], *e, "what the queue filled in is there")
-		require.NotZero(t, e.Seq)
+		require.Equal(t, pawl.Enqueued{ID: e.ID}, done[i])
 	}
-	require.NoError(t, k.Signing(q).Enqueue(t.Context()), "an empty batch is nothing")
+	require.NoError(t, withid.Enqueue(t.Context(), k.Signing(q)), "an empty batch is nothing")
 
 	job, err := pawl.Define[mail]("mail").Enqueue(t.Context(), k.Signing(q), mail{To: "you"})
 	require.NoError(t, err)
@@ -278,7 +281,7 @@ func TestSigningEnqueuerChangesNoJobThatIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := *test.jobs[0]
 			q := &shelf{err: test.err}
-			require.ErrorIs(t, k.Signing(q).Enqueue(t.Context(), test.jobs...), test.want)
+			require.ErrorIs(t, withid.Enqueue(t.Context(), k.Signing(q), test.jobs...), test.want)
 			require.Equal(t, first, *test.jobs[0])
 			require.Empty(t, q.jobs)
 		})
@@ -286,39 +289,49 @@ func TestSigningEnqueuerChangesNoJobThatIsRefused(t *testing.T) {
 
 	q := &shelf{}
 	twice := &pawl.Envelope{Kind: "a"}
-	require.ErrorIs(t, k.Signing(q).Enqueue(t.Context(), twice, twice), pawl.ErrConflict, "as without signing")
+	require.ErrorIs(t, withid.Enqueue(t.Context(), k.Signing(q), twice, twice), pawl.ErrConflict, "as without signing")
 	require.Equal(t, pawl.Envelope{Kind: "a"}, *twice)
 	require.Empty(t, q.jobs)
 }
 
-// Rule: after an unknown outcome the jobs are complete, so that they can be looked up.
-func TestSigningEnqueuerCompletesJobsOfUnknownOutcome(t *testing.T) {
+// Rule: after an unknown outcome the caller gets the IDs that were signed.
+func TestSigningEnqueuerReturnsIDsOfUnknownOutcome(t *testing.T) {
 	k := keyring(t, "new")
 	e := &pawl.Envelope{Kind: "a"}
-	require.ErrorIs(t, k.Signing(&shelf{err: pawl.ErrUnknownOutcome}).Enqueue(t.Context(), e), pawl.ErrUnknownOutcome)
-	require.False(t, e.ID.IsZero())
-	require.NoError(t, k.Verify(e))
+	q := &shelf{err: pawl.ErrUnknownOutcome}
+	done, err := k.Signing(q).Enqueue(t.Context(), e)
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	require.False(t, done[0].ID.IsZero())
+	require.Equal(t, q.perhaps[0].ID, done[0].ID)
+	require.NoError(t, k.Verify(q.perhaps[0]))
 }
 
 // shelf is a queue that only takes jobs in, and checks them as every queue does.
 type shelf struct {
-	jobs []*pawl.Envelope
-	err  error
+	jobs    []*pawl.Envelope
+	perhaps []*pawl.Envelope // those of an unknown outcome
+	err     error
 }
 
-func (s *shelf) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+func (s *shelf) Enqueue(_ context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if _, err := driver.CheckBatch(jobs, pawl.DefaultMaxPayload); err != nil {
-		return err
+		return nil, err
 	}
+	done, own := make([]pawl.Enqueued, len(jobs)), make([]*pawl.Envelope, len(jobs))
 	for i, e := range jobs {
-		driver.Accept(e, time.Now())
-		e.Seq = uint64(len(s.jobs) + i + 1)
+		c := *e
+		driver.Accept(&c, time.Now())
+		own[i], done[i].ID = &c, c.ID
 	}
-	if s.err != nil {
-		return s.err
+	switch {
+	case errors.Is(s.err, pawl.ErrUnknownOutcome):
+		s.perhaps = append(s.perhaps, own...)
+	case s.err != nil:
+		return nil, s.err
+	default:
+		s.jobs = append(s.jobs, own...)
 	}
-	s.jobs = append(s.jobs, jobs...)
-	return nil
+	return done, s.err
 }
 
 // Rule: a keyring without keys signs nothing and verifies nothing.

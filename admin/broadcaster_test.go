@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // takeAll returns everything that waits for a listener.
@@ -163,7 +164,7 @@ func TestSubscribersComeAndGo(t *testing.T) {
 			for round := range 10 {
 				r, kind := a.subscribe(), fmt.Sprint(i, " ", round)
 				for range 3 {
-					if err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: kind}); err != nil {
+					if err := withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: kind}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -185,8 +186,8 @@ func TestSubscribersComeAndGo(t *testing.T) {
 	others.Wait()
 	require.Empty(t, a.open)
 	require.Zero(t, a.size)
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "unheard"}))
 	before := a.sent
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "unheard"}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "unheard"}))
 	require.Equal(t, before, a.sent, "the queue tells nobody when nobody listens")
 }

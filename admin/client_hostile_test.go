@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // hostile returns a client of a server with arbitrary answers.
@@ -92,7 +93,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			errs = append(errs, err)
 			_, err = c.Do(ctx, Action{Verb: Retry}, id)
 			errs = append(errs, err)
-			errs = append(errs, c.Enqueue(ctx, &pawl.Envelope{Kind: "k"}), c.Check(ctx), c.Backup(ctx, io.Discard), c.Pause(ctx, "a"))
+			errs = append(errs, withid.Enqueue(ctx, c, &pawl.Envelope{Kind: "k"}), c.Check(ctx), c.Backup(ctx, io.Discard), c.Pause(ctx, "a"))
 			for _, err := range c.Events(ctx) {
 				errs = append(errs, err)
 			}
@@ -115,7 +116,7 @@ func TestAnswersThatLie(t *testing.T) {
 
 	job := &pawl.Envelope{Kind: "k"}
 	for _, answer := range []string{`{"jobs":[]}`, `{"jobs":[{"id":"x"}]}`, `{"jobs":[{"id":"` + id.String() + `"},{"id":"` + id.String() + `"}]}`} {
-		require.ErrorIs(t, hostile(t, with("1", 200, answer)).Enqueue(ctx, job), ErrUnreachable, answer)
+		require.ErrorIs(t, withid.Enqueue(ctx, hostile(t, with("1", 200, answer)), job), ErrUnreachable, answer)
 	}
 	for _, answer := range []string{`{"jobs":[{"id":"x"}]}`, `{"jobs":[{"id":"x","error":{"code":"corrupt"}}]}`, `{"jobs":[{"id":"` + id.String() + `","state":"undead"}]}`} {
 		_, err = hostile(t, with("1", 200, answer)).List(ctx, Query{})
@@ -194,12 +195,12 @@ func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 		panic(http.ErrAbortHandler) // it was stored, but the answer is lost
 	})
 	job := &pawl.Envelope{Kind: "k"}
-	err := c.Enqueue(ctx, job)
+	err := withid.Enqueue(ctx, c, job)
 	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	require.ErrorIs(t, err, ErrUnreachable)
 	_, err = q.Job(ctx, job.ID)
 	require.NoError(t, err)
-	require.ErrorIs(t, Of(q).Enqueue(ctx, job), pawl.ErrConflict)
+	require.ErrorIs(t, withid.Enqueue(ctx, Of(q), job), pawl.ErrConflict)
 
 	refused := &pawl.Envelope{Kind: "k", Payload: make([]byte, 2<<20)}
 	s := httptest.NewServer(handlerFor(t, Of(q), &HandlerOptions{MaxBody: 4 << 20}))
@@ -207,7 +208,7 @@ func TestEnqueueThatWasCutOffKeepsItsID(t *testing.T) {
 	c2, err := Dial(ctx, s.URL, nil)
 	require.NoError(t, err)
 	defer c2.Close()
-	require.ErrorIs(t, c2.Enqueue(ctx, refused), pawl.ErrPayloadTooLarge)
+	require.ErrorIs(t, withid.Enqueue(ctx, c2, refused), pawl.ErrPayloadTooLarge)
 	require.True(t, refused.ID.IsZero())
 }
 
@@ -219,7 +220,7 @@ func TestRequestThatIsTooLarge(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	for range 20 { // whichever of the answer and the body is first
-		err = c.Enqueue(context.Background(), &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)})
+		err = withid.Enqueue(context.Background(), c, &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)})
 		require.ErrorIs(t, err, pawl.ErrBatchTooLarge)
 		require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
 	}

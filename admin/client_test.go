@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: when a server in front of the app gives up, the outcome of a change is unknown, and the
@@ -25,7 +26,7 @@ func TestGatewayThatGivesUp(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		job := &pawl.Envelope{Kind: "k"}
-		err := c.Enqueue(t.Context(), job)
+		err := withid.Enqueue(t.Context(), c, job)
 		require.ErrorIs(t, err, ErrUnreachable)
 		require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 		require.False(t, job.ID.IsZero())

@@ -78,6 +78,20 @@ const (
 	codeMismatch = "does_not_fit" // a workflow.DeterminismError
 )
 
+// matched returns what an error with a code matches, nil for a code without a sentinel.
+func matched(name string) error {
+	switch name {
+	case codeInternal, codeMethod, codeType, codeMismatch:
+		return nil
+	case codePath: // from an app of an older release
+		return errors.ErrUnsupported
+	}
+	if at := slices.IndexFunc(codes, func(c code) bool { return c.name == name }); at >= 0 {
+		return codes[at].is
+	}
+	return driver.NewSentinel(name, "")
+}
+
 // problem is an error in JSON.
 type problem struct {
 	Code    string   `json:"code"`
@@ -85,10 +99,11 @@ type problem struct {
 	Message string   `json:"message"`
 
 	// The parts of a [pawl.InvalidError].
-	Field  string `json:"field,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Field  string       `json:"field,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+	Lacks  pawl.Ability `json:"lacks,omitempty"`
 
-	Ability string `json:"ability,omitempty"` // of an [UnsupportedError]
+	Operation string `json:"operation,omitempty"` // of an [UnsupportedError]
 
 	// The parts of a [workflow.DeterminismError].
 	Mismatch json.RawMessage `json:"mismatch,omitempty"`
@@ -113,13 +128,16 @@ func problemOf(err error) (*problem, int) {
 		}
 	}
 	eachSentinel(err, func(s *driver.Sentinel) {
-		matches(s.Code(), cmp.Or(sentinelStatus[s.Code()], http.StatusInternalServerError))
+		if s.Is(matched(s.Code())) { // and the code is not one of this package
+			matches(s.Code(), cmp.Or(sentinelStatus[s.Code()], http.StatusInternalServerError))
+		}
 	})
 	if invalid := (*pawl.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Field, p.Reason = ellipsis.Truncate(invalid.Field, maxMessage), ellipsis.Truncate(invalid.Reason, maxMessage)
+		p.Lacks = invalid.Lacks
 	}
 	if lacks := (*UnsupportedError)(nil); errors.As(err, &lacks) {
-		p.Ability = ellipsis.Truncate(lacks.Ability, maxMessage)
+		p.Operation = ellipsis.Truncate(lacks.Operation, maxMessage)
 	}
 	if differs := (*workflow.DeterminismError)(nil); errors.As(err, &differs) {
 		p.Mismatch, _ = encode(*differs, PayloadNone) // strings and a number always have a JSON form
@@ -155,21 +173,15 @@ func (p *problem) err() error {
 		e.text = "the app gave no reason (" + p.Code + ")"
 	}
 	for _, name := range append([]string{p.Code}, p.Also...) {
-		at := slices.IndexFunc(codes, func(c code) bool { return c.name == name })
-		if at >= 0 {
-			e.matches = append(e.matches, codes[at].is)
-		} else {
-			e.matches = append(e.matches, driver.NewSentinel(name, ""))
+		if is := matched(name); is != nil {
+			e.matches = append(e.matches, is)
 		}
 	}
-	if p.Code == codePath { // from an app of an older release
-		e.matches = append(e.matches, errors.ErrUnsupported)
-	}
 	if p.Field != "" {
-		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason})
+		e.matches = append(e.matches, &pawl.InvalidError{Field: p.Field, Reason: p.Reason, Lacks: p.Lacks})
 	}
-	if p.Ability != "" {
-		e.matches = append(e.matches, &UnsupportedError{p.Ability})
+	if p.Operation != "" {
+		e.matches = append(e.matches, &UnsupportedError{p.Operation})
 	}
 	if differs := new(workflow.DeterminismError); p.Mismatch != nil && decodeAnswer(p.Mismatch, differs) == nil {
 		e.matches = append(e.matches, differs)

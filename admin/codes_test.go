@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,39 @@ func TestInvalidErrorKeepsItsField(t *testing.T) {
 	require.ErrorAs(t, back, &invalid)
 	require.Equal(t, pawl.InvalidError{Field: "kind", Reason: "it is empty"}, *invalid)
 	require.EqualError(t, back, "job 3: invalid kind: it is empty")
+}
+
+// Rule: an error that names what a queue lacks names it at the client too.
+func TestLackingQueueIsNamedAtTheClient(t *testing.T) {
+	back := overWire(t, fmt.Errorf("job 3: %w", driver.SupportsJobs(0, &pawl.Envelope{Priority: 1})))
+	require.ErrorIs(t, back, pawl.ErrUnsupported)
+	var invalid *pawl.InvalidError
+	require.ErrorAs(t, back, &invalid)
+	require.Equal(t, pawl.Priorities, invalid.Lacks)
+}
+
+// Rule: an error without a sentinel stays one through a second app, with the same code.
+func TestCodesWithoutASentinelStay(t *testing.T) {
+	for _, err := range []error{fs.ErrExist, &workflow.DeterminismError{Flow: "f", ID: "1"}} {
+		once, status := problemOf(err)
+		twice, again := problemOf(once.err())
+		require.Equal(t, status, again)
+		require.Equal(t, once.Code, twice.Code)
+		require.Empty(t, twice.Also)
+	}
+	for _, name := range []string{codeInternal, codePath, codeMethod, codeType, codeMismatch} {
+		eachSentinel((&problem{Code: name}).err(), func(*driver.Sentinel) { t.Errorf("%s is a sentinel at the client", name) })
+	}
+}
+
+// Rule: the sentinel of an engine that has a code of this package does not become another error.
+func TestSentinelWithACodeOfThisPackage(t *testing.T) {
+	for _, name := range []string{"conflict", codeInternal, codeMismatch} {
+		p, status := problemOf(driver.NewSentinel(name, "of an engine"))
+		require.Equal(t, codeInternal, p.Code)
+		require.Equal(t, http.StatusInternalServerError, status)
+		require.NotErrorIs(t, p.err(), pawl.ErrConflict)
+	}
 }
 
 // Whatever an app sends as an error is one, and never a success.

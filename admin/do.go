@@ -19,7 +19,13 @@ const forwardAtOnce = 256
 // do carries out an action.
 func (d direct) do(ctx context.Context, a Action, ids []pawl.ID) ([]error, error) {
 	return a.on(ids, MaxIDs, func(c *pawl.Change, condition pawl.Condition, todo []pawl.ID) ([]error, error) {
-		change := func(ids ...pawl.ID) ([]error, error) { return d.q.Change(ctx, *c, ids...) }
+		change := func(ids ...pawl.ID) ([]error, error) {
+			errs, err := d.q.Change(ctx, *c, ids...)
+			if errors.Is(err, pawl.ErrUnknownOutcome) && !stopped(err) { // the result of each job
+				return slices.Repeat([]error{err}, len(ids)), nil
+			}
+			return errs, err
+		}
 		switch {
 		case a.Verb == Cancel:
 			return d.cancel(ctx, a.Force, todo, change)
@@ -77,9 +83,6 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 		}
 	}
 	errs, err := carry(change, condition, todo)
-	if errors.Is(err, pawl.ErrUnknownOutcome) && !stopped(err) {
-		errs, err = slices.Repeat([]error{err}, len(todo)), nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Verb, err)
 	}
@@ -167,13 +170,15 @@ type inPlace struct {
 }
 
 // Enqueue implements [pawl.Enqueuer].
-func (p inPlace) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
-	for _, job := range jobs {
+func (p inPlace) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	done := make([]pawl.Enqueued, len(jobs))
+	for i, job := range jobs {
 		if err := p.q.Transfer(ctx, job, p.when); err != nil {
-			return err
+			return nil, err
 		}
+		done[i].ID = job.ID
 	}
-	return nil
+	return done, nil
 }
 
 // Job implements [dlq.Target].
@@ -189,12 +194,12 @@ type notReally struct {
 }
 
 // Enqueue implements [pawl.Enqueuer]. It stores nothing.
-func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+func (n notReally) Enqueue(_ context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if !n.when.Matches(n.dead) {
-		return driver.NotEligible(n.dead.ID, "it no longer matches")
+		return nil, driver.NotEligible(n.dead.ID, "it no longer matches")
 	}
 	_, err := driver.CheckBatch(jobs, pawl.MaxBatchBytes)
-	return err
+	return make([]pawl.Enqueued, len(jobs)), err
 }
 
 // conditions holds where every condition in it holds. Nil ones hold.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // A dead job that changed while it was being forwarded is not restored, and one that was already
@@ -50,13 +53,24 @@ func TestActionThatStopsInTheMiddle(t *testing.T) {
 	}
 }
 
+// breaking is a store whose connection breaks during a change.
+type breaking struct {
+	*bolt.Queue
+	errs []error
+	err  error
+}
+
+func (b *breaking) Change(context.Context, pawl.Change, ...pawl.ID) ([]error, error) {
+	return b.errs, b.err
+}
+
 // Rule: an unknown outcome alone does not end an action. It is the result of each job that it
 // concerns, and the caller goes on with others.
 func TestActionOfUnknownOutcome(t *testing.T) {
 	ids := []pawl.ID{pawl.NewID(time.Now()), pawl.NewID(time.Now())}
 	broken := fmt.Errorf("connection reset: %w", pawl.ErrUnknownOutcome)
 	do := func(errs []error, err error) ([]error, error) {
-		return Action{Verb: Retry}.on(ids, MaxIDs, func(*pawl.Change, pawl.Condition, []pawl.ID) ([]error, error) { return errs, err })
+		return direct{q: &breaking{errs: errs, err: err}}.do(t.Context(), Action{Verb: Retry}, ids)
 	}
 	errs, err := do([]error{nil, broken}, nil)
 	require.NoError(t, err)
@@ -69,4 +83,18 @@ func TestActionOfUnknownOutcome(t *testing.T) {
 		require.ErrorIs(t, err, over)
 		require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	}
+}
+
+// Rule: a cancel of unknown outcome concerns the jobs that it tried. The job of a workflow run that
+// was refused before stays refused.
+func TestCancelOfUnknownOutcome(t *testing.T) {
+	f := newFixture(t, someRuns)
+	broken := fmt.Errorf("connection reset: %w", pawl.ErrUnknownOutcome)
+	job := &pawl.Envelope{Kind: "k"}
+	require.NoError(t, withid.Enqueue(t.Context(), f.q, job))
+	errs, err := direct{q: &breaking{Queue: f.q, err: broken}}.do(t.Context(), Action{Verb: Cancel}, []pawl.ID{runsByName["order:1"], job.ID})
+	require.NoError(t, err)
+	require.ErrorIs(t, errs[0], ErrWorkflowJob)
+	require.NotErrorIs(t, errs[0], pawl.ErrUnknownOutcome)
+	require.Equal(t, broken, errs[1])
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Once the file is unusable, a change explains that once, and each later change is refused.
@@ -20,7 +21,7 @@ func TestFileReportsAnOverwrittenFile(t *testing.T) {
 	require.NoError(t, a.Pause(t.Context(), "email"))
 	require.NoError(t, os.Truncate(f.path, 8192)) // the queue loses its pages while they are in use
 	for range 2 {
-		err := a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"})
+		err := withid.Enqueue(t.Context(), a, &pawl.Envelope{Kind: "x"})
 		require.ErrorIs(t, err, pawl.ErrPoisoned)
 		require.ErrorIs(t, err, bolt.ErrOverwritten)
 	}

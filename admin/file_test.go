@@ -17,6 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // stoppedApp returns the file of an app that does not run.
@@ -46,7 +47,7 @@ func TestFileMakesNoFile(t *testing.T) {
 	a := offlineFile(path, nil)
 	_, err := a.Stats(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorIs(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "x"}), fs.ErrNotExist)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), a, &pawl.Envelope{Kind: "x"}), fs.ErrNotExist)
 	require.NoError(t, a.Close())
 	require.False(t, fileExists(path))
 }
@@ -242,8 +243,8 @@ func TestFileTakesLargePayloads(t *testing.T) {
 	a := offlineFile(f.path, &offline.Options{Now: f.now})
 	payload := packOf(t, make([]byte, 3<<20))
 	require.NoError(t, a.Restore(t.Context(), []*pawl.Envelope{{ID: pawl.ID{1}, Kind: "big", State: pawl.Ready, Payload: payload}}, nil))
-	require.NoError(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "big", Payload: payload}))
-	require.ErrorIs(t, a.Enqueue(t.Context(), &pawl.Envelope{Kind: "big", Payload: make([]byte, pawl.MaxBatchBytes+1)}), pawl.ErrPayloadTooLarge)
+	require.NoError(t, withid.Enqueue(t.Context(), a, &pawl.Envelope{Kind: "big", Payload: payload}))
+	require.ErrorIs(t, withid.Enqueue(t.Context(), a, &pawl.Envelope{Kind: "big", Payload: make([]byte, pawl.MaxBatchBytes+1)}), pawl.ErrPayloadTooLarge)
 	job, err := a.Job(t.Context(), pawl.ID{1})
 	require.NoError(t, err)
 	require.Equal(t, payload, job.Payload)

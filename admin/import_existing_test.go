@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: without KeepIDs, jobs get new IDs and keep everything else, so an export can be imported
@@ -132,7 +133,7 @@ func TestImportNamesTheJobThatIsRefused(t *testing.T) {
 	})
 	export := exportOf(t, Of(from))
 	to := transferQueue(t)
-	require.NoError(t, to.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", UniqueKey: "taken41"}, &pawl.Envelope{Kind: "k", UniqueKey: "taken77"}))
+	require.NoError(t, withid.Enqueue(t.Context(), to, &pawl.Envelope{Kind: "k", UniqueKey: "taken41"}, &pawl.Envelope{Kind: "k", UniqueKey: "taken77"}))
 	imported, err := Import(t.Context(), Of(to), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 	require.ErrorIs(t, err, pawl.ErrConflict)
 	require.ErrorContains(t, err, `line 44: job 01000000-0000-7000-8000-00000000002a: not stored`)
@@ -157,7 +158,7 @@ func TestImportOfAGroupThatIsRefused(t *testing.T) {
 	})
 	export := exportOf(t, Of(from))
 	to := transferQueue(t)
-	require.NoError(t, to.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", UniqueKey: "taken"}))
+	require.NoError(t, withid.Enqueue(t.Context(), to, &pawl.Envelope{Kind: "k", UniqueKey: "taken"}))
 	imported, err := Import(t.Context(), Of(to), strings.NewReader(export), &ImportOptions{KeepIDs: true})
 	require.ErrorContains(t, err, "line 4: job 01000000-0000-7000-8000-000000000002 and 2 that go with it: not stored")
 	require.EqualValues(t, 1, imported.Jobs)

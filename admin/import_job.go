@@ -11,8 +11,8 @@ import (
 
 // envelopeToRestore returns the job of a line.
 func envelopeToRestore(j *Job) (*pawl.Envelope, error) {
-	if j.Delay != 0 || j.OnConflict != "" || j.Existing {
-		return nil, invalid("job", "delay, on_conflict and existing are for jobs that are enqueued; an export has not_before")
+	if j.Delay != 0 || j.OnConflict != "" {
+		return nil, invalid("job", "delay and on_conflict are for jobs that are enqueued; an export has not_before")
 	}
 	e, err := j.Envelope()
 	if err != nil {

@@ -62,7 +62,6 @@ type Job struct {
 	// For a job to enqueue; omitted otherwise.
 	Delay      Span   `json:"delay,omitzero"`
 	OnConflict string `json:"on_conflict,omitempty"` // use_existing, reject or replace
-	Existing   bool   `json:"existing,omitempty"`    // nothing was stored: ID is that of the job with the unique key
 }
 
 // Failure is one failed attempt in the history of a [Job].
@@ -110,7 +109,7 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		Retain: Span(e.Retain), Timeout: Span(e.Timeout),
 		KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
 		History: []Failure{}, HistoryDropped: max(e.Failures-len(e.History), 0),
-		Delay: Span(e.Delay), Existing: e.Existing,
+		Delay: Span(e.Delay),
 	}
 	for _, state := range e.UniqueIn {
 		j.UniqueIn = append(j.UniqueIn, string(state))
@@ -175,7 +174,7 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 		Cancelled: j.Cancelled, UniqueKey: textOf(j.UniqueKey), IdempotencyKey: textOf(j.IdempotencyKey),
 		IdempotencyTTL: j.IdempotencyTTL.Duration(), Retain: j.Retain.Duration(), Timeout: j.Timeout.Duration(),
 		KeyID: textOf(j.KeyID), Signature: j.Signature, Headers: j.Headers,
-		Delay: j.Delay.Duration(), Existing: j.Existing,
+		Delay: j.Delay.Duration(),
 	}
 	if int(e.Priority) != j.Priority {
 		return nil, invalid("priority", "%d is not between %d and %d", j.Priority, math.MinInt8, math.MaxInt8)

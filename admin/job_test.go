@@ -39,7 +39,7 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 		MaxRetries: r.IntN(1000), Attempts: r.Int(), Crashes: r.IntN(3), Failures: r.IntN(300),
 		Timeout: span(), IdempotencyTTL: span(), Retain: span(), Delay: span(),
 		IdempotencyKey: text(), KeyID: text(), UniqueKey: text(),
-		OnConflict: pawl.Conflict(r.IntN(3)), Existing: r.IntN(2) == 0,
+		OnConflict: pawl.Conflict(r.IntN(3)),
 	}
 	for i := range e.ID {
 		e.ID[i] = byte(r.Uint32())
@@ -75,7 +75,7 @@ func TestJobLosesNothing(t *testing.T) {
 		require.NoError(t, err, "%s", text)
 
 		require.Equal(t, driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, back, 0), "seed %d: %s", seed, text)
-		require.Equal(t, fmt.Sprint(e.State, e.Delay, e.OnConflict, e.Existing), fmt.Sprint(back.State, back.Delay, back.OnConflict, back.Existing))
+		require.Equal(t, fmt.Sprint(e.State, e.Delay, e.OnConflict), fmt.Sprint(back.State, back.Delay, back.OnConflict))
 		require.True(t, e.LeasedSince.Equal(back.LeasedSince))
 		require.Len(t, back.History, len(e.History))
 		for i, f := range e.History {

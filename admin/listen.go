@@ -3,8 +3,6 @@ package admin
 import (
 	"context"
 	"iter"
-
-	"github.com/gopawl/pawl"
 )
 
 // listen iterates over the events of the queue that happen after the iteration begins. When the
@@ -19,9 +17,7 @@ func (a *broadcaster) listen(ctx context.Context) iter.Seq2[Event, error] {
 			select {
 			case <-r.ready:
 			case <-a.q.Done():
-				if _, ended = a.q.Extend(ctx); ended == nil { // without a lease, Extend only reports why the queue ended
-					ended = pawl.ErrClosed
-				}
+				ended = a.q.Err()
 			case <-ctx.Done():
 			}
 			for n := r.take(taken); n > 0 && ctx.Err() == nil; n = r.take(taken) {

@@ -19,7 +19,7 @@ import (
 // error; a change that the queue accepted may have happened. In all three implementations errors
 // match the sentinels of package pawl and of the engine, and [ErrUnreachable] if the app does not
 // answer.
-// An operation for which the engine of the queue lacks an ability returns an [*UnsupportedError].
+// An operation that the engine of the queue lacks returns an [*UnsupportedError].
 type Admin interface {
 	// Stats returns how many jobs each queue has in each state, and which process has the
 	// queue open. It reads a few rows, whatever the number of jobs.
@@ -51,7 +51,7 @@ type Admin interface {
 	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
 
 	// Enqueue stores jobs, with the contract of [pawl.Enqueuer].
-	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error
+	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error)
 
 	// Pause stops all fetching from a queue until Resume, even across a restart.
 	Pause(ctx context.Context, queue string) error
@@ -232,27 +232,15 @@ func (d direct) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, erro
 
 type enqueueRequest struct{ Jobs []*pawl.Envelope }
 
-var opEnqueue = define(operation[enqueueRequest, storedJobs]{
+var opEnqueue = define(operation[enqueueRequest, enqueuedJobs]{
 	path: "jobs/enqueue", changes: true,
-	do: func(ctx context.Context, a Admin, r *enqueueRequest) (storedJobs, error) {
-		err := a.Enqueue(ctx, r.Jobs...)
-		return storedOf(r.Jobs), err
+	do: func(ctx context.Context, a Admin, r *enqueueRequest) (enqueuedJobs, error) {
+		done, err := a.Enqueue(ctx, r.Jobs...)
+		return enqueuedJobs{done}, err
 	},
 })
 
-func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
-	if len(jobs) == 0 {
-		return nil
-	}
-	if _, err := driver.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
-		return err // the error that the queue would return; JSON cannot express some of the input
-	}
-	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {
-		return ask(ctx, c, opEnqueue, enqueueRequest{sent})
-	})
-}
-
-func (d direct) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+func (d direct) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	return d.q.Enqueue(ctx, jobs...)
 }
 
@@ -278,9 +266,17 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []d
 			return fmt.Errorf("job %d: %w", i, driver.CheckEnvelope(e))
 		}
 	}
-	return c.store(ctx, jobs, func(sent []*pawl.Envelope) (storedJobs, error) {
-		return ask(ctx, c, opRestore, restoreRequest{sent, effects})
-	})
+	sent := withIDs(jobs)
+	stored, err := ask(ctx, c, opRestore, restoreRequest{sent, effects})
+	if err == nil {
+		err = stored.complete(jobs)
+	}
+	if maybeDone(ctx, err) {
+		for i, e := range jobs {
+			e.ID = sent[i].ID
+		}
+	}
+	return err
 }
 
 func (d direct) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
@@ -383,7 +379,7 @@ var (
 )
 
 func (d direct) Check(ctx context.Context) error {
-	q, err := ability[Checker](d.q, "check")
+	q, err := optional[Checker](d.q, "check")
 	if err != nil {
 		return err
 	}
@@ -391,7 +387,7 @@ func (d direct) Check(ctx context.Context) error {
 }
 
 func (d direct) Backup(ctx context.Context, w io.Writer) error {
-	q, err := ability[Backuper](d.q, "backup")
+	q, err := optional[Backuper](d.q, "backup")
 	if err != nil {
 		return err
 	}

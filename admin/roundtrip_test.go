@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 var errBad = errors.New("bad \xff\xfe luck\x00\x1b[31m")
@@ -26,7 +27,7 @@ func fullQueue(t *testing.T, keys *pawl.Keyring) *bolt.Queue {
 	t.Helper()
 	ctx, q := context.Background(), transferQueue(t)
 	must := func(err error) { t.Helper(); require.NoError(t, err) }
-	add := func(e pawl.Envelope) pawl.ID { t.Helper(); must(q.Enqueue(ctx, &e)); return e.ID }
+	add := func(e pawl.Envelope) pawl.ID { t.Helper(); must(withid.Enqueue(ctx, q, &e)); return e.ID }
 	lease := func(queue string) *pawl.Lease {
 		t.Helper()
 		leases, err := q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 1, Wait: pawl.WaitNot})

@@ -21,7 +21,7 @@ type scripted struct {
 	stats   func(context.Context) (Stats, error)
 	list    func(context.Context, Query) (Page, error)
 	do      func(context.Context, Action, []pawl.ID) ([]error, error)
-	enqueue func(context.Context, []*pawl.Envelope) error
+	enqueue func(context.Context, []*pawl.Envelope) ([]pawl.Enqueued, error)
 	check   func(context.Context) error
 	backup  func(context.Context, io.Writer) error
 	events  func(context.Context) iter.Seq2[Event, error]
@@ -40,7 +40,7 @@ func (s *scripted) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, e
 	return s.do(ctx, a, ids)
 }
 
-func (s *scripted) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+func (s *scripted) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	return s.enqueue(ctx, jobs)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // A server removes only its own socket and note: the file may have been replaced, and another
@@ -55,7 +56,7 @@ func TestQueueClosedFirst(t *testing.T) {
 	require.ErrorIs(t, <-ended, pawl.ErrClosed)
 	_, err = a.Stats(context.Background())
 	require.ErrorIs(t, err, pawl.ErrClosed)
-	require.ErrorIs(t, a.Enqueue(context.Background(), &pawl.Envelope{Kind: "k"}), pawl.ErrClosed)
+	require.ErrorIs(t, withid.Enqueue(context.Background(), a, &pawl.Envelope{Kind: "k"}), pawl.ErrClosed)
 	require.NoError(t, s.Close())
 }
 
@@ -87,7 +88,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer idle.Close()
 	for len(begun) < n { // until each of them listens
-		require.NoError(t, q.Enqueue(context.Background(), &pawl.Envelope{Kind: "k"}))
+		require.NoError(t, withid.Enqueue(context.Background(), q, &pawl.Envelope{Kind: "k"}))
 	}
 	require.NoError(t, s.Close())
 	for range n {
@@ -142,7 +143,7 @@ func TestServerCountsRuns(t *testing.T) {
 	q := openLive(t)
 	ctx := context.Background()
 	run := func(queue string, end func(*pawl.Lease) error) {
-		require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: queue, MaxRetries: 3}))
+		require.NoError(t, withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k", Queue: queue, MaxRetries: 3}))
 		leases, err := q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		require.NoError(t, end(leases[0]))

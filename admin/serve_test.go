@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // modeOf returns the mode of a file without following a link.
@@ -104,7 +105,7 @@ func TestTwoAppsSideBySide(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"a.db", "b.db"} {
 		q := openLiveAt(t, filepath.Join(folder, name))
-		require.NoError(t, q.Enqueue(context.Background(), &pawl.Envelope{Kind: name}))
+		require.NoError(t, withid.Enqueue(context.Background(), q, &pawl.Envelope{Kind: name}))
 		serveTest(t, q)
 	}
 	for _, name := range []string{"a.db", "b.db"} {

@@ -111,8 +111,8 @@ func (f fullPage) ListParts(context.Context, pawl.Filter, driver.Parts, string, 
 // An answer with the result of a change never waits, however long it is.
 func TestErrorOfAChangeWaitsForNobody(t *testing.T) {
 	long := strings.Repeat("\x01", maxMessage) // six bytes each in JSON
-	h := newHandler(&scripted{enqueue: func(context.Context, []*pawl.Envelope) error {
-		return errors.Join(errors.New(long), pawl.ErrUnknownOutcome)
+	h := newHandler(&scripted{enqueue: func(context.Context, []*pawl.Envelope) ([]pawl.Enqueued, error) {
+		return nil, errors.Join(errors.New(long), pawl.ErrUnknownOutcome)
 	}}, &HandlerOptions{NoAuth: true, Logger: hclog.NewNullLogger()}, t.Context())
 	for range largeBodies {
 		leave, err := h.large.enter(t.Context())

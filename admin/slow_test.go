@@ -21,6 +21,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 const slowClients = 1000
@@ -83,7 +84,7 @@ func work(t testing.TB, q *bolt.Queue, jobs int) {
 				for i := range batch {
 					batch[i] = &pawl.Envelope{Kind: "k", Queue: queue, Payload: []byte("\xc0")}
 				}
-				err := q.Enqueue(ctx, batch...)
+				err := withid.Enqueue(ctx, q, batch...)
 				if err == nil {
 					var leases []*pawl.Lease
 					if leases, err = q.Fetch(ctx, pawl.Request{Queues: []string{queue}, Max: 10, Wait: pawl.WaitNot}); err == nil {
@@ -118,7 +119,7 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 	var dead []pawl.ID
 	for range 100 {
 		e := &pawl.Envelope{Kind: "dead", Queue: "dead", Payload: make([]byte, 4096)}
-		require.NoError(t, q.Enqueue(ctx, e))
+		require.NoError(t, withid.Enqueue(ctx, q, e))
 		require.NoError(t, q.Cancel(ctx, e.ID))
 		dead = append(dead, e.ID)
 	}
@@ -139,7 +140,7 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 		require.NotNil(t, stats.Process)
 		_, err = a.List(ctx, Query{Filter: Filter{Filter: pawl.Filter{State: pawl.Dead}}})
 		require.NoError(t, err)
-		require.NoError(t, a.Enqueue(ctx, &pawl.Envelope{Kind: "mine", Queue: "mine"}))
+		require.NoError(t, withid.Enqueue(ctx, a, &pawl.Envelope{Kind: "mine", Queue: "mine"}))
 		errs, err := a.Do(ctx, Action{Verb: Delete}, dead[i])
 		require.NoError(t, err)
 		require.NoError(t, errs[0])

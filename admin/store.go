@@ -89,8 +89,8 @@ type Listener interface {
 	// Done returns a channel that is closed when the queue stops.
 	Done() <-chan struct{}
 
-	// Extend is that of [pawl.Queue]. Without a lease it only returns why the queue stopped.
-	Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error)
+	// Err returns why the queue stopped, such as [pawl.ErrClosed], and nil while it works.
+	Err() error
 }
 
 // FileStore is a [Store] in a file of this machine, beside which [Serve] can put a socket.
@@ -104,25 +104,26 @@ type FileStore interface {
 	MaxPayload() int
 }
 
-// UnsupportedError means that the engine of the queue lacks an optional ability. It matches
-// errors.ErrUnsupported.
+// UnsupportedError means that the engine of the queue lacks the methods of an optional operation. It
+// matches errors.ErrUnsupported.
 type UnsupportedError struct {
-	Ability string // "check", "backup", "events" or "workflows"
+	Operation string // "check", "backup", "events" or "workflows"
 }
 
 // Error implements error.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("the engine of this queue has no %s: %v", e.Ability, errors.ErrUnsupported)
+	return fmt.Sprintf("the engine of this queue does not support %s: %v", e.Operation, errors.ErrUnsupported)
 }
 
 // Unwrap returns errors.ErrUnsupported.
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
-// ability returns a store as one that has an optional ability, or an [*UnsupportedError].
-func ability[T any](q Store, name string) (T, error) {
-	able, ok := q.(T)
+// optional returns a store as one that has the methods of an optional operation, or an
+// [*UnsupportedError].
+func optional[T any](q Store, operation string) (T, error) {
+	has, ok := q.(T)
 	if !ok {
-		return able, &UnsupportedError{name}
+		return has, &UnsupportedError{operation}
 	}
-	return able, nil
+	return has, nil
 }

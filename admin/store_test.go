@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// The engines of this repository have every ability.
+// The engines of this repository have every operation.
 var (
 	_ FileStore = (*bolt.Queue)(nil)
 	_ interface {
@@ -36,9 +36,9 @@ var (
 // bare is a store that has only what every store has.
 type bare struct{ Store }
 
-// Rule: an operation that needs an ability that the engine lacks is refused by its name, in the
+// Rule: an operation that the engine lacks is refused by its name, in the
 // process and through a client. Everything else works, and an export has no runs.
-func TestMissingAbilityIsRefusedByName(t *testing.T) {
+func TestMissingOperationIsRefusedByName(t *testing.T) {
 	f := newFixture(t, everyState)
 	server := httptest.NewServer(handlerFor(t, Of(bare{f.q}), &HandlerOptions{Token: "t", Logger: hclog.NewNullLogger()}))
 	t.Cleanup(server.Close)
@@ -48,7 +48,7 @@ func TestMissingAbilityIsRefusedByName(t *testing.T) {
 
 	for name, a := range map[string]Admin{"Of": Of(bare{f.q}), "Dial": remote} {
 		t.Run(name, func(t *testing.T) {
-			for ability, calls := range map[string][]func() error{
+			for operation, calls := range map[string][]func() error{
 				"check":  {func() error { return a.Check(t.Context()) }},
 				"backup": {func() error { return a.Backup(t.Context(), io.Discard) }},
 				"events": {func() error {
@@ -68,7 +68,7 @@ func TestMissingAbilityIsRefusedByName(t *testing.T) {
 					require.ErrorIs(t, err, errors.ErrUnsupported)
 					var lacks *UnsupportedError
 					require.ErrorAs(t, err, &lacks)
-					require.Equal(t, ability, lacks.Ability)
+					require.Equal(t, operation, lacks.Operation)
 				}
 			}
 			require.Len(t, readPages(t, a, Query{}), len(suiteStates))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // endless emits events until its context ends, and then closes ended.
@@ -220,7 +221,7 @@ func TestCheckEndsWithItsClient(t *testing.T) {
 func TestProgressArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openLive(t)
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
 		var reported [][2]int64
 		ctx := driver.WithProgress(t.Context(), func(done, total int64) { reported = append(reported, [2]int64{done, total}) })
 		require.NoError(t, newPiped(t, Of(q), 4).client().Check(ctx))

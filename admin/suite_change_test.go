@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Changes have the effect of the queue's own verbs.
@@ -167,24 +168,31 @@ var changeCases = []suiteCase{
 		require.NoError(t, results[0])
 		require.Len(t, readPages(t, s, Query{}), len(suiteStates)-1)
 	}},
-	{"an enqueue stores all, and completes the envelopes", everyState, nil, func(t *testing.T, s *suiteTest) {
+	{"an enqueue stores all, and returns what became of them", everyState, nil, func(t *testing.T, s *suiteTest) {
 		first := &pawl.Envelope{Kind: "new", Queue: "fresh", Payload: packOf(t, "x"), Delay: time.Minute, Headers: map[string]string{"a": "b"}}
 		second := &pawl.Envelope{ID: pawl.ID{5}, Kind: "new", Created: noon.Add(-time.Hour), Origin: "elsewhere"}
 		taken := &pawl.Envelope{Kind: "delayed", Queue: "email", UniqueKey: "u"}
-		require.NoError(t, s.Enqueue(t.Context(), first, second, taken))
-		require.False(t, first.ID.IsZero())
-		require.Equal(t, pawl.ID{5}, second.ID)
-		require.True(t, taken.Existing)
-		require.Equal(t, s.ids["delayed"], taken.ID)
-		require.Less(t, first.Seq, second.Seq)
-		require.True(t, first.NotBefore.Equal(s.now().Add(time.Minute)))
-		for _, e := range []*pawl.Envelope{first, second} {
-			got, err := s.Job(t.Context(), e.ID)
+		given := []pawl.Envelope{*first, *second, *taken}
+		done, err := s.Enqueue(t.Context(), first, second, taken)
+		require.NoError(t, err)
+		require.Equal(t, given, []pawl.Envelope{*first, *second, *taken}, "the arguments are as they were")
+		require.False(t, done[0].ID.IsZero())
+		require.Equal(t, []pawl.Enqueued{{ID: done[0].ID}, {ID: pawl.ID{5}}, {ID: s.ids["delayed"], Existing: true}}, done)
+		seq := uint64(0)
+		for i, e := range []*pawl.Envelope{first, second} {
+			got, err := s.Job(t.Context(), done[i].ID)
 			require.NoError(t, err)
 			require.Equal(t, map[bool]pawl.State{true: pawl.Delayed, false: pawl.Ready}[e == first], got.State)
-			require.Equal(t, driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, got, 0), "what the envelope says is what was stored")
+			require.Greater(t, got.Seq, seq)
+			seq = got.Seq
+			want := *e
+			want.ID, want.Seq = got.ID, got.Seq
+			driver.Accept(&want, s.now())
+			require.Equal(t, driver.AppendRecord(nil, &want, 0), driver.AppendRecord(nil, got, 0), "what was given is what was stored")
 		}
-		require.NoError(t, s.Enqueue(t.Context()), "no job is no error")
+		done, err = s.Enqueue(t.Context())
+		require.NoError(t, err, "no job is no error")
+		require.Empty(t, done)
 	}},
 	{"an enqueue that is refused stores nothing, and changes no envelope", everyState, nil, func(t *testing.T, s *suiteTest) {
 		for want, bad := range map[error]*pawl.Envelope{
@@ -192,15 +200,15 @@ var changeCases = []suiteCase{
 			pawl.ErrConflict: {ID: s.ids["dead"], Kind: "x"},
 		} {
 			good := &pawl.Envelope{Kind: "good"}
-			require.ErrorIs(t, s.Enqueue(t.Context(), good, bad), want)
+			require.ErrorIs(t, withid.Enqueue(t.Context(), s, good, bad), want)
 			require.Equal(t, &pawl.Envelope{Kind: "good"}, good)
 		}
-		require.ErrorIs(t, s.Enqueue(t.Context(), &pawl.Envelope{Kind: "delayed", Queue: "email", UniqueKey: "u", OnConflict: pawl.Reject}), pawl.ErrConflict)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), s, &pawl.Envelope{Kind: "delayed", Queue: "email", UniqueKey: "u", OnConflict: pawl.Reject}), pawl.ErrConflict)
 		require.Len(t, readPages(t, s, Query{}), len(suiteStates))
 	}},
 	{"a unique job takes the place of the one that has the key, where it is to", everyState, nil, func(t *testing.T, s *suiteTest) {
 		e := &pawl.Envelope{Kind: "delayed", Queue: "email", UniqueKey: "u", OnConflict: pawl.Replace, Payload: packOf(t, "new")}
-		require.NoError(t, s.Enqueue(t.Context(), e))
+		require.NoError(t, withid.Enqueue(t.Context(), s, e))
 		require.Equal(t, s.ids["delayed"], e.ID)
 		got, err := s.Job(t.Context(), e.ID)
 		require.NoError(t, err)

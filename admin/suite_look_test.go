@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Reads return what the queue has.
@@ -279,7 +280,7 @@ var lookCases = []suiteCase{
 			"Summary": func() error { _, err := s.Summary(ctx, SummaryQuery{}); return err },
 			"Job":     func() error { _, err := s.Job(ctx, id); return err },
 			"Do":      func() error { _, err := s.Do(ctx, Action{Verb: Retry}, id); return err },
-			"Enqueue": func() error { return s.Enqueue(ctx, &pawl.Envelope{Kind: "x"}) },
+			"Enqueue": func() error { return withid.Enqueue(ctx, s, &pawl.Envelope{Kind: "x"}) },
 			"Pause":   func() error { return s.Pause(ctx, "email") },
 			"Resume":  func() error { return s.Resume(ctx, "email") },
 			"Reap":    func() error { _, err := s.Reap(ctx); return err },

@@ -18,6 +18,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // The contract of Admin is a table of cases, in the other files of this suite, each with its
@@ -135,7 +136,7 @@ func (f *fixture) add(e pawl.Envelope) {
 	if e.Payload == nil {
 		e.Payload = packOf(f.t, map[string]any{"kind": e.Kind, "n": len(f.ids)})
 	}
-	require.NoError(f.t, f.q.Enqueue(context.Background(), &e))
+	require.NoError(f.t, withid.Enqueue(context.Background(), f.q, &e))
 	f.ids[e.Kind] = e.ID
 }
 
@@ -189,7 +190,7 @@ func (f *fixture) many(n int, like pawl.Envelope) (ids []pawl.ID) {
 		own.Payload = packOf(f.t, map[string]int{"n": i})
 		jobs[i] = &own
 	}
-	require.NoError(f.t, f.q.Enqueue(context.Background(), jobs...))
+	require.NoError(f.t, withid.Enqueue(context.Background(), f.q, jobs...))
 	for _, e := range jobs {
 		ids = append(ids, e.ID)
 	}

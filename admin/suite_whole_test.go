@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Operations on the whole queue: restore, check, backup, events, the end.
@@ -132,7 +133,7 @@ var wholeCases = []suiteCase{
 		}
 		s.until(t, events)
 		e := &pawl.Envelope{Kind: "heard \xff", Queue: "email", Delay: time.Hour}
-		require.NoError(t, s.Enqueue(t.Context(), e))
+		require.NoError(t, withid.Enqueue(t.Context(), s, e))
 		_, err := s.Do(t.Context(), Action{Verb: RunNow}, e.ID)
 		require.NoError(t, err)
 		_, err = s.Do(t.Context(), Action{Verb: Cancel}, e.ID)
@@ -178,7 +179,7 @@ var wholeCases = []suiteCase{
 				}
 			}()
 			for waiting := true; waiting; {
-				require.NoError(t, s.Enqueue(t.Context(), &pawl.Envelope{Kind: "prelude"}))
+				require.NoError(t, withid.Enqueue(t.Context(), s, &pawl.Envelope{Kind: "prelude"}))
 				select {
 				case <-done:
 					waiting = false
@@ -215,7 +216,7 @@ func hear(ctx context.Context, a Admin) hearing {
 func (s *suiteTest) until(t *testing.T, h hearing) {
 	t.Helper()
 	for {
-		require.NoError(t, s.Enqueue(t.Context(), &pawl.Envelope{Kind: "prelude"}))
+		require.NoError(t, withid.Enqueue(t.Context(), s, &pawl.Envelope{Kind: "prelude"}))
 		select {
 		case <-h.received:
 			return

@@ -76,7 +76,7 @@ type directRuns struct{ direct }
 func (d direct) Workflows() Workflows { return directRuns{d} }
 
 func readRuns[T any](d directRuns, fn func(*workflow.Reader) (T, error)) (none T, err error) {
-	q, err := ability[workflow.Source](d.q, "workflows")
+	q, err := optional[workflow.Source](d.q, "workflows")
 	if err != nil {
 		return none, err
 	}
@@ -85,7 +85,7 @@ func readRuns[T any](d directRuns, fn func(*workflow.Reader) (T, error)) (none T
 
 // changeRuns calls fn with an engine.
 func changeRuns[T any](d directRuns, fn func(*workflow.Engine) (T, error)) (none T, err error) {
-	q, err := ability[workflow.Store](d.q, "workflows")
+	q, err := optional[workflow.Store](d.q, "workflows")
 	if err != nil {
 		return none, err
 	}

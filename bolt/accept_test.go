@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Every operation but Extend and Fetch changes the digest when it is carried out, so an equal
@@ -21,7 +22,7 @@ var operations = []struct {
 	do   func(context.Context, *Queue, *pawl.Lease) error
 }{
 	{"enqueue", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
-		return q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
+		return withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "new"})
 	}},
 	{"fetch", func(ctx context.Context, q *Queue, _ *pawl.Lease) error {
 		_, err := q.Fetch(ctx, pawl.Request{Max: 9})
@@ -136,7 +137,7 @@ func TestNotAcceptedHasItsCause(t *testing.T) {
 
 		caused, cancelCause := context.WithCancelCause(t.Context())
 		cancelCause(errBoom)
-		err = q.Enqueue(caused, &pawl.Envelope{Kind: "k"})
+		err = withid.Enqueue(caused, q, &pawl.Envelope{Kind: "k"})
 		require.ErrorIs(t, err, pawl.ErrNotAccepted)
 		require.ErrorIs(t, err, context.Canceled, "the context's error")
 		require.ErrorIs(t, err, errBoom, "and its cause")
@@ -161,7 +162,7 @@ func TestWithdrawnFetchLeavesNothingLeased(t *testing.T) {
 				return err
 			}))
 		}
-		enqueued := started(func() error { return q.Enqueue(t.Context(), newBatch(fetches*each)...) })
+		enqueued := started(func() error { return withid.Enqueue(t.Context(), q, newBatch(fetches*each)...) })
 		for _, cancel := range slices.Backward(cancels) {
 			runtime.Gosched()
 			cancel()

@@ -6,6 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/allowance"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: enqueue, fetch and ack allocate as often per job as the stored allowance says.
@@ -19,7 +20,7 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 	enqueues := func(t *testing.T, q *bolt.Queue, jobs mails) func() error {
-		return func() error { jobs.renew(); return q.Enqueue(t.Context(), jobs...) }
+		return func() error { jobs.renew(); return withid.Enqueue(t.Context(), q, jobs...) }
 	}
 	allowance.Compare(t, []allowance.Operation{
 		// Most of it is bbolt's, for a commit, and depends slightly on which pages are free.

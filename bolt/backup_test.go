@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // copiers are the two ways to copy the file of a queue or a reader.
@@ -65,7 +66,7 @@ func startTraffic(t *testing.T, q *Queue) (w *traffic, end func()) {
 	for n := range 3 {
 		run(func() error {
 			e := &pawl.Envelope{Kind: "k", Payload: make([]byte, n*1500), MaxRetries: 3}
-			err := q.Enqueue(ctx, e)
+			err := withid.Enqueue(ctx, q, e)
 			if err == nil {
 				w.note(w.stored, e.ID)
 			}
@@ -265,7 +266,7 @@ func TestCopyOfAPoisonedQueue(t *testing.T) {
 				defer q.Close()
 				before := add(t, q, nil)
 				replaceCommit(t, q, failed.commit)
-				require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "in doubt"}), pawl.ErrUnknownOutcome)
+				require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "in doubt"}), pawl.ErrUnknownOutcome)
 				path := filepath.Join(t.TempDir(), "copy.db")
 				require.NoError(t, c.copy(&q.reader, t.Context(), path))
 				of := openAt(t, path, nil)
@@ -296,7 +297,7 @@ func TestGrowthBesideAReader(t *testing.T) {
 	err := q.View(t.Context(), func(tx *bbolt.Tx) error {
 		before := tx.Size()
 		for range 8 {
-			require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)}))
+			require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)}))
 		}
 		info, err := os.Stat(q.path)
 		require.NoError(t, err)
@@ -324,7 +325,7 @@ func TestGrowthWaitsForACopy(t *testing.T) {
 		})
 		<-w.reached
 		grown := started(func() error {
-			return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)})
+			return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Payload: make([]byte, 1<<20)})
 		})
 		stacks := make([]byte, 1<<20)
 		for !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "bbolt.(*DB).mmap(") {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // newBatch returns n jobs of kind "k".
@@ -63,7 +64,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			for _, e := range batch {
 				copies = append(copies, *e)
 			}
-			require.ErrorIs(t, q.Enqueue(t.Context(), batch...), c.want)
+			require.ErrorIs(t, withid.Enqueue(t.Context(), q, batch...), c.want)
 			require.Equal(t, before, digest(t, q))
 			for i, e := range batch {
 				require.Equal(t, copies[i], *e)
@@ -77,7 +78,7 @@ func TestSameIDTwiceInABatch(t *testing.T) {
 	batch := newBatch(3)
 	batch[0].ID = pawl.NewID(time.Now())
 	batch[2].ID = batch[0].ID
-	require.ErrorIs(t, q.Enqueue(t.Context(), batch...), pawl.ErrConflict)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, batch...), pawl.ErrConflict)
 	require.Equal(t, pawl.Counts{}, countsOf(t, q, pawl.DefaultQueue))
 }
 
@@ -89,7 +90,7 @@ func TestSameIDTwiceInACommit(t *testing.T) {
 		id := pawl.NewID(time.Now())
 		var calls []<-chan error
 		for range 3 {
-			calls = append(calls, started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{ID: id, Kind: "k"}) }))
+			calls = append(calls, started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{ID: id, Kind: "k"}) }))
 		}
 		synctest.Wait()
 		release()
@@ -114,9 +115,9 @@ func TestIDIsFreeAgainOnceItsJobIsGone(t *testing.T) {
 
 func TestBatchLimits(t *testing.T) {
 	q := openTest(t, nil)
-	require.NoError(t, q.Enqueue(t.Context()), "no job is no work")
-	require.ErrorIs(t, q.Enqueue(t.Context(), newBatch(pawl.MaxBatchJobs+1)...), pawl.ErrBatchTooLarge)
-	require.NoError(t, q.Enqueue(t.Context(), newBatch(pawl.MaxBatchJobs)...))
+	require.NoError(t, withid.Enqueue(t.Context(), q), "no job is no work")
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, newBatch(pawl.MaxBatchJobs+1)...), pawl.ErrBatchTooLarge)
+	require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(pawl.MaxBatchJobs)...))
 	require.Equal(t, pawl.Counts{Ready: pawl.MaxBatchJobs}, countsOf(t, q, pawl.DefaultQueue))
 
 	batch := newBatch(65)
@@ -125,7 +126,7 @@ func TestBatchLimits(t *testing.T) {
 		e.Payload = payload
 	}
 	batch[64].Payload = payload[:1]
-	require.ErrorIs(t, q.Enqueue(t.Context(), batch...), pawl.ErrBatchTooLarge, "a byte too much")
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, batch...), pawl.ErrBatchTooLarge, "a byte too much")
 	batch[64].Payload = nil
 	_, _, err := q.prepare(batch) // without writing 64 MiB
 	require.NoError(t, err)
@@ -139,7 +140,7 @@ func TestMaxPayload(t *testing.T) {
 				limit = pawl.DefaultMaxPayload
 			}
 			require.Equal(t, limit, q.opts.MaxPayload)
-			require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)}), pawl.ErrPayloadTooLarge)
+			require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)}), pawl.ErrPayloadTooLarge)
 			add(t, q, func(e *pawl.Envelope) { e.Payload = make([]byte, limit) })
 			require.Len(t, leaseOne(t, q).Payload, limit)
 		})
@@ -191,20 +192,21 @@ func TestPayloadsMayShareABuffer(t *testing.T) {
 	for i, e := range batch {
 		e.Payload = buffer[i*size : (i+1)*size]
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	require.True(t, bytes.Equal(before, buffer), "the caller's memory is not written to")
 	for _, e := range batch {
 		require.True(t, bytes.Equal(before[:size], find(t, q, e.ID).Payload))
 	}
 }
 
-func TestEnqueueFillsInTheEnvelope(t *testing.T) {
+func TestEnqueueFillsInTheJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		first, second := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Delay: time.Minute, Queue: "q"}
-		require.NoError(t, q.Enqueue(t.Context(), first, second))
+		require.NoError(t, withid.Enqueue(t.Context(), q, first, second))
 		now := time.Now()
 		require.False(t, first.ID.IsZero())
+		first, second = find(t, q, first.ID), find(t, q, second.ID)
 		require.NotEqual(t, first.ID, second.ID)
 		require.Equal(t, pawl.DefaultQueue, first.Queue)
 		require.Equal(t, pawl.DefaultQueue, first.Origin)
@@ -214,7 +216,7 @@ func TestEnqueueFillsInTheEnvelope(t *testing.T) {
 		require.True(t, second.NotBefore.Equal(now.Add(time.Minute)))
 		require.Zero(t, second.Delay)
 		require.Equal(t, first.Seq+1, second.Seq)
-		third := add(t, q, nil)
+		third := find(t, q, add(t, q, nil).ID)
 		require.Greater(t, third.Seq, second.Seq)
 	})
 }
@@ -231,12 +233,12 @@ func TestForwardedJobKeepsItsIdentity(t *testing.T) {
 		State: pawl.Dead, LeasedSince: created, History: []pawl.Failure{{Attempt: 1}},
 	}
 	want := *e
-	require.NoError(t, q.Enqueue(t.Context(), e))
-	want.NotBefore, want.Seq = e.NotBefore, e.Seq
-	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
-	want.State, want.LeasedSince = "", time.Time{}
+	require.NoError(t, withid.Enqueue(t.Context(), q, e))
 	require.Equal(t, want, *e)
-	want.State, want.NotBefore = pawl.Ready, fromFile(e.NotBefore)
-	require.Equal(t, &want, find(t, q, id))
+	got := find(t, q, id)
+	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
+	want.State, want.LeasedSince, want.NotBefore, want.Seq = pawl.Ready, time.Time{}, got.NotBefore, got.Seq
+	require.Equal(t, &want, got)
+	require.WithinDuration(t, time.Now(), got.NotBefore, time.Minute)
 	require.Equal(t, id, leaseOne(t, q, "here").ID)
 }

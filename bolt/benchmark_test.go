@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // These benchmarks run in memory where the system has a memory file system: they measure the
@@ -47,7 +48,7 @@ func store(tb testing.TB, q *bolt.Queue, n int) {
 	for ; n > 0; n -= len(jobs) {
 		jobs = jobs[:min(n, len(jobs))]
 		jobs.renew()
-		if err := q.Enqueue(tb.Context(), jobs...); err != nil {
+		if err := withid.Enqueue(tb.Context(), q, jobs...); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -88,7 +89,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		jobs.renew()
-		if err := q.Enqueue(b.Context(), jobs...); err != nil {
+		if err := withid.Enqueue(b.Context(), q, jobs...); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -108,7 +109,7 @@ func BenchmarkEnqueue64(b *testing.B) {
 			jobs := newMails(1)
 			for taken.Add(1) <= int64(b.N) {
 				jobs.renew()
-				if err := q.Enqueue(b.Context(), jobs...); err != nil {
+				if err := withid.Enqueue(b.Context(), q, jobs...); err != nil {
 					b.Error(err)
 					return
 				}
@@ -126,7 +127,7 @@ func BenchmarkEnqueueBatch(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		jobs.renew()
-		if err := q.Enqueue(b.Context(), jobs...); err != nil {
+		if err := withid.Enqueue(b.Context(), q, jobs...); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -233,7 +234,7 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 				names[i] = fmt.Sprintf("tenant-%04d", i)
 				e := mail
 				e.Queue = names[i]
-				require.NoError(b, q.Enqueue(b.Context(), &e))
+				require.NoError(b, withid.Enqueue(b.Context(), q, &e))
 			}
 			for left := queues; left > 0; {
 				leases, err := q.Fetch(b.Context(), pawl.Request{Queues: names, Max: left})
@@ -247,7 +248,7 @@ func BenchmarkEnqueueBesideIdleFetch(b *testing.B) {
 			jobs := newMails(1)
 			for b.Loop() {
 				jobs.renew()
-				require.NoError(b, q.Enqueue(b.Context(), jobs...))
+				require.NoError(b, withid.Enqueue(b.Context(), q, jobs...))
 			}
 			cancel()
 			waiting.Wait()
@@ -270,7 +271,7 @@ func BenchmarkFetchBehindOtherKind(b *testing.B) {
 					for i := range jobs {
 						jobs[i] = &pawl.Envelope{Kind: "post.parcel", Payload: mail.Payload}
 					}
-					require.NoError(b, q.Enqueue(b.Context(), jobs...))
+					require.NoError(b, withid.Enqueue(b.Context(), q, jobs...))
 					left = len(jobs)
 					b.StartTimer()
 				}

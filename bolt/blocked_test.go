@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // blockedDamage is damage after which blocked jobs must still be unblocked.
@@ -180,10 +181,10 @@ func TestSearchForBlockedJobsEnds(t *testing.T) {
 				*batch = append(*batch, &pawl.Envelope{Kind: "k", Queue: "a", IdempotencyKey: fmt.Sprint(i)})
 			}
 		}
-		require.NoError(t, q.Enqueue(t.Context(), holders...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, holders...))
 		leases := fetch(t, q, keys, "a")
 		require.Len(t, leases, keys)
-		require.NoError(t, q.Enqueue(t.Context(), jobs...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
 		require.Empty(t, fetch(t, q, 1, "a"))
 		require.Equal(t, keys, blockedJobs(t, q))
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 func TestCloseAnswersEverybody(t *testing.T) {
@@ -29,14 +30,14 @@ func TestCloseAnswersEverybody(t *testing.T) {
 
 		reached, leave := g.hold()
 		inTime := &pawl.Envelope{Kind: "in time"}
-		accepted := started(func() error { return q.Enqueue(t.Context(), inTime) })
+		accepted := started(func() error { return withid.Enqueue(t.Context(), q, inTime) })
 		reached()
-		late := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "late"}) })
+		late := started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "late"}) })
 		synctest.Wait()
 		closing := started(q.Close)
 		synctest.Wait()
 		require.Empty(t, closing, "Close waits for what was accepted")
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "later"}), pawl.ErrClosed, "nothing new comes in meanwhile")
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "later"}), pawl.ErrClosed, "nothing new comes in meanwhile")
 		leave()
 		require.NoError(t, <-accepted)
 		require.ErrorIs(t, <-late, pawl.ErrClosed)
@@ -52,7 +53,9 @@ func TestCloseAnswersEverybody(t *testing.T) {
 
 func TestUseAfterClose(t *testing.T) {
 	q, _, l := prepared(t)
+	require.NoError(t, q.Err())
 	calls := map[string]func() error{
+		"Err":   q.Err,
 		"Stats": func() error { _, err := q.Stats(t.Context()); return err },
 		"Job":   func() error { _, err := q.Job(t.Context(), l.ID); return err },
 		"Jobs": func() error {

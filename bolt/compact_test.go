@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // everything is each bucket of a file, at any depth, with its sequence and its rows.
@@ -136,13 +137,14 @@ func TestCompactGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, filepath.Join(folder, "jobs.db"), nil)
 		fillEverything(t, q)
-		last := add(t, q, nil)
+		last := find(t, q, add(t, q, nil).ID)
 		require.NoError(t, q.Compact(t.Context(), path))
 
 		of := openAt(t, path, nil)
-		require.Greater(t, add(t, of, nil).Seq, last.Seq)
-		again := add(t, of, func(e *pawl.Envelope) { e.Kind, e.UniqueKey = "full", "u" })
-		require.True(t, again.Existing, "its unique key is taken")
+		require.Greater(t, find(t, of, add(t, of, nil).ID).Seq, last.Seq)
+		again, err := of.Enqueue(t.Context(), &pawl.Envelope{Kind: "full", UniqueKey: "u"})
+		require.NoError(t, err)
+		require.True(t, again[0].Existing, "its unique key is taken")
 		add(t, of, func(e *pawl.Envelope) { e.Kind, e.Queue, e.IdempotencyKey = "done", "settled", "done" })
 		require.Empty(t, fetch(t, of, 9, "settled"), "its effect has taken place")
 		require.Len(t, fetch(t, of, 9, "keyed"), 1, "one of two of a key")
@@ -163,7 +165,7 @@ func TestCompactIsSmaller(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = &pawl.Envelope{Kind: "k", Payload: make([]byte, 3000)}
 		}
-		require.NoError(t, q.Enqueue(t.Context(), jobs...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
 	}
 	atOnce(t, fetch(t, q, 2000), func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) })
 	left := add(t, q, nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // killWithin kills c after a random time of at most limit, and returns the child's output until
@@ -83,7 +84,7 @@ func workRole(args []string) error {
 				id := pawl.NewID(time.Now())
 				payload := make([]byte, rand.IntN(3000))
 				said("enqueue", id, func() error {
-					return q.Enqueue(ctx, &pawl.Envelope{ID: id, Kind: "k", MaxRetries: 3, Payload: payload})
+					return withid.Enqueue(ctx, q, &pawl.Envelope{ID: id, Kind: "k", MaxRetries: 3, Payload: payload})
 				})
 			}
 		}()

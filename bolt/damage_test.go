@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // An unreadable job becomes dead, where somebody can look at it, and does not keep other jobs
@@ -181,7 +182,7 @@ func TestDamagedCounts(t *testing.T) {
 	everyChange(t, bucketQueues, rowAt(row), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)
 		ctx := t.Context()
-		err := q.Enqueue(ctx, &pawl.Envelope{Kind: "other delayed", Queue: "other"})
+		err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "other delayed", Queue: "other"})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "it was not stored for certain")
 		_, err = q.Stats(ctx)
@@ -189,12 +190,12 @@ func TestDamagedCounts(t *testing.T) {
 		_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Kinds: []string{"other delayed"}, Max: 1, Wait: pawl.WaitFinished})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 
-		require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "good", Queue: "other"}))
+		require.NoError(t, withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "good", Queue: "other"}))
 		require.Len(t, fetch(t, q, 9, "other"), 3)
 		require.Equal(t, readyKinds, runAll(t, q))
 		pass(2*time.Hour + time.Second)
 		synctest.Wait()
-		require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late"}))
+		require.NoError(t, withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "late"}))
 		_, err = q.Fetch(ctx, pawl.Request{Max: 1})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		id := s.ids["other delayed"]
@@ -210,7 +211,7 @@ func TestDamagedCounts(t *testing.T) {
 func TestDamagedKindRow(t *testing.T) {
 	everyChange(t, bucketQueues, rowAt(kindNameKey(nil, "ready")), func(t *testing.T, _ sample, path string) {
 		q := openDamaged(t, path)
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "ready"}), pawl.ErrCorrupt)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "ready"}), pawl.ErrCorrupt)
 		_, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"ready"}, Max: 1})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"ready", "neighbour"}, Max: 9})
@@ -227,7 +228,7 @@ func TestDamagedQueueRow(t *testing.T) {
 			q := openDamaged(t, path)
 			ctx := t.Context()
 			bad := &pawl.Envelope{Kind: "k", Queue: "other"}
-			err := q.Enqueue(ctx, bad)
+			err := withid.Enqueue(ctx, q, bad)
 			require.ErrorIs(t, err, pawl.ErrCorrupt)
 			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "it was not stored for certain")
 			_, err = q.Fetch(ctx, pawl.Request{Queues: []string{"other"}, Max: 1})
@@ -237,8 +238,8 @@ func TestDamagedQueueRow(t *testing.T) {
 				require.ErrorIs(t, err, pawl.ErrCorrupt)
 			}
 
-			goodErr := started(func() error { return q.Enqueue(ctx, &pawl.Envelope{Kind: "good", Payload: payloadOf("good")}) })
-			badErr := started(func() error { return q.Enqueue(ctx, bad) })
+			goodErr := started(func() error { return withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "good", Payload: payloadOf("good")}) })
+			badErr := started(func() error { return withid.Enqueue(ctx, q, bad) })
 			require.NoError(t, <-goodErr)
 			require.ErrorIs(t, <-badErr, pawl.ErrCorrupt)
 			require.Equal(t, append([]string{"good"}, readyKinds...), runAll(t, q))
@@ -249,7 +250,7 @@ func TestDamagedQueueRow(t *testing.T) {
 
 			pass(time.Hour + time.Second)
 			synctest.Wait()
-			require.NoError(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "late", Payload: payloadOf("late")}))
+			require.NoError(t, withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "late", Payload: payloadOf("late")}))
 			require.Contains(t, runAll(t, q), "late")
 			require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
 				for _, kind := range []string{"other", "other delayed", "other leased"} {
@@ -322,7 +323,7 @@ func TestFetchEndsBehindAnOverlongKey(t *testing.T) {
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
 	defer q.Close()
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 		ready := tx.Bucket(bucketRoot).Bucket(bucketReady)
 		first, _ := ready.Cursor().First()

@@ -20,7 +20,7 @@ const scopeEffects = "effects"
 // An unreadable key returns [pawl.ErrCorrupt], with the keys before it and a next that
 // continues after it. An after that did not come from Effects returns [pawl.ErrInvalid].
 func (r *reader) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
-	if err := checkMax(max); err != nil {
+	if err := driver.CheckListed(max); err != nil {
 		return nil, "", err
 	}
 	var last []byte

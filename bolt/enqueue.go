@@ -25,13 +25,13 @@ type newJob struct {
 	ready   bool   // it has no delay, whatever the clock says in the transaction
 
 	// Results of the check. A job with none of them is stored unchanged.
-	existing bool // another job has its unique key, and this envelope took over its ID
+	existing bool // another job has its unique key, and ID is that of the other job
 	replaces bool // it replaces the stored job with its ID
 	dropped  bool // a later job of the batch replaces it
 }
 
 // newEnqueue prepares jobs that passed driver.CheckBatch, as far as possible without a
-// transaction. It works on copies, so a refused envelope is unchanged. Seq is the sequence
+// transaction. It works on copies, so the envelopes stay as they are. Seq is the sequence
 // before the first job's.
 func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
 	op = new(enqueue)
@@ -40,7 +40,7 @@ func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, 
 	}
 	for i, e := range jobs {
 		j := &op.jobs[i]
-		j.Envelope, j.fresh = *e, e.ID.IsZero() || e.Existing
+		j.Envelope, j.fresh = *e, e.ID.IsZero()
 		j.ready = driver.Accept(&j.Envelope, now)
 		seq++
 		j.Seq, j.own = seq, j.ID
@@ -158,22 +158,20 @@ func (j *newJob) state(now time.Time) pawl.State {
 	return pawl.Delayed
 }
 
-// answer updates the caller's envelopes with the results.
-func (op *enqueue) answer(jobs []*pawl.Envelope) {
+// results returns what became of the jobs after the check.
+func (op *enqueue) results() []pawl.Enqueued {
+	all := make([]pawl.Enqueued, len(op.jobs))
 	for i := range op.jobs {
-		if j := &op.jobs[i]; j.existing {
-			jobs[i].ID, jobs[i].Existing = j.ID, true
-		} else {
-			*jobs[i] = j.Envelope
-		}
+		all[i] = pawl.Enqueued{ID: op.jobs[i].ID, Existing: op.jobs[i].existing}
 	}
+	return all
 }
 
 // insert stores a new job.
 func (t *txn) insert(n *newJob, event pawl.EventType) {
 	j := stored{Envelope: &n.Envelope}
 	if !n.Deadline.IsZero() {
-		own := n.Envelope // if the job dies here, this copy changes and the caller's result does not
+		own := n.Envelope // if the job dies here, this copy changes and the event of the enqueue does not
 		j.Envelope = &own
 	}
 	t.put(t.jobs, j.ID[:], n.record)

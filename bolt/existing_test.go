@@ -33,11 +33,11 @@ func TestExistingEnvelopesAreEnqueuedAgain(t *testing.T) {
 					for range n {
 						batch = append(batch, &pawl.Envelope{Kind: "k", UniqueKey: "unique"})
 					}
-					for range 2 { // the second time they have the ID of the holder
-						require.NoError(t, producer.Enqueue(t.Context(), batch...))
-						for _, e := range batch {
-							require.True(t, e.Existing)
-							require.Equal(t, holder.ID, e.ID)
+					for range 2 {
+						done, err := producer.Enqueue(t.Context(), batch...)
+						require.NoError(t, err)
+						for _, d := range done {
+							require.Equal(t, pawl.Enqueued{ID: holder.ID, Existing: true}, d)
 						}
 					}
 					require.NoError(t, do(q, holder.ID))
@@ -45,15 +45,16 @@ func TestExistingEnvelopesAreEnqueuedAgain(t *testing.T) {
 						e.UniqueKey = fmt.Sprint(i)
 					}
 					batch[0].UniqueKey = "unique"
-					require.NoError(t, producer.Enqueue(t.Context(), batch...))
+					done, err := producer.Enqueue(t.Context(), batch...)
+					require.NoError(t, err)
 					ids := map[pawl.ID]bool{holder.ID: true}
-					for _, e := range batch {
-						require.False(t, e.Existing)
-						require.False(t, ids[e.ID], "the ID is that of another")
-						ids[e.ID] = true
-						require.Equal(t, e.UniqueKey, find(t, q, e.ID).UniqueKey)
+					for i, d := range done {
+						require.False(t, d.Existing)
+						require.False(t, ids[d.ID], "the ID is that of another")
+						ids[d.ID] = true
+						require.Equal(t, batch[i].UniqueKey, find(t, q, d.ID).UniqueKey)
 						if signed {
-							require.NoError(t, ring.Verify(find(t, q, e.ID)))
+							require.NoError(t, ring.Verify(find(t, q, d.ID)))
 						}
 					}
 					require.Equal(t, n, countsOf(t, q, pawl.DefaultQueue).Ready)

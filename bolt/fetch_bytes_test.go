@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // batchOf makes jobs of the kinds 0, 1, 2 and so on, modified by change.
@@ -59,7 +60,7 @@ func TestFetchOfLargePayloadsIsBounded(t *testing.T) {
 	const mebibyte = 1 << 20
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	payload := bytes.Repeat([]byte("x"), mebibyte)
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(20, func(_ int, e *pawl.Envelope) { e.Payload = payload })...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(20, func(_ int, e *pawl.Envelope) { e.Payload = payload })...))
 	require.Equal(t, [][]string{numbers(0, 7), numbers(8, 15), numbers(16, 19)}, fetchAll(t, q, 20, 100, payload),
 		"8 jobs are the first to have %d bytes", maxFetchBytes)
 }
@@ -68,7 +69,7 @@ func TestFetchOfLargePayloadsIsBounded(t *testing.T) {
 func TestFetchBelowTheBoundIsAsLargeAsAsked(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	payload := bytes.Repeat([]byte("x"), 64<<10)
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(127, func(_ int, e *pawl.Envelope) { e.Payload = payload })...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(127, func(_ int, e *pawl.Envelope) { e.Payload = payload })...))
 	require.Equal(t, [][]string{numbers(0, 126)}, fetchAll(t, q, 127, 1000, payload))
 }
 
@@ -77,7 +78,7 @@ func TestFetchOfLargeRecordsIsBounded(t *testing.T) {
 	const jobs = 1300
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	header := string(bytes.Repeat([]byte("h"), 8000))
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(jobs, func(_ int, e *pawl.Envelope) {
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(jobs, func(_ int, e *pawl.Envelope) {
 		e.Headers = map[string]string{"h": header}
 	})...))
 	fetches := fetchAll(t, q, jobs, jobs, nil)
@@ -91,7 +92,7 @@ func TestFetchOfAJobBeyondTheBound(t *testing.T) {
 	const huge = maxFetchBytes + 1<<20
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), &Options{MaxPayload: huge})
 	large := map[int]bool{0: true, 1: true, 4: true}
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(7, func(i int, e *pawl.Envelope) {
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(7, func(i int, e *pawl.Envelope) {
 		if large[i] {
 			e.Payload = bytes.Repeat([]byte("x"), huge)
 		}
@@ -115,7 +116,7 @@ func TestFetchOfAJobBeyondTheBound(t *testing.T) {
 func TestBoundedFetchesKeepTheTurns(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	queues := []string{"a", "b", "c"}
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(30, func(i int, e *pawl.Envelope) {
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(30, func(i int, e *pawl.Envelope) {
 		e.Queue, e.Payload = queues[i/10], bytes.Repeat([]byte("x"), 1<<20)
 	})...))
 	counts := make(map[string]int)
@@ -143,7 +144,7 @@ func TestBoundIsOfOneFetch(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		require.NoError(t, q.Enqueue(t.Context(), batchOf(16, func(_ int, e *pawl.Envelope) {
+		require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(16, func(_ int, e *pawl.Envelope) {
 			e.Payload = bytes.Repeat([]byte("x"), 1<<20)
 		})...))
 		require.Equal(t, []int{8, 8}, []int{<-got, <-got})

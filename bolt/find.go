@@ -7,18 +7,15 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/ellipsis"
+	"github.com/gopawl/pawl/driver"
 )
-
-// leastDigits is the shortest allowed part of an ID.
-const leastDigits = 4
 
 // FindIDs returns up to most IDs of jobs that begin or end with part: hexadecimal digits, with
 // or without dashes. It reads only the keys of all jobs.
 func (r *reader) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
-	digits := strings.ToLower(strings.ReplaceAll(part, "-", ""))
-	if strings.Trim(digits, "0123456789abcdef") != "" || len(digits) < leastDigits {
-		return nil, &pawl.InvalidError{Field: "id", Reason: fmt.Sprintf("%q is not the beginning or the end of an ID, with %d hexadecimal digits or more", ellipsis.Truncate(part, 64), leastDigits)}
+	digits, err := driver.PartOfID(part)
+	if err != nil {
+		return nil, err
 	}
 	err = r.view(ctx, func(s *store) error {
 		c := s.jobs.Cursor()

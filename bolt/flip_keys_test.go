@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // newKeyed makes a closed file whose jobs have keys, deadlines and retentions. Kinds that begin
@@ -112,7 +113,7 @@ func testFlippedKeys(t *testing.T, s sample, path string, queue bool) {
 	if _, err := q.Fetch(ctx, pawl.Request{Queues: []string{"paused"}, Max: 1, Wait: pawl.WaitNot}); !corrupt(err) {
 		require.ErrorIs(t, err, pawl.ErrEmpty)
 	}
-	if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "fresh", Queue: "fresh"}); !corrupt(err) {
+	if err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "fresh", Queue: "fresh"}); !corrupt(err) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, q.view(ctx, func(st *store) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 func init() {
@@ -128,7 +129,7 @@ func fillDisk(ctx context.Context, q *Queue, smallest int) (ids []pawl.ID, err e
 	for size := 60_000; size >= smallest; size /= 2 {
 		for {
 			e := &pawl.Envelope{Kind: "filler", Queue: "fillers", Payload: make([]byte, size)}
-			if err = q.Enqueue(ctx, e); err != nil {
+			if err = withid.Enqueue(ctx, q, e); err != nil {
 				if !errors.Is(err, ErrDisk) || errors.Is(err, pawl.ErrUnknownOutcome) {
 					return nil, err
 				}
@@ -262,7 +263,7 @@ func limitedRole(args []string) error {
 		return err
 	}
 	for range 100 {
-		if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "k"}); err != nil {
+		if err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k"}); err != nil {
 			return err
 		}
 	}
@@ -288,7 +289,7 @@ func limitedRole(args []string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: "again", Payload: make([]byte, 600_000)}); err != nil {
+	if err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k", Queue: "again", Payload: make([]byte, 600_000)}); err != nil {
 		return err
 	}
 	say("again")

@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // FuzzFile looks for damage to a queue's file at which a reader panics, does not end, or
@@ -26,7 +27,7 @@ func FuzzFile(f *testing.F) {
 	q, err := Open(path, &Options{Logger: hclog.NewNullLogger()})
 	require.NoError(f, err)
 	for n := range 20 {
-		require.NoError(f, q.Enqueue(context.Background(), &pawl.Envelope{
+		require.NoError(f, withid.Enqueue(context.Background(), q, &pawl.Envelope{
 			Kind: "k", Payload: bytes.Repeat([]byte{byte(n)}, 100*n), Retain: time.Hour, UniqueKey: string(rune('a' + n)),
 		}))
 	}

@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // gate precedes every commit of a queue: it counts the commits, and holds one back on request.
@@ -56,7 +57,9 @@ func started(fn func() error) <-chan error {
 // occupy holds a commit back until release is called, so that later calls form a batch.
 func (g *gate) occupy(q *Queue) (release func()) {
 	reached, leave := g.hold()
-	done := started(func() error { return q.Enqueue(context.Background(), &pawl.Envelope{Kind: "occupy", Queue: "occupy"}) })
+	done := started(func() error {
+		return withid.Enqueue(context.Background(), q, &pawl.Envelope{Kind: "occupy", Queue: "occupy"})
+	})
 	reached()
 	return func() {
 		leave()

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 func sizeAt(t *testing.T, path string) int64 {
@@ -28,7 +29,7 @@ func TestNewFileIsSmall(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q := openAt(t, path, nil)
 	require.Less(t, sizeAt(t, path), int64(256<<10))
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(1000, func(_ int, e *pawl.Envelope) { e.Payload = []byte("payload") })...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(1000, func(_ int, e *pawl.Envelope) { e.Payload = []byte("payload") })...))
 	require.Less(t, sizeAt(t, path), int64(2<<20))
 	require.NoError(t, q.Close())
 	require.Less(t, sizeAt(t, path), int64(2<<20))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: a queue continues when its process is chrooted after it opened the file: the path then
@@ -33,7 +34,7 @@ func chrootRole(args []string) error {
 	if err := syscall.Chroot(args[1]); err != nil {
 		return err
 	}
-	err = q.Enqueue(context.Background(), &pawl.Envelope{Kind: "k"})
+	err = withid.Enqueue(context.Background(), q, &pawl.Envelope{Kind: "k"})
 	if err == nil {
 		err = q.Close()
 	}
@@ -62,7 +63,7 @@ func TestMountIsNoReplacement(t *testing.T) {
 
 		require.NoError(t, syscall.Unlinkat(int(hidden.Fd()), "jobs.db"))
 		require.NoError(t, hidden.Close())
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrReplaced)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), ErrReplaced)
 		require.ErrorIs(t, q.Close(), ErrReplaced)
 	}
 }
@@ -90,5 +91,5 @@ func TestFolderThatBecameALink(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(disk, "jobs.db"), copied, 0o600))
 	require.NoError(t, os.Symlink(disk, folder))
-	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "lost"}), ErrReplaced)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "lost"}), ErrReplaced)
 }

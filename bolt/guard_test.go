@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // guarded opens a queue with one acknowledged job. Its file is not checked at the end.
@@ -57,6 +58,25 @@ func TestNoFaultAfterClose(t *testing.T) {
 	require.NoError(t, g.content())
 }
 
+// Rule: the same holds for a queue over an app's database.
+func TestNoFaultAfterCloseOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	g, err := guardOver(db, quiet().Logger)
+	require.NoError(t, err)
+	if g == nil {
+		t.Skip("this system has no guard over an app's database")
+	}
+	g.close()
+	g.file, err = os.Open(path) // open, as it is for a read on its way
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.file.Close()) }()
+	require.NoError(t, os.Truncate(path, 0))
+	require.NoError(t, g.content())
+}
+
 // Rule: a queue whose path no longer leads to its file acknowledges nothing more. It is
 // poisoned and says what to do, Backup can save its file, and the file that replaced it is
 // unchanged.
@@ -93,11 +113,13 @@ func TestReplacedFilePoisons(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, test.replace(folder, path, other))
 
-			err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "lost"})
+			err = withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "lost"})
 			require.ErrorIs(t, err, pawl.ErrPoisoned)
 			require.ErrorIs(t, err, ErrReplaced)
 			require.ErrorContains(t, err, "jobctl db backup")
 			<-q.Done()
+			require.ErrorIs(t, q.Err(), pawl.ErrPoisoned)
+			require.ErrorIs(t, q.Err(), ErrReplaced)
 
 			saved := filepath.Join(memoryFolder(t), "saved.db")
 			require.NoError(t, q.Backup(t.Context(), saved))
@@ -198,7 +220,7 @@ func TestOverwrittenFilePoisons(t *testing.T) {
 			now, err := os.ReadFile(path)
 			require.NoError(t, err)
 
-			err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+			err = withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
 			require.ErrorIs(t, err, pawl.ErrPoisoned)
 			require.ErrorIs(t, err, ErrOverwritten)
 			require.NotErrorIs(t, err, pawl.ErrUnknownOutcome, "nothing was written")
@@ -342,7 +364,7 @@ func TestOverAFileThatChanges(t *testing.T) {
 			}))
 			add(t, q, nil)
 			require.NoError(t, test.change(filepath.Join(folder, "app.db"), other))
-			err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+			err = withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
 			require.ErrorIs(t, err, pawl.ErrPoisoned)
 			require.ErrorIs(t, err, test.want)
 			require.NoError(t, q.Close())

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // offerCall leaves a call in an intake that nobody empties.
@@ -145,7 +146,7 @@ func TestManyCallersAllGoOn(t *testing.T) {
 		const callers = maxWaiting + 100
 		done := make(chan error, callers)
 		for range callers {
-			go func() { done <- q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) }()
+			go func() { done <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) }()
 		}
 		synctest.Wait()
 		require.Len(t, q.scheduler.intake.others, maxWaiting)
@@ -167,7 +168,7 @@ func TestSettlesGoBeforeEnqueues(t *testing.T) {
 		release := g.occupy(q)
 		done := make(chan error, maxGroup)
 		for range maxGroup {
-			go func() { done <- q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) }()
+			go func() { done <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) }()
 		}
 		synctest.Wait()
 		acked := started(func() error { return q.Settle(t.Context(), l.Ack()) })

@@ -69,10 +69,10 @@ func (p *page) read(s *store) error {
 		return err
 	}
 	if p.part >= len(parts) {
-		return errBadCursor()
+		return driver.BadCursor()
 	}
 	if p.last != nil && !parts[p.fromFront(len(parts))].mayBegin(p.last) {
-		return errBadCursor()
+		return driver.BadCursor()
 	}
 	p.entries, p.rows, p.bytes = p.entries[:0], 0, 0
 	for ; p.part < len(parts); p.part, p.last = p.part+1, nil {

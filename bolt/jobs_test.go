@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // all lists the jobs of the queue that match a filter.
@@ -129,7 +130,7 @@ func TestJobsCrossesPages(t *testing.T) {
 			e.Kind, e.Payload = "small", []byte(fmt.Sprint(i))
 		}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	for _, state := range []pawl.State{"", pawl.Ready} {
 		for _, kind := range []string{"", "large", "small", "filler"} {
 			var want []pawl.ID
@@ -160,7 +161,7 @@ func TestJobsCrossesPages(t *testing.T) {
 
 func TestJobsEndsWithItsContext(t *testing.T) {
 	q := openTest(t, nil)
-	require.NoError(t, q.Enqueue(t.Context(), newBatch(3*pageJobs)...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(3*pageJobs)...))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	seen, failed := 0, 0
@@ -182,7 +183,7 @@ func TestJobsEndsWithItsContext(t *testing.T) {
 // would block forever.
 func TestJobsHoldsNoTransactionInTheLoop(t *testing.T) {
 	q := openTest(t, nil)
-	require.NoError(t, q.Enqueue(t.Context(), newBatch(pageJobs+10)...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(pageJobs+10)...))
 	stats, err := q.Stats(t.Context())
 	require.NoError(t, err)
 	n := 0
@@ -231,7 +232,7 @@ func TestJobsSurvivesChanges(t *testing.T) {
 						e.Queue = "untouched"
 					}
 				}
-				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 				for _, e := range batch {
 					if e.Queue == "untouched" {
 						untouched = append(untouched, e.ID)
@@ -269,14 +270,14 @@ func TestJobsAreCopies(t *testing.T) {
 		e.Payload = bytes.Repeat([]byte{byte(i)}, 100+10*i)
 		e.Headers = map[string]string{"i": strings.Repeat("h", i)}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	jobs := all(t, q, pawl.Filter{})
 	leases := fetch(t, q, len(batch))
 	for _, l := range leases {
 		require.NoError(t, q.Settle(t.Context(), l.Ack()))
 	}
 	for range 3 {
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(300)...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(300)...))
 	}
 	for i, want := range batch {
 		for _, got := range []*pawl.Envelope{jobs[i], leases[i].Envelope} {

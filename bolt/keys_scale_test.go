@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -50,7 +51,7 @@ func TestKeysNeverRunSideBySide(t *testing.T) {
 		require.NoError(t, err)
 		batch = append(batch, e)
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 
 	var running, runs, succeeded [keys]atomic.Int32
 	var beside atomic.Int32
@@ -102,13 +103,14 @@ func TestUniqueKeysHoldTheQueueSmall(t *testing.T) {
 		for i := range batch {
 			batch[i] = &pawl.Envelope{Kind: "k", UniqueKey: fmt.Sprint("key ", (stored+i)%keys)}
 		}
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
-		for i, e := range batch {
-			first, known := ids[e.UniqueKey]
+		done, err := q.Enqueue(t.Context(), batch...)
+		require.NoError(t, err)
+		for i, d := range done {
+			first, known := ids[batch[i].UniqueKey]
 			if !known {
-				ids[e.UniqueKey] = e.ID
-			} else if e.ID != first || !e.Existing {
-				t.Fatalf("enqueue %d gave job %s (existing: %v), the key is that of job %s", stored+i, e.ID, e.Existing, first)
+				ids[batch[i].UniqueKey] = d.ID
+			} else if d.ID != first || !d.Existing {
+				t.Fatalf("enqueue %d gave job %s (existing: %v), the key is that of job %s", stored+i, d.ID, d.Existing, first)
 			}
 		}
 		if stored == 0 {

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // openTest opens a queue in a folder of the test. At the end of the test it closes the queue
@@ -68,7 +69,7 @@ func add(t *testing.T, q *Queue, change func(*pawl.Envelope)) *pawl.Envelope {
 	if change != nil {
 		change(e)
 	}
-	require.NoError(t, q.Enqueue(context.Background(), e))
+	require.NoError(t, withid.Enqueue(context.Background(), q, e))
 	return e
 }
 

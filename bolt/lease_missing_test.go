@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: an ack without a lease, as for a job that no worker made, returns an error that says so
@@ -19,7 +20,7 @@ func TestAckTxWithoutALease(t *testing.T) {
 			require.ErrorIs(t, err, pawl.ErrInvalid)
 			require.ErrorContains(t, err, "job.Lease")
 		}
-		return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"})
+		return withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k"})
 	}))
 	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 }

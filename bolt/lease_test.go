@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // settling is every verb that ends a lease, and whether the job is alive after it.
@@ -210,7 +211,7 @@ func TestReapCounts(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
 		const jobs = 40
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs+2)...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(jobs+2)...))
 		leases := fetch(t, q, jobs+1)
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()), "settled ones are not reaped")
 		pass(time.Second)
@@ -238,7 +239,7 @@ func TestManyLeasesExpireInPortions(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
 		const jobs = 2*reapPortion + 1
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(jobs)...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(jobs)...))
 		require.Len(t, fetch(t, q, jobs), jobs)
 		before := g.commits.Load()
 		expire(q)

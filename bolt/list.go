@@ -16,8 +16,8 @@ const (
 
 // List reads some of the jobs that match f, with state, payload and history, in the order of
 // [Queue.Jobs], after the cursor after: "" for the beginning, or the Next of an earlier List of
-// the same filter. It returns at most max jobs, 1 to [pawl.MaxListed]. It reads about 16,000 rows at
-// most, and stops when the jobs have 8 MiB of payload, history and headers, so it may return
+// the same filter. It returns at most max jobs, 1 to [pawl.MaxListed]. It reads about 16,000 rows
+// at most, and stops when the jobs have 8 MiB of payload, history and headers, so it may return
 // fewer jobs, even none, before the end. The end is where Next is "".
 //
 // It reads in short transactions, so it delays no writer. A job that moves meanwhile may appear
@@ -30,11 +30,11 @@ func (r *reader) List(ctx context.Context, f pawl.Filter, after string, max int)
 }
 
 // ListParts is [Queue.List] with only some parts of each job. It does not read the other parts.
-// A job without [driver.PartHistory] has at most one entry of its history. Damage in a part that is not
-// read goes unnoticed.
+// A job without [driver.PartHistory] has at most one entry of its history. Damage in a part that
+// is not read goes unnoticed.
 func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
 	var l pawl.Listing
-	if err := checkMax(max); err != nil {
+	if err := driver.CheckListed(max); err != nil {
 		return l, err
 	}
 	p := page{filter: f, parts: parts}
@@ -53,19 +53,12 @@ func (r *reader) ListParts(ctx context.Context, f pawl.Filter, parts driver.Part
 	return l, nil
 }
 
-func checkMax(max int) error {
-	if max < 1 || max > pawl.MaxListed {
-		return &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, pawl.MaxListed)}
-	}
-	return nil
-}
-
 // resume moves a page after the cursor after.
 func (p *page) resume(after string) error {
 	if after == "" {
 		return nil
 	}
-	part, key, err := parseCursor(after, filterScope(p.filter))
+	part, key, err := parseCursor(after, driver.FilterScope(p.filter))
 	if err != nil {
 		return err
 	}
@@ -78,5 +71,5 @@ func (p *page) cursor() string {
 	if p.end {
 		return ""
 	}
-	return formatCursor(p.part, p.last, filterScope(p.filter))
+	return formatCursor(p.part, p.last, driver.FilterScope(p.filter))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: the pages of a list have the same jobs as the iteration, each once, whatever the size
@@ -42,7 +43,7 @@ func TestListIsTheIterationInParts(t *testing.T) {
 func TestListIsBounded(t *testing.T) {
 	q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
 	for _, n := range []int{listRows / 2, listRows / 2, 10} {
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(n)...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(n)...))
 	}
 	last := add(t, q, func(e *pawl.Envelope) { e.Kind = "rare" })
 	for _, f := range []pawl.Filter{{Kind: "rare"}, {Kind: "rare", State: pawl.Ready}} {
@@ -65,17 +66,17 @@ func TestListIsBounded(t *testing.T) {
 	require.Len(t, listAll(t, &q.reader, pawl.Filter{State: pawl.Ready, Queue: "large"}, pawl.MaxListed), 12)
 }
 
-// Rule: histories count as bytes.
+// Rule: histories count as bytes, with their errors and stacks.
 func TestListBoundsHistories(t *testing.T) {
 	e := &pawl.Envelope{Payload: []byte("12345"), Headers: map[string]string{"a": "12", "bc": ""},
-		History: []pawl.Failure{{Error: "123"}, {}}}
-	require.Equal(t, 5+3+2+3+2*40, driver.JobSize(e))
+		History: []pawl.Failure{{Error: "123"}, {}, {Error: "1", Stack: "1234"}}}
+	require.Equal(t, 5+3+2+3+1+4+3*40, driver.JobSize(e))
 }
 
 // Rule: a cursor is valid only for its own list. Anything else is refused or harmless.
 func TestListRefuses(t *testing.T) {
 	q := openTest(t, nil)
-	require.NoError(t, q.Enqueue(t.Context(), newBatch(5)...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(5)...))
 	ready := pawl.Filter{State: pawl.Ready}
 	part, err := q.List(t.Context(), ready, "", 2)
 	require.NoError(t, err)
@@ -121,7 +122,7 @@ func TestListFromAForgedPlace(t *testing.T) {
 			for i := range key {
 				key[i] = []byte{0, 1, 2, 0xff, byte(random.IntN(256))}[random.IntN(5)]
 			}
-			part, err := q.List(t.Context(), f, formatCursor(random.IntN(4), key, filterScope(f)), 3)
+			part, err := q.List(t.Context(), f, formatCursor(random.IntN(4), key, driver.FilterScope(f)), 3)
 			if err != nil {
 				require.ErrorIs(t, err, pawl.ErrInvalid)
 				refused++
@@ -137,10 +138,10 @@ func TestListFromAForgedPlace(t *testing.T) {
 		require.Greater(t, listed, 100)
 		ofA := pawl.Filter{State: pawl.Ready, Queue: "a"}
 		for _, key := range []string{"", "\x00", "\x00\x00\x00\x63", "\xff\xff\xff\xff\xff"} {
-			_, err := q.List(t.Context(), ofA, formatCursor(0, []byte(key), filterScope(ofA)), 3)
+			_, err := q.List(t.Context(), ofA, formatCursor(0, []byte(key), driver.FilterScope(ofA)), 3)
 			require.Equal(t, key != "", errors.Is(err, pawl.ErrInvalid), "the key %q of another queue", key)
 		}
-		_, err := q.List(t.Context(), pawl.Filter{}, base64.RawURLEncoding.EncodeToString(make([]byte, maxCursor)), 3)
+		_, err := q.List(t.Context(), pawl.Filter{}, base64.RawURLEncoding.EncodeToString(make([]byte, 2<<10)), 3)
 		require.ErrorIs(t, err, pawl.ErrInvalid, "one that is too long")
 	})
 }
@@ -150,7 +151,7 @@ func TestListGoesOnWhenItsJobIsGone(t *testing.T) {
 	for _, state := range []pawl.State{"", pawl.Ready} {
 		q := openTest(t, nil)
 		batch := newBatch(9)
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 		part, err := q.List(t.Context(), pawl.Filter{State: state}, "", 3)
 		require.NoError(t, err)
 		for _, l := range fetch(t, q, 4) {
@@ -172,7 +173,7 @@ func TestListOfADamagedJob(t *testing.T) {
 		defer q.Close()
 		require.NoError(t, q.Pause(t.Context(), pawl.DefaultQueue))
 		batch := newBatch(3)
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 		damageRecord(t, q, batch[1].ID, c.change)
 		for _, f := range []pawl.Filter{{State: pawl.Ready}, {State: pawl.Ready, Kind: batch[0].Kind}} {
 			part, err := q.List(t.Context(), f, "", 10)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // holdRole opens the given file and closes it when the test closes the pipe.
@@ -144,7 +145,7 @@ func createAndStore(path string) (pawl.ID, error) {
 		return pawl.ID{}, err
 	}
 	job := &pawl.Envelope{Kind: "k"}
-	err = q.Enqueue(context.Background(), job)
+	err = withid.Enqueue(context.Background(), q, job)
 	return job.ID, errors.Join(err, q.Close())
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // fillMixed fills a queue with jobs of all states with everything a job can have, as chosen by
@@ -55,7 +56,7 @@ func fillMixed(t *testing.T, q *Queue, seed uint64) {
 				e.Origin, e.Created = "elsewhere", time.Now().Add(-time.Duration(random.IntN(1000))*time.Hour)
 			}
 		}
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 		pass(time.Duration(random.IntN(90)) * time.Minute)
 		for _, l := range fetch(t, q, 1+random.IntN(12), queues...) {
 			pass(time.Duration(random.IntN(1000)))

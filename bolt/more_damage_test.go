@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // changeRows changes rows of an active queue, behind its back, on its own goroutine.
@@ -66,10 +67,10 @@ func TestDamagedUniqueKey(t *testing.T) {
 			return &pawl.Envelope{Kind: "u", Queue: "keys", UniqueKey: key, Payload: payloadOf("u")}
 		}
 		first := unique("key")
-		require.NoError(t, q.Enqueue(t.Context(), first))
+		require.NoError(t, withid.Enqueue(t.Context(), q, first))
 		changeRows(t, q, bucketUnique, allRows, change)
-		require.ErrorIs(t, q.Enqueue(t.Context(), unique("key")), pawl.ErrCorrupt)
-		require.NoError(t, q.Enqueue(t.Context(), unique("other")))
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, unique("key")), pawl.ErrCorrupt)
+		require.NoError(t, withid.Enqueue(t.Context(), q, unique("other")))
 		require.Equal(t, []string{"u", "u"}, runAll(t, q, "keys"))
 		require.Equal(t, pawl.Counts{}, countsOf(t, q, "keys"))
 	})

@@ -147,16 +147,16 @@ func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
 }
 
 // Enqueue implements [driver.Ops].
-func (o *ops) Enqueue(jobs ...*pawl.Envelope) error {
+func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
-		return nil
+		return nil, nil
 	}
 	op, _, err := o.queue.prepare(jobs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := o.look(op); err != nil {
-		return err
+		return nil, err
 	}
 	var moved []pawl.ID
 	var taken []string
@@ -166,11 +166,10 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) error {
 		taken = append(taken, uniqueScope(&j.Envelope)...)
 	}
 	if err := o.name(moved, taken); err != nil {
-		return err
+		return nil, err
 	}
 	o.parts = append(o.parts, op)
-	o.durable = append(o.durable, func() { op.answer(jobs) })
-	return nil
+	return op.results(), nil
 }
 
 // Hold implements [driver.Ops].

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: until a mutation is accepted, its context can withdraw it, and then it never runs. An
@@ -56,7 +57,7 @@ func TestCloseWaitsForMutations(t *testing.T) {
 		g := gateCommits(q)
 		reached, leave := g.hold()
 		taken := started(func() error {
-			return q.Mutate(t.Context(), riding("taken", func(p *ops) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), 0)
+			return q.Mutate(t.Context(), riding("taken", func(p *ops) error { return withid.EnqueueOps(p, &pawl.Envelope{Kind: "k"}) }), 0)
 		})
 		reached()
 		never := riding("never", nil)
@@ -132,7 +133,7 @@ func TestMistakesOfAMutation(t *testing.T) {
 		"none":             nil,
 		"no lease":         riding("row", func(p *ops) error { return p.Ack(nil) }),
 		"an empty lease":   riding("row", func(p *ops) error { return p.Hold(new(pawl.Lease)) }),
-		"no envelope":      riding("row", func(p *ops) error { return p.Enqueue(nil) }),
+		"no envelope":      riding("row", func(p *ops) error { return withid.EnqueueOps(p, nil) }),
 		"a missing bucket": riding("row", func(p *ops) error { txOf(p).Bucket(appBucket).Get(nil); return nil }),
 		"behind a look at a job": riding("row", func(p *ops) error {
 			_, err := p.State(s.dead)
@@ -177,7 +178,7 @@ func TestFailedApplyServesNoFetch(t *testing.T) {
 			return err
 		})
 		synctest.Wait()
-		r := refusing("Apply", riding("row", func(p *ops) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) }), errBoom)
+		r := refusing("Apply", riding("row", func(p *ops) error { return withid.EnqueueOps(p, &pawl.Envelope{Kind: "k"}) }), errBoom)
 		require.ErrorIs(t, q.Mutate(t.Context(), r, 0), errBoom)
 		synctest.Wait()
 		cancel()

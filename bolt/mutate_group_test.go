@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // mutateInOrder queues mutations while the queue is occupied, so that they form a batch in
@@ -82,7 +83,7 @@ func TestMutationsShareACommit(t *testing.T) {
 		}
 		release := g.occupy(q)
 		answers := mutateInOrder(t, q, mutations...)
-		other := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: "other"}) })
+		other := started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Queue: "other"}) })
 		synctest.Wait()
 		before := g.commits.Load()
 		release()
@@ -121,7 +122,7 @@ func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 				add(t, q, nil)
 				acked := leaseOne(t, q)
 				bad := riding("bad", func(p *ops) error {
-					return errors.Join(p.Ack(s.lease), p.RunNow(s.delayed), p.Enqueue(&pawl.Envelope{Kind: "k", Queue: "bad"}))
+					return errors.Join(p.Ack(s.lease), p.RunNow(s.delayed), withid.EnqueueOps(p, &pawl.Envelope{Kind: "k", Queue: "bad"}))
 				})
 				if c.refusal != nil {
 					refusing(c.half, bad, c.refusal)
@@ -142,7 +143,7 @@ func TestFailedMutationLeavesItsNeighborsAlone(t *testing.T) {
 				})
 				release := g.occupy(q)
 				answers := mutateInOrder(t, q, before, bad, behind)
-				enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: "other"}) })
+				enqueued := started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Queue: "other"}) })
 				ack := started(func() error { return q.Settle(t.Context(), acked.Ack()) })
 				synctest.Wait()
 				commits := g.commits.Load()
@@ -190,7 +191,7 @@ func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 				var mutations []*ride
 				for i, row := range []string{"first", "large", "last"} {
 					mutations = append(mutations, riding(row, func(p *ops) error {
-						return errors.Join(p.Ack(leases[i]), p.Enqueue(envelopes[i]))
+						return errors.Join(p.Ack(leases[i]), withid.EnqueueOps(p, envelopes[i]))
 					}))
 				}
 				release := g.occupy(q)
@@ -218,7 +219,8 @@ func TestMutationsRunAgainAfterARefusal(t *testing.T) {
 					require.Equal(t, 2, r.checks)
 					require.Equal(t, 2, r.applied)
 					require.Equal(t, i != 1, driver.Settled(leases[i]))
-					require.Equal(t, i == 1, envelopes[i].ID.IsZero())
+					_, err := q.Job(t.Context(), envelopes[i].ID)
+					require.Equal(t, i == 1, errors.Is(err, pawl.ErrNotFound))
 				}
 				require.Equal(t, []string{"first", "last"}, appRows(t, q.db))
 				require.Equal(t, pawl.Counts{Ready: 2, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // opsVerbs is every verb of a mutation, on the jobs of a stand.
@@ -27,9 +28,9 @@ var opsVerbs = []struct {
 }{
 	{"none", func(*ops, stand) error { return nil }, atFirst, false, nil},
 	{"enqueue", func(p *ops, _ stand) error {
-		return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, 2*largePayload)}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
+		return withid.EnqueueOps(p, &pawl.Envelope{Kind: "k", Payload: make([]byte, 2*largePayload)}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
 	}, pawl.Counts{Ready: 1, Delayed: 3, Leased: 1, Dead: 1}, false, []string{"enqueued", "enqueued"}},
-	{"enqueue of none", func(p *ops, _ stand) error { return p.Enqueue() }, atFirst, false, nil},
+	{"enqueue of none", func(p *ops, _ stand) error { return withid.EnqueueOps(p) }, atFirst, false, nil},
 	{"hold", func(p *ops, s stand) error { return p.Hold(s.lease) }, atFirst, false, nil},
 	{"ack", func(p *ops, s stand) error { return p.Ack(s.lease) },
 		pawl.Counts{Delayed: 2, Dead: 1}, true, []string{"succeeded"}},
@@ -43,8 +44,8 @@ var opsVerbs = []struct {
 		pawl.Counts{Ready: 1, Delayed: 2, Leased: 1}, false, []string{"revived"}},
 	{"all at once, in the order of the mutation", func(p *ops, s stand) error {
 		return errors.Join(
-			p.Retry(s.dead), p.Enqueue(&pawl.Envelope{Kind: "k"}), p.RunNow(s.later), p.Ack(s.lease), p.RunNow(s.delayed),
-			p.Enqueue(&pawl.Envelope{Kind: "k"}))
+			p.Retry(s.dead), withid.EnqueueOps(p, &pawl.Envelope{Kind: "k"}), p.RunNow(s.later), p.Ack(s.lease), p.RunNow(s.delayed),
+			withid.EnqueueOps(p, &pawl.Envelope{Kind: "k"}))
 	}, pawl.Counts{Ready: 5}, true, []string{"revived", "enqueued", "run_now", "succeeded", "run_now", "enqueued"}},
 }
 
@@ -118,10 +119,10 @@ func TestOpsRefuseWhatTheQueueRefuses(t *testing.T) {
 		{"run now of none", func(p *ops) error { return p.RunNow(unknown) }, pawl.ErrNotFound},
 		{"retry of one that waits", func(p *ops) error { return p.Retry(s.delayed) }, pawl.ErrConflict},
 		{"retry of none", func(p *ops) error { return p.Retry(unknown) }, pawl.ErrNotFound},
-		{"enqueue of an ID that is taken", func(p *ops) error { return p.Enqueue(&pawl.Envelope{ID: s.later, Kind: "k"}) }, pawl.ErrConflict},
-		{"enqueue without a kind", func(p *ops) error { return p.Enqueue(&pawl.Envelope{}) }, pawl.ErrInvalid},
+		{"enqueue of an ID that is taken", func(p *ops) error { return withid.EnqueueOps(p, &pawl.Envelope{ID: s.later, Kind: "k"}) }, pawl.ErrConflict},
+		{"enqueue without a kind", func(p *ops) error { return withid.EnqueueOps(p, &pawl.Envelope{}) }, pawl.ErrInvalid},
 		{"enqueue of too much", func(p *ops) error {
-			return p.Enqueue(&pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload()+1)})
+			return withid.EnqueueOps(p, &pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload()+1)})
 		}, pawl.ErrPayloadTooLarge},
 	} {
 		require.ErrorIs(t, q.Mutate(t.Context(), riding("row", c.plan), 0), c.want, c.name)
@@ -165,16 +166,16 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 		"run now twice":  func(p *ops) []error { return []error{p.RunNow(s.delayed), p.RunNow(s.delayed)} },
 		"retry twice":    func(p *ops) []error { return []error{p.Retry(s.dead), p.Retry(s.dead)} },
 		"enqueue twice": func(p *ops) []error {
-			return []error{p.Enqueue(&pawl.Envelope{ID: id, Kind: "k"}), p.Enqueue(&pawl.Envelope{ID: id, Kind: "k"})}
+			return []error{withid.EnqueueOps(p, &pawl.Envelope{ID: id, Kind: "k"}), withid.EnqueueOps(p, &pawl.Envelope{ID: id, Kind: "k"})}
 		},
 		"ack of the job that an enqueue is told of": func(p *ops) []error {
-			return []error{p.Ack(s.lease), p.Enqueue(envelope("held"))}
+			return []error{p.Ack(s.lease), withid.EnqueueOps(p, envelope("held"))}
 		},
 		"enqueue under one key twice": func(p *ops) []error {
-			return []error{p.Enqueue(envelope("new")), p.Enqueue(envelope("new"))}
+			return []error{withid.EnqueueOps(p, envelope("new")), withid.EnqueueOps(p, envelope("new"))}
 		},
 		"enqueue and retry under one key": func(p *ops) []error {
-			return []error{p.Enqueue(envelope("key")), p.Retry(s.dead)}
+			return []error{withid.EnqueueOps(p, envelope("key")), p.Retry(s.dead)}
 		},
 		"retry of two under one key": func(p *ops) []error { return []error{p.Retry(dead[0]), p.Retry(dead[1])} },
 	} {
@@ -190,22 +191,29 @@ func TestPlanNamesAJobOnce(t *testing.T) {
 	}
 
 	// The jobs of one enqueue see each other, as everywhere.
-	first, second := envelope("batch"), envelope("batch")
-	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) error { return p.Enqueue(first, second) }), 0))
-	require.False(t, first.Existing)
-	require.True(t, second.Existing)
-	require.Equal(t, first.ID, second.ID)
+	var done []pawl.Enqueued
+	require.NoError(t, q.Mutate(t.Context(), riding("row", func(p *ops) (err error) {
+		done, err = p.Enqueue(envelope("batch"), envelope("batch"))
+		return err
+	}), 0))
+	require.False(t, done[0].Existing)
+	require.Equal(t, pawl.Enqueued{ID: done[0].ID, Existing: true}, done[1])
 }
 
-// Rule: an envelope is completed once its job is durable, and otherwise is unchanged.
-func TestPlanCompletesEnvelopes(t *testing.T) {
+// Rule: a mutation leaves the envelopes of its jobs as they are, and knows the IDs of the jobs that
+// are stored.
+func TestPlanLeavesEnvelopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
 		g := gateCommits(q)
 		given := pawl.NewID(time.Now())
 		one, two := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{ID: given, Kind: "k"}
 		was := []pawl.Envelope{*one, *two}
-		plan := func(p *ops) error { return p.Enqueue(one, two) }
+		var done []pawl.Enqueued
+		plan := func(p *ops) (err error) {
+			done, err = p.Enqueue(one, two)
+			return err
+		}
 		for _, half := range []string{"Check", "Apply"} {
 			require.ErrorIs(t, q.Mutate(t.Context(), refusing(half, riding("row", plan), errBoom), 0), errBoom)
 			require.Equal(t, was, []pawl.Envelope{*one, *two})
@@ -214,13 +222,12 @@ func TestPlanCompletesEnvelopes(t *testing.T) {
 		joined := started(func() error { return q.Mutate(t.Context(), riding("row", plan), 0) })
 		reached()
 		synctest.Wait()
-		require.Equal(t, was, []pawl.Envelope{*one, *two})
 		leave()
 		require.NoError(t, <-joined)
-		require.Equal(t, given, two.ID)
-		for _, e := range []*pawl.Envelope{one, two} {
-			require.NotZero(t, e.Seq)
-			require.Equal(t, pawl.Ready, find(t, q, e.ID).State)
+		require.Equal(t, was, []pawl.Envelope{*one, *two})
+		require.Equal(t, given, done[1].ID)
+		for _, d := range done {
+			require.Equal(t, pawl.Ready, find(t, q, d.ID).State)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: in a function of Update, and in any transaction of an app with the queue in its own
@@ -153,7 +154,7 @@ func TestMutateTxAndClose(t *testing.T) {
 			closed = started(q.Close)
 			synctest.Wait()
 			require.ErrorIs(t, q.Mutate(t.Context(), never, 0), pawl.ErrClosed)
-			require.NoError(t, q.MutateTx(tx, riding("row", func(p *ops) error { return p.Enqueue(&pawl.Envelope{Kind: "k"}) })))
+			require.NoError(t, q.MutateTx(tx, riding("row", func(p *ops) error { return withid.EnqueueOps(p, &pawl.Envelope{Kind: "k"}) })))
 		})
 		require.NoError(t, <-closed)
 		q = openAt(t, path, nil)

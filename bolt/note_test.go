@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // An app's transaction ends the lease of a job and stores a new job with its ID. Between its
@@ -91,7 +92,7 @@ func leaseBeforeNote(t *testing.T, q *Queue, db *bbolt.DB, end func(*bbolt.Tx, *
 	leases := waitFetch(t, q)
 	tx.OnCommit(func() { l = <-leases }) // before those of the verbs
 	end(tx, old)
-	require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{ID: old.ID, Kind: "k"}))
+	require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{ID: old.ID, Kind: "k"}))
 	require.NoError(t, tx.Commit())
 	settled(t, q)
 	require.NotNil(t, l)

@@ -2,8 +2,6 @@ package bolt
 
 import (
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -17,13 +15,11 @@ type observer struct {
 	onEvent   func(pawl.Event) // nil if unset
 	collector pawl.Collector   // nil if unset
 	crashCap  int              // 0 without one
-
-	changing  sync.Mutex                  // held to replace listeners
-	listeners atomic.Pointer[[]*listener] // nil if there are none
+	listeners driver.Listeners
 }
 
 func (o *observer) listening() bool {
-	return o.onEvent != nil || o.collector != nil || o.listeners.Load() != nil
+	return o.onEvent != nil || o.collector != nil || o.listeners.Any()
 }
 
 // maxCrashLines is how many crashes of one transaction are logged with a line each.
@@ -66,10 +62,8 @@ func (o *observer) emitOne(e pawl.Event) {
 	if o.onEvent != nil {
 		o.guard(e, func() { o.onEvent(e) })
 	}
-	if later := o.listeners.Load(); later != nil {
-		for _, l := range *later {
-			o.guard(e, func() { l.hear(e) })
-		}
+	if o.listeners.Any() { // so that nobody pays for the function
+		o.listeners.Emit(e, func(p any) { o.logPanic(e, p) })
 	}
 }
 
@@ -78,8 +72,12 @@ func (o *observer) emitOne(e pawl.Event) {
 func (o *observer) guard(e pawl.Event, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			o.log.Error("a listener for events panicked", "event", string(e.Type), "id", e.Job.ID, "panic", p)
+			o.logPanic(e, p)
 		}
 	}()
 	call()
+}
+
+func (o *observer) logPanic(e pawl.Event, p any) {
+	o.log.Error("a listener for events panicked", "event", string(e.Type), "id", e.Job.ID, "panic", p)
 }

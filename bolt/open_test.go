@@ -19,6 +19,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // opener is Open or OpenReader.
@@ -51,9 +52,9 @@ func soundFile(t testing.TB) []byte {
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
 	for _, kind := range []string{"dead", "leased", "ready"} {
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: kind, Payload: bytes.Repeat([]byte("x"), 3000)}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: kind, Payload: bytes.Repeat([]byte("x"), 3000)}))
 	}
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "delayed", Delay: time.Hour}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "delayed", Delay: time.Hour}))
 	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2})
 	require.NoError(t, err)
 	require.NoError(t, q.Settle(t.Context(), leases[0].Abandon(pawl.ReasonPermanent, errors.New("boom"))))

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // The jobs are made in the order a, b, c, …, one second apart, and fetched once all are due.
@@ -96,7 +97,7 @@ func testDrainedOrder(t *testing.T, random *rand.Rand) {
 			}
 			batch[i] = e
 		}
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 		pass(time.Duration(random.Int64N(int64(time.Second))))
 	}
 	for i, l := range fetch(t, q, 40) {
@@ -153,7 +154,7 @@ func fill(t *testing.T, q *Queue, n int, queues ...string) {
 			batch = append(batch, &pawl.Envelope{Queue: name, Kind: name, MaxRetries: 3, Payload: []byte("payload")})
 		}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 }
 
 func TestQueuesTakeTurns(t *testing.T) {
@@ -230,7 +231,7 @@ func TestQueueNamesNeverMix(t *testing.T) {
 	}
 
 	for _, name := range []string{"a\x00", "\x00", strings.Repeat("a", 256)} {
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: name}), pawl.ErrInvalid)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Queue: name}), pawl.ErrInvalid)
 		_, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{name}, Max: 1, Wait: pawl.WaitNot})
 		require.ErrorIs(t, err, pawl.ErrInvalid)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // settled waits until the queue has processed the app's transactions.
@@ -89,7 +90,7 @@ func TestCommitOfTheAppsWakesTheQueue(t *testing.T) {
 		return &pawl.Envelope{Kind: "k", IdempotencyKey: "key", Delay: delay}
 	}
 	updateApp(t, db, nil, func(tx *bbolt.Tx) {
-		require.NoError(t, q.EnqueueTx(tx, keyed(0), keyed(0), &pawl.Envelope{Kind: "later", Delay: 50 * time.Millisecond}))
+		require.NoError(t, withid.EnqueueTx(q, tx, keyed(0), keyed(0), &pawl.Envelope{Kind: "later", Delay: 50 * time.Millisecond}))
 	})
 	l := <-waiting
 	require.Equal(t, "k", l.Kind)
@@ -157,7 +158,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 					if err := appPut(tx, fmt.Sprintf("%d/%d", n, i)); err != nil {
 						return err
 					}
-					return errors.Join(q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}), end)
+					return errors.Join(withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k"}), end)
 				})
 				if end != nil && errors.Is(err, end) {
 					err = nil
@@ -167,8 +168,8 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 		})
 		running.Go(func() { // in the queue's transactions
 			for range rounds {
-				errs <- q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
-				errs <- q.Update(t.Context(), func(tx *bbolt.Tx) error { return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}) })
+				errs <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
+				errs <- q.Update(t.Context(), func(tx *bbolt.Tx) error { return withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k"}) })
 				_, err := q.Stats(t.Context())
 				errs <- err
 			}
@@ -217,7 +218,7 @@ func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	leases := fetch(t, q, 2)
 	blocking := &call{op: &reap{leases: q.scheduler.leases, portion: reapPortion}, done: make(chan struct{})}
 	var extended, acked <-chan error
-	enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "last"}) })
+	enqueued := started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "last"}) })
 	<-reached
 	updateApp(t, db, nil, func(*bbolt.Tx) {
 		require.NoError(t, q.scheduler.intake.offer(t.Context(), blocking))

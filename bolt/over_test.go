@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // openApp opens an app's own database, which is closed and checked at the end of the test like
@@ -172,7 +173,7 @@ func TestDatabaseClosedBeforeItsQueue(t *testing.T) {
 	require.NoError(t, err)
 	fetching := started(func() error { _, err := q.Fetch(t.Context(), pawl.Request{Max: 1}); return err })
 	require.NoError(t, db.Close())
-	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
 	require.ErrorIs(t, q.Update(t.Context(), func(*bbolt.Tx) error { panic("it never begins") }), pawl.ErrPoisoned)
 	require.ErrorIs(t, <-fetching, pawl.ErrPoisoned)
 	_, err = q.Stats(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // A page that bbolt cannot read makes it panic. Open turns the panic into an error and releases
@@ -138,7 +139,7 @@ func TestFaultUnderDamagedPages(t *testing.T) {
 		damage()
 		_, err = q.Fetch(t.Context(), pawl.Request{Max: 1})
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
 		require.NoError(t, q.Close())
 		lockFree(t, path)
 	})

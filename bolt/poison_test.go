@@ -17,6 +17,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // replaceCommit replaces the commit function of an active queue.
@@ -71,7 +72,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 				l := leaseOne(t, q)
 				enqueue := func(kind string) (*pawl.Envelope, <-chan error) {
 					e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: kind, Queue: "other"}
-					return e, started(func() error { return q.Enqueue(ctx, e) })
+					return e, started(func() error { return withid.Enqueue(ctx, q, e) })
 				}
 
 				waiting := started(func() error {
@@ -133,7 +134,7 @@ func TestCloseBehindAFailedSync(t *testing.T) {
 				require.NoError(t, err)
 				commits := make(chan func(*bbolt.Tx) error)
 				replaceCommit(t, q, func(tx *bbolt.Tx) error { return (<-commits)(tx) })
-				enqueued := started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) })
+				enqueued := started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })
 				synctest.Wait()
 				closed := started(q.Close)
 				synctest.Wait()
@@ -195,7 +196,7 @@ func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 					if id == large {
 						e.Payload = make([]byte, 100)
 					}
-					return started(func() error { return q.Enqueue(ctx, e) })
+					return started(func() error { return withid.Enqueue(ctx, q, e) })
 				}
 				small, another := pawl.NewID(time.Now()), pawl.NewID(time.Now())
 				smallErr, largeErr, anotherErr := enqueue(small), enqueue(large), enqueue(another)
@@ -239,7 +240,7 @@ func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 			return err
 		})
 		synctest.Wait()
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), ErrDisk)
 		cancel()
 		require.ErrorIs(t, <-fetching, ErrDisk)
 		replaceCommit(t, q, (*bbolt.Tx).Commit)
@@ -257,7 +258,7 @@ func TestHastyFetchReportsWhatKeepsTheQueue(t *testing.T) {
 				for _, e := range batch {
 					e.Queue, e.Delay = "busy", time.Second
 				}
-				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 				replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
 				pass(2 * time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is retried once a second
@@ -293,7 +294,7 @@ func TestFullDiskIsTriedAgainInPeace(t *testing.T) {
 		synctest.Wait()
 		require.Greater(t, tries, 5, "it does not give up")
 		require.Less(t, tries, 40, "it rests in between")
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk, "it answers meanwhile")
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), ErrDisk, "it answers meanwhile")
 
 		replaceCommit(t, q, (*bbolt.Tx).Commit)
 		pass(time.Second)
@@ -313,7 +314,7 @@ func TestPanicInATransactionPoisons(t *testing.T) {
 		require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 		require.ErrorIs(t, err, pawl.ErrCorrupt)
 		require.ErrorContains(t, err, "page 7 is no page")
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
 	})
 }
 
@@ -344,8 +345,8 @@ func TestCallsTriedApartAreSynced(t *testing.T) {
 		}
 		return tx.Commit()
 	})
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})) // the commits before it are over
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // the commits before it are over
 	require.Positive(t, synced)
 	require.Zero(t, loose)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // steps are the progress reports of an operation.
@@ -44,7 +45,7 @@ func TestProgress(t *testing.T) {
 	folder := memoryFolder(t)
 	q := openAt(t, folder+"/jobs.db", nil)
 	for range 2 {
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(3000)...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(3000)...))
 	}
 	for range 10 {
 		add(t, q, func(e *pawl.Envelope) { e.Payload = make([]byte, 1<<20) })
@@ -93,7 +94,7 @@ func TestProgressOfAFailedCheck(t *testing.T) {
 	defer q.Close()
 	require.NoError(t, q.Pause(t.Context(), pawl.DefaultQueue))
 	batch := newBatch(5)
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	damageRecord(t, q, batch[2].ID, nil)
 	var s steps
 	require.ErrorIs(t, q.Check(s.watch(t.Context())), pawl.ErrCorrupt)

@@ -134,19 +134,19 @@ func (q *Queue) Close() error {
 }
 
 // Enqueue implements [pawl.Queue].
-func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
-		return nil
+		return nil, nil
 	}
 	op, bytes, err := q.prepare(jobs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = q.scheduler.intake.do(ctx, op, bytes)
-	if err == nil || errors.Is(err, pawl.ErrUnknownOutcome) {
-		op.answer(jobs)
+	if err != nil && !errors.Is(err, pawl.ErrUnknownOutcome) {
+		return nil, err
 	}
-	return err
+	return op.results(), err
 }
 
 // prepare checks and encodes jobs outside the transaction.
@@ -222,8 +222,19 @@ func (q *Queue) Now() time.Time { return q.opts.Now() }
 func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 
 // Done returns a channel that is closed when the queue has stopped because it was closed or
-// poisoned. Any call then returns the reason.
+// poisoned. [Queue.Err] then returns the reason.
 func (q *Queue) Done() <-chan struct{} { return q.scheduler.stopped }
+
+// Err returns nil until the channel of [Queue.Done] is closed. Then it returns what any call
+// returns: [pawl.ErrClosed], or an error that matches [pawl.ErrPoisoned] with its cause.
+func (q *Queue) Err() error {
+	select {
+	case <-q.scheduler.stopped:
+		return q.scheduler.intake.reason()
+	default:
+		return nil
+	}
+}
 
 func (q *Queue) do(ctx context.Context, op operation) error {
 	return q.scheduler.intake.do(ctx, op, 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // ledger is what the callers of a queue know from their answers. It is written after the
@@ -149,7 +150,7 @@ func (c *caller) enqueue(ctx context.Context) {
 	if c.random.IntN(2) == 0 {
 		go cancel()
 	}
-	err := c.q.Enqueue(ctx, batch...)
+	err := withid.Enqueue(ctx, c.q, batch...)
 	switch {
 	case err == nil:
 		c.book.note(func() {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // readerAt is a file as a function.
@@ -90,7 +91,7 @@ func killedFile(t *testing.T, size int64) string {
 	path := filepath.Join(folder, "living.db")
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
-	require.NoError(t, q.Enqueue(t.Context(), batchOf(200, func(int, *pawl.Envelope) {})...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(200, func(int, *pawl.Envelope) {})...))
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, q.Close())

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Every lease found at Open is taken back at once, with one more crash and no more attempts,
@@ -37,7 +38,7 @@ func leaveLeases(t *testing.T, path string, n int) {
 	for i := range batch {
 		batch[i] = &pawl.Envelope{Kind: "k"}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	for left := n; left > 0; {
 		left -= len(fetch(t, q, left))
 	}

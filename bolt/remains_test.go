@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // missing removes the record of a job.
@@ -42,11 +43,11 @@ func TestDeleteDamagedDeadJob(t *testing.T) {
 					o.OnEvent = func(e pawl.Event) { events = append(events, e) }
 					q := openAt(t, memoryFolder(t)+"/jobs.db", o) // which checks the file at the end
 					full := func(key string) *pawl.Envelope {
-						return add(t, q, func(e *pawl.Envelope) {
-							e.Payload, e.UniqueKey, e.Deadline = make([]byte, 5000), key, time.Now().Add(time.Hour)
-						})
+						deadline := time.Now().Add(time.Hour)
+						return &pawl.Envelope{Kind: "k", MaxRetries: 3, Payload: make([]byte, 5000), UniqueKey: key, Deadline: deadline}
 					}
 					other, e := full("other"), full("key")
+					require.NoError(t, withid.Enqueue(t.Context(), q, other, e))
 					leases := fetch(t, q, 2)
 					for _, l := range leases {
 						require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
@@ -72,7 +73,9 @@ func TestDeleteDamagedDeadJob(t *testing.T) {
 					checkNow(t, q)
 
 					require.ErrorIs(t, q.Delete(t.Context(), e.ID), pawl.ErrNotFound)
-					require.False(t, full("key").Existing, "its unique key is free")
+					done, err := q.Enqueue(t.Context(), full("key"))
+					require.NoError(t, err)
+					require.False(t, done[0].Existing, "its unique key is free")
 					require.NoError(t, q.Delete(t.Context(), other.ID))
 				})
 			})
@@ -128,7 +131,7 @@ func TestDeleteDamagedAmongMany(t *testing.T) {
 func TestDeleteOfUnknownIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)
-		require.NoError(t, q.Enqueue(t.Context(), newBatch(20)...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, newBatch(20)...))
 		for _, l := range fetch(t, q, 20) {
 			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, nil)))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // failSync stores jobs "before", and "after" in a commit whose sync fails. It returns the ID of
@@ -25,7 +26,7 @@ func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 	require.NoError(t, err)
 	id := add(t, q, nil).ID
 	replaceCommit(t, q, commit)
-	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "after"}), pawl.ErrUnknownOutcome)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "after"}), pawl.ErrUnknownOutcome)
 	require.NoError(t, q.Close())
 	return id
 }
@@ -181,7 +182,7 @@ func TestMarkLiesBesideTheFile(t *testing.T) {
 		require.NoError(t, err)
 		t.Chdir(links)
 		replaceCommit(t, q, failedSyncs[0].commit)
-		require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrUnknownOutcome)
+		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), pawl.ErrUnknownOutcome)
 		require.NoError(t, q.Close())
 		require.Equal(t, canLock, snapshot(t, folder)["jobs.db"+markSuffix] != "")
 		t.Chdir(folder)
@@ -202,10 +203,10 @@ func TestMarkThatCannotBeLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(path+markSuffix, 0o700))
 	replaceCommit(t, q, failedSyncs[0].commit)
-	err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	err = withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
 	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	require.ErrorContains(t, err, "open a copy of the file")
-	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), pawl.ErrPoisoned)
 	require.NoError(t, q.Close())
 }
 
@@ -244,7 +245,7 @@ func TestNoMarkAfterARefusal(t *testing.T) {
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
 	replaceCommit(t, q, func(*bbolt.Tx) error { return refusals[0] })
-	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), ErrDisk)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), ErrDisk)
 	replaceCommit(t, q, (*bbolt.Tx).Commit)
 	require.NoError(t, q.Close())
 	require.NoFileExists(t, path+markSuffix)
@@ -284,7 +285,7 @@ func TestTornMetaPageIsNoRefusal(t *testing.T) {
 		}
 		return refusals[0]
 	})
-	err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "torn"})
+	err = withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "torn"})
 	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	require.NotErrorIs(t, err, ErrDisk)
 	require.NoError(t, q.Close())

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // blockedRows counts the jobs that are blocked by a key.
@@ -82,7 +83,7 @@ func TestBatchReplacesBlockedJobs(t *testing.T) {
 						Kind: "k", UniqueKey: fmt.Sprint(i), OnConflict: pawl.Replace, IdempotencyKey: c.keys[i],
 					})
 				}
-				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 				require.Equal(t, pawl.Counts{Ready: 3, Leased: 1}, countsOf(t, q, pawl.DefaultQueue))
 				checkNow(t, q)
 				require.Equal(t, c.first, ackAll(t, q))
@@ -101,7 +102,7 @@ func TestEnqueueTxReplacesBlockedJobs(t *testing.T) {
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 		for i := range 3 {
 			e := &pawl.Envelope{Kind: "k", UniqueKey: fmt.Sprint(i), OnConflict: pawl.Replace, IdempotencyKey: "key"}
-			if err := q.EnqueueTx(tx, e); err != nil {
+			if err := withid.EnqueueTx(q, tx, e); err != nil {
 				return err
 			}
 		}
@@ -152,12 +153,16 @@ func TestDelayOfABatchEndsBeforeItsTransaction(t *testing.T) {
 			release := gateCommits(q).occupy(q)
 			first := &pawl.Envelope{Kind: "k", UniqueKey: "key", Delay: time.Second}
 			second := &pawl.Envelope{Kind: "k", UniqueKey: "key", UniqueIn: []pawl.State{blocked}}
-			done := started(func() error { return q.Enqueue(t.Context(), first, second) })
+			var stored []pawl.Enqueued
+			done := started(func() (err error) {
+				stored, err = q.Enqueue(t.Context(), first, second)
+				return err
+			})
 			synctest.Wait()
 			pass(time.Minute)
 			release()
 			require.NoError(t, <-done)
-			require.Equal(t, blocked == pawl.Ready, second.Existing, "a %s job blocks the second", blocked)
+			require.Equal(t, blocked == pawl.Ready, stored[1].Existing, "a %s job blocks the second", blocked)
 		}
 	})
 }

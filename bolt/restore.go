@@ -25,7 +25,7 @@ import (
 //
 // A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what
 // an enqueue would set. Restore fills in these fields in place, and Seq, which it assigns in
-// the order of jobs. It ignores Delay, OnConflict, Existing and LeasedSince. For effects the
+// the order of jobs. It ignores Delay, OnConflict and LeasedSince. For effects the
 // later Until counts; past ones are dropped.
 //
 // Each job is reported as [pawl.EventEnqueued], whatever its state: a job that is already dead
@@ -73,63 +73,11 @@ func newRestore(jobs []*pawl.Envelope, effects []driver.Effect, now time.Time, s
 		j.Envelope, j.fresh = *e, e.ID.IsZero()
 		seq++
 		j.Seq = seq
-		j.arrive(now)
+		driver.Arrive(&j.Envelope, now)
 		j.encode()
 		bytes += len(j.record) + driver.JobSize(&j.Envelope)
 	}
 	return op, bytes
-}
-
-// arrive converts a job read by another process to the job that this queue stores. A job that
-// must end stays leased until the transaction ends it.
-func (j *newJob) arrive(now time.Time) {
-	j.Delay, j.OnConflict, j.Existing, j.LeasedSince = 0, pawl.UseExisting, false, time.Time{}
-	if j.ID.IsZero() {
-		j.ID = pawl.NewID(now)
-	}
-	setDefault(&j.Queue, pawl.DefaultQueue)
-	setDefault(&j.Origin, j.Queue)
-	for _, t := range []*time.Time{&j.Created, &j.NotBefore} {
-		if t.IsZero() {
-			*t = now
-		}
-	}
-	for _, t := range []*time.Time{&j.Created, &j.NotBefore, &j.Deadline, &j.BackoffSince, &j.Completed} {
-		*t = t.Round(0) // removes the monotonic part
-	}
-	if j.Death != nil {
-		j.Death = &pawl.Death{Reason: j.Death.Reason, At: j.Death.At.Round(0)}
-	}
-	switch j.State {
-	case pawl.Dead, pawl.Completed:
-		j.Cancelled, j.BackoffSince = false, time.Time{}
-		return
-	case pawl.Leased:
-		j.BackoffSince = time.Time{}
-	}
-	if j.Cancelled {
-		j.State = pawl.Leased
-		return
-	}
-	if j.State == pawl.Leased {
-		j.State = pawl.Ready
-	}
-	if j.State == pawl.Ready && j.NotBefore.After(now) {
-		j.NotBefore = now
-	}
-}
-
-// arrival returns the state that the job will have.
-func (j *newJob) arrival(now time.Time) pawl.State {
-	switch {
-	case j.State == pawl.Dead || j.State == pawl.Completed:
-		return j.State
-	case j.State == pawl.Leased || overdue(&j.Envelope, now):
-		return pawl.Dead
-	case j.State == pawl.Delayed && !j.NotBefore.After(now):
-		return pawl.Ready
-	}
-	return j.State
 }
 
 // check refuses IDs and unique keys that are taken.
@@ -139,7 +87,7 @@ func (op *restore) check(t *txn) error {
 		if !j.fresh && t.jobs.Get(j.ID[:]) != nil {
 			return fmt.Errorf("restore: job %d, %s: %w: the queue holds a job of this ID already", i, j.ID, pawl.ErrConflict)
 		}
-		if j.UniqueKey == "" || !driver.BlockedBy(&j.Envelope, j.arrival(t.now)) {
+		if j.UniqueKey == "" || !driver.BlockedBy(&j.Envelope, driver.Arrival(&j.Envelope, t.now)) {
 			continue
 		}
 		holder, at, taken, err := t.uniqueHolder(&j.Envelope)
@@ -182,7 +130,7 @@ func (t *txn) restore(n *newJob) {
 	if j.Seq > t.jobs.Sequence() {
 		t.fail(t.jobs.SetSequence(j.Seq))
 	}
-	t.restoreUnique(j, n.arrival(t.now))
+	t.restoreUnique(j, driver.Arrival(&n.Envelope, t.now))
 	state := j.State
 	j.State, j.History = "", nil
 	t.emit(pawl.Event{Type: pawl.EventEnqueued, Job: j.Envelope})

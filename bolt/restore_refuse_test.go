@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // like returns a job that can be restored, with a change.
@@ -168,7 +169,7 @@ func TestRestoreConflicts(t *testing.T) {
 		}
 		holder := there[(test.holder+len(there))%len(there)]
 		e := &pawl.Envelope{Kind: "k", UniqueKey: "u", UniqueIn: pawl.States()}
-		require.NoError(t, q.Enqueue(t.Context(), e))
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
 		require.Equal(t, holder.ID, e.ID, test.rule)
 		require.NoError(t, q.Close())
 	}
@@ -193,5 +194,5 @@ func TestRestoreIsOneTransition(t *testing.T) {
 	require.NoError(t, q.Close())
 	again := openAt(t, path, nil)
 	require.Equal(t, e.ID, leaseOne(t, again).ID)
-	require.Greater(t, add(t, again, nil).Seq, e.Seq, fmt.Sprint("the sequence goes on behind ", e.Seq))
+	require.Greater(t, find(t, again, add(t, again, nil).ID).Seq, e.Seq, fmt.Sprint("the sequence goes on behind ", e.Seq))
 }

@@ -191,7 +191,7 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 					require.EqualValues(t, "x", e.Death.Reason)
 				}},
 			{"a record whose retention is over goes", pawl.Envelope{State: pawl.Completed, Completed: in(-time.Hour), Retain: time.Minute}, "", nil},
-			{"what is for an enqueue alone is not looked at", pawl.Envelope{State: pawl.Ready, Delay: time.Hour, OnConflict: pawl.Replace, Existing: true}, pawl.Ready, nil},
+			{"what is for an enqueue alone is not looked at", pawl.Envelope{State: pawl.Ready, Delay: time.Hour, OnConflict: pawl.Replace}, pawl.Ready, nil},
 			{"what is left out is filled in", pawl.Envelope{State: pawl.Ready}, pawl.Ready,
 				func(t *testing.T, e *pawl.Envelope) {
 					require.Equal(t, [2]string{pawl.DefaultQueue, pawl.DefaultQueue}, [2]string{e.Queue, e.Origin})

@@ -129,7 +129,7 @@ func TestSalvageKeepsJobsOfOneSequenceApart(t *testing.T) {
 				sequences[find(t, q, j.ID).Seq] = true
 			}
 			require.Len(t, sequences, 3)
-			last := add(t, q, nil)
+			last := find(t, q, add(t, q, nil).ID)
 			for seq := range sequences {
 				require.Greater(t, last.Seq, seq)
 			}

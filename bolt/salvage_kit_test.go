@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // damagedKit is a sound file and the positions of everything in it.
@@ -89,7 +90,7 @@ func fillDamaged(t *testing.T, q *Queue) {
 			if change != nil {
 				change(e)
 			}
-			require.NoError(t, q.Enqueue(ctx, e))
+			require.NoError(t, withid.Enqueue(ctx, q, e))
 		}
 	}
 	each := func(n int, queue string, verb func(*pawl.Lease) error) {

@@ -158,10 +158,10 @@ func TestSalvageRepairsSequences(t *testing.T) {
 		from, to := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "saved.db")
 		q, err := Open(from, quiet())
 		require.NoError(t, err)
-		last := add(t, q, nil)
 		for range 5 {
-			last = add(t, q, nil)
+			add(t, q, nil)
 		}
+		last := find(t, q, add(t, q, nil).ID)
 		require.NoError(t, q.Close())
 		withBolt(t, from, func(tx *bbolt.Tx) error {
 			root := tx.Bucket(bucketRoot)
@@ -170,7 +170,7 @@ func TestSalvageRepairsSequences(t *testing.T) {
 		_, err = Salvage(t.Context(), from, to)
 		require.NoError(t, err)
 		saved := openAt(t, to, nil)
-		require.Equal(t, last.Seq+1, add(t, saved, nil).Seq)
+		require.Equal(t, last.Seq+1, find(t, saved, add(t, saved, nil).ID).Seq)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // sample is a closed file with a job in each state, each identified by its kind.
@@ -47,7 +48,7 @@ func newSampleNow(t *testing.T) sample {
 	s := sample{ids: make(map[string]pawl.ID)}
 	store := func(queue, kind string, delay time.Duration) {
 		e := &pawl.Envelope{Kind: kind, Queue: queue, MaxRetries: 3, Payload: payloadOf(kind), Delay: delay}
-		require.NoError(t, q.Enqueue(ctx, e))
+		require.NoError(t, withid.Enqueue(ctx, q, e))
 		s.ids[kind] = e.ID
 	}
 	lease := func(kinds ...string) []*pawl.Lease {

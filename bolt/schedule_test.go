@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // waitFetch asks for one job and waits for it. The channel gets the lease, or is closed if the
@@ -103,8 +104,9 @@ func TestJobOfThePastRunsNow(t *testing.T) {
 		q := openTest(t, nil)
 		for _, at := range []time.Time{{}, time.Unix(0, 0), time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-1), time.Now()} {
 			e := add(t, q, func(e *pawl.Envelope) { e.NotBefore = at })
-			require.True(t, e.NotBefore.Equal(time.Now()), "it is ready since now, not since %v", at)
-			require.Equal(t, e.ID, leaseOne(t, q).ID)
+			l := leaseOne(t, q)
+			require.Equal(t, e.ID, l.ID)
+			require.True(t, l.NotBefore.Equal(time.Now()), "it is ready since now, not since %v", at)
 		}
 	})
 }
@@ -150,7 +152,7 @@ func TestManyJobsFallDueInPortions(t *testing.T) {
 		for i, e := range batch {
 			e.Delay = time.Hour + time.Duration(i)*time.Second/jobs
 		}
-		require.NoError(t, q.Enqueue(t.Context(), batch...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 		require.Equal(t, pawl.Counts{Delayed: jobs}, countsOf(t, q, pawl.DefaultQueue))
 
 		release := g.occupy(q) // so that all are due before the next commit
@@ -191,7 +193,7 @@ func TestLateJobIsFoundBehindManyOthers(t *testing.T) {
 					}
 					last := batch[len(batch)-1]
 					last.Queue = "quiet"
-					require.NoError(t, q.Enqueue(t.Context(), batch...))
+					require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 					if expired {
 						fetch(t, q, len(batch), "busy")
 						fetch(t, q, 1, "quiet")

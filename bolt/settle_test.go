@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: a lease on a queue with a damaged row refuses only its own settlement, and no other of
@@ -68,7 +69,7 @@ func TestSizeOfFailures(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = &pawl.Envelope{Kind: "k", MaxRetries: 3}
 		}
-		require.NoError(t, q.Enqueue(t.Context(), jobs...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
 		var leases []*pawl.Lease
 		for len(leases) < len(jobs) {
 			leases = append(leases, fetch(t, q, len(jobs))...)

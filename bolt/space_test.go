@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 func statsOf(t *testing.T, r *reader) pawl.Stats {
@@ -40,7 +41,7 @@ func TestFreeSpace(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = &pawl.Envelope{Kind: "k", Payload: make([]byte, 5000)}
 		}
-		require.NoError(t, q.Enqueue(t.Context(), jobs...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
 	}
 	batch()
 	full := statsOf(t, &q.reader)

@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // tornCopies are plain copies of one active file: the first pages are older than the others.
@@ -22,7 +23,7 @@ func tornCopies(t *testing.T) map[string][]byte {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q := openAt(t, path, nil)
 	work := func() []byte {
-		require.NoError(t, q.Enqueue(t.Context(), batchOf(200, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 300) })...))
+		require.NoError(t, withid.Enqueue(t.Context(), q, batchOf(200, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 300) })...))
 		for _, l := range fetch(t, q, 50) {
 			require.NoError(t, q.Settle(t.Context(), l.Ack()))
 		}

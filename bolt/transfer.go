@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -10,26 +9,20 @@ import (
 
 // Transfer replaces the dead job that has the job's ID by the job, as one transition. It
 // removes the dead job with its history, and stores the new one as [Queue.Enqueue] would. This
-// is how a dead job moves to another queue of its file. Transfer completes the envelope in
-// place.
+// is how a dead job moves to another queue of its file. Transfer does not change the envelope.
 //
 // It returns the errors of Enqueue; [pawl.ErrNotFound] if there is no job with that ID;
 // [pawl.ErrNotEligible] if the job is not dead or does not match the condition. It refuses a
 // unique key.
 func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error {
-	jobs := []*pawl.Envelope{job}
-	prepared, bytes, err := q.prepare(jobs)
+	prepared, bytes, err := q.prepare([]*pawl.Envelope{job})
 	if err != nil {
 		return err
 	}
 	if job.UniqueKey != "" {
 		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead letter has none"}
 	}
-	err = q.scheduler.intake.do(ctx, &transfer{prepared, when}, bytes)
-	if err == nil || errors.Is(err, pawl.ErrUnknownOutcome) {
-		prepared.answer(jobs)
-	}
-	return err
+	return q.scheduler.intake.do(ctx, &transfer{prepared, when}, bytes)
 }
 
 // transfer is an enqueue of one job that replaces the dead job with its ID.

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // A refused EnqueueTx leaves the transaction and its envelopes unchanged, so that the app may
@@ -36,12 +37,12 @@ func TestRefusedEnqueueTx(t *testing.T) {
 			}
 			inTx(t, q, nil, func(tx *bbolt.Tx) {
 				require.NoError(t, appPut(tx, "row"))
-				require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "a", Queue: "other"}))
-				require.ErrorIs(t, q.EnqueueTx(tx, c.jobs...), c.want)
+				require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "a", Queue: "other"}))
+				require.ErrorIs(t, withid.EnqueueTx(q, tx, c.jobs...), c.want)
 				for i, e := range c.jobs {
 					require.Equal(t, given[i], *e)
 				}
-				require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "b", Queue: "other"}))
+				require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "b", Queue: "other"}))
 			})
 			require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
 			require.Equal(t, "ab", kindsOf(fetch(t, q, 9, "other")))
@@ -50,22 +51,24 @@ func TestRefusedEnqueueTx(t *testing.T) {
 	}
 }
 
-// Within a transaction the envelopes are complete, like those of Enqueue.
-func TestEnqueueTxCompletesTheEnvelope(t *testing.T) {
+// Rule: within a transaction an enqueue returns the IDs, and leaves its arguments as they are.
+func TestEnqueueTxReturnsIDs(t *testing.T) {
 	q := openTest(t, nil)
 	own := pawl.NewID(time.Now())
 	e, named := &pawl.Envelope{Kind: "k", Payload: make([]byte, 5000)}, &pawl.Envelope{Kind: "k", ID: own, Payload: []byte("p")}
 	inTx(t, q, nil, func(tx *bbolt.Tx) {
-		require.NoError(t, q.EnqueueTx(tx, e, named))
-		require.False(t, e.ID.IsZero())
-		require.Equal(t, own, named.ID)
-		require.Equal(t, e.Seq+1, named.Seq)
-		require.ErrorIs(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", ID: own}), pawl.ErrConflict, "a job of this very transaction")
+		given := []pawl.Envelope{*e, *named}
+		done, err := q.EnqueueTx(tx, e, named)
+		require.NoError(t, err)
+		require.Equal(t, given, []pawl.Envelope{*e, *named})
+		require.False(t, done[0].ID.IsZero())
+		require.Equal(t, []pawl.Enqueued{{ID: done[0].ID}, {ID: own}}, done)
+		e.ID = done[0].ID
+		require.ErrorIs(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k", ID: own}), pawl.ErrConflict, "a job of this very transaction")
 	})
+	require.Equal(t, find(t, q, e.ID).Seq+1, find(t, q, own).Seq)
 	for _, e := range []*pawl.Envelope{e, named} {
-		found := find(t, q, e.ID)
-		found.State, e.Created, e.NotBefore = "", fromFile(e.Created), fromFile(e.NotBefore)
-		require.Equal(t, e, found)
+		require.Equal(t, e.Payload, find(t, q, e.ID).Payload)
 	}
 }
 
@@ -75,23 +78,23 @@ func TestUniqueKeyInATransaction(t *testing.T) {
 	unique := func(how pawl.Conflict) *pawl.Envelope {
 		return &pawl.Envelope{Kind: "k", UniqueKey: "u", OnConflict: how, Payload: []byte{byte(how)}}
 	}
-	inTx(t, q, errRolledBack, func(tx *bbolt.Tx) { require.NoError(t, q.EnqueueTx(tx, unique(pawl.Reject))) })
+	inTx(t, q, errRolledBack, func(tx *bbolt.Tx) { require.NoError(t, withid.EnqueueTx(q, tx, unique(pawl.Reject))) })
 	first, same, replacing := unique(pawl.Reject), unique(pawl.UseExisting), unique(pawl.Replace)
 	inTx(t, q, nil, func(tx *bbolt.Tx) {
-		require.NoError(t, q.EnqueueTx(tx, first), "the one before was rolled back")
-		require.NoError(t, q.EnqueueTx(tx, same))
-		require.True(t, same.Existing)
-		require.Equal(t, first.ID, same.ID)
-		require.ErrorIs(t, q.EnqueueTx(tx, unique(pawl.Reject)), pawl.ErrConflict)
-		require.NoError(t, q.EnqueueTx(tx, replacing))
+		require.NoError(t, withid.EnqueueTx(q, tx, first), "the one before was rolled back")
+		done, err := q.EnqueueTx(tx, same)
+		require.NoError(t, err)
+		require.Equal(t, []pawl.Enqueued{{ID: first.ID, Existing: true}}, done)
+		require.ErrorIs(t, withid.EnqueueTx(q, tx, unique(pawl.Reject)), pawl.ErrConflict)
+		require.NoError(t, withid.EnqueueTx(q, tx, replacing))
 		require.Equal(t, first.ID, replacing.ID)
 	})
 	require.Equal(t, replacing.Payload, find(t, q, first.ID).Payload)
 	inTx(t, q, errRolledBack, func(tx *bbolt.Tx) { require.NoError(t, q.CancelTx(tx, first.ID)) })
-	require.ErrorIs(t, q.Enqueue(t.Context(), unique(pawl.Reject)), pawl.ErrConflict, "the cancel was rolled back")
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, unique(pawl.Reject)), pawl.ErrConflict, "the cancel was rolled back")
 	inTx(t, q, nil, func(tx *bbolt.Tx) {
 		require.NoError(t, q.CancelTx(tx, first.ID))
-		require.NoError(t, q.EnqueueTx(tx, unique(pawl.Reject)), "the dead letter does not block")
+		require.NoError(t, withid.EnqueueTx(q, tx, unique(pawl.Reject)), "the dead letter does not block")
 	})
 	require.Equal(t, pawl.Counts{Ready: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
@@ -109,11 +112,11 @@ func TestEnqueueTxWakesAFetch(t *testing.T) {
 				return err
 			})
 			synctest.Wait()
-			inTx(t, q, errRolledBack, func(tx *bbolt.Tx) { require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "x"})) })
+			inTx(t, q, errRolledBack, func(tx *bbolt.Tx) { require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "x"})) })
 			synctest.Wait()
 			require.Empty(t, fetching)
 			inTx(t, q, nil, func(tx *bbolt.Tx) {
-				require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Delay: delay}))
+				require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k", Delay: delay}))
 				synctest.Wait()
 				require.Empty(t, fetching, "it is not committed")
 			})

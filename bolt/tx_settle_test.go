@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // A caller that has lost the lease changes nothing, gets an error, and may continue with the
@@ -37,7 +38,7 @@ func TestAckTxOfALostLease(t *testing.T) {
 				inTx(t, q, nil, func(tx *bbolt.Tx) {
 					require.ErrorIs(t, q.AckTx(tx, l), pawl.ErrLeaseLost)
 					require.NoError(t, appPut(tx, "row"))
-					require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Queue: "other"}))
+					require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k", Queue: "other"}))
 				})
 				require.False(t, driver.Settled(l))
 				require.Equal(t, before, countsOf(t, q, pawl.DefaultQueue))

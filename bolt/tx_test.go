@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // inTx runs fn in an Update and requires that it returns the given error.
@@ -35,9 +37,9 @@ var txVerbs = []struct {
 	event []string // events that it emits
 }{
 	{"enqueue", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error {
-		return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
+		return withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Delay: time.Hour})
 	}, pawl.Counts{Ready: 2, Delayed: 1, Leased: 1}, []string{"enqueued", "enqueued"}},
-	{"enqueue nothing", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error { return q.EnqueueTx(tx) },
+	{"enqueue nothing", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error { return withid.EnqueueTx(q, tx) },
 		pawl.Counts{Ready: 1, Leased: 1}, nil},
 	{"enqueue of a kind", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error {
 		job, err := pawl.Define[string]("k").Enqueue(context.Background(), q.In(tx), "argument")
@@ -47,7 +49,7 @@ var txVerbs = []struct {
 		return err
 	}, pawl.Counts{Ready: 2, Leased: 1}, []string{"enqueued"}},
 	{"enqueue of one whose deadline has passed", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, _ *pawl.Lease) error {
-		return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Deadline: time.Now().Add(-1)})
+		return withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k", Deadline: time.Now().Add(-1)})
 	}, pawl.Counts{Ready: 1, Leased: 1, Dead: 1}, []string{"enqueued", "died"}},
 	{"ack", func(q *Queue, tx *bbolt.Tx, _ pawl.ID, l *pawl.Lease) error { return q.AckTx(tx, l) },
 		pawl.Counts{Ready: 1}, []string{"succeeded"}},
@@ -58,11 +60,13 @@ var txVerbs = []struct {
 	{"all at once", func(q *Queue, tx *bbolt.Tx, ready pawl.ID, l *pawl.Lease) error {
 		own := &pawl.Envelope{Kind: "k", UniqueKey: "u"}
 		other := &pawl.Envelope{Kind: "k", UniqueKey: "u"}
-		err := errors.Join(
-			q.EnqueueTx(tx, own), q.EnqueueTx(tx, other), q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}),
+		err := withid.EnqueueTx(q, tx, own)
+		done, failed := q.EnqueueTx(tx, other)
+		err = errors.Join(
+			err, failed, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k"}),
 			q.CancelTx(tx, ready), q.CancelTx(tx, l.ID), q.AckTx(tx, l), q.CancelTx(tx, own.ID),
 		)
-		if other.ID != own.ID || !other.Existing {
+		if !slices.Equal(done, []pawl.Enqueued{{ID: own.ID, Existing: true}}) {
 			err = errors.Join(err, errors.New("a verb does not see what one before did"))
 		}
 		return err
@@ -166,7 +170,7 @@ func TestTxAfterClose(t *testing.T) {
 	var over *bbolt.Tx
 	inTx(t, q, nil, func(tx *bbolt.Tx) { over = tx })
 	require.NoError(t, q.Close())
-	require.ErrorIs(t, q.EnqueueTx(over, &pawl.Envelope{Kind: "k"}), pawl.ErrInvalid)
+	require.ErrorIs(t, withid.EnqueueTx(q, over, &pawl.Envelope{Kind: "k"}), pawl.ErrInvalid)
 }
 
 // A sequence that a rolled-back transaction took stays unused. The order is still that of the
@@ -175,7 +179,7 @@ func TestSequenceAfterARollback(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q := openAt(t, path, nil)
 	enqueue := func(end error, kind string) {
-		inTx(t, q, end, func(tx *bbolt.Tx) { require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: kind})) })
+		inTx(t, q, end, func(tx *bbolt.Tx) { require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: kind})) })
 	}
 	enqueue(nil, "a")
 	enqueue(errRolledBack, "x")

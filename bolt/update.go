@@ -133,23 +133,22 @@ func (s *scheduler) await(u *update) error {
 }
 
 // EnqueueTx stores jobs as part of an app's transaction: they are in the queue if the
-// transaction commits. It completes the envelopes in place, as [pawl.Enqueuer] describes.
+// transaction commits. It returns what becomes of them then, as [pawl.Enqueuer] describes.
 //
 // [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict]
 // leave the transaction unchanged. After any other error the app must roll it back.
-func (q *Queue) EnqueueTx(tx *bbolt.Tx, jobs ...*pawl.Envelope) error {
+func (q *Queue) EnqueueTx(tx *bbolt.Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
-		return nil
+		return nil, nil
 	}
 	op, _, err := q.prepare(jobs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := q.within(tx, op, nil); err != nil {
-		return fmt.Errorf("enqueue in a transaction: %w", err)
+		return nil, fmt.Errorf("enqueue in a transaction: %w", err)
 	}
-	op.answer(jobs)
-	return nil
+	return op.results(), nil
 }
 
 // In returns an enqueuer for [pawl.Kind.Enqueue] that works within an app's transaction. See
@@ -162,7 +161,7 @@ type within struct {
 }
 
 // Enqueue implements [pawl.Enqueuer].
-func (w within) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+func (w within) Enqueue(_ context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	return w.q.EnqueueTx(w.tx, jobs...)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // An Update that the disk refuses leaves nothing of the app or the queue, returns an error that
@@ -31,7 +32,7 @@ func TestUpdateOnAFullDisk(t *testing.T) {
 				})
 				var behind <-chan error
 				write := func(tx *bbolt.Tx) error {
-					behind = started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "behind", Queue: "other"}) })
+					behind = started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "behind", Queue: "other"}) })
 					synctest.Wait()
 					return writeAll(q, tx, l, id)
 				}
@@ -93,7 +94,7 @@ func TestFailedSyncOfAnUpdate(t *testing.T) {
 				replaceCommit(t, q, test.commit)
 				var enqueued, updated <-chan error
 				err = q.Update(t.Context(), func(tx *bbolt.Tx) error {
-					enqueued = started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "late"}) })
+					enqueued = started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "late"}) })
 					updated = started(func() error { return q.Update(t.Context(), func(*bbolt.Tx) error { panic("it never begins") }) })
 					synctest.Wait()
 					return writeAll(q, tx, l, id)

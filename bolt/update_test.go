@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 var (
@@ -51,7 +52,7 @@ func appRows(t *testing.T, db *bbolt.DB) (keys []string) {
 func writeAll(q *Queue, tx *bbolt.Tx, acked *pawl.Lease, cancelled pawl.ID) error {
 	return errors.Join(
 		appPut(tx, "row"),
-		q.EnqueueTx(tx, &pawl.Envelope{Kind: "new", Queue: "new"}),
+		withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "new", Queue: "new"}),
 		q.AckTx(tx, acked),
 		q.CancelTx(tx, cancelled),
 	)

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 func offerUpdate(t *testing.T, in *intake) *call {
@@ -98,7 +99,7 @@ func TestOthersAreReachedWhileUpdatesKeepComing(t *testing.T) {
 func TestEverybodyIsServedAmongUpdates(t *testing.T) {
 	for rule, begin := range map[string]func(ctx context.Context, q *Queue, l *pawl.Lease, due pawl.ID) error{
 		"enqueue": func(ctx context.Context, q *Queue, _ *pawl.Lease, _ pawl.ID) error {
-			return q.Enqueue(ctx, &pawl.Envelope{Kind: "k", Queue: "other"})
+			return withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k", Queue: "other"})
 		},
 		"ack": func(ctx context.Context, q *Queue, l *pawl.Lease, _ pawl.ID) error { return q.Settle(ctx, l.Ack()) },
 		"a fetch that finds a job": func(ctx context.Context, q *Queue, _ *pawl.Lease, _ pawl.ID) error {
@@ -188,13 +189,13 @@ func TestManyUpdatesAtOnce(t *testing.T) {
 					if err := appPut(tx, fmt.Sprintf("%d/%d", n, i)); err != nil {
 						return err
 					}
-					return q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Queue: "q"})
+					return withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k", Queue: "q"})
 				})
 			}
 		})
 		running.Go(func() {
 			for range rounds {
-				errs <- q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: "q"})
+				errs <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Queue: "q"})
 			}
 		})
 		running.Go(func() {

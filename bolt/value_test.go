@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: the memory for one value overlaps with no other, whatever is requested before and after
@@ -57,12 +59,12 @@ func TestManyRowsOfOneTransaction(t *testing.T) {
 			e.Payload = bytes.Repeat(e.Payload, 200)
 		}
 	})
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	checkNow(t, q)
 	for i, e := range batch {
 		found := find(t, q, e.ID)
-		require.True(t, found.Kind == fmt.Sprint(i) && bytes.Equal(e.Payload, found.Payload) && found.Queue == e.Queue &&
-			found.NotBefore.Equal(e.NotBefore) && found.UniqueKey == e.UniqueKey, "job %d", i)
+		require.True(t, found.Kind == fmt.Sprint(i) && bytes.Equal(e.Payload, found.Payload) && found.Queue == cmp.Or(e.Queue, pawl.DefaultQueue) &&
+			found.NotBefore.Equal(found.Created.Add(e.Delay)) && found.UniqueKey == e.UniqueKey, "job %d", i)
 	}
 	require.Equal(t, pawl.Counts{Ready: jobs / 5 * 3, Delayed: jobs / 5}, countsOf(t, q, pawl.DefaultQueue))
 

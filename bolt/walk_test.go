@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // look is an operation that inspects a transaction and changes nothing.
@@ -26,7 +27,7 @@ func addOfKey(t *testing.T, q *Queue, n int) {
 	for i := range batch {
 		batch[i] = &pawl.Envelope{Kind: "k", IdempotencyKey: "key"}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 }
 
 // mostBlocked puts a gate before the commits of a queue that records the largest number of jobs

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // logLines is a log that can be waited for.
@@ -100,7 +101,7 @@ func TestLatePlainCallIsWarnedOf(t *testing.T) {
 			pass(90 * time.Second)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			require.ErrorIs(t, q.Enqueue(ctx, &pawl.Envelope{Kind: "k"}), pawl.ErrNotAccepted)
+			require.ErrorIs(t, withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k"}), pawl.ErrNotAccepted)
 		})
 		requireWarning(t, lines, "a function of Update keeps callers waiting")
 	})
@@ -115,7 +116,7 @@ func TestSlowUpdateIsWarnedOf(t *testing.T) {
 			q := openTest(t, o)
 			var enqueued <-chan error
 			inTx(t, q, end, func(*bbolt.Tx) {
-				enqueued = started(func() error { return q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}) })
+				enqueued = started(func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })
 				pass(time.Hour)
 			})
 			require.NoError(t, <-enqueued)
@@ -136,12 +137,12 @@ func TestNoWarningWhereNobodyWaits(t *testing.T) {
 		inTx(t, q, nil, func(tx *bbolt.Tx) {
 			short, cancel := context.WithTimeout(t.Context(), time.Second/2)
 			defer cancel()
-			require.ErrorIs(t, q.Enqueue(short, &pawl.Envelope{Kind: "k"}), pawl.ErrNotAccepted)
+			require.ErrorIs(t, withid.Enqueue(short, q, &pawl.Envelope{Kind: "k"}), pawl.ErrNotAccepted)
 			short, cancel = context.WithTimeout(t.Context(), time.Second/3)
 			defer cancel()
 			_, err := q.Fetch(short, pawl.Request{Max: 1})
 			require.ErrorIs(t, err, pawl.ErrNotAccepted)
-			require.NoError(t, q.EnqueueTx(tx, &pawl.Envelope{Kind: "k"}))
+			require.NoError(t, withid.EnqueueTx(q, tx, &pawl.Envelope{Kind: "k"}))
 			pass(time.Hour)
 			require.Zero(t, countsOf(t, q, pawl.DefaultQueue))
 		})
@@ -166,7 +167,7 @@ func TestPlainCallInsideATransactionOfTheAppsIsWarnedOf(t *testing.T) {
 	start := time.Now()
 	var enqueued <-chan error
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
-		enqueued = started(func() error { return q.Enqueue(ctx, &pawl.Envelope{Kind: "k"}) })
+		enqueued = started(func() error { return withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k"}) })
 		lines <- <-lines // when it arrives
 		requireWarning(t, lines, "the queue waits for a transaction of the app's")
 		require.GreaterOrEqual(t, time.Since(start), time.Second)

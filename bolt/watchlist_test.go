@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // lookupsOf returns how many rows the queue looks up while fn runs.
@@ -33,7 +34,7 @@ func manyQueues(t *testing.T, q *Queue, n int) (names []string) {
 		names = append(names, fmt.Sprintf("tenant-%04d", i))
 		batch = append(batch, &pawl.Envelope{Kind: "k", Queue: names[i]})
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	for left := n; left > 0; {
 		leases := fetch(t, q, n, names...)
 		require.NotEmpty(t, leases)
@@ -176,6 +177,6 @@ func TestFetchSkipsOtherKinds(t *testing.T) {
 	for i := range batch {
 		batch[i] = &pawl.Envelope{Kind: []string{"a", "z"}[i%2], Priority: 1}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	require.Equal(t, few, one())
 }

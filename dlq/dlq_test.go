@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: the list has the dead jobs that match the filter, in the order of their death, and no live
@@ -18,7 +19,7 @@ func TestList(t *testing.T) {
 		first := makeDead(t, q, "mail", "a")
 		second := failDead(t, q, &pawl.Envelope{Kind: "b", Queue: "mail"}, pawl.ReasonPermanent, "hopeless")
 		third := makeDead(t, q, "other", "a")
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "a", Queue: "mail"}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "a", Queue: "mail"}))
 
 		require.Equal(t, []pawl.ID{first, second, third}, list(t, q, pawl.Filter{}))
 		require.Equal(t, []pawl.ID{first, third}, list(t, q, pawl.Filter{Kind: "a"}))
@@ -48,7 +49,7 @@ func TestInspect(t *testing.T) {
 		require.Equal(t, "no luck", job.History[0].Error)
 
 		alive := &pawl.Envelope{Kind: "a"}
-		require.NoError(t, q.Enqueue(t.Context(), alive))
+		require.NoError(t, withid.Enqueue(t.Context(), q, alive))
 		_, err = dlq.Inspect(t.Context(), q, alive.ID)
 		require.ErrorIs(t, err, pawl.ErrConflict)
 		_, err = dlq.Inspect(t.Context(), q, complete(t, q))
@@ -62,7 +63,7 @@ func TestInspect(t *testing.T) {
 func complete(t *testing.T, q queue) pawl.ID {
 	t.Helper()
 	job := &pawl.Envelope{Kind: "a", Queue: "kept", Retain: time.Hour}
-	require.NoError(t, q.Enqueue(t.Context(), job))
+	require.NoError(t, withid.Enqueue(t.Context(), q, job))
 	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"kept"}, Max: 1})
 	require.NoError(t, err)
 	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -50,7 +51,7 @@ func makeDead(t *testing.T, q queue, queue, kind string) pawl.ID {
 // failDead enqueues a job and lets one run fail for each cause.
 func failDead(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes ...string) pawl.ID {
 	t.Helper()
-	require.NoError(t, q.Enqueue(t.Context(), job))
+	require.NoError(t, withid.Enqueue(t.Context(), q, job))
 	for i, cause := range causes {
 		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{job.Queue}, Max: 1, Wait: pawl.WaitNot})
 		require.NoError(t, err)

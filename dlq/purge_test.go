@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: Delete removes only dead jobs, permanently, and stops at the first job that is not dead.
@@ -28,7 +29,7 @@ func TestDelete(t *testing.T) {
 		require.Equal(t, []pawl.ID{three}, list(t, q, pawl.Filter{}))
 
 		alive, done := &pawl.Envelope{Kind: "a"}, complete(t, q)
-		require.NoError(t, q.Enqueue(t.Context(), alive))
+		require.NoError(t, withid.Enqueue(t.Context(), q, alive))
 		for _, id := range []pawl.ID{alive.ID, done} {
 			n, err = dlq.Delete(t.Context(), q, id)
 			require.ErrorIs(t, err, pawl.ErrConflict)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: a retried job is ready with its history; its attempts restart unless they are kept. The
@@ -61,7 +62,7 @@ func TestRetryAllReportsJobsThatStayDead(t *testing.T) {
 		first := makeDead(t, q, "mail", "a")
 		taken := failDead(t, q, &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}, pawl.ReasonExhausted, "no luck")
 		last := makeDead(t, q, "mail", "a")
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "a", Queue: "mail", UniqueKey: "u"}))
 
 		n, err := dlq.RetryAll(t.Context(), q, nil, pawl.Filter{})
 		require.ErrorIs(t, err, pawl.ErrConflict)

@@ -59,7 +59,7 @@ func (s queueSink) Store(ctx context.Context, dead *pawl.Envelope) error {
 	if err != nil {
 		return err
 	}
-	refused := s.q.Enqueue(ctx, job)
+	_, refused := s.q.Enqueue(ctx, job)
 	if !errors.Is(refused, pawl.ErrConflict) {
 		return refused
 	}

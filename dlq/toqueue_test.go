@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -88,7 +89,7 @@ func TestToQueueDropsTheSchedule(t *testing.T) {
 	from, to := inMemory(t), inMemory(t)
 	late := &pawl.Envelope{Kind: "a", Queue: "mail", Deadline: time.Unix(1, 0)}
 	early := &pawl.Envelope{Kind: "a", Queue: "mail", NotBefore: tomorrow()}
-	require.NoError(t, from.Enqueue(t.Context(), late, early))
+	require.NoError(t, withid.Enqueue(t.Context(), from, late, early))
 	require.NoError(t, from.Cancel(t.Context(), early.ID))
 	require.Equal(t, pawl.ReasonDeadline, get(t, from, late.ID).Death.Reason)
 	forward(t, from, to, "", 2)
@@ -261,7 +262,7 @@ func TestToQueueDistinguishesConflicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := inMemory(t), inMemory(t)
 			id := makeDead(t, from, "mail", "a")
-			require.NoError(t, to.Enqueue(t.Context(), hold(get(t, from, id))))
+			require.NoError(t, withid.Enqueue(t.Context(), to, hold(get(t, from, id))))
 			held := get(t, to, id)
 			_, err := dlq.Forward(t.Context(), from, dlq.ToQueue(to, ""), quiet(), pawl.Filter{})
 			require.ErrorIs(t, err, pawl.ErrConflict)

@@ -10,8 +10,10 @@ type Able interface {
 // Settings are the abilities to do what a job or a request sets.
 const Settings = pawl.UniqueKeys | pawl.IdempotencyKeys | pawl.Priorities | pawl.Deadlines | pawl.Retention | pawl.RetryShares
 
-// SupportsJobs returns the error of an enqueue with a job that sets what a queue with these abilities
-// cannot do. Nil means that there is none. A queue that has all [Settings] need not call it.
+// SupportsJobs returns the error of a call that stores a job which sets what a queue with these
+// abilities cannot do: Enqueue, Transfer, and the Enqueue of [Ops]. Nil means that there is none. A
+// queue that has all [Settings] need not call it. It comes before the queue fills in defaults, which
+// are not the caller's.
 func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 	for _, e := range jobs {
 		if e == nil {
@@ -34,6 +36,14 @@ func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 		}
 	}
 	return nil
+}
+
+// SupportsRestore is [SupportsJobs] for a restore.
+func SupportsRestore(a pawl.Ability, jobs []*pawl.Envelope, effects []Effect) error {
+	if len(effects) > 0 && a&pawl.IdempotencyKeys == 0 {
+		return lacks("effects", pawl.IdempotencyKeys)
+	}
+	return SupportsJobs(a, jobs...)
 }
 
 // SupportsRequest is [SupportsJobs] for a fetch.

@@ -17,13 +17,17 @@
 //   - Cancel, Retry, Delete, RunNow, and Change: [CheckChange] refuses the call, and [Refuses]
 //     returns the error of a job that is in the wrong state. [ReadsBody] says whether a condition
 //     needs the payload, and [NotEligible] is the error for a job that does not match it.
-//   - List: [CheckFilter]; [Parts] say what to read of each job. Stats: [CountOf] and [AddCounts].
-//   - Restore: [CheckRestore] refuses the call, and [JobSize] bounds its transactions.
+//   - List: [CheckFilter] and [CheckListed]; [Parts] say what to read of each job. [FormatCursor]
+//     and [ParseCursor] make and read cursors, with a [FilterScope]. A search for IDs begins with
+//     [PartOfID]. Stats: [CountOf] and [AddCounts].
+//   - Restore: [CheckRestore] refuses the call, and [JobSize] bounds its transactions. [Arrive]
+//     prepares a job, and [Arrival] is the state that it will have.
 //   - Check, backup, and other long work: [ProgressOf].
 //   - Pause and everything else that takes a name: [CheckQueue] and [CheckKind].
 //   - Any method whose context ended first: [NotAccepted].
-//   - After each commit: [CountEvent], for each event.
+//   - After each commit: [CountEvent], for each event. [Listeners] get it as well.
 //   - An error that only this engine has: [NewSentinel].
+//   - What an engine lacks: [SupportsJobs], [SupportsRestore], and [SupportsRequest] refuse it.
 //
 // [AppendRecord], [ParseRecord], and [CheckRecord] are the form in which package bolt stores an
 // envelope. Other engines may use it.

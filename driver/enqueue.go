@@ -33,7 +33,7 @@ func CheckBatch(jobs []*pawl.Envelope, maxPayload int) (bytes int, err error) {
 	pointers, ids := make(map[*pawl.Envelope]struct{}, len(jobs)), make(map[pawl.ID]struct{})
 	for _, e := range jobs {
 		pointers[e] = struct{}{}
-		if !e.ID.IsZero() && !e.Existing { // an ID that is to be given is no conflict
+		if !e.ID.IsZero() {
 			if _, twice := ids[e.ID]; twice {
 				return 0, fmt.Errorf("job %s: %w: it is twice in one batch", e.ID, pawl.ErrConflict)
 			}
@@ -64,14 +64,12 @@ func BlockedBy(e *pawl.Envelope, state pawl.State) bool {
 	return slices.Contains(e.UniqueIn, state)
 }
 
-// Accept fills in what a queue fills in when it accepts a job at the time now. What the job has
+// Accept fills in what a queue fills in when it accepts a job at the time now. A queue calls it
+// for its own copy of the envelope. What the job has
 // from another queue stays; what this queue counts begins at zero. Accept gives no sequence. It
 // reports whether the job is ready at once.
 func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	now = now.Round(0) // without its monotonic part
-	if e.Existing {
-		e.ID = pawl.ID{} // that of another job, which an earlier enqueue returned
-	}
 	if e.ID.IsZero() {
 		e.ID = pawl.NewID(now)
 	}
@@ -91,7 +89,7 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 		e.NotBefore, ready = now, true
 	}
 	e.Deadline = e.Deadline.Round(0)
-	e.Delay, e.Existing = 0, false
+	e.Delay = 0
 	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil
 	e.Cancelled, e.BackoffSince, e.Completed = false, time.Time{}, time.Time{}
 	e.State, e.LeasedSince = "", time.Time{}

@@ -46,10 +46,9 @@ type Ops interface {
 	// job.
 	Job(id pawl.ID) (*pawl.Envelope, error)
 
-	// Enqueue stores jobs; see [pawl.Enqueuer]. It completes the envelopes when they are
-	// durable. A caller that needs the ID of a job in Apply, or after
-	// [pawl.ErrUnknownOutcome], sets it.
-	Enqueue(jobs ...*pawl.Envelope) error
+	// Enqueue stores jobs; see [pawl.Enqueuer]. What it returns holds if the transaction
+	// commits. A Check that runs again may get other IDs, unless the envelopes have theirs.
+	Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error)
 
 	// Hold requires that a lease still holds its job, and extends it. What the job did so
 	// far counts as progress: earlier crashes in a row are forgotten.

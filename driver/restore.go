@@ -132,6 +132,64 @@ func checkState(e *pawl.Envelope) error {
 	return nil
 }
 
+// Arrive turns a job that another process read, and that passed [CheckRestoredJob], into one that a
+// queue stores at the time now. It keeps the sequence and the history. A job that must end, since
+// it was canceled, is leased until the queue ends it.
+func Arrive(e *pawl.Envelope, now time.Time) {
+	now = now.Round(0) // without its monotonic part, as all times of a stored job
+	e.Delay, e.OnConflict, e.LeasedSince = 0, pawl.UseExisting, time.Time{}
+	if e.ID.IsZero() {
+		e.ID = pawl.NewID(now)
+	}
+	if e.Queue == "" {
+		e.Queue = pawl.DefaultQueue
+	}
+	if e.Origin == "" {
+		e.Origin = e.Queue
+	}
+	for _, t := range []*time.Time{&e.Created, &e.NotBefore} {
+		if t.IsZero() {
+			*t = now
+		}
+	}
+	for _, t := range []*time.Time{&e.Created, &e.NotBefore, &e.Deadline, &e.BackoffSince, &e.Completed} {
+		*t = t.Round(0)
+	}
+	if e.Death != nil {
+		e.Death = &pawl.Death{Reason: e.Death.Reason, At: e.Death.At.Round(0)}
+	}
+	switch e.State {
+	case pawl.Dead, pawl.Completed:
+		e.Cancelled, e.BackoffSince = false, time.Time{}
+		return
+	case pawl.Leased:
+		e.BackoffSince = time.Time{}
+	}
+	if e.Cancelled {
+		e.State = pawl.Leased
+		return
+	}
+	if e.State == pawl.Leased {
+		e.State = pawl.Ready
+	}
+	if e.State == pawl.Ready && e.NotBefore.After(now) {
+		e.NotBefore = now
+	}
+}
+
+// Arrival returns the state that a job will have which [Arrive] has prepared.
+func Arrival(e *pawl.Envelope, now time.Time) pawl.State {
+	switch {
+	case e.State == pawl.Dead || e.State == pawl.Completed:
+		return e.State
+	case e.State == pawl.Leased || !e.Deadline.IsZero() && !e.Deadline.After(now):
+		return pawl.Dead
+	case e.State == pawl.Delayed && !e.NotBefore.After(now):
+		return pawl.Ready
+	}
+	return e.State
+}
+
 // Validate reports whether a queue would accept the kind and key of the effect. Its errors
 // match [pawl.ErrInvalid].
 func (e Effect) Validate() error {
@@ -149,7 +207,7 @@ func (e Effect) Validate() error {
 func JobSize(e *pawl.Envelope) (bytes int) {
 	bytes = len(e.Payload)
 	for _, f := range e.History {
-		bytes += failureOverhead + len(f.Error)
+		bytes += failureOverhead + len(f.Error) + len(f.Stack)
 	}
 	for key, value := range e.Headers {
 		bytes += len(key) + len(value)

@@ -30,18 +30,30 @@ func (s *Space) Tables() []*Table { return s.tables }
 type Table struct {
 	space *Space
 	name  []byte
+	index bool
 }
 
 // Table adds a table to the space. It is for package variables: a space that is in use does
 // not change.
 func (s *Space) Table(name string) *Table {
-	t := &Table{s, []byte(name)}
+	t := &Table{space: s, name: []byte(name)}
 	s.tables = append(s.tables, t)
+	return t
+}
+
+// Index is [Space.Table] for a table whose rows nobody owns: every mutation may write them, and a
+// mutation that reads them runs alone. See [Declared].
+func (s *Space) Index(name string) *Table {
+	t := s.Table(name)
+	t.index = true
 	return t
 }
 
 // Space returns the space of the table.
 func (t *Table) Space() *Space { return t.space }
+
+// IsIndex reports whether [Space.Index] made the table.
+func (t *Table) IsIndex() bool { return t.index }
 
 // Bytes returns the name of the table. The caller must not change it.
 func (t *Table) Bytes() []byte { return t.name }

@@ -6,7 +6,8 @@ package driver
 type Sentinel struct{ code, text string }
 
 // NewSentinel returns a sentinel. The code is a lower-case name that no other sentinel of the
-// program has, and it never changes.
+// program has, and it never changes. It is not one of package admin's own codes, such as "conflict":
+// package admin does not send such a sentinel.
 func NewSentinel(code, text string) error { return &Sentinel{code, text} }
 
 // Error returns the text.

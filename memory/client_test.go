@@ -116,8 +116,9 @@ func (c *client) Fetch(ctx context.Context, r pawl.Request) (leases []*pawl.Leas
 	return leases, err
 }
 
-func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
-	return c.call(func() error { return c.Queue.Enqueue(ctx, jobs...) })
+func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) (done []pawl.Enqueued, err error) {
+	err = c.call(func() (err error) { done, err = c.Queue.Enqueue(ctx, jobs...); return err })
+	return done, err
 }
 
 func (c *client) Settle(ctx context.Context, settlements ...pawl.Settlement) error {

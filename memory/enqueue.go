@@ -9,41 +9,45 @@ import (
 )
 
 // Enqueue implements [pawl.Queue].
-func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) error {
+func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	switch {
 	case len(envelopes) == 0:
-		return nil
+		return nil, nil
 	case q.err != nil:
-		return q.err
+		return nil, q.err
 	}
 	if _, err := driver.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
-		return err
+		return nil, err
 	}
-	return q.do(ctx, func() error {
+	var done []pawl.Enqueued
+	err := q.do(ctx, func() error {
 		batch, err := q.admit(envelopes)
 		if err != nil {
 			return err
 		}
+		done = make([]pawl.Enqueued, len(batch))
 		for i, n := range batch {
-			if !n.Existing {
-				q.seq++
-				n.Seq = q.seq
+			done[i] = pawl.Enqueued{ID: n.ID, Existing: n.existing}
+			if n.existing {
+				continue
 			}
-			if !n.Existing && !n.dropped {
+			q.seq++
+			n.Seq = q.seq
+			if !n.dropped {
 				q.store(&n.Envelope)
 			}
-			*envelopes[i] = n.Envelope
 		}
 		return nil
 	})
+	return done, err
 }
 
-// newcomer is a job of a batch: as it is to be stored, but for its sequence, or as it
-// came, with Existing set.
+// newcomer is a job of a batch as it is to be stored, but for its sequence.
 type newcomer struct {
 	pawl.Envelope
-	state   pawl.State // where it will be
-	dropped bool       // a later one of the batch replaces it
+	state    pawl.State // where it will be
+	existing bool       // another job has its unique key, and ID is that of the other job
+	dropped  bool       // a later one of the batch replaces it
 }
 
 // admit decides for each job of a batch what becomes of it, and changes nothing yet.
@@ -69,8 +73,7 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 				return nil, fmt.Errorf("job %s: %w: the queue holds a job of this ID already", n.ID, pawl.ErrConflict)
 			}
 		case n.OnConflict == pawl.UseExisting:
-			n.Envelope = *given
-			n.ID, n.Existing = h.id, true
+			n.ID, n.existing = h.id, true
 		case n.OnConflict == pawl.Reject || h.state == pawl.Leased:
 			return nil, fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", n.UniqueKey, pawl.ErrConflict, h.id, h.state)
 		default: // it takes the place of the holder
@@ -79,7 +82,7 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 				before.dropped = true
 			}
 		}
-		if n.UniqueKey != "" && !n.Existing {
+		if n.UniqueKey != "" && !n.existing {
 			earlier[uniqueOf(&n.Envelope)] = n
 		}
 		batch[i] = n

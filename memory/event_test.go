@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -35,7 +36,7 @@ func TestEventsComeBeforeTheCallReturns(t *testing.T) {
 		}
 
 		job := &pawl.Envelope{Kind: "k", Deadline: time.Now().Add(time.Minute)}
-		require.NoError(t, q.Enqueue(t.Context(), job))
+		require.NoError(t, withid.Enqueue(t.Context(), q, job))
 		next(pawl.EventEnqueued)
 		leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -20,7 +21,7 @@ func TestCrashesAreLogged(t *testing.T) {
 		q := memory.New(&memory.Options{Lease: time.Minute, MaxCrashes: 2, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, DisableTime: true})})
 		defer q.Close()
 		job := &pawl.Envelope{Kind: "k"}
-		require.NoError(t, q.Enqueue(t.Context(), job))
+		require.NoError(t, withid.Enqueue(t.Context(), q, job))
 		for _, crash := range []string{"1 of 2", "2 of 2"} {
 			_, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
 			require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -28,7 +29,7 @@ func TestBadOptionsAreReportedByEveryCall(t *testing.T) {
 			_, fetch := q.Fetch(t.Context(), pawl.Request{Max: 1})
 			_, stats := q.Stats(t.Context())
 			_, job := q.Job(t.Context(), pawl.ID{})
-			for _, err := range []error{q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}), fetch, stats, job} {
+			for _, err := range []error{withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), fetch, stats, job} {
 				var invalid *pawl.InvalidError
 				require.ErrorAs(t, err, &invalid)
 				require.Equal(t, name, invalid.Field)
@@ -36,14 +37,14 @@ func TestBadOptionsAreReportedByEveryCall(t *testing.T) {
 			require.NoError(t, q.Close())
 		})
 	}
-	require.ErrorIs(t, memory.New(&memory.Options{MaxPayload: pawl.MaxBatchBytes + 1}).Enqueue(t.Context(), new(pawl.Envelope)), pawl.ErrInvalid)
+	require.ErrorIs(t, withid.Enqueue(t.Context(), memory.New(&memory.Options{MaxPayload: pawl.MaxBatchBytes + 1}), new(pawl.Envelope)), pawl.ErrInvalid)
 }
 
 func TestMaxPayload(t *testing.T) {
 	q := memory.New(&memory.Options{MaxPayload: 3})
 	defer q.Close()
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: []byte("abc")}))
-	require.ErrorIs(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: []byte("abcd")}), pawl.ErrPayloadTooLarge)
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Payload: []byte("abc")}))
+	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Payload: []byte("abcd")}), pawl.ErrPayloadTooLarge)
 }
 
 // One error-level line for each job that dies, with what an operator looks for.
@@ -58,7 +59,7 @@ func TestDeathIsLoggedOnce(t *testing.T) {
 			return leases[0]
 		}
 		job := &pawl.Envelope{Kind: "mail"}
-		require.NoError(t, q.Enqueue(t.Context(), job))
+		require.NoError(t, withid.Enqueue(t.Context(), q, job))
 		require.NoError(t, q.Settle(t.Context(), lease().Nack(0, errors.New("soft"))))
 		require.Empty(t, out.String())
 		require.NoError(t, q.Settle(t.Context(), lease().Abandon(pawl.ReasonExhausted, errors.New("hard "+strings.Repeat("x", 10_000)))))
@@ -83,7 +84,7 @@ func TestClockSetForwardIsNoticedWithinAMinute(t *testing.T) {
 		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		q := memory.New(&memory.Options{Now: now})
 		defer q.Close()
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Delay: 24 * time.Hour}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Delay: 24 * time.Hour}))
 		time.AfterFunc(10*time.Second, func() { ahead.Store(int64(25 * time.Hour)) })
 		start := time.Now()
 		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
@@ -98,7 +99,7 @@ func TestFrozenClock(t *testing.T) {
 		start := time.Now()
 		q := memory.New(&memory.Options{Now: func() time.Time { return start }})
 		defer q.Close()
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Delay: 1}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Delay: 1}))
 		<-time.After(time.Minute)
 		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 		require.ErrorIs(t, err, pawl.ErrEmpty)
@@ -111,7 +112,7 @@ func TestStats(t *testing.T) {
 		defer q.Close()
 		start := time.Now()
 		put := func(name string, priority int8) {
-			require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: name, Priority: priority}))
+			require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Queue: name, Priority: priority}))
 		}
 		put("b", 0)
 		<-time.After(time.Second)
@@ -142,7 +143,7 @@ func TestClockSetForwardIsSeenByTheNextLook(t *testing.T) {
 	q := memory.New(&memory.Options{Now: func() time.Time { return now }})
 	defer q.Close()
 	job := &pawl.Envelope{Kind: "k", Delay: time.Hour}
-	require.NoError(t, q.Enqueue(t.Context(), job))
+	require.NoError(t, withid.Enqueue(t.Context(), q, job))
 	now = now.Add(time.Hour)
 	e, err := q.Job(t.Context(), job.ID)
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 )
 
@@ -22,7 +23,7 @@ func TestCauseIsReadBeforeTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
 		defer func() { require.NoError(t, q.Close()) }()
-		require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "a"}, &pawl.Envelope{Kind: "b"}, &pawl.Envelope{Kind: "c"}))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "a"}, &pawl.Envelope{Kind: "b"}, &pawl.Envelope{Kind: "c"}))
 		l, err := q.Fetch(t.Context(), pawl.Request{Max: 3})
 		require.NoError(t, err)
 		require.Panics(t, func() {

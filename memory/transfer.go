@@ -9,8 +9,8 @@ import (
 
 // Transfer puts a job in the place of the dead letter that has its ID, as one
 // transition: the letter goes, with its history, and the job is stored as
-// [Queue.Enqueue] would. That is how a dead letter moves to another queue. It completes
-// the envelope in place.
+// [Queue.Enqueue] would. That is how a dead letter moves to another queue. It does not
+// change the envelope.
 //
 // Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
 // [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is
@@ -40,7 +40,6 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 		q.seq++
 		own.Seq = q.seq
 		q.store(&own)
-		*e = own
 		return nil
 	})
 }

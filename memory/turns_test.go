@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Weights go on being honoured when virtual time begins anew.
@@ -22,7 +23,7 @@ func TestWeightsOverTheEndOfTime(t *testing.T) {
 			for range rounds {
 				batch = append(batch, &pawl.Envelope{Kind: "k", Queue: "a"}, &pawl.Envelope{Kind: "k", Queue: "b"})
 			}
-			require.NoError(t, q.Enqueue(t.Context(), batch...))
+			require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 			q.virtual = begin
 			request := pawl.Request{Queues: []string{"a", "b"}, Weights: map[string]int{"a": 1, "b": 3}, Max: 1}
 			given := make(map[string]int)

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/pawltest"
 )
@@ -83,7 +84,7 @@ nothing was enqueued`, failure(t, func(t testing.TB) { pawltest.RequireEnqueued(
 		t.Fatal(err)
 	}
 	raw := &pawl.Envelope{Kind: "raw", Payload: []byte{0xc1}}
-	if err := q.Enqueue(t.Context(), raw); err != nil {
+	if err := withid.Enqueue(t.Context(), q, raw); err != nil {
 		t.Fatal(err)
 	}
 	tags := pawl.Define[map[int]string]("tags")
@@ -139,7 +140,7 @@ func TestMistakesOfTheTest(t *testing.T) {
 			pawltest.New(t, &memory.Options{Lease: time.Millisecond, Logger: hclog.NewNullLogger()})
 		},
 		"of count": func(t testing.TB) {
-			if err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "count", Payload: []byte{0xc1}}); err != nil {
+			if err := withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "count", Payload: []byte{0xc1}}); err != nil {
 				t.Fatalf("%v", err)
 			}
 			pawltest.Enqueued(t, q, count)

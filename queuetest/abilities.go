@@ -55,6 +55,72 @@ func (f *fixture) beyond(err error) {
 	}
 }
 
+// plainly requires that there is no error. A queue that lacks an ability has no excuse here.
+func (f *fixture) plainly(err error, doing string) {
+	f.Helper()
+	if err != nil {
+		f.Fatalf("%s, which needs no ability: %v", doing, err)
+	}
+}
+
+// storing is a call other than Enqueue that stores a job. Prepare returns the call.
+type storing struct {
+	name    string
+	needs   needs
+	prepare func(f *fixture) func(e *pawl.Envelope) error
+}
+
+var storings = []storing{
+	{"a restore", 0, func(f *fixture) func(e *pawl.Envelope) error {
+		q := f.restorer()
+		return func(e *pawl.Envelope) error {
+			e.State = pawl.Ready
+			return q.Restore(f.Context(), []*pawl.Envelope{{Kind: "other", State: pawl.Ready}, e}, nil)
+		}
+	}},
+	{"a transfer", 0, func(f *fixture) func(e *pawl.Envelope) error {
+		q, id := f.transferer(), f.held(pawl.Dead)
+		return func(e *pawl.Envelope) error {
+			e.ID = id
+			return q.Transfer(f.Context(), e, nil)
+		}
+	}},
+	{"a mutation", mutating, func(f *fixture) func(e *pawl.Envelope) error {
+		q := f.mutator()
+		return func(e *pawl.Envelope) error {
+			enqueue := func(ops driver.Ops) error { return enqueueIn(ops, &pawl.Envelope{Kind: "other"}, e) }
+			return q.Mutate(f.Context(), mutation{enqueue, put("row")}, 0)
+		}
+	}},
+}
+
+// plain proves that a job without any setting can be stored.
+func (s storing) plain() test {
+	return newTest("accepts a plain job in "+s.name, "A job that needs no ability is accepted, whatever the queue lacks.", func(f *fixture) {
+		store := s.prepare(f)
+		f.plainly(store(&pawl.Envelope{Kind: "k"}), s.name)
+		equal(f, len(f.list(pawl.Filter{Kind: "k", State: pawl.Ready})), 1, "jobs")
+	}).needing(s.needs)
+}
+
+// refused proves that the call refuses what Enqueue refuses.
+func (s storing) refused(by setting) test {
+	t := newTest("refuses "+by.ability.String()+" in "+s.name,
+		"Whatever stores a job refuses one that needs an absent ability, as Enqueue does, and changes nothing.", func(f *fixture) {
+			store := s.prepare(f)
+			unchanged := f.unchanged()
+			e := &pawl.Envelope{Kind: "k"}
+			by.set(e)
+			f.lacks(store(e), by.ability, s.name)
+			unchanged("after the refusal")
+			if s.needs&mutating != 0 {
+				f.rowsAre("", "after the refusal")
+			}
+		}).needing(s.needs)
+	t.misses = by.ability
+	return t
+}
+
 // accepted proves that an ability is there, as far as one call can: the groups prove the rest.
 func (s setting) accepted() test {
 	t := newTest("accepts "+s.ability.String(), "A queue that declares an ability accepts what uses it.", func(f *fixture) {
@@ -77,7 +143,7 @@ func (s setting) refused() test {
 				for i, e := range batch {
 					given[i] = copied(e)
 				}
-				f.lacks(f.q.Enqueue(f.Context(), batch...), s.ability, "enqueue")
+				f.lacks(f.try(batch...), s.ability, "enqueue")
 				for i, e := range batch {
 					f.same(e, given[i], "the envelope")
 				}
@@ -110,9 +176,46 @@ func abilityTests() []test {
 				equal(f, has&pawl.Synced != 0 && !f.config.Persists, false, "the queue is synced and does not persist")
 			}),
 	}
+	tests = append(tests, newTest("accepts plain calls",
+		"A queue accepts a job and a fetch that need no ability, whatever it lacks.", func(f *fixture) {
+			policy := pawl.Fixed(time.Second)
+			jobs := []*pawl.Envelope{
+				{Kind: "k"},
+				{Kind: "k", Queue: "other", Payload: []byte("payload"), MaxRetries: 3, Headers: map[string]string{"h": "v"}},
+				{Kind: "k", Timeout: time.Minute, Policy: &policy},
+			}
+			for _, e := range jobs {
+				f.plainly(f.try(e), "a job")
+			}
+			f.plainly(f.try(&pawl.Envelope{Kind: "k", Delay: time.Hour}), "a job with a delay")
+			leases, err := f.q.Fetch(f.Context(), pawl.Request{
+				Queues: []string{pawl.DefaultQueue, "other"}, Kinds: []string{"k"}, Weights: map[string]int{"other": 2}, Max: 9, Ahead: 1, Wait: pawl.WaitNot,
+			})
+			f.plainly(err, "a fetch")
+			equal(f, len(leases), len(jobs), "jobs to fetch")
+			f.plainly(f.q.Settle(f.Context(), leases[0].Ack(), leases[1].Nack(0, errBoom), leases[2].Release()), "a settlement")
+		}))
 	for _, s := range settings {
 		tests = append(tests, s.accepted(), s.refused())
 	}
+	for _, s := range storings {
+		tests = append(tests, s.plain())
+		for _, by := range settings {
+			if s.name != "a transfer" || by.ability != pawl.UniqueKeys { // which no transfer accepts
+				tests = append(tests, s.refused(by))
+			}
+		}
+	}
+	effects := newTest("refuses effects in a restore",
+		"A queue without idempotency keys refuses to restore effects, and the jobs that come with them.", func(f *fixture) {
+			q := f.restorer()
+			effect := driver.Effect{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)}
+			err := q.Restore(f.Context(), []*pawl.Envelope{{Kind: "k", State: pawl.Ready}}, []driver.Effect{effect})
+			f.lacks(err, pawl.IdempotencyKeys, "restore")
+			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
+		})
+	effects.misses = pawl.IdempotencyKeys
+	tests = append(tests, effects)
 	shares := newTest("refuses "+pawl.RetryShares.String(),
 		"A queue without retry shares refuses a fetch with one, and leases nothing.", func(f *fixture) {
 			id := f.add().ID

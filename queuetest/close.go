@@ -75,7 +75,7 @@ var closeTests = []test{
 			for i, e := range batch {
 				e.ID = pawl.NewID(time.Now())
 				go func() {
-					answers[i] = f.q.Enqueue(f.Context(), e)
+					answers[i] = f.try(e)
 					done <- i
 				}()
 			}
@@ -98,7 +98,7 @@ var closeTests = []test{
 	restartTest("amid fetches",
 		"A fetch during Close returns its leases or an error. A job that it does not return is not leased.", func(f *fixture) {
 			batch := newBatch(40)
-			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			f.ok(f.try(batch...), "enqueue")
 			given := make(chan pawl.ID, len(batch))
 			q := f.q
 			var wg sync.WaitGroup

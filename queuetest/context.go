@@ -18,7 +18,8 @@ type call struct {
 func calls() []call {
 	list := []call{
 		{"enqueue", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
-			return q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
+			_, err := q.Enqueue(ctx, &pawl.Envelope{Kind: "new"})
+			return err
 		}},
 		{"fetch", func(ctx context.Context, q pawl.Queue, _ *pawl.Lease) error {
 			_, err := q.Fetch(ctx, pawl.Request{Max: 9})
@@ -91,7 +92,10 @@ func contextTests() (tests []test) {
 			"error says which.", func(f *fixture) {
 			stored := 0
 			for range 50 {
-				err := f.interrupted(func(ctx context.Context) error { return f.q.Enqueue(ctx, newBatch(3)...) })
+				err := f.interrupted(func(ctx context.Context) error {
+					_, err := f.q.Enqueue(ctx, newBatch(3)...)
+					return err
+				})
 				switch {
 				case err == nil:
 					stored += 3
@@ -136,7 +140,7 @@ func contextTests() (tests []test) {
 		newTest("with a cause", "ErrNotAccepted wraps the cause for which the context ended.", func(f *fixture) {
 			ctx, cancel := context.WithCancelCause(f.Context())
 			cancel(errBoom)
-			err := f.q.Enqueue(ctx, newBatch(1)...)
+			_, err := f.q.Enqueue(ctx, newBatch(1)...)
 			f.is(err, context.Canceled, "the context's error")
 			f.is(err, errBoom, "its cause")
 		}),

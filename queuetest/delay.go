@@ -99,7 +99,7 @@ func delayTests() []test {
 			for _, e := range batch {
 				e.Delay = time.Second
 			}
-			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			f.ok(f.try(batch...), "enqueue")
 			f.pass(time.Second)
 			equal(f, len(f.fetch(len(batch))), len(batch), "jobs")
 		}),

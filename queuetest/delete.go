@@ -76,10 +76,10 @@ func deleteTests() (tests []test) {
 				id := f.held(state, key)
 				e := &pawl.Envelope{Kind: "k"}
 				key(e)
-				f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, "enqueue while the key is taken")
+				f.is(f.try(e), pawl.ErrConflict, "enqueue while the key is taken")
 				f.remove(id)
 				for _, next := range []*pawl.Envelope{{Kind: "k", UniqueKey: "u", OnConflict: pawl.Reject}, e} {
-					f.ok(f.q.Enqueue(f.Context(), next), "enqueue after the delete")
+					f.ok(f.try(next), "enqueue after the delete")
 					f.ack(f.lease())
 				}
 			}

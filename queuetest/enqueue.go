@@ -10,12 +10,15 @@ import (
 )
 
 var enqueueTests = []test{
-	newTest("fills in the envelope",
-		"Enqueue completes the envelopes in place: ID, Origin, Created, Queue, Seq, and NotBefore.", func(f *fixture) {
-			first, second := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Queue: "q", Delay: time.Minute}
-			f.ok(f.q.Enqueue(f.Context(), first, second), "enqueue")
+	newTest("fills in the job",
+		"Enqueue fills in what the envelopes leave open, in the jobs that it stores: ID, Origin, Created, Queue, Seq, and "+
+			"NotBefore.", func(f *fixture) {
+			done, err := f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Queue: "q", Delay: time.Minute})
+			f.ok(err, "enqueue")
 			now := time.Now()
-			equal(f, first.ID.IsZero(), false, "the ID is zero")
+			equal(f, done[0].ID.IsZero(), false, "the ID is zero")
+			first, second := f.must(done[0].ID), f.must(done[1].ID)
+			equal(f, first.Seq > 0, true, "it has a sequence")
 			equal(f, first.Queue, pawl.DefaultQueue, "queue")
 			equal(f, first.Origin, pawl.DefaultQueue, "origin")
 			equal(f, second.Origin, "q", "origin of the second")
@@ -24,23 +27,47 @@ var enqueueTests = []test{
 			f.sameTime(second.NotBefore, now.Add(time.Minute), "not before of the second")
 			equal(f, second.Delay, 0, "delay, which is in NotBefore now")
 		}),
+	newTest("leaves its arguments as they are",
+		"An enqueue leaves its arguments as they are, whatever becomes of the jobs. It returns the ID of each job, and "+
+			"whether another job has its unique key.", func(f *fixture) {
+			policy, past := pawl.Fixed(time.Second), time.Now().Add(-time.Hour)
+			full := &pawl.Envelope{
+				Kind: "k", Payload: []byte("payload"), Headers: map[string]string{"h": "v"}, Policy: &policy, NotBefore: past,
+				Attempts: 3, Crashes: 2, Failures: 1, Death: &pawl.Death{Reason: pawl.ReasonPoison}, State: pawl.Dead,
+				History: []pawl.Failure{{Attempt: 1}}, Cancelled: true, LeasedSince: past, BackoffSince: past, Completed: past,
+			}
+			batch := []*pawl.Envelope{full, {Kind: "k", Delay: time.Hour, UniqueKey: "u"}, {Kind: "k", UniqueKey: "u"},
+				{Kind: "k", UniqueKey: "u", OnConflict: pawl.Replace, Payload: []byte("new")}, {Kind: "k", Deadline: past}}
+			given := clones(batch)
+			done, err := f.q.Enqueue(f.Context(), batch...)
+			f.ok(err, "enqueue")
+			for i, e := range batch {
+				f.same(e, given[i], "an argument")
+				equal(f, done[i].ID.IsZero(), false, "the ID is zero")
+				equal(f, done[i].Existing, i == 2, "Existing")
+			}
+			equal(f, done[2].ID, done[1].ID, "the ID of the job that has the key")
+			equal(f, done[3].ID, done[1].ID, "the ID of the job that was replaced")
+			equal(f, string(f.must(done[3].ID).Payload), "new", "payload")
+		}),
 	newTest("sequence grows", "Seq is the enqueue sequence. It grows within a batch and from batch to batch.", func(f *fixture) {
 		last := uint64(0)
 		for range 3 {
 			batch := newBatch(3)
-			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			f.ok(f.try(batch...), "enqueue")
 			for _, e := range batch {
-				if e.Seq <= last {
-					f.Fatalf("sequence %d came after %d", e.Seq, last)
+				seq := f.must(e.ID).Seq
+				if seq <= last {
+					f.Fatalf("sequence %d came after %d", seq, last)
 				}
-				last = e.Seq
+				last = seq
 			}
 		}
 	}),
 	newTest("IDs are UUIDs of version 7", "An ID is a UUIDv7 and names one job.", func(f *fixture) {
 		seen := make(map[pawl.ID]bool)
 		batch := newBatch(100)
-		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+		f.ok(f.try(batch...), "enqueue")
 		for _, e := range batch {
 			if e.ID[6]>>4 != 7 || e.ID[8]>>6 != 2 {
 				f.Fatalf("%s is no UUIDv7", e.ID)
@@ -69,7 +96,7 @@ var enqueueTests = []test{
 				Attempts: 3, Crashes: 2, Failures: 1, Death: &pawl.Death{Reason: pawl.ReasonExhausted},
 				State: pawl.Dead, LeasedSince: created, History: []pawl.Failure{{Attempt: 1}},
 			}
-			f.ok(f.q.Enqueue(f.Context(), e), "enqueue")
+			f.ok(f.try(e), "enqueue")
 			want := &pawl.Envelope{
 				ID: id, Origin: "elsewhere", Created: created, Kind: "k", Queue: "here",
 				Seq: e.Seq, NotBefore: time.Now(),
@@ -87,7 +114,7 @@ var enqueueTests = []test{
 		equal(f, leased.Attempts, 0, "attempts")
 		equal(f, leased.Attempt(), 1, "the run that comes")
 	}),
-	newTest("no job", "Enqueue of an empty batch does nothing and returns no error.", func(f *fixture) { f.ok(f.q.Enqueue(f.Context()), "enqueue nothing") }),
+	newTest("no job", "Enqueue of an empty batch does nothing and returns no error.", func(f *fixture) { f.ok(f.try(), "enqueue nothing") }),
 	newTest("payloads come back equal", "A payload of any size stays unchanged through every transition.", func(f *fixture) {
 		for _, size := range []int{0, 1, 1023, 1024, 1025, 1 << 16, pawl.DefaultMaxPayload} {
 			payload := bytes.Repeat([]byte("0123456789abcde\xff"), size/16+1)[:size]

@@ -133,7 +133,7 @@ func eventTests() (tests []test) {
 			"The events of a job come in the order of its transitions, however many callers there are, and none is missing.", func(f *fixture) {
 				const jobs, workers = 200, 8
 				w := f.witnessed(Settings{})
-				f.ok(f.q.Enqueue(f.Context(), newBatch(jobs)...), "enqueue")
+				f.ok(f.try(newBatch(jobs)...), "enqueue")
 				var wg sync.WaitGroup
 				for n := range workers {
 					wg.Go(func() {

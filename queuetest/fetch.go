@@ -74,7 +74,7 @@ var fetchTests = []test{
 	newTest("a batch goes to a fetch that waits",
 		"A waiting fetch gets as many jobs as it asked for if one call brings them.", func(f *fixture) {
 			leases, call := f.fetching(f.Context(), pawl.Request{Max: 3})
-			f.ok(f.q.Enqueue(f.Context(), newBatch(5)...), "enqueue")
+			f.ok(f.try(newBatch(5)...), "enqueue")
 			f.ends(call, nil, "fetch")
 			equal(f, len(*leases), 3, "jobs")
 			equal(f, len(f.fetch(9)), 2, "jobs left")

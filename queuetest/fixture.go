@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 var errBoom = errors.New("boom")
@@ -91,8 +92,57 @@ func (f *fixture) add(change ...func(*pawl.Envelope)) *pawl.Envelope {
 	for _, fn := range change {
 		fn(e)
 	}
-	f.ok(f.q.Enqueue(f.Context(), e), "enqueue")
+	f.enqueue(e)
 	return e
+}
+
+// enqueue stores jobs that must be accepted, and completes their envelopes; see put.
+func (f *fixture) enqueue(jobs ...*pawl.Envelope) []pawl.Enqueued {
+	f.Helper()
+	done, err := f.put(f.q, jobs...)
+	f.ok(err, "enqueue")
+	return done
+}
+
+// try is put for cases that look only at the error.
+func (f *fixture) try(jobs ...*pawl.Envelope) error {
+	_, err := f.put(f.q, jobs...)
+	return err
+}
+
+// put enqueues jobs and requires that the call leaves its arguments as they are. Then it
+// completes the envelopes as the queue completes its own copies, except for the sequence. Where
+// nothing was stored, it fills in the ID only.
+func (f *fixture) put(q pawl.Enqueuer, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	given := make([]pawl.Envelope, len(jobs))
+	for i, e := range jobs {
+		if e != nil {
+			given[i] = *e
+		}
+	}
+	now := time.Now()
+	if f.settings.Now != nil {
+		now = f.settings.Now()
+	}
+	done, err := q.Enqueue(f.Context(), jobs...)
+	for i, e := range jobs {
+		if e != nil && difference(e, &given[i]) != "" {
+			f.Errorf("the enqueue changed its argument: %s", difference(e, &given[i]))
+		}
+	}
+	switch {
+	case err != nil && len(done) > 0:
+		f.Errorf("the enqueue returned %v together with %v", done, err)
+	case err == nil && len(done) != len(jobs):
+		f.Errorf("the enqueue of %d jobs returned %v", len(jobs), done)
+	case err == nil:
+		for i, e := range jobs {
+			if e.ID = done[i].ID; !done[i].Existing {
+				driver.Accept(e, now)
+			}
+		}
+	}
+	return done, err
 }
 
 // addKinds enqueues a job of each kind, in this order.

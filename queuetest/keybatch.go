@@ -45,13 +45,12 @@ func (b keyBatch) test() test {
 				}
 				batch, copies = append(batch, e), append(copies, copied(e))
 			}
-			err := f.q.Enqueue(f.Context(), batch...)
+			done, err := f.put(f.q, batch...)
 			if b.stored == "" {
 				f.is(err, pawl.ErrConflict, "enqueue")
 				unchanged("after the refusal")
 				for i, e := range batch {
 					f.same(e, copies[i], "an envelope of the batch")
-					equal(f, e.Existing, false, "Existing")
 				}
 				return
 			}
@@ -75,7 +74,7 @@ func (b keyBatch) test() test {
 			}
 			for i, verb := range b.verbs {
 				blocked := b.state != "" && b.state != pawl.Dead || strings.ContainsAny(b.verbs[:i], "ujr")
-				equal(f, batch[i].Existing, verb == 'u' && blocked, fmt.Sprintf("Existing of job %c", 'a'+i))
+				equal(f, done[i].Existing, verb == 'u' && blocked, fmt.Sprintf("Existing of job %c", 'a'+i))
 			}
 			f.keyIsOf(id, "after the batch")
 		})
@@ -122,9 +121,9 @@ func keyBatchTests() (tests []test) {
 					f.fresh(Settings{})
 					a := newcomer("a", func(e *pawl.Envelope) { e.Delay = c.delay })
 					b := newcomer("b", unique("key", c.state))
-					f.enqueue(a, b)
+					done := f.enqueue(a, b)
 					equal(f, b.ID == a.ID, c.blocks, "the second has the ID of the first")
-					equal(f, b.Existing, c.blocks, "Existing")
+					equal(f, done[1].Existing, c.blocks, "Existing")
 				}
 			}),
 		newTest("past its deadline",
@@ -142,8 +141,7 @@ func keyBatchTests() (tests []test) {
 				e, next = newcomer("in time", within(time.Hour)), newcomer("next")
 				f.enqueue(e)
 				c.step(2 * time.Hour) // which the queue has not noticed yet
-				f.enqueue(next)
-				equal(f, next.Existing, false, "Existing beside a job whose deadline has passed")
+				equal(f, f.enqueue(next)[0].Existing, false, "Existing beside a job whose deadline has passed")
 				equal(f, next.ID == e.ID, false, "it has the ID of that job")
 				f.pass(time.Minute)
 				equal(f, f.must(e.ID).State, pawl.Dead, "state of that job")
@@ -158,8 +156,7 @@ func keyBatchTests() (tests []test) {
 					e, next := newcomer("due", func(e *pawl.Envelope) { e.Delay = time.Hour }), newcomer("next", unique("key", state))
 					f.enqueue(e)
 					c.step(2 * time.Hour) // which the queue has not noticed yet
-					f.enqueue(next)
-					equal(f, next.Existing, state == pawl.Ready, "Existing for one that a "+string(state)+" job blocks")
+					equal(f, f.enqueue(next)[0].Existing, state == pawl.Ready, "Existing for one that a "+string(state)+" job blocks")
 				}
 			}),
 		newTest("batch, an ID that the batch freed or gave",
@@ -171,7 +168,7 @@ func keyBatchTests() (tests []test) {
 					{newcomer("a", answer(pawl.Replace)), newcomer("b", unique(""), with)},
 					{newcomer("b", unique(""), with), newcomer("a", answer(pawl.Replace))},
 				} {
-					f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
+					f.is(f.try(batch...), pawl.ErrConflict, "enqueue")
 					unchanged("after the refusal")
 				}
 			}),
@@ -195,10 +192,10 @@ func keyBatchTests() (tests []test) {
 				batch = append(batch, newcomer(fmt.Sprint(i), unique(fmt.Sprint(i%100)), answer(answers[i/100].Conflict)))
 			}
 			existing, reject, replace := batch[:100], batch[100:200], batch[200:]
-			f.is(f.q.Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue")
+			f.is(f.try(batch...), pawl.ErrConflict, "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs after the refusal")
 			f.enqueue(slices.Concat(existing, replace)...)
-			f.is(f.q.Enqueue(f.Context(), reject...), pawl.ErrConflict, "enqueue")
+			f.is(f.try(reject...), pawl.ErrConflict, "enqueue")
 			for i, e := range replace {
 				f.stored(e, "a job")
 				equal(f, e.ID, existing[i].ID, "ID")
@@ -211,13 +208,18 @@ func keyBatchTests() (tests []test) {
 				const callers = 16
 				for _, a := range answers {
 					f.fresh(Settings{})
-					jobs, results := make([]*pawl.Envelope, callers), make(chan error, callers)
-					for i := range jobs {
-						jobs[i] = newcomer(fmt.Sprint(i), answer(a.Conflict))
-						go func() { results <- f.q.Enqueue(f.Context(), jobs[i]) }()
+					done, results := make([]pawl.Enqueued, callers), make(chan error, callers)
+					for i := range done {
+						go func() {
+							all, err := f.put(f.q, newcomer(fmt.Sprint(i), answer(a.Conflict)))
+							if err == nil {
+								done[i] = all[0]
+							}
+							results <- err
+						}()
 					}
 					accepted := 0
-					for range jobs {
+					for range done {
 						if err := <-results; err == nil {
 							accepted++
 						} else {
@@ -228,7 +230,7 @@ func keyBatchTests() (tests []test) {
 					equal(f, len(left), 1, "jobs, "+a.name)
 					equal(f, accepted == callers, a.Conflict != pawl.Reject, "all were accepted")
 					existing, same := 0, 0
-					for _, e := range jobs {
+					for _, e := range done {
 						if e.Existing {
 							existing++
 						}
@@ -249,9 +251,9 @@ func keyBatchTests() (tests []test) {
 					for i, e := range batch {
 						e.UniqueKey = fmt.Sprint((i*7 + round) % keys)
 					}
-					f.enqueue(batch...)
-					for _, e := range batch {
-						equal(f, e.Existing, round > 0, "Existing")
+					done := f.enqueue(batch...)
+					for i, e := range batch {
+						equal(f, done[i].Existing, round > 0, "Existing")
 						if round == 0 {
 							ids[e.UniqueKey] = e.ID
 						}

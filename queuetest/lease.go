@@ -116,7 +116,7 @@ var leaseTests = []test{
 		}),
 	newTest("many expire at once", "Every expired lease is taken back, however many there are.", func(f *fixture) {
 		batch := newBatch(1200)
-		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+		f.ok(f.try(batch...), "enqueue")
 		leases := f.leases(len(batch))
 		f.expire(leases[0])
 		f.leases(len(batch))

@@ -306,6 +306,9 @@ func (m *model) compare(jobs []*pawl.Envelope) error {
 			return fmt.Errorf("job %s: %s", e.ID, d)
 		}
 	}
+	if !slices.IsSortedFunc(m.jobs, func(a, b *modelJob) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		return fmt.Errorf("the sequences are not in the order of the enqueues")
+	}
 	return nil
 }
 

@@ -68,18 +68,16 @@ func (m *model) admits(batch []*pawl.Envelope) error {
 	return nil
 }
 
-// enqueue stores jobs that the model admits, from the given envelopes and what the
-// queue filled in.
-func (m *model) enqueue(given, filled []*pawl.Envelope) error {
+// enqueue stores jobs that the model admits. The envelopes are complete, also with
+// their sequences, and the queue returned done.
+func (m *model) enqueue(filled []*pawl.Envelope, done []pawl.Enqueued) error {
 	before := len(m.events)
 	for i, e := range filled {
 		event := pawl.EventEnqueued
 		if h := m.holders[uniqueOf(e)]; h != nil && e.UniqueKey != "" && driver.BlockedBy(e, h.State) {
 			if e.OnConflict == pawl.UseExisting {
-				want := *given[i]
-				want.ID = h.ID
-				if d := difference(e, &want); d != "" || !e.Existing {
-					return fmt.Errorf("job %s has the unique key: existing %v, %s", h.ID, e.Existing, d)
+				if done[i] != (pawl.Enqueued{ID: h.ID, Existing: true}) {
+					return fmt.Errorf("job %s has the unique key, and the enqueue returned %+v", h.ID, done[i])
 				}
 				continue
 			}
@@ -95,7 +93,7 @@ func (m *model) enqueue(given, filled []*pawl.Envelope) error {
 				m.events = slices.Delete(m.events, before+k, before+k+1)
 			}
 		}
-		if e.Existing {
+		if done[i].Existing {
 			return fmt.Errorf("job %s says that another job exists, but none does", e.ID)
 		}
 		j := &modelJob{Envelope: *copied(e)}

@@ -250,5 +250,5 @@ func mutationTests() (tests []test) {
 			},
 		})
 	}
-	return append(tests, rowTests...)
+	return append(append(tests, rowTests...), declaredTests()...)
 }

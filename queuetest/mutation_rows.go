@@ -12,6 +12,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
+// enqueueIn enqueues jobs in a mutation.
+func enqueueIn(ops driver.Ops, jobs ...*pawl.Envelope) error {
+	_, err := ops.Enqueue(jobs...)
+	return err
+}
+
 // rowTests are the cases of mutations about rows and what commits with them.
 var rowTests = []test{{
 	name: "enqueue",
@@ -19,10 +25,10 @@ var rowTests = []test{{
 	run: func(f *fixture) {
 		f.mutator()
 		e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
-		f.mutate(mutation{func(ops driver.Ops) error { return ops.Enqueue(e) }, put("row")})
+		f.mutate(mutation{func(ops driver.Ops) error { return enqueueIn(ops, e) }, put("row")})
 		equal(f, f.lease().ID, e.ID, "the job that is fetched")
 		f.rowsAre("row", "after the mutation")
-		err := f.mutator().Mutate(f.Context(), mutation{func(ops driver.Ops) error { return ops.Enqueue(&pawl.Envelope{ID: e.ID, Kind: "k"}) }, put("late")}, 0)
+		err := f.mutator().Mutate(f.Context(), mutation{func(ops driver.Ops) error { return enqueueIn(ops, &pawl.Envelope{ID: e.ID, Kind: "k"}) }, put("late")}, 0)
 		f.is(err, pawl.ErrConflict, "enqueue of an ID that is taken")
 		f.rowsAre("row", "after the conflict")
 	},

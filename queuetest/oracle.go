@@ -40,7 +40,7 @@ func (o *Oracle) Enqueue(e *pawl.Envelope) error {
 	} else if filled.NotBefore.IsZero() {
 		filled.NotBefore = o.model.now
 	}
-	return o.model.enqueue([]*pawl.Envelope{e}, []*pawl.Envelope{filled})
+	return o.model.enqueue([]*pawl.Envelope{filled}, []pawl.Enqueued{{ID: e.ID}})
 }
 
 // Settle ends the lease of a job. Verb is the name of a constructor of a settlement, in

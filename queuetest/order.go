@@ -54,7 +54,7 @@ func orderTests() []test {
 		}),
 		newTest("within a batch", "The jobs of a batch come in the order of the batch.", func(f *fixture) {
 			batch := newBatch(50)
-			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			f.ok(f.try(batch...), "enqueue")
 			for i, l := range f.leases(50) {
 				equal(f, l.ID, batch[i].ID, "job")
 			}

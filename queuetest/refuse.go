@@ -18,7 +18,7 @@ func refuseTests() (tests []test) {
 			newTest(what, "A job that can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
 				e := &pawl.Envelope{Kind: "k"}
 				change(e)
-				f.invalid(f.q.Enqueue(f.Context(), e), "enqueue")
+				f.invalid(f.try(e), "enqueue")
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
 			}),
 		)
@@ -52,13 +52,13 @@ func refuseTests() (tests []test) {
 
 	return append(tests, []test{
 		newTest("no envelope", "A job that can never run is refused with an *InvalidError, and nothing is stored.", func(f *fixture) {
-			f.invalid(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, nil), "enqueue")
+			f.invalid(f.try(&pawl.Envelope{Kind: "k"}, nil), "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
 		}),
 		newTest("a payload that is too large",
 			"A payload beyond the limit, 1 MiB by default, gives ErrPayloadTooLarge. A payload at the limit is accepted.", func(f *fixture) {
 				const limit = pawl.DefaultMaxPayload
-				err := f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)})
+				err := f.try(&pawl.Envelope{Kind: "k", Payload: make([]byte, limit+1)})
 				f.is(err, pawl.ErrPayloadTooLarge, "a byte too much")
 				equal(f, len(f.fetch(1)), 0, "jobs stored")
 				f.add(func(e *pawl.Envelope) { e.Payload = make([]byte, limit) })

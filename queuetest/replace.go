@@ -49,9 +49,7 @@ func replaceTests() []test {
 				id := f.add(unique("key")).ID
 				for _, named := range []pawl.ID{pawl.NewID(time.Now()), id, other} {
 					e := newcomer("in vain", func(e *pawl.Envelope) { e.ID = named })
-					f.enqueue(e)
-					equal(f, e.ID, id, "ID")
-					equal(f, e.Existing, true, "Existing")
+					equal(f, f.enqueue(e)[0], pawl.Enqueued{ID: id, Existing: true}, "what is returned")
 				}
 				equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
 			}),
@@ -60,21 +58,21 @@ func replaceTests() []test {
 			unchanged := f.unchanged()
 			for _, a := range answers {
 				e := newcomer("new", answer(a.Conflict), func(e *pawl.Envelope) { e.ID = dead })
-				f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, a.name)
+				f.is(f.try(e), pawl.ErrConflict, a.name)
 			}
 			unchanged("after the refusals")
 		}),
 		newTest("an envelope once more",
-			"Existing describes the last enqueue of its envelope. If the key was taken then, the ID in the envelope "+
-				"belongs to another job.", func(f *fixture) {
+			"An envelope whose unique key was taken can be enqueued again. If the key is free then, the job gets an ID "+
+				"of its own.", func(f *fixture) {
 				other := f.add(unique("key")).ID
 				e := newcomer("again")
-				f.enqueue(e)
-				equal(f, e.Existing, true, "Existing while the key is taken")
+				first, err := f.q.Enqueue(f.Context(), e)
+				f.ok(err, "enqueue")
+				equal(f, first[0], pawl.Enqueued{ID: other, Existing: true}, "what is returned while the key is taken")
 				f.ack(f.lease())
-				f.enqueue(e)
+				equal(f, f.enqueue(e)[0].Existing, false, "Existing, with the key free")
 				equal(f, e.ID != other, true, "the ID is one of its own")
-				equal(f, e.Existing, false, "Existing, with the key free")
 				f.stored(e, "the job")
 			}),
 		newTest("the place of what replaced another",

@@ -77,11 +77,11 @@ var restoreTests = []test{
 			}
 			f.countsAre("a", pawl.Counts{Ready: 2, Delayed: 1, Dead: 1, Completed: 1}, "the restore")
 			equal(f, len(f.fetch(9, "a")), 2, "jobs to fetch")
-			f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "a", Queue: "a", UniqueKey: "u-ready", OnConflict: pawl.Reject}), pawl.ErrConflict, "its unique key")
+			f.is(f.try(&pawl.Envelope{Kind: "a", Queue: "a", UniqueKey: "u-ready", OnConflict: pawl.Reject}), pawl.ErrConflict, "its unique key")
 		}),
 	newTest("in their order", "Restored jobs get sequences in the order of the call, behind those of the queue.", func(f *fixture) {
 		f.restorer()
-		first := f.add().Seq
+		first := f.must(f.add().ID).Seq
 		jobs := newBatch(5)
 		for _, e := range jobs {
 			e.State = pawl.Ready

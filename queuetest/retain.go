@@ -98,7 +98,7 @@ func retainTests() (tests []test) {
 		}),
 		newTest("its ID", "The ID of a completed job is taken until the job is removed, and free afterwards.", func(f *fixture) {
 			id := f.completedBy(time.Minute)
-			f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue while it is kept")
+			f.is(f.try(&pawl.Envelope{ID: id, Kind: "k"}), pawl.ErrConflict, "enqueue while it is kept")
 			f.pass(time.Minute)
 			f.add(func(e *pawl.Envelope) { e.ID = id })
 			e := f.must(id)
@@ -109,11 +109,10 @@ func retainTests() (tests []test) {
 			"A completed job keeps its unique key until it is removed. It blocks jobs whose UniqueIn names Completed.", func(f *fixture) {
 				key := unique("u", pawl.Completed)
 				id := f.completedBy(time.Minute, key)
-				e := f.add(key)
-				equal(f, e.Existing, true, "another is there")
-				equal(f, e.ID, id, "its ID")
+				again := func() pawl.Enqueued { return f.enqueue(newcomer("again", key))[0] }
+				equal(f, again(), pawl.Enqueued{ID: id, Existing: true}, "what is returned")
 				f.pass(time.Minute)
-				equal(f, f.add(key).Existing, false, "another is there once the completed job is gone")
+				equal(f, again().Existing, false, "another is there once the completed job is gone")
 			}),
 		newTest("a waiting drain", "No fetch waits for a completed job.", func(f *fixture) {
 			f.completedBy(time.Hour)
@@ -183,7 +182,7 @@ func retainTests() (tests []test) {
 			for _, e := range batch {
 				e.Retain = time.Minute
 			}
-			f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+			f.ok(f.try(batch...), "enqueue")
 			acked := make(chan error, len(batch))
 			for _, l := range f.leases(len(batch)) { // at once, so that they may share a commit
 				go func() { acked <- f.q.Settle(f.Context(), l.Ack()) }()

@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,7 +104,48 @@ func severalTests() []test {
 			other.lease()
 		}),
 		drainsOf(pawl.WaitDrained), drainsOf(pawl.WaitFinished))
-	return append(append(tests, sharingTests...), keysOfSeveralTests...)
+	tests = append(tests, mutationsOfSeveral, missingRowsOfSeveral)
+	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests)
+}
+
+// leavingTests have a client leave behind something that falls due later. Another client has been
+// there before, so it does not learn of it by opening the queue.
+var leavingTests = []test{
+	leftBehind("a delayed job", "A delayed job of a client that closed is ready at its time.",
+		func(f *fixture) func(other *fixture) {
+			id := f.add(after(time.Hour)).ID
+			return func(other *fixture) { equal(other, other.lease().ID, id, "job") }
+		}),
+	leftBehind("a retry", "A job that a client delayed when it settled, before it closed, is ready at its time.",
+		func(f *fixture) func(other *fixture) {
+			f.add()
+			l := f.lease()
+			f.nack(l, time.Hour)
+			return func(other *fixture) { equal(other, other.lease().Attempts, 1, "attempts") }
+		}),
+	leftBehind("a deadline", "A job of a client that closed is dead at its deadline.",
+		func(f *fixture) func(other *fixture) {
+			id := f.add(within(time.Hour)).ID
+			return func(other *fixture) { equal(other, other.must(id).State, pawl.Dead, "state") }
+		}),
+	leftBehind("a record", "The record of a completed job of a client that closed goes at the end of its time.",
+		func(f *fixture) func(other *fixture) {
+			id := f.held(pawl.Completed, kept(time.Hour))
+			return func(other *fixture) { equal(other, other.job(id) == nil, true, "the record is gone") }
+		}),
+}
+
+// leftBehind lets a client do something that falls due in an hour, and close. Check runs on a client that
+// was open all the time, within a minute of that hour.
+func leftBehind(name, rule string, act func(f *fixture) (check func(other *fixture))) test {
+	return newTest(name+" of a client that left", rule, func(f *fixture) {
+		other, leaving := f.another(), f.another()
+		check := act(leaving)
+		f.pass(hearsay) // for what the client cleans up by itself
+		leaving.close()
+		f.pass(time.Hour + hearsay)
+		check(other)
+	})
 }
 
 var sharingTests = []test{
@@ -113,7 +155,7 @@ var sharingTests = []test{
 			var holders sync.Map
 			var acked atomic.Int32
 			var wg sync.WaitGroup
-			f.ok(f.q.Enqueue(f.Context(), newBatch(jobs)...), "enqueue")
+			f.ok(f.try(newBatch(jobs)...), "enqueue")
 			for n, c := range []*fixture{f.another(), f.another(), f.another()} {
 				for range 2 {
 					wg.Go(func() {
@@ -203,6 +245,29 @@ var sharingTests = []test{
 		f.resume(pawl.DefaultQueue)
 		other.lease()
 	}),
+	newTest("a step of the clock",
+		"A step of the wall clock takes no lease from a client that extends it, whatever the other clients do. A "+
+			"client that ended loses its leases also when the clock was set back.", func(f *fixture) {
+			for _, step := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+				var c clock
+				f.fresh(Settings{Now: c.now})
+				other, leaving := f.another(), f.another()
+				f.add(of("held"))
+				l := f.lease()
+				f.add(of("left"))
+				id := leaving.lease().ID
+				leaving.close()
+				other.pass(hearsay / 6)
+				c.step(step)
+				for range 9 {
+					f.pass(l.Length / 3)
+					equal(f, len(f.extend(l)), 0, "leases lost")
+					other.reap()
+				}
+				f.ack(l)
+				equal(f, other.lease().ID, id, "the job of the client that closed")
+			}
+		}),
 	newTest("a client that closes",
 		"Close of one client ends its own calls. The others go on, and so do their leases and fetches.", func(f *fixture) {
 			other := f.another()
@@ -233,7 +298,7 @@ var keysOfSeveralTests = []test{
 		other := f.another()
 		id := f.add(unique("key")).ID
 		equal(f, other.add(unique("key")).ID, id, "the job that has the key")
-		other.is(other.q.Enqueue(f.Context(), newcomer("x", answer(pawl.Reject))), pawl.ErrConflict, "enqueue")
+		other.is(other.try(newcomer("x", answer(pawl.Reject))), pawl.ErrConflict, "enqueue")
 		other.ack(other.lease())
 		equal(f, f.add(unique("key")).ID == id, false, "the first job has the key still")
 	}),
@@ -245,7 +310,7 @@ var keysOfSeveralTests = []test{
 			for i := range ids {
 				wg.Go(func() {
 					e := newcomer("x")
-					if err := clients[i%len(clients)].q.Enqueue(f.Context(), e); err != nil {
+					if err := clients[i%len(clients)].try(e); err != nil {
 						f.Errorf("enqueue: %v", err)
 					}
 					ids[i] = e.ID
@@ -265,7 +330,7 @@ var keysOfSeveralTests = []test{
 		var wg sync.WaitGroup
 		for i := range 10 * len(clients) {
 			wg.Go(func() {
-				switch err := clients[i%len(clients)].q.Enqueue(f.Context(), &pawl.Envelope{ID: id, Kind: "k"}); {
+				switch err := clients[i%len(clients)].try(&pawl.Envelope{ID: id, Kind: "k"}); {
 				case err == nil:
 					stored.Add(1)
 				case !errors.Is(err, pawl.ErrConflict):

@@ -215,7 +215,7 @@ func shareTests() []test {
 					for _, e := range batch {
 						e.Kind = "r"
 					}
-					f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+					f.ok(f.try(batch...), "enqueue")
 					for _, l := range f.leases(60) {
 						f.nack(l, 0)
 					}

@@ -24,8 +24,14 @@ func (f *fixture) signed(k *pawl.Keyring, change ...func(*pawl.Envelope)) *pawl.
 	for _, fn := range change {
 		fn(e)
 	}
-	f.ok(k.Signing(f.q).Enqueue(f.Context(), e), "enqueue")
+	f.ok(f.trySigned(k, e), "enqueue")
 	return e
+}
+
+// trySigned enqueues jobs through a keyring that signs them.
+func (f *fixture) trySigned(k *pawl.Keyring, jobs ...*pawl.Envelope) error {
+	_, err := f.put(k.Signing(f.q), jobs...)
+	return err
 }
 
 // verifies requires that a job has its signature and that the signature is valid.
@@ -151,7 +157,7 @@ func signatureTests() (tests []test) {
 				} {
 					e.Kind = "k"
 					want := copied(e)
-					f.ok(f.q.Enqueue(f.Context(), e), "enqueue")
+					f.ok(f.try(e), "enqueue")
 					l := f.lease()
 					equal(f, l.KeyID, want.KeyID, "key ID")
 					equal(f, string(l.Signature), string(want.Signature), "signature")
@@ -170,15 +176,15 @@ func signatureTests() (tests []test) {
 					e.Payload = []byte{byte(i)}
 				}
 				batch[7].MaxRetries = -1
-				f.is(k.Signing(f.q).Enqueue(f.Context(), batch...), pawl.ErrInvalid, "enqueue of a bad batch")
+				f.is(f.trySigned(k, batch...), pawl.ErrInvalid, "enqueue of a bad batch")
 				batch[7].MaxRetries = 0
 				taken := f.add().ID
 				batch[8].ID = taken
-				f.is(k.Signing(f.q).Enqueue(f.Context(), batch...), pawl.ErrConflict, "enqueue of a batch with an ID that is taken")
+				f.is(f.trySigned(k, batch...), pawl.ErrConflict, "enqueue of a batch with an ID that is taken")
 				equal(f, len(batch[9].Signature), 0, "bytes of the signature of a job that was refused")
 				batch[8].ID = pawl.ID{}
 				f.ack(f.lease())
-				f.ok(k.Signing(f.q).Enqueue(f.Context(), batch...), "enqueue")
+				f.ok(f.trySigned(k, batch...), "enqueue")
 				for _, l := range f.leases(20) {
 					f.verifies(k, l.Envelope, "of a batch")
 				}
@@ -186,8 +192,9 @@ func signatureTests() (tests []test) {
 		newTest("the caller's bytes",
 			"A caller that changes the bytes of a signature, its own or one that it received, changes nothing in the queue.", func(f *fixture) {
 				k := f.keyring()
-				e := f.signed(k)
-				f.verifies(k, e, "that was enqueued")
+				e := &pawl.Envelope{Kind: "k", Payload: []byte("payload")}
+				f.ok(k.Sign(e), "sign")
+				f.enqueue(e)
 				e.Signature[0]++
 				l := f.lease()
 				f.verifies(k, l.Envelope, "that is leased")

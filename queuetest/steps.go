@@ -27,14 +27,13 @@ func (w *walker) stepEnqueue() {
 	default:
 		want = w.model.admits(batch)
 	}
-	var given []*pawl.Envelope
-	for _, e := range batch {
-		given = append(given, copied(e))
-	}
-	err := w.q.Enqueue(w.Context(), batch...)
+	done, err := w.put(w.q, batch...)
 	w.note("enqueue %d jobs: %v", len(batch), err)
 	if w.is(err, want, "enqueue"); err == nil {
-		w.after(w.model.enqueue(given, batch))
+		for _, e := range batch {
+			e.Seq = w.must(e.ID).Seq
+		}
+		w.after(w.model.enqueue(batch, done))
 	}
 }
 

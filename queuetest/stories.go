@@ -12,7 +12,7 @@ var stories = []story{{
 	happens: func(f *fixture, _ *pawl.Lease) {
 		batch := newBatch(3)
 		batch[1].Delay, batch[2].Queue = time.Hour, "q"
-		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+		f.ok(f.try(batch...), "enqueue")
 	},
 	want: "enqueued enqueued enqueued",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
@@ -25,8 +25,8 @@ var stories = []story{{
 }, {
 	name: "an enqueue that is refused", rule: "A call that changes nothing emits nothing.",
 	happens: func(f *fixture, l *pawl.Lease) {
-		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{}), pawl.ErrInvalid, "enqueue")
-		f.is(f.q.Enqueue(f.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", ID: l.ID}), pawl.ErrConflict, "enqueue")
+		f.is(f.try(&pawl.Envelope{Kind: "k"}, &pawl.Envelope{}), pawl.ErrInvalid, "enqueue")
+		f.is(f.try(&pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", ID: l.ID}), pawl.ErrConflict, "enqueue")
 	},
 }, {
 	name: "a unique key that is taken", rule: "An enqueue that stores nothing emits nothing, also when it is refused.",
@@ -34,7 +34,7 @@ var stories = []story{{
 	happens: func(f *fixture, _ *pawl.Lease) {
 		f.add(unique("u"))
 		e := &pawl.Envelope{Kind: "k", UniqueKey: "u", OnConflict: pawl.Reject}
-		f.is(f.q.Enqueue(f.Context(), e), pawl.ErrConflict, "enqueue")
+		f.is(f.try(e), pawl.ErrConflict, "enqueue")
 	},
 }, {
 	name: "replace", rule: "A job that replaces another emits EventReplaced and no EventEnqueued.",
@@ -60,7 +60,7 @@ var stories = []story{{
 		for i, e := range batch {
 			e.UniqueKey, e.OnConflict = []string{"new", "old"}[i%2], pawl.Replace
 		}
-		f.ok(f.q.Enqueue(f.Context(), batch...), "enqueue")
+		f.ok(f.try(batch...), "enqueue")
 	},
 	want: "enqueued replaced",
 }, {

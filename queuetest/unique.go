@@ -26,22 +26,17 @@ func newcomer(payload string, change ...func(*pawl.Envelope)) *pawl.Envelope {
 	return e
 }
 
-// enqueue stores jobs that must be accepted.
-func (f *fixture) enqueue(jobs ...*pawl.Envelope) {
-	f.Helper()
-	f.ok(f.q.Enqueue(f.Context(), jobs...), "enqueue")
-}
-
 // stored requires that the queue holds a job that equals its envelope after a
 // successful enqueue, and has nothing of another job.
 func (f *fixture) stored(e *pawl.Envelope, what string) {
 	f.Helper()
-	equal(f, e.Existing, false, what+", Existing")
 	want := *e
 	if want.State = pawl.Ready; e.NotBefore.After(time.Now()) {
 		want.State = pawl.Delayed
 	}
-	f.same(f.must(e.ID), &want, what)
+	got := f.must(e.ID)
+	f.same(got, &want, what)
+	e.Seq = got.Seq
 }
 
 // keyIsOf requires that a job that any state blocks gets the existing job with this ID.
@@ -49,9 +44,7 @@ func (f *fixture) keyIsOf(id pawl.ID, what string) {
 	f.Helper()
 	unchanged := f.unchanged()
 	e := newcomer("in vain", unique("key", pawl.States()...))
-	f.enqueue(e)
-	equal(f, e.ID, id, "the job that has the key "+what)
-	equal(f, e.Existing, true, "Existing "+what)
+	equal(f, f.enqueue(e)[0], pawl.Enqueued{ID: id, Existing: true}, "the job that has the key "+what)
 	unchanged("what was stored " + what)
 }
 
@@ -59,7 +52,7 @@ func (f *fixture) keyIsOf(id pawl.ID, what string) {
 func (f *fixture) keyIsFree(what string) {
 	f.Helper()
 	e := newcomer("probe", unique("key", pawl.States()...), answer(pawl.Reject), func(e *pawl.Envelope) { e.Priority = 127 })
-	f.ok(f.q.Enqueue(f.Context(), e), "enqueue for the key "+what)
+	f.ok(f.try(e), "enqueue for the key "+what)
 	l := f.leases(1)[0]
 	equal(f, l.ID, e.ID, "the job that took the key "+what)
 	f.ack(l)
@@ -69,18 +62,18 @@ func (f *fixture) keyIsFree(what string) {
 func (f *fixture) onto(holder, e *pawl.Envelope, blocked bool) {
 	f.Helper()
 	given, unchanged := *copied(e), f.unchanged()
-	err := f.q.Enqueue(f.Context(), e)
+	done, err := f.put(f.q, e)
 	switch {
 	case !blocked:
 		f.ok(err, "enqueue where nothing blocks")
+		equal(f, done[0], pawl.Enqueued{ID: e.ID}, "what is returned")
 		f.stored(e, "the new job")
 		f.same(f.must(holder.ID), holder, "the other job")
 		equal(f, len(f.list(pawl.Filter{})), 2, "jobs")
 		f.keyIsOf(e.ID, "after another took it")
 	case e.OnConflict == pawl.UseExisting:
 		f.ok(err, "enqueue of what there is")
-		given.ID, given.Existing = holder.ID, true
-		f.same(e, &given, "the envelope")
+		equal(f, done[0], pawl.Enqueued{ID: holder.ID, Existing: true}, "what is returned")
 		unchanged("after an enqueue of what there is")
 	case e.OnConflict == pawl.Reject || holder.State == pawl.Leased:
 		f.is(err, pawl.ErrConflict, "enqueue")
@@ -88,7 +81,7 @@ func (f *fixture) onto(holder, e *pawl.Envelope, blocked bool) {
 		unchanged("after the refusal")
 	default:
 		f.ok(err, "replace")
-		equal(f, e.ID, holder.ID, "the ID")
+		equal(f, done[0], pawl.Enqueued{ID: holder.ID}, "what is returned")
 		f.replaced(e)
 	}
 }
@@ -144,7 +137,7 @@ func impossible(name string, spoil func(*pawl.Envelope)) test {
 	return newTest("refused, "+name,
 		"Keys have at most 255 bytes, UniqueIn names states of a job, and times are not negative. NotBefore is before the "+
 			"deadline.", func(f *fixture) {
-			f.invalid(f.q.Enqueue(f.Context(), newcomer("", spoil)), "enqueue")
+			f.invalid(f.try(newcomer("", spoil)), "enqueue")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs stored")
 		})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/allowance"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -53,7 +54,7 @@ func TestAllocations(t *testing.T) {
 						jobs[i], bad = task.Envelope(aText)
 						err = errors.Join(err, bad)
 					}
-					err = errors.Join(err, q.Enqueue(t.Context(), jobs...))
+					err = errors.Join(err, withid.Enqueue(t.Context(), q, jobs...))
 					handlers <- struct{}{}
 					synctest.Wait() // its ack is under way, the others' handlers are not done
 					for range batch - 1 {

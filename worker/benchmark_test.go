@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -55,7 +56,7 @@ func BenchmarkDrain(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			q := openInMemory(b)
 			for left := b.N; left > 0; left -= pawl.MaxBatchJobs {
-				require.NoError(b, q.Enqueue(b.Context(), texts(b, min(left, pawl.MaxBatchJobs))...))
+				require.NoError(b, withid.Enqueue(b.Context(), q, texts(b, min(left, pawl.MaxBatchJobs))...))
 			}
 			w := newWorker(q, worker.Options{Concurrency: 16, Policy: pawl.Fixed(0)})
 			worker.Handle(w, task, func(_ context.Context, j *pawl.Job[string]) error {

@@ -32,8 +32,9 @@
 //   - [pawl.ErrLeaseLost]: the job is somebody else's now, and whatever the handler
 //     returns is dropped.
 //   - [ErrLeaseInDoubt]: the queue did not answer, so the job may be somebody else's. An
-//     error releases the job and is no failure, nil is still a success, and both change
-//     nothing if the lease is lost.
+//     error releases the job and is no failure; [pawl.Permanent] and [pawl.Snooze] mean
+//     what they say, and nil is still a success. None of them changes anything if the
+//     lease is lost.
 //
 // A handler that does not return after its timeout, the deadline or a stop is given up
 // after a while, and is stuck until it does: its slot stays taken, and its job does not

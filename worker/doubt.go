@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"iter"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -43,11 +44,7 @@ func (s *session) endInDoubt() {
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
 		a.cancel(ErrLeaseInDoubt)
 	}
-	for _, a := range waiting {
-		if a.claim() {
-			go s.conclude(a, a.Release())
-		}
-	}
+	s.release(waiting)
 }
 
 // watch has endInDoubt called at a time, or earlier. The caller holds mu.
@@ -60,10 +57,10 @@ func (s *session) watch(until time.Time) {
 
 // extended notes until when leases hold that were extended by a call that began at a time. One
 // that was in doubt stays so: its run has been ended.
-func (s *session) extended(attempts []*attempt, began time.Time) {
+func (s *session) extended(attempts iter.Seq[*attempt], began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range attempts {
+	for a := range attempts {
 		if !a.until.IsZero() {
 			a.until = began.Add(a.Length)
 		}

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,7 +33,7 @@ func doubtful(q pawl.Queue, answer extending) *faulty {
 }
 
 // Rule: when no extension came back before a lease expires, the handler's context ends at that time
-// with ErrLeaseInDoubt. The time counts from the begin of the last call that came back.
+// with ErrLeaseInDoubt. The time counts from the start of the last call that came back.
 func TestLeaseInDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -180,6 +181,66 @@ func TestLeaseInDoubtWhileJobWaits(t *testing.T) {
 		require.Len(t, emitted.of(pawl.EventReleased), 1)
 		require.Equal(t, waiting, emitted.of(pawl.EventReleased)[0].Job.ID)
 		require.Equal(t, []string{"short", "long"}, order)
+		require.NoError(t, stop())
+	})
+}
+
+// releases is a queue that counts the jobs of each call that releases some. The first call fails.
+type releases struct {
+	*faulty
+	sizes []int
+}
+
+func (r *releases) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	if settlements[0].Outcome != pawl.OutcomeRelease {
+		return r.faulty.Settle(ctx, settlements...)
+	}
+	if r.sizes = append(r.sizes, len(settlements)); len(r.sizes) == 1 {
+		return errBroken
+	}
+	return r.faulty.Settle(ctx, settlements...)
+}
+
+// Rule: the jobs that wait in the worker while their leases are in doubt are released in one call,
+// and so is each further try.
+func TestWaitingJobsInDoubtAreReleasedTogether(t *testing.T) {
+	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
+		var log logbook
+		var away atomic.Bool
+		counting := &releases{faulty: doubtful(q, func(context.Context, int) error {
+			if away.Load() {
+				return errBroken
+			}
+			return nil
+		})}
+		book := newLedger(counting)
+		counting.ack = func(ctx context.Context, l ...*pawl.Lease) error {
+			<-time.After(20 * time.Second) // so jobs are fetched ahead, and wait up to 40 s
+			return q.Settle(ctx, acksOf(l)...)
+		}
+		w := newWorker(book, worker.Options{Concurrency: 1, Logger: log.logger()})
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			if job.Args == "long" {
+				waitFor(ctx)
+				<-time.After(5 * time.Second) // while this one holds the slot
+			}
+			return nil
+		})
+		var last pawl.ID
+		for _, arg := range []string{"short", "long", "waits", "waits", "waits"} {
+			last = enqueue(t, q, arg)
+		}
+		stop := start(t, w)
+		<-time.After(22 * time.Second)
+		synctest.Wait()
+		waits := book.lease(last)
+		require.NotNil(t, waits, "it is fetched ahead")
+		away.Store(true)
+		<-time.After(time.Until(waits.Expires) + 2*time.Second) // with the second try
+		synctest.Wait()
+		require.Equal(t, []int{3, 3}, counting.sizes)
+		require.Len(t, emitted.of(pawl.EventReleased), 3)
+		require.Equal(t, 1, strings.Count(log.String(), "cannot settle jobs yet; trying again: jobs=3"))
 		require.NoError(t, stop())
 	})
 }

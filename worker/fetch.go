@@ -37,7 +37,7 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 			s.deliver(leases)
 		case errors.Is(err, pawl.ErrEmpty):
 			return nil
-		case over(err), errors.Is(err, pawl.ErrUnsupported):
+		case over(err), isLacking(err):
 			return fmt.Errorf("fetch jobs: %w", err)
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -52,6 +52,13 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 			}
 		}
 	}
+}
+
+// isLacking reports whether the queue lacks what the worker's options need. That an error matches
+// [pawl.ErrUnsupported] does not say so: some errors of a system match it too.
+func isLacking(err error) bool {
+	var refused *pawl.InvalidError
+	return errors.As(err, &refused) && refused.Lacks != 0
 }
 
 // request is what to ask of the queue.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -29,7 +30,7 @@ func TestConcurrency(t *testing.T) {
 				for i := range batch {
 					batch[i], _ = task.Envelope("a")
 				}
-				require.NoError(t, q.Enqueue(t.Context(), batch...))
+				require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 				var active, most, handled atomic.Int32
 				w := newWorker(queue(q), worker.Options{Concurrency: slots})
 				worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,10 +54,11 @@ func (s *session) extend(ctx context.Context) {
 		}
 		return
 	}
-	s.extended(held, began)
 	for _, l := range lost {
 		s.lost(byLease[l])
+		delete(byLease, l)
 	}
+	s.extended(maps.Values(byLease), began)
 }
 
 // lost stops an attempt whose lease is gone. The job is somebody else's now, so
@@ -67,6 +69,9 @@ func (s *session) lost(a *attempt) {
 	_, held := s.held[a]
 	waited := s.leaveWaiting(a)
 	cancel := a.cancel
+	if !a.claimed.Load() {
+		a.until = time.Time{} // what is lost is not in doubt
+	}
 	s.mu.Unlock()
 	switch {
 	case waited:

@@ -73,9 +73,10 @@ func TestHeartbeatFailsNowAndThen(t *testing.T) {
 
 // Once the lease is lost the handler's context ends with ErrLeaseLost, and what it
 // returns changes nothing: the job is somebody else's. Here it comes again, and
-// does not run beside the handler that is slow to notice.
+// does not run beside the handler that is slow to notice. The lease is not in doubt afterwards.
 func TestLeaseLostWhileHandlerRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		var log logbook
 		var silent atomic.Bool
 		silent.Store(true)
 		mute := &faulty{Queue: q, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
@@ -87,7 +88,7 @@ func TestLeaseLostWhileHandlerRuns(t *testing.T) {
 		id := enqueue(t, q, "a")
 		r := runs{began: time.Now()}
 		active := 0
-		w := newWorker(mute, worker.Options{Concurrency: 2})
+		w := newWorker(mute, worker.Options{Concurrency: 2, Logger: log.logger()})
 		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
 			active++
 			defer func() { active-- }()
@@ -111,6 +112,8 @@ func TestLeaseLostWhileHandlerRuns(t *testing.T) {
 		require.GreaterOrEqual(t, r.at[1], 5*time.Minute+50*time.Second)
 		require.LessOrEqual(t, r.at[1], 6*time.Minute, "the job comes soon after")
 		requireDone(t, q, id)
+		require.Contains(t, log.String(), "lease was lost while the handler runs")
+		require.NotContains(t, log.String(), "in doubt")
 	})
 }
 

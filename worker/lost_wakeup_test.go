@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -42,7 +43,7 @@ func TestSlotOfAStuckHandlerIsFetchedForAgain(t *testing.T) {
 		require.NoError(t, err)
 		late, err := task.Envelope("late", pawl.Deadline(time.Now().Add(60*time.Millisecond)))
 		require.NoError(t, err)
-		require.NoError(t, q.Enqueue(t.Context(), stuck, late))
+		require.NoError(t, withid.Enqueue(t.Context(), q, stuck, late))
 		<-time.After(time.Second)
 		enqueue(t, q, "last")
 		<-time.After(time.Minute)

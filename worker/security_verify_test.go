@@ -8,6 +8,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -65,7 +66,7 @@ func TestForgedPayloadIsNeverDecoded(t *testing.T) {
 				e, err := kind.Envelope(spy{"secret"})
 				require.NoError(t, err)
 				require.NoError(t, c.spoil(e))
-				require.NoError(t, q.Enqueue(t.Context(), e))
+				require.NoError(t, withid.Enqueue(t.Context(), q, e))
 				require.NoError(t, w.ProcessOnce(t.Context()))
 				if c.runs {
 					require.Equal(t, 1, decoded)

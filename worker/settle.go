@@ -1,25 +1,36 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
-// finished is an attempt whose handler has returned, with what that means for its job.
+// finished is an attempt whose handler has returned, or does not run, with what that means for its
+// job.
 type finished struct {
 	*attempt
-	with pawl.Settlement
+	with    pawl.Settlement
+	unknown bool // a try may have settled it
+}
+
+// settlementsOf returns the settlements of attempts.
+func settlementsOf(batch []finished) []pawl.Settlement {
+	settlements := make([]pawl.Settlement, len(batch))
+	for i := range batch {
+		settlements[i] = batch[i].with
+	}
+	return settlements
 }
 
 // settleSoon has a finished attempt settled, together with all that finish while those
 // before it are on their way. The caller holds mu.
 func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
-	s.finished = append(s.finished, finished{a, with})
+	s.finished = append(s.finished, finished{attempt: a, with: with})
 	if !s.batching {
 		s.batching = true
 		s.open.Go(s.settleFinished)
@@ -39,10 +50,7 @@ func (s *session) settleFinished() {
 		if len(batch) == 0 {
 			return
 		}
-		settlements := make([]pawl.Settlement, len(batch))
-		for i := range batch {
-			settlements[i] = batch[i].with
-		}
+		settlements := settlementsOf(batch)
 		began := time.Now()
 		err := s.w.queue.Settle(s.settling, settlements...)
 		s.tookToSettle(time.Since(began))
@@ -59,7 +67,8 @@ func (s *session) settleFinished() {
 				failure = part.Failed[f.with.Lease]
 			}
 			if failure != nil {
-				go s.settleAlone(f, failure)
+				f.unknown = errors.Is(failure, pawl.ErrUnknownOutcome)
+				go s.settleAlone(f)
 			} else {
 				settled = append(settled, f.attempt)
 			}
@@ -70,8 +79,8 @@ func (s *session) settleFinished() {
 }
 
 // settleAlone settles an attempt whose settlement failed together with others.
-func (s *session) settleAlone(f finished, failure error) {
-	s.settle(f.attempt, f.with, failure)
+func (s *session) settleAlone(f finished) {
+	s.settle(f)
 	s.done(f.attempt)
 }
 
@@ -98,14 +107,22 @@ func (s *session) forget(attempts ...*attempt) {
 // conclude settles a claimed attempt whose handler has not returned, or never ran, unless
 // that handler did it; and forgets it.
 func (s *session) conclude(a *attempt, with pawl.Settlement) {
-	s.settle(a, with, nil)
+	s.settle(finished{attempt: a, with: with})
 	s.forget(a)
 }
 
-// settle settles an attempt. Failure is the error of an earlier try, nil if there was none.
-func (s *session) settle(a *attempt, with pawl.Settlement, failure error) {
-	if !driver.Settled(a.Lease) {
-		s.tookToSettle(s.w.settle(s.settling, a, with, failure))
+// release gives attempts back that have not started, in one call.
+func (s *session) release(attempts []*attempt) {
+	attempts = slices.DeleteFunc(attempts, func(a *attempt) bool { return !a.claim() })
+	for some := range slices.Chunk(attempts, pawl.MaxBatchJobs) {
+		batch := make([]finished, len(some))
+		for i, a := range some {
+			batch[i] = finished{attempt: a, with: a.Release()}
+		}
+		go func() {
+			s.settle(batch...)
+			s.forget(some...)
+		}()
 	}
 }
 
@@ -115,45 +132,81 @@ func (s *session) tookToSettle(d time.Duration) {
 	s.mu.Unlock()
 }
 
-// settle tells the queue how an attempt ended. It does not give up on a queue that
-// cannot write just now, as on a full disk: the work is done, and forgetting it
-// would mean to do it again. It gives up when the queue is gone, when the lease
-// is lost, or when ctx ends. It returns how long the last call took.
+// settle settles attempts in one call, and repeats it for those that failed. It does not give up on
+// a queue that cannot write just now, as on a full disk: the work is done, and forgetting it would
+// mean to do it again. It gives up when the queue is gone, when a lease is lost, or when the session
+// may not settle any longer.
 //
-// A try with an unknown outcome may have settled the job: its token is used up then, so
+// A try with an unknown outcome may have settled a job: its token is used up then, so
 // the next try settles the job or finds its lease gone.
 //
 // A job that its handler acked in a transaction is settled already.
-func (w *Worker) settle(ctx context.Context, a *attempt, with pawl.Settlement, failure error) (took time.Duration) {
+func (s *session) settle(batch ...finished) {
 	retries := pawl.DefaultStrategy()
-	unknown := errors.Is(failure, pawl.ErrUnknownOutcome)
 	for try := 1; ; try++ {
-		began := time.Now()
-		err := w.queue.Settle(ctx, with)
-		took = time.Since(began)
-		switch {
-		case err == nil || driver.Settled(a.Lease):
-			return took
-		case errors.Is(err, pawl.ErrLeaseLost) && unknown:
-			w.opts.Logger.Info("job counts as settled; its lease is gone after a try whose outcome was unknown",
-				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
-			return took
-		case errors.Is(err, pawl.ErrLeaseLost):
-			w.opts.Logger.Warn("lease was lost before the job settled; it may run again",
-				"id", a.ID, "kind", a.Kind, "attempt", a.Attempt())
-			return took
-		case over(err) || ctx.Err() != nil:
-			w.opts.Logger.Error("cannot settle a job; it may run again", "id", a.ID, "kind", a.Kind, "error", err)
-			return took
+		batch = slices.DeleteFunc(batch, func(f finished) bool { return driver.Settled(f.Lease) })
+		if len(batch) == 0 {
+			return
 		}
-		unknown = unknown || errors.Is(err, pawl.ErrUnknownOutcome)
+		began := time.Now()
+		err := s.w.queue.Settle(s.settling, settlementsOf(batch)...)
+		took := time.Since(began)
+		if batch = s.unsettledOf(batch, err); len(batch) == 0 {
+			s.tookToSettle(took)
+			return
+		}
+		what, they, about := "a job", "it", []any{"id", batch[0].ID, "kind", batch[0].Kind}
+		if len(batch) > 1 {
+			what, they, about = "jobs", "they", []any{"jobs", len(batch)}
+		}
+		if over(err) || s.settling.Err() != nil {
+			s.w.opts.Logger.Error("cannot settle "+what+"; "+they+" may run again", append(about, "error", err)...)
+			return
+		}
 		wait := retries.Before(try+1, rand.Float64())
-		w.opts.Logger.Warn("cannot settle a job yet; trying again", "id", a.ID, "kind", a.Kind, "in", wait, "error", err)
+		s.w.opts.Logger.Warn("cannot settle "+what+" yet; trying again", append(about, "in", wait, "error", err)...)
 		select {
 		case <-time.After(wait):
-		case <-ctx.Done():
+		case <-s.settling.Done():
 		}
 	}
+}
+
+// unsettledOf returns the attempts to settle again after a Settle returned err.
+func (s *session) unsettledOf(batch []finished, err error) (left []finished) {
+	var part *pawl.SettleError
+	some := errors.As(err, &part)
+	for _, f := range batch {
+		failure := err
+		if some {
+			failure = part.Failed[f.Lease]
+		}
+		switch {
+		case failure == nil || driver.Settled(f.Lease):
+		case errors.Is(failure, pawl.ErrLeaseLost):
+			s.logLost(f)
+		default:
+			f.unknown = f.unknown || errors.Is(failure, pawl.ErrUnknownOutcome)
+			left = append(left, f)
+		}
+	}
+	return left
+}
+
+// logLost logs that a settlement found its lease gone. An earlier try of unknown outcome has settled
+// the job, if the lease cannot have expired yet.
+func (s *session) logLost(f finished) {
+	s.mu.Lock()
+	holds := f.until.After(time.Now())
+	s.mu.Unlock()
+	log, message := s.w.opts.Logger.Warn, "lease was lost before the job settled; it may run again"
+	switch {
+	case f.unknown && holds:
+		log, message = s.w.opts.Logger.Info, "job counts as settled; its lease is gone after a try whose outcome was unknown"
+	case f.unknown:
+		message = "lease is gone after a try whose outcome was unknown; the job is settled, or it may run again"
+	}
+	log(message, "id", f.ID, "kind", f.Kind, "attempt", f.Attempt())
 }
 
 // over reports whether an error of the queue means that no later call can succeed. An unknown

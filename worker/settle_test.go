@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -379,7 +380,8 @@ func TestQueueClosedUnderWorker(t *testing.T) {
 // Errors after which no later call can succeed end a worker at once; others do
 // not.
 func TestFetchFails(t *testing.T) {
-	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned), pawl.ErrUnsupported} {
+	lacks := &pawl.InvalidError{Field: "RetryShare", Reason: "the queue has none", Lacks: pawl.RetryShares}
+	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned), lacks} {
 		t.Run(fatal.Error(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, q *bolt.Queue) {
 				w := newWorker(&faulty{Queue: q, fetch: func(context.Context, pawl.Request) ([]*pawl.Lease, error) {
@@ -391,22 +393,24 @@ func TestFetchFails(t *testing.T) {
 			})
 		})
 	}
-	t.Run("any other is tried again", func(t *testing.T) {
-		bubble(t, func(t *testing.T, q *bolt.Queue) {
-			var tries []time.Time
-			flaky := &faulty{Queue: q, fetch: func(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-				if tries = append(tries, time.Now()); len(tries) <= 5 {
-					return nil, bolt.ErrDisk
-				}
-				return q.Fetch(ctx, r)
-			}}
-			id := enqueue(t, q, "a")
-			r := handleAll(t, flaky, worker.Options{}, func(*pawl.Job[string]) error { return nil })
-			require.Len(t, r.at, 1)
-			requireDone(t, q, id)
-			require.Len(t, slices.Compact(tries), 6, "each try waits a while for the next")
+	for _, other := range []error{bolt.ErrDisk, fmt.Errorf("dial: %w", syscall.ENOSYS)} { // which matches ErrUnsupported
+		t.Run("any other is tried again: "+other.Error(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, q *bolt.Queue) {
+				var tries []time.Time
+				flaky := &faulty{Queue: q, fetch: func(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+					if tries = append(tries, time.Now()); len(tries) <= 5 {
+						return nil, other
+					}
+					return q.Fetch(ctx, r)
+				}}
+				id := enqueue(t, q, "a")
+				r := handleAll(t, flaky, worker.Options{}, func(*pawl.Job[string]) error { return nil })
+				require.Len(t, r.at, 1)
+				requireDone(t, q, id)
+				require.Len(t, slices.Compact(tries), 6, "each try waits a while for the next")
+			})
 		})
-	})
+	}
 	t.Run("a stop does not wait for the next try", func(t *testing.T) {
 		bubble(t, func(t *testing.T, q *bolt.Queue) {
 			failing := &faulty{Queue: q, fetch: func(context.Context, pawl.Request) ([]*pawl.Lease, error) { return nil, bolt.ErrDisk }}

@@ -241,11 +241,7 @@ func (s *session) releaseWaiting() {
 	waiting := append(s.waiting, s.behind...)
 	s.waiting, s.behind, s.aheadBytes = nil, nil, 0
 	s.mu.Unlock()
-	for _, a := range waiting {
-		if a.claim() {
-			go s.conclude(a, a.Release())
-		}
-	}
+	s.release(waiting)
 }
 
 // giveBack returns what was fetched ahead to the queue, where it stands in order

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -163,7 +164,7 @@ func TestStress(t *testing.T) {
 						next += producers
 					}
 				}
-				if err := q.Enqueue(t.Context(), batch...); err != nil {
+				if err := withid.Enqueue(t.Context(), q, batch...); err != nil {
 					t.Error(err)
 				}
 			}

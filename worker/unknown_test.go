@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -23,20 +27,26 @@ type cut struct {
 	breaks  int  // the settlements of each job that fail
 	settles int  // which of them the queue settles before the connection breaks; 0 for none
 	part    bool // the error names each lease
-	tries   map[pawl.ID]int
+
+	mu    sync.Mutex // guards tries and back
+	tries map[pawl.ID]int
+	back  bool // nothing fails any more
 }
 
 var errCut = fmt.Errorf("connection reset: %w", pawl.ErrUnknownOutcome)
 
 func (c *cut) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
 	id := settlements[0].Lease.ID
-	if c.tries[id]++; c.tries[id] > c.breaks {
-		return c.Queue.Settle(ctx, settlements...)
-	}
+	c.mu.Lock()
+	c.tries[id]++
+	try, back := c.tries[id], c.back
+	c.mu.Unlock()
 	switch {
-	case c.tries[id] < c.settles:
+	case back || try > c.breaks:
+		return c.Queue.Settle(ctx, settlements...)
+	case try < c.settles:
 		return errBroken // for certain
-	case c.tries[id] == c.settles:
+	case try == c.settles:
 		if err := c.Queue.Settle(ctx, settlements...); err != nil {
 			return err
 		}
@@ -48,7 +58,7 @@ func (c *cut) Settle(ctx context.Context, settlements ...pawl.Settlement) error 
 }
 
 // Rule: after an unknown outcome alone the worker settles again, and goes on. A lease that is lost
-// after it counts as settled.
+// after it, before it can have expired, counts as settled.
 func TestSettleOfUnknownOutcome(t *testing.T) {
 	for _, breaks := range []int{1, 3} {
 		for _, settles := range []int{0, 1, breaks} {
@@ -60,13 +70,14 @@ func TestSettleOfUnknownOutcome(t *testing.T) {
 							c := &cut{Queue: q, breaks: breaks, settles: settles, part: part, tries: make(map[pawl.ID]int)}
 							first := enqueue(t, q, "a")
 							runs := 0
-							handleAll(t, c, worker.Options{Logger: log.logger()}, func(*pawl.Job[string]) error {
+							handleAll(t, c, worker.Options{Logger: log.from(hclog.Info)}, func(*pawl.Job[string]) error {
 								if runs++; runs == 1 {
 									return result
 								}
 								return nil
 							})
 							require.NotContains(t, log.String(), "may run again")
+							require.Equal(t, settles > 0, strings.Contains(log.String(), "counts as settled"))
 							require.Greater(t, c.tries[first], breaks, "it is settled again")
 							require.Empty(t, emitted.of(pawl.EventReaped), "the lease ends with its settlement")
 							want := map[bool]int{true: 2, false: 1}[errors.Is(result, errBroken) && !pawl.IsPermanent(result) || isSnooze(result)]
@@ -87,6 +98,35 @@ func TestSettleOfUnknownOutcome(t *testing.T) {
 func isSnooze(err error) bool {
 	_, ok := pawl.SnoozeDelay(err)
 	return ok
+}
+
+// Rule: a lease that may have expired after a settlement of unknown outcome does not count as
+// settled.
+func TestLeaseExpiredAfterUnknownOutcome(t *testing.T) {
+	for _, settles := range []int{0, 1} {
+		t.Run(fmt.Sprint("settles=", settles), func(t *testing.T) {
+			inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
+				var log logbook
+				began := time.Now()
+				c := &cut{Queue: &faulty{Queue: q, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
+					if time.Since(began) < 40*time.Second {
+						return nil, errBroken
+					}
+					return q.Extend(ctx, leases...)
+				}}, settles: settles, breaks: math.MaxInt, tries: make(map[pawl.ID]int)}
+				time.AfterFunc(75*time.Second, func() {
+					c.mu.Lock()
+					c.back = true
+					c.mu.Unlock()
+				})
+				enqueue(t, q, "a")
+				r := handleAll(t, c, worker.Options{Logger: log.from(hclog.Info)}, func(*pawl.Job[string]) error { return nil })
+				require.NotContains(t, log.String(), "counts as settled")
+				require.Contains(t, log.String(), "the job is settled, or it may run again")
+				require.Len(t, r.at, 2-settles, "runs")
+			})
+		})
+	}
 }
 
 // Rule: a lease that is lost although no try had an unknown outcome is reported as lost.

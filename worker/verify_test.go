@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -52,7 +53,7 @@ func TestVerify(t *testing.T) {
 				e, err := task.Envelope("a")
 				require.NoError(t, err)
 				require.NoError(t, c.spoil(e))
-				require.NoError(t, q.Enqueue(t.Context(), e))
+				require.NoError(t, withid.Enqueue(t.Context(), q, e))
 				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 
 				if c.cause == "" {

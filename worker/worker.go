@@ -107,8 +107,8 @@ func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) 
 // Run works until ctx ends, then stops: it fetches no more, lets running handlers
 // finish for Options.Drain, ends their contexts, waits for Options.StopGrace, and
 // releases the jobs that did not settle, for which it waits 1.5 s. A job that a stop
-// interrupts counts neither an attempt nor a crash. Run then returns nil, and nothing of the worker runs any more but handlers that did not
-// return; see [Worker.Stuck].
+// interrupts counts neither an attempt nor a crash. Run then returns nil, and nothing of
+// the worker runs any more but handlers that did not return; see [Worker.Stuck].
 //
 // It returns an error at once when handlers or options are wrong, and after a stop
 // of the same kind when the queue was closed ([pawl.ErrClosed]) or is beyond use

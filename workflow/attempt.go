@@ -17,6 +17,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	x := newExecution(ctx, e, f, l.ID, l)
 	e.hub.enter(l.ID, x) // later requests are notified; earlier ones are in the row
 	defer e.hub.leave(l.ID, x)
+	defer x.watch()()
 	input, err := x.load(ctx)
 	switch {
 	case err != nil && x.row != nil && errors.Is(err, pawl.ErrCorrupt):

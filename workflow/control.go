@@ -223,7 +223,8 @@ func (e *Engine) nudge(ops driver.Ops, run pawl.ID, row *runRow, u urge) (moved 
 		if err != nil {
 			return false, err
 		}
-		return true, ops.Enqueue(job)
+		_, err = ops.Enqueue(job)
+		return true, err
 	}
 	return false, nil
 }

@@ -110,6 +110,9 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 		return fmt.Errorf("make blocked runs ready: %w", err)
 	}
 	e.hub.sweeper.Do(func() { go e.runSweeper() })
+	if e.hub.shared {
+		go e.offer(flows)
+	}
 	return nil
 }
 

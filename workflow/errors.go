@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/ellipsis"
+	"github.com/gopawl/pawl/worker"
 )
 
 // There is one sentinel for each decision that a caller makes. Match them with errors.Is.
@@ -85,8 +87,8 @@ type errorText struct {
 // journal, so that a run that continues after a crash sees the same error.
 //
 // It keeps the texts and types of the step's error, not the values. errors.Is finds an error in
-// it that has the same type and text, which is what sentinels need. errors.As finds only the
-// StepError.
+// it that has the same type and text, which is what sentinels need, and a sentinel of this library
+// by its text. errors.As finds only the StepError.
 type StepError struct {
 	Step     string // scope, name and occurrence
 	Text     string // text of the error
@@ -105,16 +107,34 @@ func (e *StepError) Error() string {
 // Is reports whether the step failed with an error of the type and text of target.
 func (e *StepError) Is(target error) bool { return inChain(e.chain, target) }
 
+// inChain reports whether a stored chain has an error of the type and text of target. A sentinel of
+// this library has its text alone as its identity, since another release may give it another type.
 func inChain(chain []errorText, target error) bool {
 	if target == nil {
 		return false
 	}
-	for _, t := range chain {
-		if t.Type == typeOf(target) && t.Text == ellipsis.Truncate(target.Error(), maxErrorText) {
-			return true
-		}
-	}
-	return false
+	_, engines := target.(*driver.Sentinel)
+	anyType := engines || slices.Contains(sentinels, target)
+	text := ellipsis.Truncate(target.Error(), maxErrorText)
+	return slices.ContainsFunc(chain, func(t errorText) bool {
+		return t.Text == text && (anyType || t.Type == typeOf(target))
+	})
+}
+
+// sentinels are the errors of this library that functions compare with those of their steps. Their
+// texts are in journals, so no release changes them. pawl.ErrNotEligible is absent: its text is that
+// of pawl.ErrConflict, so no release changes its type either.
+var sentinels = []error{
+	ErrSuspended, ErrCancelled, ErrTerminated, ErrTimeout, ErrInterrupted, ErrNested, ErrAbandoned,
+	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrTooMany, ErrTooLarge, ErrNoFlow,
+
+	pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge,
+	pawl.ErrLeaseLost, pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrEmpty,
+	pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict, pawl.ErrNewerFormat, pawl.ErrOwnJob,
+	pawl.ErrSignature, pawl.ErrUnsupported, pawl.ErrCorrupt,
+
+	worker.ErrTimeout, worker.ErrDeadline, worker.ErrCancelled, worker.ErrStopping,
+	worker.ErrLeaseInDoubt, worker.ErrHandlerExists,
 }
 
 func typeOf(err error) string { return reflect.TypeOf(err).String() }

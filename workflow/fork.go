@@ -193,7 +193,8 @@ func (f *fork) Check(ops driver.Ops) error {
 		return nil
 	}
 	f.row.Created = ops.Now().UnixNano()
-	return ops.Enqueue(f.job)
+	_, err := ops.Enqueue(f.job)
+	return err
 }
 
 // Apply writes rows of the new run.

@@ -34,6 +34,7 @@ func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.
 // It returns a [*RunError] if the run failed, was cancelled or terminated; [ErrNotFound] if its
 // retention is over; the error of ctx; or [pawl.ErrClosed].
 func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
+	look := h.engine.hub.polling()
 	for {
 		ended, leave := h.engine.hub.await(h.run)
 		row, output, err := h.read(ctx)
@@ -53,6 +54,8 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 		}
 		select {
 		case <-ended:
+		case <-look.next():
+			leave()
 		case <-h.engine.queue.Done():
 			leave()
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)

@@ -8,9 +8,10 @@ import (
 )
 
 // hub notifies users in this process of durable changes: active runs, and waiters for results.
-// There is one hub for each open queue. One process has the file, so no other process needs
-// notifications.
+// There is one hub for each open queue. Over a store that other processes share, users also look
+// by themselves.
 type hub struct {
+	shared  bool                    // other processes may change runs
 	flows   sync.Map                // flows of this build: name to Definition
 	options atomic.Pointer[Options] // options of the engine that runs them
 
@@ -39,7 +40,7 @@ func hubOf(q Store) *hub {
 	if hubs.of == nil {
 		hubs.of = make(map[Store]*hub)
 	}
-	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{}),
+	h := &hub{shared: isShared(q), running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{}),
 		bell: make(chan struct{}, 1), sweeping: make(chan struct{}, 1)}
 	hubs.of[q] = h
 	go func() {

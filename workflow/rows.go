@@ -24,7 +24,7 @@ var (
 	tableSeen      = space.Table("seen")
 	tablePublished = space.Table("published")
 	tableBlocked   = space.Table("blocked")
-	tableEnded     = space.Table("ended")
+	tableEnded     = space.Index("ended")
 )
 
 // Keys of a run's input and output among its blobs. Entries are numbered from 1.

@@ -1,48 +1,118 @@
 package workflow_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
+	"bytes"
+	"context"
+	"encoding/binary"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/scenario"
 )
 
-// scenarioName matches the name of a scenario's test, with its number.
-var scenarioName = regexp.MustCompile(`^TestScenario(\d\d)[A-Z]`)
-
-// Rule: workflows promise 45 scenarios. Each has one test or several that state the rule they
-// guard.
-func TestEveryScenarioHasATest(t *testing.T) {
-	const scenarios = 45
-	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
-	found := make(map[int]bool)
-	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		require.NoError(t, err)
-		for _, decl := range f.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || !strings.HasPrefix(fn.Name.Name, "TestScenario") {
-				continue
-			}
-			name := scenarioName.FindStringSubmatch(fn.Name.Name)
-			require.NotNil(t, name, "%s: %s has no number of a scenario", file, fn.Name.Name)
-			number, err := strconv.Atoi(name[1])
+// TestScenarios proves the promises of workflows over package bolt.
+func TestScenarios(t *testing.T) {
+	scenario.Run(t, scenario.Store{
+		ErrDisk: bolt.ErrDisk,
+		Open: func(t testing.TB, path string, o scenario.Options) scenario.Queue {
+			q, err := bolt.Open(path, &bolt.Options{Now: o.Now, MaxCrashes: o.MaxCrashes, Logger: hclog.NewNullLogger()})
 			require.NoError(t, err)
-			require.True(t, 1 <= number && number <= scenarios, "%s: there is no scenario %d", file, number)
-			require.True(t, strings.HasPrefix(fn.Doc.Text(), "Rule: "), "%s: %s does not say its rule", file, fn.Name.Name)
-			found[number] = true
-		}
+			return &file{q}
+		},
+	})
+}
+
+// file is a queue in a file.
+type file struct{ *bolt.Queue }
+
+// Counts implements [scenario.Queue].
+func (f *file) Counts(ctx context.Context) (map[string]pawl.Counts, error) {
+	stats, err := f.Stats(ctx)
+	counts := make(map[string]pawl.Counts)
+	for _, row := range stats.Queues {
+		counts[row.Name] = row.Counts
 	}
-	for number := 1; number <= scenarios; number++ {
-		if !found[number] {
-			t.Errorf("scenario %d has no test", number)
+	return counts, err
+}
+
+// counters is the bucket of the app.
+var counters = []byte("counters")
+
+// Counters implements [scenario.Queue].
+func (f *file) Counters(ctx context.Context) (map[string]uint64, error) {
+	all := make(map[string]uint64)
+	return all, f.View(ctx, func(tx *bbolt.Tx) error {
+		b := tx.Bucket(counters)
+		if b == nil {
+			return nil
 		}
+		return b.ForEach(func(key, value []byte) error {
+			all[string(key)] = binary.BigEndian.Uint64(value)
+			return nil
+		})
+	})
+}
+
+// Commits implements [scenario.Queue].
+func (f *file) Commits(ctx context.Context) (n int, err error) {
+	err = f.View(ctx, func(tx *bbolt.Tx) error {
+		n = tx.ID()
+		return nil
+	})
+	return n, err
+}
+
+// Damage implements [scenario.Queue].
+func (f *file) Damage(ctx context.Context, id pawl.ID) error {
+	return f.Queue.Update(ctx, func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("pawl")).Bucket([]byte("jobs"))
+		value := bytes.Clone(b.Get(id[:]))
+		value[len(value)-1] ^= 1
+		return b.Put(id[:], value)
+	})
+}
+
+// fault is a panic that the queue takes for a memory fault: the queue stops at once, and
+// reports no outcome of the commit.
+type fault struct{}
+
+func (fault) Error() string { return "a fault of the test" }
+func (fault) Addr() uintptr { return 0 }
+
+// Crash implements [scenario.Queue].
+func (f *file) Crash() { panic(fault{}) }
+
+// Update implements [workflow.Transactor].
+func (f *file) Update(ctx context.Context, fn func(scenario.Tx) error) error {
+	return f.Queue.Update(ctx, func(tx *bbolt.Tx) error { return fn(fileTx{tx}) })
+}
+
+// MutateTx implements [workflow.Transactor].
+func (f *file) MutateTx(tx scenario.Tx, m driver.Mutation) error {
+	return f.Queue.MutateTx(tx.(fileTx).Tx, m)
+}
+
+// In implements [workflow.Transactor].
+func (f *file) In(tx scenario.Tx) pawl.Enqueuer { return f.Queue.In(tx.(fileTx).Tx) }
+
+// fileTx is a transaction of a file.
+type fileTx struct{ *bbolt.Tx }
+
+// Count implements [scenario.Tx].
+func (tx fileTx) Count(name string) (uint64, error) {
+	b, err := tx.CreateBucketIfNotExists(counters)
+	if err != nil {
+		return 0, err
 	}
+	n := uint64(1)
+	if value := b.Get([]byte(name)); value != nil {
+		n += binary.BigEndian.Uint64(value)
+	}
+	return n, b.Put([]byte(name), binary.BigEndian.AppendUint64(nil, n))
 }

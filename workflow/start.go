@@ -29,7 +29,8 @@ func (s *start) Check(ops driver.Ops) error {
 	if s.new {
 		s.run = s.job.ID
 		s.row.Created = ops.Now().UnixNano()
-		return ops.Enqueue(s.job)
+		_, err := ops.Enqueue(s.job)
+		return err
 	}
 	row, err := r.mustRun(known)
 	if err != nil {

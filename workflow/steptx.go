@@ -42,7 +42,9 @@ func In[Tx any](r *Run, tx Tx) pawl.Enqueuer {
 type refusing struct{ error }
 
 // Enqueue implements [pawl.Enqueuer].
-func (r refusing) Enqueue(context.Context, ...*pawl.Envelope) error { return r.error }
+func (r refusing) Enqueue(context.Context, ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	return nil, r.error
+}
 
 // errWrongTx blocks a run whose code was written for another store.
 var errWrongTx = errors.New("the code needs another store")

@@ -115,8 +115,8 @@ func (f *File) WriteBackup(ctx context.Context, w io.Writer) (int64, error) {
 }
 
 // Enqueue stores jobs.
-func (f *File) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
-	return f.change(func(q *bolt.Queue) error { return q.Enqueue(ctx, jobs...) })
+func (f *File) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	return changed(f, func(q *bolt.Queue) ([]pawl.Enqueued, error) { return q.Enqueue(ctx, jobs...) })
 }
 
 // Change applies a change to jobs.

@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // stopped returns the file of an app that stored jobs and ended.
@@ -24,7 +25,7 @@ func stopped(t *testing.T, jobs int) string {
 	for i := range batch {
 		batch[i] = &pawl.Envelope{Kind: "k"}
 	}
-	require.NoError(t, q.Enqueue(t.Context(), batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
 	require.NoError(t, q.Close())
 	return path
 }

@@ -83,14 +83,14 @@ func (r *runner) enqueueAll(ctx context.Context, q *bolt.Queue, p *plan, sums *s
 		if batch = append(batch, e); len(batch) < 1000 {
 			return nil
 		}
-		err = q.Enqueue(ctx, batch...)
+		_, err = q.Enqueue(ctx, batch...)
 		batch = batch[:0]
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := q.Enqueue(ctx, batch...); err != nil {
+	if _, err := q.Enqueue(ctx, batch...); err != nil {
 		return err
 	}
 	p.Complete = true

@@ -120,7 +120,7 @@ func (l *ledger) openBooks(ctx context.Context) error {
 			return err
 		}
 		for batch := range slices.Chunk(jobs, pawl.MaxBatchJobs) {
-			if err := l.q.EnqueueTx(tx, batch...); err != nil {
+			if _, err := l.q.EnqueueTx(tx, batch...); err != nil {
 				return err
 			}
 		}

@@ -175,5 +175,6 @@ func (r *runner) enqueue(ctx context.Context, q *bolt.Queue) error {
 		}
 	}
 	fmt.Fprintf(r.out, "delivering %d events to %s\n", r.events, r.url)
-	return q.Enqueue(ctx, batch...) // all or none
+	_, err = q.Enqueue(ctx, batch...) // all or none
+	return err
 }

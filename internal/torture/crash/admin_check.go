@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // contents are the jobs of a file, without their payloads.
@@ -46,7 +47,7 @@ func read(ctx context.Context, path string) (contents, error) {
 
 // goesOn requires that a queue still works.
 func goesOn(ctx context.Context, q *bolt.Queue) error {
-	if err := q.Enqueue(ctx, &pawl.Envelope{Kind: "probe", Queue: "probe"}); err != nil {
+	if err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "probe", Queue: "probe"}); err != nil {
 		return err
 	}
 	leases, err := q.Fetch(ctx, pawl.Request{Queues: []string{"probe"}, Max: 1, Wait: pawl.WaitNot})

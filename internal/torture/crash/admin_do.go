@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // The suffixes of the files beside a queue.
@@ -33,7 +34,7 @@ func store(path string, jobs int, job func(pawl.ID) *pawl.Envelope) (*bolt.Queue
 	for range jobs {
 		batch = append(batch, job(pawl.NewID(time.Now())))
 	}
-	return q, q.Enqueue(context.Background(), batch...)
+	return q, withid.Enqueue(context.Background(), q, batch...)
 }
 
 // leasedFile makes the file of a process that was killed with many leases.

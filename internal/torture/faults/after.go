@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // childReport is the story of a child and its other lines.
@@ -86,7 +87,7 @@ func (h *childReport) check(ctx context.Context, path string) error {
 		err = h.oracle.Explain(found)
 	}
 	if err == nil {
-		err = q.Enqueue(ctx, oracle.JobOf(pawl.ID{1}))
+		err = withid.Enqueue(ctx, q, oracle.JobOf(pawl.ID{1}))
 	}
 	if err = errors.Join(err, q.Close()); err != nil {
 		return fmt.Errorf("the file afterwards: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // The lines of a child outside its story.
@@ -106,7 +107,7 @@ func (u *user) judge(verb string, err error) {
 // enqueue stores n jobs together, whose payloads have at least a number of bytes.
 func (u *user) enqueue(n, least int) error {
 	ids, jobs := u.newJobs(n, least)
-	return u.Do(background, "enqueue", ids, func() error { return u.Queue.Enqueue(background, jobs...) })
+	return u.Do(background, "enqueue", ids, func() error { return withid.Enqueue(background, u.Queue, jobs...) })
 }
 
 // fetch leases up to n jobs and holds them. An empty queue is no error.

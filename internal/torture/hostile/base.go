@@ -18,6 +18,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // base is a sound file and its content. Mutations start from it.
@@ -137,7 +138,7 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 		if n%7 == 3 { // it is blocked while the job before it is leased
 			e.IdempotencyKey = sharedKey
 		}
-		if err := q.Enqueue(ctx, e); err != nil {
+		if err := withid.Enqueue(ctx, q, e); err != nil {
 			return err
 		}
 	}

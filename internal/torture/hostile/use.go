@@ -11,6 +11,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // use opens a file for writing and works on it.
@@ -24,7 +25,7 @@ func (t *trial) use(path string) {
 		return
 	}
 	t.do("Fetch", func() error { return t.work(q) })
-	t.do("Enqueue", func() error { return answered(q.Enqueue(t.ctx, oracle.JobOf(jobID(t.rand.Uint64(), 1)))) })
+	t.do("Enqueue", func() error { return answered(withid.Enqueue(t.ctx, q, oracle.JobOf(jobID(t.rand.Uint64(), 1)))) })
 	if t.rand.IntN(2) == 0 {
 		t.administer(q)
 	}

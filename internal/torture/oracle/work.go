@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Options are the options of every queue that a workload uses. Jobs may crash any number of
@@ -214,7 +215,7 @@ func (w Workload) produce(ctx context.Context, u *User, r *rand.Rand) error {
 		ids[i] = pawl.NewID(time.Now())
 		jobs[i] = JobOf(ids[i])
 	}
-	return u.Do(ctx, "enqueue", ids, func() error { return u.Queue.Enqueue(ctx, jobs...) })
+	return u.Do(ctx, "enqueue", ids, func() error { return withid.Enqueue(ctx, u.Queue, jobs...) })
 }
 
 // consume fetches jobs and settles them, the acks together.

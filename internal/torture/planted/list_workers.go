@@ -11,9 +11,5 @@ var workers = []Fault{
 	newFault("an interrupted run counts", "a run that a stop interrupts is no failure", by("soak", 50_000),
 		Edit{"worker/decide", "interrupted", "$ && !PLANTED"}),
 	newFault("prefetched jobs are not released", "a stop leaves no lease", by("soak", 50_000),
-		Edit{"worker/session.releaseWaiting", "go s.conclude(a, a.Release())", `if PLANTED {
-	s.forget(a)
-	continue
-}
-$`}),
+		Edit{"worker/session.release", "s.settle(batch...)", skip}),
 }

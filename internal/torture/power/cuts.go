@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/oracle"
 	"github.com/gopawl/pawl/internal/torture/trace"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // cuts simulates power cuts between the events of a log, and checks the images.
@@ -127,7 +128,7 @@ func (c *cuts) look(ctx context.Context, img image, goesOn bool) (err error) {
 // carryOn opens the file of a crash, stores a job, and finds it after another open.
 func carryOn(ctx context.Context, path string) error {
 	job := oracle.JobOf(pawl.NewID(time.Now()))
-	if err := within(path, func(q *bolt.Queue) error { return q.Enqueue(ctx, job) }); err != nil {
+	if err := within(path, func(q *bolt.Queue) error { return withid.Enqueue(ctx, q, job) }); err != nil {
 		return err
 	}
 	return within(path, func(q *bolt.Queue) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // errIO is the error of a failing disk.
@@ -47,7 +48,7 @@ func (s *sequence) enqueue() error {
 	if s.rand.IntN(4) == 0 {
 		n = 2 + s.rand.IntN(20)
 	}
-	return s.step("enqueue", func() error { return s.q.Enqueue(s.ctx, s.jobs(n)...) })
+	return s.step("enqueue", func() error { return withid.Enqueue(s.ctx, s.q, s.jobs(n)...) })
 }
 
 func (s *sequence) enqueueLarge() error {
@@ -56,7 +57,7 @@ func (s *sequence) enqueueLarge() error {
 	for i := range jobs[0].Payload {
 		jobs[0].Payload[i] = byte(s.rand.Uint32())
 	}
-	return s.step("enqueue large", func() error { return s.q.Enqueue(s.ctx, jobs...) })
+	return s.step("enqueue large", func() error { return withid.Enqueue(s.ctx, s.q, jobs...) })
 }
 
 func (s *sequence) fetch() error {
@@ -128,7 +129,7 @@ func (s *sequence) transaction() error {
 			if err := b.Put(fmt.Append(nil, s.n), make([]byte, s.rand.IntN(3000))); err != nil {
 				return err
 			}
-			if err := s.q.EnqueueTx(tx, s.jobs(s.rand.IntN(3))...); err != nil || acked == nil {
+			if err := withid.EnqueueTx(s.q, tx, s.jobs(s.rand.IntN(3))...); err != nil || acked == nil {
 				return err
 			}
 			return s.q.AckTx(tx, acked)

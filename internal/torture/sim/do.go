@@ -168,7 +168,7 @@ func (w *world) setPaused(queue string, paused bool) {
 
 // enqueue stores a batch.
 func (w *world) enqueue(jobs []Job) {
-	batch, records, tracks := make([]*pawl.Envelope, len(jobs)), make([]*record, len(jobs)), make([]*track, len(jobs))
+	batch, records := make([]*pawl.Envelope, len(jobs)), make([]*record, len(jobs))
 	w.registry.Lock()
 	for i := range jobs {
 		j := jobs[i]
@@ -183,18 +183,21 @@ func (w *world) enqueue(jobs []Job) {
 			t.deadline = e.Deadline.UnixNano()
 		}
 		w.numbers[e.ID], w.tracks[j.N], w.order = j.N, t, append(w.order, t)
-		batch[i], records[i], tracks[i] = e, &record{what: "enqueue", job: j.N}, t
+		batch[i], records[i] = e, &record{what: "enqueue", job: j.N}
 	}
 	w.registry.Unlock()
 	own := &tap{process: w.proc}
-	err := own.call(context.Background(), func() error { return own.q.Enqueue(context.Background(), batch...) }, func(err error) {
+	var done []pawl.Enqueued
+	err := own.call(context.Background(), func() (err error) {
+		done, err = own.q.Enqueue(context.Background(), batch...)
+		return err
+	}, func(err error) {
 		if err != nil {
 			return
 		}
-		for i, e := range batch {
-			tracks[i].seq = e.Seq
-			if e.Existing {
-				records[i].existing = w.numberOf(e.ID)
+		for i, d := range done {
+			if d.Existing {
+				records[i].existing = w.numberOf(d.ID)
 			}
 		}
 	}, records...)

@@ -54,7 +54,7 @@ func (p *planted) now(fault string) bool {
 	return p.calls%p.every == 0
 }
 
-func (p *planted) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) error {
+func (p *planted) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	for _, e := range jobs {
 		switch {
 		case p.now("half a delay"):

@@ -89,7 +89,10 @@ func (p *process) hear(e pawl.Event) {
 	if p.dead || p.q == nil {
 		return
 	}
-	if e.Type == pawl.EventSkipped {
+	switch e.Type {
+	case pawl.EventEnqueued:
+		p.world.trackOf(e.Job.ID).seq = e.Job.Seq
+	case pawl.EventSkipped:
 		h.place++
 		h.records = append(h.records, &record{what: "skip", job: p.world.numberOf(e.Job.ID), at: now(), begin: h.place, end: h.place})
 	}

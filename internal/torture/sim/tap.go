@@ -94,7 +94,9 @@ func (t *tap) ends(what string, l *pawl.Lease) *record {
 }
 
 // Enqueue implements [pawl.Enqueuer]. The simulation does not use it.
-func (t *tap) Enqueue(context.Context, ...*pawl.Envelope) error { panic("nobody enqueues by a tap") }
+func (t *tap) Enqueue(context.Context, ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	panic("nobody enqueues by a tap")
+}
 
 // Fetch implements [pawl.Queue].
 func (t *tap) Fetch(ctx context.Context, r pawl.Request) (leases []*pawl.Lease, err error) {

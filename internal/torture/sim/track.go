@@ -16,7 +16,7 @@ type track struct {
 	law
 	id      pawl.ID
 	payload []byte
-	seq     uint64 // by which it is ordered last, once it was found in the file
+	seq     uint64 // by which it is ordered last, once its event came or it was found in the file
 	base    span   // its possible states at the last scan
 	spans   []span // its possible states after each later instant with a call
 	records []*record

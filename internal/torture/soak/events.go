@@ -28,6 +28,9 @@ func (l *life) event(e pawl.Event) {
 	c := &l.cells[n]
 	before := *c
 	err := c.event(e.Type)
+	if e.Type == pawl.EventEnqueued && err == nil {
+		err = l.number(e.Job.Seq)
+	}
 	if e.Type == pawl.EventDied && !before.has(running) && (failures(n) > 0 || classOf(n) == permanent) {
 		err = fmt.Errorf("it did not run (%s)", e.Cause)
 	}
@@ -113,4 +116,14 @@ func (l *deadJobs) take() (some map[int]bool) {
 	defer l.mu.Unlock()
 	some, l.some = l.some, nil
 	return some
+}
+
+// number requires that a sequence is higher than those before the queue was opened.
+func (l *life) number(seq uint64) error {
+	for last := l.seq.Load(); seq > last && !l.seq.CompareAndSwap(last, seq); last = l.seq.Load() {
+	}
+	if seq <= l.lastSeq {
+		return fmt.Errorf("it got sequence %d, and one before the queue was opened has %d", seq, l.lastSeq)
+	}
+	return nil
 }

@@ -77,19 +77,15 @@ func (l *life) batch(ctx context.Context, from, to int) error {
 		jobs = append(jobs, e)
 	}
 	l.changeAll(from, to, func(_ int, c *cell) { c.flags |= begun })
-	if err := l.q.Enqueue(ctx, jobs...); err != nil {
+	done, err := l.q.Enqueue(ctx, jobs...)
+	if err != nil {
 		return fmt.Errorf("enqueue: %w", err)
 	}
 	l.changeAll(from, to, func(_ int, c *cell) { c.flags |= accepted })
-	for i, e := range jobs {
+	for i, d := range done {
 		n := from + i
-		switch {
-		case e.Existing != existing(n) || existing(n) && e.ID != idOf(l.round, n-1):
-			return fmt.Errorf("job %d, of class %d, was stored as %s, existing: %v", n, classOf(n), e.ID, e.Existing)
-		case !e.Existing && e.Seq <= l.lastSeq:
-			return fmt.Errorf("job %d got sequence %d, and one before the queue was opened has %d", n, e.Seq, l.lastSeq)
-		}
-		for last := l.seq.Load(); !e.Existing && e.Seq > last && !l.seq.CompareAndSwap(last, e.Seq); last = l.seq.Load() {
+		if d.Existing != existing(n) || existing(n) && d.ID != idOf(l.round, n-1) {
+			return fmt.Errorf("job %d, of class %d, was stored as %s, existing: %v", n, classOf(n), d.ID, d.Existing)
 		}
 	}
 	if err := l.storeAgain(ctx, from, to); err != nil {
@@ -109,11 +105,12 @@ func (l *life) storeAgain(ctx context.Context, from, to int) error {
 			return err
 		}
 		e.ID = pawl.ID{}
-		if err := l.q.Enqueue(ctx, e); err != nil {
+		done, err := l.q.Enqueue(ctx, e)
+		if err != nil {
 			return fmt.Errorf("enqueue job %d again: %w", n, err)
 		}
-		if !e.Existing || e.ID != idOf(l.round, n) {
-			return fmt.Errorf("job %d was stored again, as %s", n, e.ID)
+		if d := done[0]; !d.Existing || d.ID != idOf(l.round, n) {
+			return fmt.Errorf("job %d was stored again, as %s", n, d.ID)
 		}
 	}
 	return nil

@@ -1,0 +1,52 @@
+package driver
+
+import "github.com/gopawl/pawl"
+
+// Declared is a [Mutation] that names what it touches before it runs. A store that several
+// processes share locks and reads that in one step for all mutations of a group, and carries out
+// mutations that touch different things at the same time. It carries out a mutation that
+// declares nothing alone. A declaration is checked: a mutation that touches more than it declared
+// runs again, alone. A store with a single process ignores declarations.
+type Declared interface {
+	Mutation
+
+	// Declare names what Check and Apply touch. It runs before each Check.
+	Declare(n *Needs)
+}
+
+// Needs is what a mutation touches. A job that is missing costs a round trip, a row that no owner
+// covers costs a second transaction.
+type Needs struct {
+	Owners []RowKey    // rows that cover all keys which begin with theirs, in all tables of the space
+	Rows   []RowKey    // rows that cover themselves alone
+	Spans  []TableSpan // what Check reads of covered rows; none may be reversed
+	Jobs   []pawl.ID   // jobs that Check names
+}
+
+// RowKey is the place of a row.
+type RowKey struct {
+	Table *Table
+	Key   []byte
+}
+
+// TableSpan is a range of the rows of a table.
+type TableSpan struct {
+	Table *Table
+	Span
+}
+
+// Own declares that the mutation changes a row, or rows whose keys begin with its key. While the
+// row is missing, only a mutation that stores it may rely on it.
+func (n *Needs) Own(t *Table, key []byte) { n.Owners = append(n.Owners, RowKey{t, key}) }
+
+// Row declares a row that has no owner.
+func (n *Needs) Row(t *Table, key []byte) { n.Rows = append(n.Rows, RowKey{t, key}) }
+
+// Read declares that Check reads a row that an owner covers.
+func (n *Needs) Read(t *Table, key []byte) { n.Span(t, Span{Prefix: key, Limit: 1}) }
+
+// Span declares that Check reads a span of rows that an owner covers.
+func (n *Needs) Span(t *Table, s Span) { n.Spans = append(n.Spans, TableSpan{t, s}) }
+
+// Job declares a job.
+func (n *Needs) Job(id pawl.ID) { n.Jobs = append(n.Jobs, id) }

@@ -1,0 +1,87 @@
+// Package scenario proves the promises of package workflow over any queue: see [Run]. Each test
+// has a queue, an engine over it and a worker in a bubble of testing/synctest.
+package scenario
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Store is a kind of queue.
+type Store struct {
+	// Open opens the queue of a path, for as long as its life lasts. Whoever opens it again is
+	// the successor, and takes its leases back at once.
+	Open func(t testing.TB, path string, o Options) Queue
+
+	// ErrDisk is the error of a full disk, if the path is that of a file of package bolt.
+	ErrDisk error
+
+	// Beside reports whether transactions of the app run beside those of the queue, so that they
+	// do not wait for a mutation of another run.
+	Beside bool
+
+	// Env is what a process of its own needs to open the same queues.
+	Env []string
+}
+
+// Options are the settings of a queue; zero means the default.
+type Options struct {
+	Now        func() time.Time
+	MaxCrashes int
+}
+
+// Queue is a queue with data of the app, which is counters.
+type Queue interface {
+	pawl.Queue
+	driver.Able
+	workflow.Transactor[Tx]
+
+	Cancel(ctx context.Context, id pawl.ID) error
+	Counts(ctx context.Context) (map[string]pawl.Counts, error) // by queue
+	Check(ctx context.Context) error
+	Close() error
+
+	// Counters returns the counters.
+	Counters(ctx context.Context) (map[string]uint64, error)
+
+	// Commits returns a number that grows with each commit that changes rows of workflows.
+	Commits(ctx context.Context) (int, error)
+
+	// Damage flips the last byte of the record of a job. A second call repairs it.
+	Damage(ctx context.Context, id pawl.ID) error
+
+	// Crash ends the queue as a crash does, within Apply or OnCommit of a mutation. Nothing is
+	// durable that was not durable before. It may panic.
+	Crash()
+}
+
+// Tx is a transaction of the app.
+type Tx interface {
+	// Count adds 1 to a counter and returns it.
+	Count(name string) (uint64, error)
+
+	// OnCommit has fn called once the transaction is durable.
+	OnCommit(fn func())
+}
+
+// under is the kind of queue under test. A test binary has one.
+var under Store
+
+// Run runs all tests over a kind of queue.
+func Run(t *testing.T, s Store) {
+	under = s
+	for _, test := range tests {
+		t.Run(test.name, test.run)
+	}
+}
+
+// test is a test of this package.
+type test struct {
+	name string
+	run  func(t *testing.T)
+}

@@ -1,0 +1,105 @@
+package workflow
+
+import (
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// The row of a run owns all rows of the run, whose keys begin with its ID. The job of a run has the
+// same ID. Mutations that change runs which are known beforehand declare them, see
+// [driver.Declared]. The others run alone: those that remove runs, restore them, or fork one.
+
+// needsRun declares a run and its job.
+func needsRun(n *driver.Needs, runs ...pawl.ID) {
+	for _, run := range runs {
+		n.Own(tableRuns, run[:])
+		n.Job(run)
+	}
+}
+
+// Declare declares the run.
+func (c *checkpoint) Declare(n *driver.Needs) { needsRun(n, c.lease.ID) }
+
+// Declare declares the run and the first signal of the name.
+func (t *takeSignal) Declare(n *driver.Needs) {
+	needsRun(n, t.x.run)
+	n.Span(tableSignals, driver.Span{Prefix: signalsOf(t.x.run, t.e.Name), Limit: 1})
+}
+
+// Declare declares the run and what it waits for.
+func (s *suspend) Declare(n *driver.Needs) {
+	needsRun(n, s.x.run)
+	for _, w := range s.waits {
+		switch {
+		case w.signal != "":
+			n.Span(tableSignals, driver.Span{Prefix: signalsOf(s.x.run, w.signal), Limit: 1})
+		case w.child != nil:
+			n.Read(tableSteps, seqKey(s.x.run, w.child.seq))
+		}
+	}
+}
+
+// Declare declares the run, the parent with the entry that waits for the run, and the children.
+func (f *finish) Declare(n *driver.Needs) {
+	needsRun(n, f.x.run)
+	needsRun(n, f.open...)
+	if row := f.x.row; !row.Parent.IsZero() {
+		needsRun(n, row.Parent)
+		n.Read(tableSteps, seqKey(row.Parent, row.ParentSeq))
+	}
+}
+
+// Declare declares the new run and its ID.
+func (s *start) Declare(n *driver.Needs) {
+	needsRun(n, s.job.ID)
+	n.Row(tableIDs, idKey(s.row.Flow, s.row.ID))
+}
+
+// Declare declares the run, the child, and the IDs that the child may get.
+func (s *startChild) Declare(n *driver.Needs) {
+	s.checkpoint.Declare(n)
+	needsRun(n, s.start.job.ID)
+	for _, id := range s.ids {
+		n.Row(tableIDs, idKey(s.row.Flow, id))
+	}
+}
+
+// Declare declares the run and its children.
+func (c *cancelChildren) Declare(n *driver.Needs) {
+	needsRun(n, c.lease.ID)
+	needsRun(n, c.open...)
+}
+
+// Declare declares the run and its children.
+func (w *restart) Declare(n *driver.Needs) {
+	needsRun(n, w.x.run)
+	needsRun(n, w.open...)
+}
+
+// Declare declares the run and the deduplication ID.
+func (s *send) Declare(n *driver.Needs) {
+	needsRun(n, s.run)
+	if s.dedup != "" {
+		n.Read(tableSeen, runAnd(s.run, s.dedup))
+	}
+}
+
+// Declare declares the run and its failed entries.
+func (q *request) Declare(n *driver.Needs) {
+	needsRun(n, q.run)
+	for _, seq := range q.failed {
+		n.Read(tableSteps, seqKey(q.run, seq))
+	}
+}
+
+// Declare declares the run.
+func (w *publish) Declare(n *driver.Needs) { needsRun(n, w.run) }
+
+// Declare declares the run.
+func (b *block) Declare(n *driver.Needs) { needsRun(n, b.x.run) }
+
+// Declare declares the run.
+func (c *clearSpare) Declare(n *driver.Needs) { needsRun(n, c.run) }
+
+// Declare declares the runs.
+func (u *unblock) Declare(n *driver.Needs) { needsRun(n, u.runs...) }
