@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // breakConnections ends all connections to the server but its own.
@@ -35,7 +36,7 @@ func TestConnectionsBreak(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				if err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}); err != nil {
+				if err := withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}); err != nil {
 					t.Errorf("enqueue: %v", err)
 				} else {
 					acknowledged.Add(1)
@@ -66,7 +67,7 @@ func TestConnectionBreaksWhileIdle(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll)
 	e := &pawl.Envelope{Kind: "k", Delay: 50 * time.Millisecond}
-	require.NoError(t, q.Enqueue(t.Context(), e))
+	require.NoError(t, withid.Enqueue(t.Context(), q, e))
 	execute(t, breakConnections)
 	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
 	require.NoError(t, err)

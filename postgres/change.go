@@ -192,8 +192,8 @@ func (t *txn) change(c *pawl.Change, j *job) {
 }
 
 // Transfer puts a job in the place of the dead job that has its ID, as one transition: the dead job
-// goes, with its history, and the job is stored as [Queue.Enqueue] would. It completes the envelope
-// in place.
+// goes, with its history, and the job is stored as [Queue.Enqueue] would. It does not change the
+// envelope.
 //
 // Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
 // [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is one. A
@@ -214,6 +214,8 @@ type transfer struct {
 	envelope *pawl.Envelope
 }
 
+func (op *transfer) bytes() int { return len(op.envelope.Payload) }
+
 func (op *transfer) apply(t *txn) error {
 	if err := t.complement(&op.change); err != nil {
 		return err
@@ -230,8 +232,7 @@ func (op *transfer) apply(t *txn) error {
 	e := *op.envelope
 	driver.Accept(&e, t.now)
 	e.Seq = 0
-	result := t.result(t.store(&e), &e)
-	t.results = append(t.results, func() { *op.envelope = *result })
+	t.store(&e)
 	return nil
 }
 

@@ -24,7 +24,9 @@ type selection struct {
 
 	queues  map[string][]*candidate // what is left to choose from, in order
 	more    map[lane]bool           // lanes that may have more than was peeked at
+	left    map[lane]int            // how many candidates have an effect that none of the chosen has
 	effects map[string]bool         // of the chosen jobs
+	sharing map[string][]*candidate // candidates by their effects
 	short   bool                    // a job was skipped, and what comes behind it is not known
 	repeat  bool                    // one of the chosen jobs is a repeat suspect
 	chosen  []*candidate
@@ -76,15 +78,18 @@ func (s *selection) begin(n int) (err error) {
 	}
 	s.more, s.effects, s.chosen, s.skipped = make(map[lane]bool), make(map[string]bool), nil, nil
 	s.short, s.repeat = false, false
-	seen := make(map[lane]int)
+	s.left, s.sharing = make(map[lane]int), make(map[string][]*candidate)
 	for _, list := range s.queues {
 		slices.SortFunc(list, func(a, b *candidate) int {
 			return cmp.Or(cmp.Compare(a.prio, b.prio), cmp.Compare(a.since, b.since), cmp.Compare(a.seq, b.seq))
 		})
 		for _, c := range list {
-			l := lane{c.line, c.lane}
-			if seen[l]++; seen[l] == n {
+			l := c.of()
+			if s.left[l]++; s.left[l] == n {
 				s.more[l] = true
+			}
+			if c.effect != "" {
+				s.sharing[c.effect] = append(s.sharing[c.effect], c)
 			}
 		}
 	}
@@ -104,6 +109,9 @@ func (s *selection) choose(n int) (again bool) {
 		s.chosen = append(s.chosen, c)
 		s.bytes += c.bytes
 		if c.effect != "" {
+			for _, other := range s.sharing[c.effect] {
+				s.drop(other)
+			}
 			s.effects[c.effect] = true
 		}
 		if c.lane >= 2 {
@@ -117,23 +125,20 @@ func (s *selection) choose(n int) (again bool) {
 // isShort reports whether a lane that may have more has no candidate left, so that the next job may
 // be one that the round does not know.
 func (s *selection) isShort() bool {
-	if len(s.more) == 0 {
-		return false
-	}
-	left := make(map[lane]bool)
-	for _, list := range s.queues {
-		for _, c := range list {
-			if s.may(c) {
-				left[lane{c.line, c.lane}] = true
-			}
-		}
-	}
 	for l := range s.more {
-		if !left[l] && s.mayLane(l.lane) {
+		if s.left[l] == 0 && s.mayLane(l.lane) {
 			return true
 		}
 	}
 	return false
+}
+
+// drop notes that a candidate can no more be chosen.
+func (s *selection) drop(c *candidate) {
+	if !c.dropped {
+		c.dropped = true
+		s.left[c.of()]--
+	}
 }
 
 // next takes the job whose turn it is, nil if there is none.
@@ -155,6 +160,7 @@ func (s *selection) next() *candidate {
 		}
 		if c != nil {
 			s.t.q.turns.took(name, driver.Weight(&s.f.Request, name), credit)
+			s.drop(c)
 			s.queues[name] = slices.DeleteFunc(s.queues[name], func(other *candidate) bool { return other == c })
 			return c
 		}
@@ -189,6 +195,7 @@ func (s *selection) first(queue string, sort func(*candidate) bool) *candidate {
 		switch c := list[i]; {
 		case c.done:
 			s.skipped = append(s.skipped, c.id)
+			s.drop(c)
 			list = slices.Delete(list, i, i+1)
 			s.queues[queue] = list
 			if s.isShort() {

@@ -27,7 +27,14 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
+// serverOfParent is the environment variable by which a test gives its server to a child process.
+const serverOfParent = "PAWL_TEST_SERVER"
+
 func runTests(m *testing.M) int {
+	if url := os.Getenv(serverOfParent); url != "" {
+		server.url = url
+		return m.Run()
+	}
 	folder, err := os.MkdirTemp("", "pawl-postgres-")
 	if err != nil {
 		panic(err)

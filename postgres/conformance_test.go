@@ -11,16 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/queuetest"
 )
 
-var _ dlq.Store = (*postgres.Queue)(nil)
+var (
+	_ admin.Store    = (*postgres.Queue)(nil)
+	_ admin.Listener = (*postgres.Queue)(nil)
+)
 
 // TestConformance runs the suite of the contract, one client at a time and several. The queue lacks
-// these abilities so far, and the suite skips their cases: Mutate (group mutation), Restore,
-// ListParts, FindIDs, and Listen.
+// no ability.
 func TestConformance(t *testing.T) {
 	newSchema(t)         // or skip
 	var schemas sync.Map // by folder
@@ -70,6 +72,7 @@ func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
 // time that a new one takes.
 type freeSchemas struct {
 	owner *testing.T // whose end they go with
+	app   string     // empties the tables of the app
 	mu    sync.Mutex
 	names []string
 }
@@ -85,7 +88,7 @@ func (s *freeSchemas) take(t testing.TB) string {
 		name = newSchema(s.owner)
 	}
 	t.Cleanup(func() {
-		execute(t, strings.ReplaceAll(emptied, "pawl.", name+"."))
+		execute(t, strings.ReplaceAll(emptied+s.app, "pawl.", name+"."))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.names = append(s.names, name)
@@ -96,4 +99,5 @@ func (s *freeSchemas) take(t testing.TB) string {
 // emptied empties the tables of a queue.
 const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
 DELETE FROM pawl.effect; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
+DELETE FROM pawl.kv; DELETE FROM pawl.kv_table;
 SELECT setval('pawl.seq', 1, false)`

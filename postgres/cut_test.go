@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
 
@@ -21,6 +23,30 @@ type cutter struct {
 
 	before atomic.Bool // the next commit does not reach the server
 	after  atomic.Bool // the answer of the next commit does not reach the client
+	outage atomic.Bool // the next cut begins an outage
+	away   atomic.Bool // there is an outage
+
+	freezes atomic.Bool   // the next commit freezes the proxy
+	frozen  atomic.Bool   // nothing passes any more, and no connection ends
+	stuck   chan struct{} // closed when something did not pass
+	thawed  chan struct{}
+	once    sync.Once
+}
+
+// freeze holds everything up until thaw.
+func (c *cutter) freeze() { c.frozen.Store(true) }
+func (c *cutter) thaw() {
+	if c.frozen.CompareAndSwap(true, false) {
+		close(c.thawed)
+	}
+}
+
+// hold waits while the proxy is frozen.
+func (c *cutter) hold() {
+	if c.frozen.Load() {
+		c.once.Do(func() { close(c.stuck) })
+		<-c.thawed
+	}
 }
 
 const socketName = ".s.PGSQL.5432"
@@ -30,7 +56,8 @@ func newCutter(t *testing.T) *cutter {
 	listener, err := net.Listen("unix", filepath.Join(folder, socketName))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
-	c := &cutter{url: "host=" + folder + " user=pawl dbname=postgres"}
+	c := &cutter{url: "host=" + folder + " user=pawl dbname=postgres", stuck: make(chan struct{}), thawed: make(chan struct{})}
+	t.Cleanup(c.thaw)
 	go func() {
 		for {
 			client, err := listener.Accept()
@@ -45,6 +72,9 @@ func newCutter(t *testing.T) *cutter {
 
 func (c *cutter) serve(client net.Conn) {
 	defer client.Close()
+	if c.away.Load() {
+		return
+	}
 	upstream, err := net.Dial("unix", filepath.Join(hostOf(), socketName))
 	if err != nil {
 		return
@@ -53,14 +83,31 @@ func (c *cutter) serve(client net.Conn) {
 	var silent atomic.Bool
 	go func() {
 		defer client.Close()
-		pass(client, upstream, func([]byte) bool { return !silent.Load() })
+		pass(client, upstream, func([]byte) bool {
+			c.hold()
+			return !silent.Load()
+		})
 	}()
 	pass(upstream, client, func(sent []byte) bool {
-		commit := bytes.Contains(sent, []byte("commit\x00"))
-		if commit && c.after.CompareAndSwap(true, false) {
+		if c.away.Load() {
+			return false
+		}
+		if !bytes.Contains(sent, []byte("commit\x00")) {
+			c.hold()
+			return true
+		}
+		if c.freezes.CompareAndSwap(true, false) {
+			c.freeze()
+		}
+		c.hold()
+		before, after := c.before.CompareAndSwap(true, false), c.after.CompareAndSwap(true, false)
+		if after {
 			silent.Store(true)
 		}
-		return !commit || !c.before.CompareAndSwap(true, false)
+		if before || after {
+			c.away.Store(c.outage.Load())
+		}
+		return !before
 	})
 }
 
@@ -99,7 +146,7 @@ func TestConnectionBreaksAtACommit(t *testing.T) {
 			require.False(t, cut.Load(), "the connection broke at the %s", what)
 		}
 		e := &pawl.Envelope{Kind: "k"}
-		during("enqueue", func() error { return q.Enqueue(t.Context(), e) })
+		during("enqueue", func() error { return withid.Enqueue(t.Context(), q, e) })
 		var leases []*pawl.Lease
 		during("fetch", func() (err error) {
 			leases, err = q.Fetch(t.Context(), pawl.Request{Max: 9, Wait: pawl.WaitNot})

@@ -9,22 +9,34 @@ import (
 )
 
 // Enqueue implements [pawl.Queue].
-func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) error {
+func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(envelopes) == 0 {
-		return nil
+		return nil, nil
 	}
 	if _, err := driver.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
-		return err
+		return nil, err
 	}
-	return q.submit(ctx, enqueue(envelopes))
+	op := &enqueue{jobs: envelopes}
+	err := q.submit(ctx, op)
+	return op.done, err
 }
 
 // enqueue is a call of Enqueue.
-type enqueue []*pawl.Envelope
+type enqueue struct {
+	jobs []*pawl.Envelope
+	done []pawl.Enqueued // set if the transaction may have been committed
+}
 
-func (op enqueue) needs(n *needs) {
-	for _, e := range op {
-		if !e.ID.IsZero() && !e.Existing {
+func (op *enqueue) bytes() (n int) {
+	for _, e := range op.jobs {
+		n += len(e.Payload)
+	}
+	return n
+}
+
+func (op *enqueue) needs(n *needs) {
+	for _, e := range op.jobs {
+		if !e.ID.IsZero() {
 			n.ids = append(n.ids, e.ID)
 		}
 		if e.UniqueKey != "" {
@@ -43,58 +55,41 @@ func withQueue(e *pawl.Envelope) *pawl.Envelope {
 	return &c
 }
 
-func (op enqueue) apply(t *txn) error {
-	batch, err := t.admit(op)
+func (op *enqueue) apply(t *txn) error {
+	batch, err := t.admit(op.jobs)
 	if err != nil {
 		return err
 	}
-	for i, n := range batch {
-		switch {
-		case n.Existing:
-			n.result = &n.Envelope
-		case n.dropped:
-			// A later job of the batch replaces it. It has a sequence like any other.
-			n.result = &n.Envelope
-			if n.Seq, err = t.nextSequence(); err != nil {
-				return err
-			}
-		default:
-			if err := n.number(t, batch); err != nil {
-				return err
-			}
-			n.result = t.result(t.store(&n.Envelope), &n.Envelope)
-		}
-		t.results = append(t.results, func() { *op[i] = *n.result })
-	}
+	t.storeAll(batch)
+	t.results = append(t.results, func() { op.done = results(batch) })
 	return nil
 }
 
-// newcomer is a job of a batch: as it is to be stored, but for its sequence, or as it came, with
-// Existing set.
+// storeAll takes in the jobs of a batch that are new.
+func (t *txn) storeAll(batch []*newcomer) {
+	for _, n := range batch {
+		if !n.existing && !n.dropped {
+			n.Seq = 0
+			t.store(&n.Envelope)
+		}
+	}
+}
+
+// results returns what became of the jobs of a batch.
+func results(batch []*newcomer) []pawl.Enqueued {
+	done := make([]pawl.Enqueued, len(batch))
+	for i, n := range batch {
+		done[i] = pawl.Enqueued{ID: n.ID, Existing: n.existing}
+	}
+	return done
+}
+
+// newcomer is a job of a batch as it is to be stored, but for its sequence.
 type newcomer struct {
 	pawl.Envelope
-	state   pawl.State     // where it will be
-	dropped bool           // a later one of the batch replaces it
-	result  *pawl.Envelope // what the caller gets
-}
-
-// number gives a job of a batch that has a dropped job its sequence now, so that the sequences of
-// the batch grow.
-func (n *newcomer) number(t *txn, batch []*newcomer) (err error) {
-	for _, other := range batch {
-		if other.dropped {
-			n.Seq, err = t.nextSequence()
-			return err
-		}
-	}
-	n.Seq = 0
-	return nil
-}
-
-// nextSequence takes a sequence.
-func (t *txn) nextSequence() (seq uint64, err error) {
-	err = t.tx.QueryRow(t.ctx, t.q.sql(sqlSequence)).Scan(&seq)
-	return seq, err
+	state    pawl.State // where it will be
+	existing bool       // another job has its unique key, and ID is that of the other job
+	dropped  bool       // a later job of the batch replaces it
 }
 
 // admit decides for each job of a batch what becomes of it, and changes nothing yet.
@@ -120,8 +115,7 @@ func (t *txn) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 				return nil, fmt.Errorf("job %s: %w: the queue holds a job of this ID already", n.ID, pawl.ErrConflict)
 			}
 		case n.OnConflict == pawl.UseExisting:
-			n.Envelope = *given
-			n.ID, n.Existing = id, true
+			n.ID, n.existing = id, true
 		case n.OnConflict == pawl.Reject || state == pawl.Leased:
 			return nil, fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", n.UniqueKey, pawl.ErrConflict, id, state)
 		default: // it takes the place of the holder
@@ -130,7 +124,7 @@ func (t *txn) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 				before.dropped = true
 			}
 		}
-		if n.UniqueKey != "" && !n.Existing {
+		if n.UniqueKey != "" && !n.existing {
 			earlier[uniqueName(&n.Envelope)] = n
 		}
 		batch[i] = n
@@ -167,7 +161,7 @@ func (t *txn) store(e *pawl.Envelope) *job {
 		t.remove(old)
 	}
 	j := &job{Envelope: *e}
-	j.OnConflict = pawl.UseExisting // which says something of an enqueue, not of a job
+	j.OnConflict = pawl.UseExisting // which concerns the enqueue, not the job
 	t.jobs[j.ID] = j
 	t.hold(j)
 	t.place(j)

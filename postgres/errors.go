@@ -3,10 +3,13 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Errors of the server and of the schema, for errors.Is. The error that matches has the words of
@@ -14,19 +17,22 @@ import (
 var (
 	// ErrUnavailable says that the server could not be reached within Options.Timeout, or that
 	// it refused the connection. Nothing was changed. The next call tries again.
-	ErrUnavailable = errors.New("the server is not available")
+	ErrUnavailable = driver.NewSentinel("postgres_unavailable", "the server is not available")
 
 	// ErrPermission says that the role lacks a right. Give it USAGE and CREATE on the schema,
 	// or CREATE on the database where the schema does not exist yet.
-	ErrPermission = errors.New("the role lacks a right")
+	ErrPermission = driver.NewSentinel("postgres_permission", "the role lacks a right")
 
 	// ErrReadOnly says that the server is a standby, or that its transactions are read-only.
 	// Name the primary, or add target_session_attrs=read-write to the connection string.
-	ErrReadOnly = errors.New("the server is read-only")
+	ErrReadOnly = driver.NewSentinel("postgres_read_only", "the server is read-only")
 
 	// ErrOlderFormat says that the schema has an older format than this build writes. A schema
 	// of a newer format gives pawl.ErrNewerFormat.
-	ErrOlderFormat = errors.New("the schema has an older format than this build writes")
+	ErrOlderFormat = driver.NewSentinel("postgres_older_format", "the schema has an older format than this build writes")
+
+	// ErrNotQueue says that the schema has no queue, and Options.Existing was set.
+	ErrNotQueue = driver.NewSentinel("postgres_not_queue", "there is no queue in the schema")
 
 	// errLost says that another process took the leases of this one back.
 	errLost = errors.New("the process lost its leases")
@@ -53,31 +59,55 @@ func explain(err error) error {
 		case code[:2] == "XX":
 			return fmt.Errorf("%w: %w", pawl.ErrCorrupt, err)
 		}
-	case errors.As(err, &connect):
+	case errors.As(err, &connect), isBroken(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err
 }
 
-// isOutage reports whether a server with this error serves nobody: it starts, stops, or has no
-// connection left.
+// isBroken reports whether an error is of the connection, or of a server that serves nobody, rather
+// than of what was asked of it.
+func isBroken(err error) bool {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return isOutage(server.Code)
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
+}
+
+// isOutage reports whether a server with this error serves nobody: it starts, stops, has no
+// connection left, or does not end a transaction that is in the way.
 func isOutage(code string) bool {
 	switch code[:2] {
 	case "08", "53", "57":
 		return code != "53100" && code != "57014" // a full disk and a canceled statement are of one transaction
 	}
-	return false
+	return code == "55P03"
 }
 
 // isRace reports whether a transaction may succeed when it runs again: somebody else was first,
 // or it was the victim of a deadlock.
 func isRace(err error) bool {
-	var server *pgconn.PgError
-	if errors.As(err, &server) {
-		switch server.Code {
-		case "23505", "40001", "40P01":
-			return true
-		}
+	switch codeOf(err) {
+	case "23505", "40001", "40P01":
+		return true
 	}
 	return errors.Is(err, errRace)
+}
+
+// isLocked reports whether a transaction waited too long for another one.
+func isLocked(err error) bool { return codeOf(err) == "55P03" }
+
+// isReadOnly reports whether the server is not the primary.
+func isReadOnly(err error) bool { return codeOf(err) == "25006" }
+
+// codeOf returns the code of an error of the server, "" for another error.
+func codeOf(err error) string {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return server.Code
+	}
+	return ""
 }

@@ -18,6 +18,7 @@ import (
 // for it.
 type fetch struct {
 	pawl.Request
+	ticket        // once it waits
 	ctx           context.Context
 	queues, kinds [][]byte
 	leases        []*pawl.Lease
@@ -44,10 +45,14 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	}
 	select {
 	case <-f.done:
+		return f.leases, f.err
 	case <-ctx.Done():
-		q.intake.end(f)
-		<-f.done
 	}
+	q.intake.end(f)
+	if f.withdraw() {
+		return nil, driver.NotAccepted(ctx)
+	}
+	<-f.done
 	return f.leases, f.err
 }
 
@@ -89,15 +94,21 @@ func (t *txn) serve() error {
 		}
 		waiting, from = left, len(left)
 	}
-	t.after = append(t.after, func() { t.q.waiting = waiting })
+	t.after = append(t.after, func() {
+		t.q.waiting = waiting
+		for _, f := range waiting {
+			f.reopen()
+		}
+	})
 	return nil
 }
 
 // offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
 func (t *txn) offer(f *fetch) (answered bool, err error) {
-	if f.ctx.Err() != nil {
+	if f.ctx.Err() != nil || !f.accept() {
 		return false, nil // it is about to be dismissed
 	}
+	t.looking = append(t.looking, f)
 	s := &selection{t: t, f: f, idle: f.Max - f.Ahead}
 	if err := s.run(); err != nil {
 		return false, err
@@ -135,18 +146,30 @@ func (s *selection) claim(chosen []*candidate) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := collectJobs(rows)
+	jobs, damaged, err := collectJobs(rows)
 	if err != nil {
 		return err
 	}
+	granted := 0
 	for _, id := range ids {
-		j := jobs[id]
-		if j == nil {
+		switch j := jobs[id]; {
+		case j != nil:
+			s.leases = append(s.leases, t.grant(j))
+			granted++
+		case damaged[id] == nil:
 			return errRace // only without the locks of the peek
 		}
-		s.leases = append(s.leases, t.grant(j))
 	}
-	t.after = append(t.after, func() { t.q.claims[token] = len(ids) })
+	t.after = append(t.after, func() {
+		if granted > 0 {
+			t.q.claims[token] = granted
+		} else {
+			t.q.unclaimed = append(t.q.unclaimed, token)
+		}
+	})
+	if err := t.makeCorrupt(damaged, token); err != nil {
+		return err
+	}
 	return t.flush()
 }
 
@@ -154,7 +177,13 @@ func (s *selection) claim(chosen []*candidate) error {
 // lease.
 func (t *txn) grant(j *job) *pawl.Lease {
 	h := &held{token: j.token, signal: new(driver.Cancellation), expires: t.expiry()}
-	t.after = append(t.after, func() { t.q.held[j.ID] = h })
+	t.granted[j.ID] = j.token
+	t.after = append(t.after, func() {
+		if earlier := t.q.held[j.ID]; earlier != nil { // another client settled it
+			t.q.release(j.ID, earlier.token)
+		}
+		t.q.held[j.ID] = h
+	})
 	if name := effectName(&j.Envelope); name != "" {
 		t.effects[name] = effect{id: j.ID}
 	}
@@ -172,22 +201,22 @@ func (t *txn) grant(j *job) *pawl.Lease {
 	return &pawl.Lease{Envelope: &e, Token: uint64(h.token), Length: t.q.opts.Lease, Expires: h.expires, Cancelled: h.signal}
 }
 
-// collectJobs reads jobs with their payloads.
-func collectJobs(rows pgx.Rows) (map[pawl.ID]*job, error) {
-	jobs := make(map[pawl.ID]*job)
+// collectJobs reads jobs with their payloads, and the errors of those whose records are damaged.
+func collectJobs(rows pgx.Rows) (jobs map[pawl.ID]*job, damaged map[pawl.ID]error, err error) {
+	jobs, damaged = make(map[pawl.ID]*job), make(map[pawl.ID]error)
 	defer rows.Close()
 	for rows.Next() {
 		var row jobRow
 		if err := rows.Scan(append(row.fields(), &row.payload)...); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		j, err := row.job()
-		if err != nil {
-			return nil, err
+		if j, err := row.job(); err != nil {
+			damaged[row.id.Bytes] = err
+		} else {
+			jobs[j.ID] = j
 		}
-		jobs[j.ID] = j
 	}
-	return jobs, rows.Err()
+	return jobs, damaged, rows.Err()
 }
 
 // candidate is a job that may be leased.
@@ -202,7 +231,11 @@ type candidate struct {
 	effect string
 	done   bool // its effect is done, so it ends without a run
 	bytes  int  // of its payload
+
+	dropped bool // it can no more be chosen in this round
 }
+
+func (c *candidate) of() lane { return lane{c.line, c.lane} }
 
 // peek reads and locks the first n candidates of each line and lane, by their queues.
 func (s *selection) peek(n int) (map[string][]*candidate, error) {

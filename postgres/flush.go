@@ -25,6 +25,9 @@ func (t *txn) flush() error {
 		t.queue(&batch, sqlUnclaim, tokens)
 		t.unclaimed += len(tokens)
 	}
+	if t.rows != nil {
+		t.rows.write(t, &batch)
+	}
 	t.forget()
 	if batch.Len() == 0 {
 		return nil
@@ -136,16 +139,19 @@ func (c *newColumns) add(j *job) {
 
 // writeChanged stores the new places of jobs, and marks jobs that were cancelled.
 func (t *txn) writeChanged(batch *pgx.Batch, jobs []*job) {
-	var ids, marked []pawl.ID
+	var ids, marked, cleared []pawl.ID
 	var since []int64
 	var places, lanes []int16
-	var records [][]byte
+	var records, rewritten [][]byte
 	for _, j := range jobs {
 		switch {
 		case j.gone || !j.stored:
 		case j.State == pawl.Leased:
 			if j.marked {
 				marked = append(marked, j.ID)
+			}
+			if j.cleared {
+				cleared, rewritten = append(cleared, j.ID), append(rewritten, driver.AppendRecord(nil, &j.Envelope, j.payload))
 			}
 		default:
 			place, at := j.since()
@@ -156,6 +162,9 @@ func (t *txn) writeChanged(batch *pgx.Batch, jobs []*job) {
 	}
 	if len(marked) > 0 {
 		t.queue(batch, sqlCancel, uuids(marked))
+	}
+	if len(cleared) > 0 {
+		t.queue(batch, sqlRewrite, uuids(cleared), rewritten)
 	}
 	if len(ids) > 0 {
 		t.queue(batch, sqlUpdate, uuids(ids), since, places, lanes, records)
@@ -175,6 +184,9 @@ func (t *txn) writeHistory(batch *pgx.Batch, jobs []*job, stored bool) {
 		}
 		for i, f := range j.failures {
 			n := j.Failures - len(j.failures) + i + 1
+			if !stored && i < pawl.HistoryKeepHead { // a job that is restored has both ends of its history
+				n = i + 1
+			}
 			ids, numbers, attempts = append(ids, j.ID), append(numbers, int32(n)), append(attempts, int32(f.Attempt))
 			at = append(at, nanos(f.At))
 			texts, stacks = append(texts, []byte(f.Error)), append(stacks, []byte(f.Stack))
@@ -253,6 +265,14 @@ func (t *txn) writeEffects(batch *pgx.Batch) {
 	}
 	if len(done) > 0 {
 		t.queue(batch, sqlDone, done, until)
+	}
+	if len(t.restored) > 0 {
+		names, ends := make([][]byte, len(t.restored)), make([]int64, len(t.restored))
+		for i, e := range t.restored {
+			names[i], ends[i] = []byte(effectName(&pawl.Envelope{Kind: e.Kind, IdempotencyKey: e.Key})), nanos(e.Until)
+		}
+		t.queue(batch, sqlRestoreEffects, names, ends)
+		t.restored = nil
 	}
 	if len(started) > 0 {
 		t.queue(batch, sqlStart, started, uuids(ids), nanos(t.now)).Exec(all(len(started)))

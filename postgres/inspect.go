@@ -2,9 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,166 +56,150 @@ func (q *Queue) look(ctx context.Context, fn func(tx pgx.Tx) error) error {
 			return err
 		}
 	}
-	err := pgx.BeginTxFunc(ctx, q.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case q.intake.isClosed():
-		return pawl.ErrClosed
+	return q.view(ctx, fn)
+}
+
+// beginView begins a transaction that reads one state of the queue. The estimates for a table that
+// was never analyzed would have the server compile what takes a millisecond without.
+const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
+
+// view is look as far as it reads. As it changes nothing, it tries again after a connection broke,
+// until Options.Timeout is over.
+func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	within, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		err := pgx.BeginTxFunc(within, q.pool, pgx.TxOptions{BeginQuery: beginView}, fn)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case q.intake.isClosed():
+			return pawl.ErrClosed
+		case !isBroken(err) && within.Err() == nil:
+			return explain(err)
+		}
+		select {
+		case <-within.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		case <-time.After(10 * time.Millisecond << min(try, 6)):
+		}
 	}
-	return explain(err)
 }
 
 // Job returns a job with its state, payload and history. [pawl.ErrNotFound] says that it is not in
 // the queue: it was never there, or is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
-	found, err := q.read(ctx, []pawl.ID{id})
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return found[0], nil
-}
-
-// listPage is how many jobs of a list are read at a time.
-const listPage = 200
-
-// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order that f
-// asks for. It reads the IDs at the beginning, 16 bytes for each job, and the jobs in pages: a job
-// that is gone when its page is read, or that does not match any more, is left out. Each page and the
-// IDs are read in a transaction of their own, which holds nobody up.
-//
-// An error comes with nil and is the end.
-func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
-	return func(yield func(*pawl.Envelope, error) bool) {
-		ids, err := q.list(ctx, f)
-		for len(ids) > 0 && err == nil {
-			page := ids[:min(len(ids), listPage)]
-			ids = ids[len(page):]
-			var jobs []*pawl.Envelope
-			jobs, err = q.read(ctx, page)
-			for _, e := range jobs {
-				if err = ctx.Err(); err != nil {
-					break
-				}
-				if f.Matches(e) && !yield(e, nil) {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(nil, fmt.Errorf("list jobs: %w", err))
-		}
-	}
-}
-
-// The orders of lists.
-const (
-	orderCreated = "j.id"
-	orderReady   = "q.id, j.prio, j.since, j.seq"
-	orderDead    = "q.id, j.since, j.seq"
-	orderLeased  = "j.leased_since, j.seq"
-	orderSince   = "j.since, j.seq"
-)
-
-// orderOf returns the order that a filter asks for.
-func orderOf(f pawl.Filter) (order string) {
+	found, err := q.lookSound(ctx, func(tx pgx.Tx) ([]pawl.Listed, error) {
+		return q.read(ctx, tx, []pawl.ID{id}, driver.AllParts)
+	})
 	switch {
-	case f.Order == pawl.OrderCreated || f.State == "":
-		order = orderCreated
-	case f.State == pawl.Ready:
-		order = orderReady
-	case f.State == pawl.Dead && f.Order != pawl.OrderDied:
-		order = orderDead
-	case f.State == pawl.Leased:
-		order = orderLeased
-	default:
-		order = orderSince
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	case found[0].Err != nil:
+		return nil, found[0].Err
 	}
-	if f.Newest {
-		order = strings.ReplaceAll(order, ",", " DESC,") + " DESC"
-	}
-	return order
+	return found[0].Job, nil
 }
 
-// list returns the IDs of the jobs that a filter may choose, in its order.
-func (q *Queue) list(ctx context.Context, f pawl.Filter) (ids []pawl.ID, err error) {
-	if err := driver.CheckFilter(f); err != nil {
+// lookSound is look for jobs. If some of them have a damaged record, it has them set aside, and looks
+// again.
+func (q *Queue) lookSound(ctx context.Context, fn func(tx pgx.Tx) ([]pawl.Listed, error)) (found []pawl.Listed, err error) {
+	look := func() error {
+		return q.look(ctx, func(tx pgx.Tx) (err error) {
+			found, err = fn(tx)
+			return err
+		})
+	}
+	if err := look(); err != nil {
 		return nil, err
 	}
-	var place *int16
-	var leased *bool
-	if f.State != "" {
-		place = new(int16)
-		*place = placeOf(f.State)
+	var damaged recheck
+	for _, listed := range found {
+		if listed.Err != nil {
+			damaged = append(damaged, listed.Job.ID)
+		}
 	}
-	if f.State == pawl.Ready || f.State == pawl.Leased {
-		leased = new(bool)
-		*leased = f.State == pawl.Leased
+	if len(damaged) == 0 {
+		return found, nil
 	}
-	err = q.look(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, q.sql(sqlList+orderOf(f)), place, leased, orNull(f.Queue), orNull(f.Kind))
-		if err != nil {
-			return err
-		}
-		ids, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (pawl.ID, error) {
-			var id pgtype.UUID
-			err := row.Scan(&id)
-			return id.Bytes, err
-		})
-		return err
-	})
-	return ids, err
-}
-
-// orNull returns a text as a parameter, NULL for none.
-func orNull(text string) []byte {
-	if text == "" {
-		return nil
+	if err := q.submit(ctx, damaged); err != nil {
+		return nil, err
 	}
-	return []byte(text)
-}
-
-// read returns the jobs of some IDs that are there, in the order of the IDs.
-func (q *Queue) read(ctx context.Context, ids []pawl.ID) (found []*pawl.Envelope, err error) {
-	err = q.look(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, q.sql(sqlJob), uuids(ids))
-		if err != nil {
-			return err
-		}
-		jobs, err := collectJobs(rows)
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			if j := jobs[id]; j != nil {
-				found = append(found, &j.Envelope)
-			}
-		}
-		return q.readHistories(ctx, tx, found)
-	})
+	err = look()
 	return found, err
 }
 
-// readHistories fills in the histories of jobs.
-func (q *Queue) readHistories(ctx context.Context, tx pgx.Tx, jobs []*pawl.Envelope) error {
-	byID := make(map[pawl.ID]*pawl.Envelope)
-	var ids []pawl.ID
-	for _, e := range jobs {
-		if e.Failures > 0 {
-			e.History = nil
-			byID[e.ID] = e
-			ids = append(ids, e.ID)
+const (
+	// sqlJob reads jobs, with their payloads if $2.
+	sqlJob = `SELECT ` + columns + `, CASE WHEN $2 THEN j.payload ELSE '' END FROM pawl.job j WHERE j.id = ANY($1)`
+
+	sqlHistory     = `SELECT id, attempt, at, error, stack FROM pawl.history WHERE id = ANY($1) ORDER BY id, n`
+	sqlLastFailure = `SELECT DISTINCT ON (id) id, attempt, at, error, stack FROM pawl.history WHERE id = ANY($1) ORDER BY id, n DESC`
+)
+
+// read reads parts of the jobs that are there, in the order of their IDs. A job that cannot be read
+// has an error.
+func (q *Queue) read(ctx context.Context, tx pgx.Tx, ids []pawl.ID, parts driver.Parts) ([]pawl.Listed, error) {
+	rows, err := tx.Query(ctx, q.sql(sqlJob), uuids(ids), parts&driver.PartPayload != 0)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	byID := make(map[pawl.ID]pawl.Listed)
+	var failed []*pawl.Envelope
+	for rows.Next() {
+		var row jobRow
+		if err := rows.Scan(append(row.fields(), &row.payload)...); err != nil {
+			return nil, err
+		}
+		id := pawl.ID(row.id.Bytes)
+		j, err := row.job()
+		switch {
+		case errors.Is(err, pawl.ErrCorrupt):
+			byID[id] = pawl.Listed{Job: &pawl.Envelope{ID: id}, Err: err}
+			continue
+		case err != nil:
+			return nil, err
+		}
+		byID[id] = pawl.Listed{Job: &j.Envelope}
+		if j.Failures > 0 {
+			failed = append(failed, &j.Envelope)
 		}
 	}
-	if len(ids) == 0 {
-		return nil
+	if err := rows.Err(); err != nil {
+		return nil, err
 	}
-	rows, err := tx.Query(ctx, q.sql(sqlHistory), uuids(ids))
+	found := make([]pawl.Listed, 0, len(byID))
+	for _, id := range ids {
+		if listed, ok := byID[id]; ok {
+			found = append(found, listed)
+		}
+	}
+	return found, q.readHistories(ctx, tx, failed, parts)
+}
+
+// readHistories fills in the histories of jobs, or their last entries.
+func (q *Queue) readHistories(ctx context.Context, tx pgx.Tx, jobs []*pawl.Envelope, parts driver.Parts) error {
+	statement := sqlHistory
+	switch {
+	case len(jobs) == 0 || parts&(driver.PartHistory|driver.PartLastFailure) == 0:
+		return nil
+	case parts&driver.PartHistory == 0:
+		statement = sqlLastFailure
+	}
+	byID := make(map[pawl.ID]*pawl.Envelope, len(jobs))
+	ids := make([]pawl.ID, len(jobs))
+	for i, e := range jobs {
+		e.History, byID[e.ID], ids[i] = nil, e, e.ID
+	}
+	rows, err := tx.Query(ctx, q.sql(statement), uuids(ids))
 	if err != nil {
 		return err
 	}
@@ -237,57 +220,18 @@ func (q *Queue) readBodies(ctx context.Context, tx pgx.Tx, jobs []*pawl.Envelope
 	if len(jobs) == 0 {
 		return nil
 	}
+	byID := make(map[pawl.ID]*pawl.Envelope, len(jobs))
 	ids := make([]pawl.ID, len(jobs))
 	for i, e := range jobs {
-		ids[i] = e.ID
+		byID[e.ID], ids[i] = e, e.ID
 	}
-	rows, err := tx.Query(ctx, q.sql(sqlJob), uuids(ids))
+	stored, err := q.read(ctx, tx, ids, driver.AllParts)
 	if err != nil {
 		return err
 	}
-	stored, err := collectJobs(rows)
-	if err != nil {
-		return err
+	for _, listed := range stored {
+		e := byID[listed.Job.ID]
+		e.Payload, e.History = listed.Job.Payload, listed.Job.History
 	}
-	for _, e := range jobs {
-		if j := stored[e.ID]; j != nil {
-			e.Payload = j.Payload
-		}
-	}
-	return q.readHistories(ctx, tx, jobs)
-}
-
-// Stats counts the jobs of each queue in each state. It reads the whole table of jobs.
-func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
-	err = q.look(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, q.sql(sqlStats))
-		if err != nil {
-			return err
-		}
-		var name []byte
-		var paused bool
-		var place *int16
-		var leased *bool
-		var n int
-		var oldest *int64
-		_, err = pgx.ForEachRow(rows, []any{&name, &paused, &place, &leased, &n, &oldest}, func() error {
-			last := len(stats.Queues) - 1
-			if last < 0 || stats.Queues[last].Name != string(name) {
-				stats.Queues = append(stats.Queues, pawl.QueueStats{Name: string(name), Paused: paused})
-				last++
-			}
-			if place == nil {
-				return nil // a queue without a job
-			}
-			row := &stats.Queues[last]
-			state := stateOf(*place, *leased)
-			*driver.CountOf(&row.Counts, state) += n
-			if state == pawl.Ready {
-				row.Oldest = timeOf(*oldest)
-			}
-			return nil
-		})
-		return err
-	})
-	return stats, err
+	return nil
 }

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -21,9 +23,12 @@ type operation interface {
 // call is an operation with its caller.
 type call struct {
 	operation
-	ctx  context.Context
-	err  error
-	done chan struct{} // closed when err is the answer
+	ticket
+	ctx   context.Context
+	until time.Time // when the call gives up on the server
+	bytes int
+	err   error
+	done  chan struct{} // closed when err is the answer
 }
 
 func (c *call) answer(err error) {
@@ -31,7 +36,30 @@ func (c *call) answer(err error) {
 	close(c.done)
 }
 
-// intake is where callers leave their calls for the scheduler, which takes all at once. That is
+// ticket decides between a transaction that accepts a call and a caller that withdraws it. A
+// transaction that fails without an effect offers the call again.
+type ticket struct{ stage atomic.Int32 }
+
+const (
+	offered int32 = iota
+	accepted
+	withdrawn
+)
+
+func (t *ticket) accept() bool {
+	return t.stage.CompareAndSwap(offered, accepted) || t.stage.Load() == accepted
+}
+func (t *ticket) reopen()           { t.stage.CompareAndSwap(accepted, offered) }
+func (t *ticket) withdraw() bool    { return t.stage.CompareAndSwap(offered, withdrawn) }
+func (t *ticket) isWithdrawn() bool { return t.stage.Load() == withdrawn }
+
+// The limits of a group.
+const (
+	groupCalls = 4096
+	groupBytes = 32 << 20 // of payloads, unless a single call has more
+)
+
+// intake is where callers leave their calls for the scheduler, which takes them as a group. That is
 // the group commit: what comes while a transaction is on its way shares the next one.
 type intake struct {
 	mu     sync.Mutex
@@ -41,14 +69,25 @@ type intake struct {
 	signal chan struct{} // has a value when there is something to do
 }
 
-// submit leaves an operation and waits for its answer.
+// submit leaves an operation and waits for its answer, or until the context withdraws it.
 func (q *Queue) submit(ctx context.Context, op operation) error {
 	if ctx.Err() != nil {
 		return driver.NotAccepted(ctx)
 	}
-	c := &call{operation: op, ctx: ctx, done: make(chan struct{})}
+	c := &call{operation: op, ctx: ctx, until: time.Now().Add(q.opts.Timeout), done: make(chan struct{})}
+	if sized, ok := op.(interface{ bytes() int }); ok {
+		c.bytes = sized.bytes()
+	}
 	if !q.intake.put(c) {
 		return pawl.ErrClosed
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	}
+	if c.withdraw() {
+		return driver.NotAccepted(ctx)
 	}
 	<-c.done
 	return c.err
@@ -80,13 +119,22 @@ func (in *intake) close() {
 	in.wake()
 }
 
-// take returns the calls since the last take, the fetches that wait no longer, and whether
-// there will be no more of them.
+// take returns the next group of calls, the fetches that wait no longer, and whether there will be
+// no more of them.
 func (in *intake) take() (calls []*call, ended []*fetch, closed bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	calls, ended, in.calls, in.ended = in.calls, in.ended, nil, nil
-	return calls, ended, in.closed
+	n, bytes := 0, 0
+	for n < min(len(in.calls), groupCalls) && (n == 0 || bytes+in.calls[n].bytes <= groupBytes) {
+		bytes += in.calls[n].bytes
+		n++
+	}
+	calls, in.calls = in.calls[:n:n], in.calls[n:]
+	if len(in.calls) > 0 {
+		in.wake()
+	}
+	ended, in.ended = in.ended, nil
+	return calls, ended, in.closed && len(in.calls) == 0
 }
 
 // end notes that the context of a fetch has ended.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// How many jobs fall due in one transaction: so many portions, of so many jobs of each line.
+// How many jobs of each kind of work fall due in one transaction: so many portions of so many jobs. A
+// claim has at most as many jobs as a portion.
 const (
 	portions = 10
 	portion  = 1000
@@ -20,12 +22,15 @@ const (
 // maintain makes the moves that are due whoever calls. Deadlines come after all that may put a job
 // into ready or delayed: a job that is put there past its deadline is dead at once.
 func (t *txn) maintain() error {
-	due, more := !t.q.due.After(t.now), false
+	due, more := !t.q.due.After(t.now) || t.q.lookIsDue(), false // of other processes, too
 	if due {
 		var err error
 		if more, err = t.promote(); err != nil {
 			return err
 		}
+	}
+	if err := t.releaseDoubtful(); err != nil {
+		return err
 	}
 	if err := t.reapOwn(); err != nil {
 		return err
@@ -47,12 +52,13 @@ func (t *txn) maintain() error {
 	if err != nil {
 		return err
 	}
-	if more || late || old {
+	tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlForget), nanos(t.now), portions*portion)
+	if err != nil {
+		return err
+	}
+	if more || late || old || tag.RowsAffected() == portions*portion {
 		t.q.due = t.now // the next transaction continues, at once
 		return nil
-	}
-	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlForget), nanos(t.now)); err != nil {
-		return err
 	}
 	return t.lookAhead()
 }
@@ -77,8 +83,8 @@ func (t *txn) inPortions(statement string, move func(*job)) (more bool, err erro
 		if err != nil {
 			return false, err
 		}
-		var jobs []*job
-		if err := t.scan(rows, nil, &jobs); err != nil {
+		jobs, err := t.scan(rows)
+		if err != nil {
 			return false, err
 		}
 		for _, j := range jobs {
@@ -100,7 +106,35 @@ func (t *txn) lookAhead() error {
 	if t.q.due = latest; next != nil {
 		t.q.due = timeOf(*next)
 	}
+	if !t.q.due.After(t.now) {
+		t.q.due = t.now.Add(lockedSleep) // another session has locked it
+	}
 	return nil
+}
+
+// releaseDoubtful releases the leases of a commit of unknown outcome, as far as it came through. Their
+// fetches have returned an error, or wait on.
+func (t *txn) releaseDoubtful() error {
+	if len(t.q.doubtful) == 0 {
+		return nil
+	}
+	jobs, err := t.load(slices.Collect(maps.Keys(t.q.doubtful)))
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, j := range jobs {
+		if j.token == t.q.doubtful[j.ID] {
+			t.release(j)
+		}
+	}
+	t.after = append(t.after, func() {
+		for _, token := range t.q.doubtful {
+			t.q.unclaimed = append(t.q.unclaimed, token)
+		}
+		clear(t.q.doubtful)
+	})
+	return t.flush()
 }
 
 // reapOwn takes back the leases of this process that have expired.
@@ -137,56 +171,85 @@ func (t *txn) reapOwn() error {
 // reapProcesses takes back the leases of processes that have ended, when it is time to look.
 func (t *txn) reapProcesses() error {
 	owner := t.q.reapOwner
-	if owner == "" && !t.q.pollIsDue() {
+	if owner == "" && !t.q.lookIsDue() && !t.looks {
 		return nil
 	}
-	t.after = append(t.after, func() { t.q.polled, t.q.reapOwner = t.mono, "" })
 	t.stir() // for the jobs that other processes made ready
-	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlDead), t.q.process, []byte(owner), t.q.clock())
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlDead), t.q.process, []byte(owner), t.q.clock(), !t.mono.Before(t.q.trusted))
 	if err != nil {
 		return err
 	}
 	dead, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil || len(dead) == 0 {
-		return err
-	}
-	tokens := make(map[pawl.ID]int64)
-	rows, err = t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead)
 	if err != nil {
 		return err
 	}
+	var claims int
+	if len(dead) > 0 {
+		if claims, err = t.recover(dead); err != nil {
+			return err
+		}
+	}
+	next := t.mono // continue at once
+	if claims < portions {
+		if next, err = t.nextLook(); err != nil {
+			return err
+		}
+		owner = ""
+	}
+	t.after = append(t.after, func() { t.q.nextLook, t.q.reapOwner = next, owner })
+	return nil
+}
+
+// nextLook returns when to look for other processes again. Without polls that is when one that is
+// still there may have ended.
+func (t *txn) nextLook() (time.Time, error) {
+	if t.q.opts.Poll != NoPoll {
+		return t.mono.Add(t.q.opts.Poll), nil
+	}
+	var until *int64
+	if err := t.tx.QueryRow(t.ctx, t.q.sql(sqlOthers), t.q.process).Scan(&until); err != nil || until == nil {
+		return t.mono.Add(never), err
+	}
+	return t.mono.Add(max(timeOf(*until).Sub(t.now), retrySleep)), nil
+}
+
+// recover takes back leases of processes that have ended, as far as one transaction does that. It
+// returns how many claims these were.
+func (t *txn) recover(dead []int64) (claims int, err error) {
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, portions)
+	if err != nil {
+		return 0, err
+	}
+	tokens := make(map[int64]bool)
+	var all []pawl.ID // a job is in the claim of each fetch that had it
 	var token int64
 	var ids []pgtype.UUID
 	_, err = pgx.ForEachRow(rows, []any{&token, &ids}, func() error {
+		tokens[token] = true
 		for _, id := range ids {
-			tokens[id.Bytes] = token
+			all = append(all, id.Bytes)
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return t.recover(tokens)
-}
-
-// recover takes back leases of other processes: the jobs that still have these tokens.
-func (t *txn) recover(tokens map[pawl.ID]int64) error {
-	all := make([]pawl.ID, 0, len(tokens))
-	for id := range tokens {
-		all = append(all, id)
+	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlRemoveEnded), dead); err != nil {
+		return 0, err
 	}
 	jobs, err := t.load(all)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range jobs {
-		if j.token == tokens[j.ID] && j.token != 0 {
+		if j.token != 0 && tokens[j.token] {
 			t.crash(j, pawl.EventRecovered, "its process ended")
+			t.reaped++
 		}
 	}
 	if len(jobs) > 0 {
 		t.q.due = time.Time{} // a deadline may have passed meanwhile
 	}
-	return t.flush()
+	return len(tokens), t.flush()
 }

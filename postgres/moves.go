@@ -84,6 +84,17 @@ func (t *txn) endLease(j *job) {
 	t.after = append(t.after, func() { t.q.release(id, token) })
 }
 
+// release ends a lease that nobody has. What was cancelled meanwhile is dead.
+func (t *txn) release(j *job) {
+	t.endLease(j)
+	if j.Cancelled {
+		t.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
+		return
+	}
+	t.put(j, pawl.Ready)
+	t.emit(j, pawl.Event{Type: pawl.EventReleased})
+}
+
 // release forgets a lease that has ended.
 func (s *scheduler) release(id pawl.ID, token int64) {
 	if h := s.held[id]; h != nil && h.token == token {
@@ -202,7 +213,7 @@ func (t *txn) hold(j *job) {
 
 // emit notes what happened to a job, as it is now.
 func (t *txn) emit(j *job, e pawl.Event) {
-	if t.q.opts.OnEvent == nil && t.q.opts.Collector == nil && e.Type != pawl.EventDied {
+	if !t.q.listens() && e.Type != pawl.EventDied {
 		return
 	}
 	e.At, e.Job = t.now, t.snapshot(j)
@@ -216,12 +227,4 @@ func (t *txn) snapshot(j *job) *pawl.Envelope {
 		j.snapshots = append(j.snapshots, &e)
 	}
 	return &e
-}
-
-// result returns what the caller of an enqueue gets of a job: its own answer to a conflict is as it
-// was, and only inspection fills in a state.
-func (t *txn) result(j *job, given *pawl.Envelope) *pawl.Envelope {
-	e := t.snapshot(j)
-	e.State, e.OnConflict = "", given.OnConflict
-	return e
 }

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -11,17 +12,24 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
 
 // open opens a queue in a schema, and closes it with the test.
 func open(t testing.TB, schema string, change ...func(*postgres.Options)) *postgres.Queue {
 	t.Helper()
+	return openAt(t, server.url, schema, change...)
+}
+
+// openAt is open with a connection string.
+func openAt(t testing.TB, url, schema string, change ...func(*postgres.Options)) *postgres.Queue {
+	t.Helper()
 	opts := &postgres.Options{Schema: schema, Poll: 10 * time.Millisecond, Logger: hclog.NewNullLogger()}
 	for _, fn := range change {
 		fn(opts)
 	}
-	q, err := postgres.Open(t.Context(), server.url, opts)
+	q, err := postgres.Open(t.Context(), url, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q
@@ -31,7 +39,7 @@ func open(t testing.TB, schema string, change ...func(*postgres.Options)) *postg
 // error that says which.
 func TestOpenIsRefused(t *testing.T) {
 	schema := newSchema(t)
-	require.NoError(t, open(t, schema).Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), open(t, schema), &pawl.Envelope{Kind: "k"}))
 	newer, older := newSchema(t), newSchema(t)
 	open(t, newer)
 	open(t, older)
@@ -46,6 +54,7 @@ func TestOpenIsRefused(t *testing.T) {
 		{"no server", "host=/nowhere user=pawl dbname=postgres", schema, postgres.ErrUnavailable},
 		{"no connection string", "host='", schema, pawl.ErrInvalid},
 		{"a schema that SQL would have to quote", server.url, `a"b`, pawl.ErrInvalid},
+		{"a schema of the server", server.url, "pg_pawl", pawl.ErrInvalid},
 		{"a role that may not create the schema", weak, newSchema(t), postgres.ErrPermission},
 		{"a role that may not use the schema", weak, schema, postgres.ErrPermission},
 		{"a read-only server without the schema", server.url + " default_transaction_read_only=on", newSchema(t), postgres.ErrReadOnly},
@@ -90,6 +99,32 @@ func TestOpenAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// Rule: a role without rights on the database works in a schema that is there, and on which it has
+// USAGE and CREATE. The name of a schema may be a word of SQL.
+func TestSchemaOfTheRole(t *testing.T) {
+	newSchema(t) // or skip
+	execute(t, `CREATE ROLE app LOGIN; CREATE SCHEMA "order"; GRANT USAGE, CREATE ON SCHEMA "order" TO app`)
+	t.Cleanup(func() { execute(t, `DROP SCHEMA "order" CASCADE; DROP ROLE app`) })
+	q := openAt(t, "host="+hostOf()+" user=app dbname=postgres", "order")
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
+}
+
+// Rule: a client that closes without a lease leaves nothing behind: no row, no goroutine.
+func TestCloseLeavesNothing(t *testing.T) {
+	schema := newSchema(t)
+	q, err := postgres.Open(t.Context(), server.url, &postgres.Options{Schema: schema, Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+	require.NoError(t, q.Close())
+	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".process"))
+	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
+	stacks := make([]byte, 1<<20)
+	require.NotRegexp(t, `postgres\.\(\*Queue\)|pgconn\.`, string(stacks[:runtime.Stack(stacks, true)]))
+}
+
 // Rule: Over leaves the pool of the app open.
 func TestOverLeavesThePool(t *testing.T) {
 	schema := newSchema(t)
@@ -98,7 +133,7 @@ func TestOverLeavesThePool(t *testing.T) {
 	defer pool.Close()
 	q, err := postgres.Over(t.Context(), pool, &postgres.Options{Schema: schema, Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
-	require.NoError(t, q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
 	require.NoError(t, q.Close())
 	require.NoError(t, q.Close(), "a second close")
 	require.NoError(t, pool.Ping(t.Context()))
@@ -107,10 +142,29 @@ func TestOverLeavesThePool(t *testing.T) {
 // Rule: the queues of two schemas have nothing in common.
 func TestSchemasAreApart(t *testing.T) {
 	one, other := open(t, newSchema(t)), open(t, newSchema(t))
-	require.NoError(t, one.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), one, &pawl.Envelope{Kind: "k"}))
 	_, err := other.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 	require.ErrorIs(t, err, pawl.ErrEmpty)
 	stats, err := other.Stats(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, stats.Queues)
+}
+
+// Rule: a queue that has to exist is not created, and other clients of one that does are counted.
+func TestExisting(t *testing.T) {
+	schema := newSchema(t)
+	existing := &postgres.Options{Schema: schema, Existing: true, Logger: hclog.NewNullLogger()}
+	_, err := postgres.Open(t.Context(), server.url, existing)
+	require.ErrorIs(t, err, postgres.ErrNotQueue)
+	require.Zero(t, count(t, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+schema+"'"))
+	q := open(t, schema)
+	n, err := q.Clients(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+	other, err := postgres.Open(t.Context(), server.url, existing)
+	require.NoError(t, err)
+	n, err = q.Clients(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.NoError(t, other.Close())
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,35 +14,39 @@ import (
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
 type Options struct {
 	// Schema is the schema of the database that has the tables of the queue. Each app has its
-	// own. The default is "pawl". It has lower-case letters, digits and underscores, at most 48
-	// of them, and begins with a letter.
+	// own. The default is "pawl". At most 48 lower-case letters, digits and underscores, the
+	// first a letter, and not pg_ in front.
 	Schema string
 
 	// Owner names this process. When a process opens the queue under the name of one that has
-	// ended, it takes back that one's leases at once. Otherwise they are taken back when they
-	// expire. No two processes use one name at the same time: the later one ends the leases of
-	// the earlier one. The default is a name of its own, which has no predecessor.
+	// ended, it takes back that one's leases at once. Otherwise a process that is there takes them
+	// back when they expire. No two processes use one name at the same time: the later one ends
+	// the leases of the earlier one. The default is a name of its own, which has no predecessor.
 	Owner string
 
-	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the least
-	// 1 s.
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum
+	// 1 s, and the maximum a year.
 	Lease time.Duration
 
 	// MaxCrashes is how many leases in a row may end in a crash or an expiry before the job
 	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
 	MaxCrashes int
 
-	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the most 64 MiB.
+	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
+	// maximum 64 MiB.
 	MaxPayload int
 
 	// Poll is how often the queue looks for what other processes changed: jobs for the fetches
-	// that wait, and leases of processes that ended. The default is 1 s; NoPoll turns it off,
-	// for a queue with a single process.
+	// that wait, what falls due, and leases of processes that ended. The default is 1 s. NoPoll is
+	// for a queue with a single process, which looks only for leases of earlier processes.
 	Poll time.Duration
 
-	// Timeout is how long a call waits for a server that is away. The default is 30 s. Then it
-	// returns ErrUnavailable, or pawl.ErrUnknownOutcome if the connection broke during the
-	// commit. The next call tries again.
+	// Existing has Open refuse a schema without a queue, with ErrNotQueue, and create nothing.
+	Existing bool
+
+	// Timeout is how long a call waits for a server that is away. The default is 30 s, the
+	// minimum 100 ms. Then it returns ErrUnavailable, or pawl.ErrUnknownOutcome if the
+	// connection broke during the commit. The next call tries again.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -66,10 +71,23 @@ const (
 	NoPoll       = -1 // as Options.Poll turns polling off
 )
 
-// The least that Options take.
+// session returns the settings of the scheduler's session. A process that stops amid a transaction
+// loses its locks before its lease, and one that meets the locks of another does not wait for long.
+// The plans are those for many jobs, whatever the server believes of a table that was empty a
+// minute ago.
+func (o *Options) session() string {
+	return fmt.Sprintf(`SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
+SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6;
+SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off`,
+		(o.Lease / 2).Milliseconds(), min(o.Lease/8, 2*time.Second).Milliseconds())
+}
+
+// The least and the most that Options take.
 const (
-	leastLease = time.Second
-	leastPoll  = 10 * time.Millisecond
+	leastLease   = time.Second
+	mostLease    = 365 * 24 * time.Hour
+	leastPoll    = 10 * time.Millisecond
+	leastTimeout = 100 * time.Millisecond
 )
 
 var schemas = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
@@ -95,16 +113,18 @@ func (o *Options) withDefaults() (Options, error) {
 	switch {
 	case !schemas.MatchString(c.Schema):
 		return refuse("Schema", "%.64q does not match %s", c.Schema, schemas)
-	case c.Lease < leastLease:
-		return refuse("Lease", "%v is less than %v", c.Lease, leastLease)
+	case strings.HasPrefix(c.Schema, "pg_"):
+		return refuse("Schema", "%s begins with pg_, which belongs to the server", c.Schema)
+	case c.Lease < leastLease || c.Lease > mostLease:
+		return refuse("Lease", "%v is not between %v and %v", c.Lease, leastLease, mostLease)
 	case c.MaxCrashes < NoMaxCrashes:
 		return refuse("MaxCrashes", "%d is negative", c.MaxCrashes)
 	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
 		return refuse("MaxPayload", "%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)
 	case c.Poll != NoPoll && c.Poll < leastPoll:
 		return refuse("Poll", "%v is less than %v", c.Poll, leastPoll)
-	case c.Timeout < 0:
-		return refuse("Timeout", "%v is negative", c.Timeout)
+	case c.Timeout < leastTimeout:
+		return refuse("Timeout", "%v is less than %v", c.Timeout, leastTimeout)
 	}
 	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,12 @@ type Queue struct {
 	done    chan struct{} // closed when the scheduler has ended
 	agenda  atomic.Pointer[agenda]
 	texts   sync.Map // the statements for the schema, by their constants
+	updates sync.Map // what the running calls of Update did, by their transactions
+	tables  sync.Map // the numbers of tables of other packages, by *driver.Table
+
+	listeners driver.Listeners
+	acked     ackedLeases
+	lines     sync.Map // the names of lines that are there for sure, for transactions of the app
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -33,15 +40,23 @@ var _ pawl.Queue = (*Queue)(nil)
 
 // Open connects to the server that a connection string names, such as
 // "postgres://app@db/app?sslmode=verify-full", creates the tables if the schema has none, and
-// returns the queue in it. The caller closes it.
+// returns the queue in it. The caller closes it. The parameter schema names the schema, as
+// [Options.Schema] does.
 //
 // Errors: [pawl.ErrInvalid] for a bad option or connection string, [ErrUnavailable],
-// [ErrPermission], [ErrReadOnly], [ErrOlderFormat], [pawl.ErrNewerFormat]. No error contains a
+// [ErrPermission], [ErrReadOnly], [ErrNotQueue], [ErrOlderFormat], [pawl.ErrNewerFormat]. No error contains a
 // password.
 func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("open queue: %w", &pawl.InvalidError{Field: "connection string", Reason: err.Error()})
+		return nil, fmt.Errorf("open queue: %w", &pawl.InvalidError{Field: "connection string", Reason: parseReason(err)})
+	}
+	if strings.Contains(config.ConnConfig.Database, "@") { // and so with half of the password
+		return nil, fmt.Errorf("open queue: %w", &pawl.InvalidError{Field: "connection string",
+			Reason: "the name of the database has an @; write a slash in the password as %2F"})
+	}
+	if opts, err = schemaOf(config, opts); err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -61,14 +76,14 @@ func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err == nil {
-		err = migrate(ctx, pool, o.Schema)
+		err = migrate(ctx, pool, o.Schema, o.Existing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
 	q := &Queue{opts: o, pool: pool, done: make(chan struct{})}
 	q.intake.signal = make(chan struct{}, 1)
-	q.scheduler = newScheduler(q)
+	q.scheduler.init()
 	err = pool.QueryRow(ctx, sqlSynced).Scan(&q.synced)
 	if err == nil {
 		err = q.recoverOwner(ctx)
@@ -112,7 +127,7 @@ func (q *Queue) sql(statement string) string {
 	return text.(string)
 }
 
-// connect makes the connection of the scheduler and the row of the process, unless they are there.
+// connect makes the connection of the scheduler unless it is there.
 func (q *Queue) connect(ctx context.Context) error {
 	if q.conn != nil {
 		return nil
@@ -122,6 +137,10 @@ func (q *Queue) connect(ctx context.Context) error {
 		return err
 	}
 	q.conn = conn.Hijack()
+	if _, err := q.conn.Exec(ctx, q.opts.session()); err != nil {
+		q.disconnect()
+		return err
+	}
 	return nil
 }
 
@@ -148,7 +167,26 @@ func (q *Queue) disconnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_ = q.conn.Close(ctx) // the server notices by itself
+	ended := q.conn.PgConn().CleanupDone()
+	q.cleanups.Go(func() { <-ended })
 	q.conn = nil
+}
+
+// leave removes the row of the process, unless leases of it are out.
+func (q *Queue) leave() {
+	if q.conn == nil || q.conn.IsClosed() || len(q.held)+len(q.doubtful) > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	for _, c := range []struct {
+		statement string
+		ids       []int64
+	}{{sqlUnclaim, q.unclaimed}, {sqlRemoveEnded, []int64{q.process}}} {
+		if _, err := q.conn.Exec(ctx, q.sql(c.statement), c.ids); err != nil {
+			return // whoever looks removes it when it is past its time
+		}
+	}
 }
 
 // closeTimeout limits how long a good-bye to the server takes.
@@ -172,12 +210,17 @@ func (q *Queue) recoverOwner(ctx context.Context) error {
 		return err
 	}
 	q.reapOwner = q.opts.Owner
-	for {
+	until := time.Now().Add(q.opts.Timeout)
+	for try := 0; ; try++ {
 		t, err := q.attempt(ctx, nil)
 		if err == nil {
-			t.conclude(nil)
+			t.conclude()
 		}
-		if !isRace(err) {
+		switch {
+		case err == nil && q.reapOwner == "":
+			return nil
+		case err == nil: // there is more to take back
+		case !isRace(err) && !isLocked(err) || !q.pause(try, until):
 			return err
 		}
 	}

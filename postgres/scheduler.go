@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,22 +16,28 @@ import (
 // scheduler is what the goroutine of the scheduler has to itself. A transaction changes it once
 // it is committed, except for the turns, which a transaction that fails puts back.
 type scheduler struct {
-	conn    *pgx.Conn // nil while there is none
-	process int64     // the row of this process
-	commits int64     // the number of its last transaction
+	conn     *pgx.Conn      // nil while there is none
+	cleanups sync.WaitGroup // of connections that are closed
+	process  int64          // the row of this process
+	commits  int64          // how many commits it tried, each of which has its own number
 
 	held      map[pawl.ID]*held
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
 	turns     turns
-	unclaimed []int64  // claims whose last job has ended, for the next transaction
-	waiting   []*fetch // in the order of their coming
-	stirred   bool     // something may have changed for the fetches that wait
+	doubtful  map[pawl.ID]int64 // tokens of leases that nobody got, if their commit came through
+	unclaimed []int64           // claims whose last job has ended, for the next transaction
+	waiting   []*fetch          // in the order of their coming
+	stirred   bool              // something may have changed for the fetches that wait
 
-	now       time.Time     // of the last transaction
+	now, mono time.Time     // of the last transaction, by the wall clock and monotonic
+	trusted   time.Time     // from when on the times of other processes are those of the wall clock; monotonic
 	due       time.Time     // when something falls due; zero if a transaction has to look
-	polled    time.Time     // when the scheduler last looked for changes of other processes
+	deferred  []*call       // that another process holds up
+	resume    time.Time     // until when upkeep rests, since it failed; on monotonic time
+	nextLook  time.Time     // when to look for what other processes changed, on monotonic time
 	skew      time.Duration // of the clock of the server
 	still     bool          // the wall clock stood still since the last alarm
+	alone     bool          // the mutations of the next transaction exclude those of all other processes
 	reapOwner string        // the owner whose other processes have ended, for the next transaction
 }
 
@@ -42,8 +48,9 @@ type held struct {
 	expires time.Time // on monotonic time
 }
 
-func newScheduler(q *Queue) scheduler {
-	return scheduler{held: make(map[pawl.ID]*held), claims: make(map[int64]int), turns: newTurns()}
+func (s *scheduler) init() {
+	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[pawl.ID]int64)
+	s.turns = newTurns()
 }
 
 // schedule carries out calls, and what falls due, until the queue is closed.
@@ -64,25 +71,43 @@ func (q *Queue) schedule() {
 		if len(calls) > 0 || rang && q.isDue() {
 			q.run(calls)
 		}
+		q.runDeferred()
 		q.still = rang && !q.now.After(before)
-		if closed {
+		if closed && len(q.deferred) == 0 {
 			break
 		}
 	}
 	for _, f := range q.waiting {
 		f.answer(pawl.ErrClosed)
 	}
+	q.leave()
 	q.disconnect()
+	q.cleanups.Wait()
+}
+
+// runDeferred tries one of the calls again that wait for another process. Calls that need not wait
+// come in between.
+func (q *Queue) runDeferred() {
+	if len(q.deferred) > 0 {
+		first := q.deferred[:1:1]
+		q.deferred = q.deferred[1:]
+		q.run(first)
+	}
 }
 
 const (
 	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still
 	longestSleep = time.Minute           // after which a clock that was set is noticed
+	lockedSleep  = 50 * time.Millisecond // until what is due, and locked, is tried again
 	retrySleep   = time.Second           // until what fell due, and failed, is tried again
+	never        = 100 * 365 * 24 * time.Hour
 )
 
 // untilNext returns how long the scheduler may sleep when nobody calls.
 func (q *Queue) untilNext() time.Duration {
+	if len(q.deferred) > 0 {
+		return 0
+	}
 	wait := q.due.Sub(q.wall())
 	if q.still {
 		wait = max(wait, stillSleep)
@@ -90,18 +115,19 @@ func (q *Queue) untilNext() time.Duration {
 	for _, h := range q.held {
 		wait = min(wait, time.Until(h.expires))
 	}
-	if q.opts.Poll != NoPoll {
-		wait = min(wait, time.Until(q.polled.Add(q.opts.Poll)))
-	}
+	wait = max(min(wait, time.Until(q.nextLook)), time.Until(q.resume))
 	return min(wait, longestSleep)
 }
 
 // isDue reports whether there is something to do without a call.
 func (q *Queue) isDue() bool {
-	if !q.due.After(q.wall()) || q.pollIsDue() {
+	now := time.Now()
+	if q.resume.After(now) {
+		return false
+	}
+	if !q.due.After(q.wall()) || q.lookIsDue() {
 		return true
 	}
-	now := time.Now()
 	for _, h := range q.held {
 		if !h.expires.After(now) {
 			return true
@@ -110,9 +136,7 @@ func (q *Queue) isDue() bool {
 	return false
 }
 
-func (q *Queue) pollIsDue() bool {
-	return q.opts.Poll != NoPoll && time.Since(q.polled) >= q.opts.Poll
-}
+func (q *Queue) lookIsDue() bool { return !time.Now().Before(q.nextLook) }
 
 // wall returns the time of the wall clock as far as this process knows it.
 func (q *Queue) wall() time.Time {
@@ -122,78 +146,7 @@ func (q *Queue) wall() time.Time {
 	return time.Now().Add(q.skew).Round(0)
 }
 
-// run carries out calls in one transaction, and answers them. When a transaction fails for one of
-// the calls, it splits them up, so that no caller pays for another.
-func (q *Queue) run(calls []*call) {
-	until := time.Now().Add(q.opts.Timeout)
-	for try := 0; ; try++ {
-		calls = withdraw(calls)
-		ctx, cancel := context.WithTimeout(context.Background(), q.opts.Timeout)
-		t, err := q.attempt(ctx, calls)
-		cancel()
-		switch {
-		case err == nil:
-			t.conclude(calls)
-			return
-		case errors.Is(err, pawl.ErrUnknownOutcome):
-			for _, fn := range t.results {
-				fn() // so that the jobs can be looked up
-			}
-			answer(calls, err)
-			return
-		case errors.Is(err, errLost):
-			q.loseLeases()
-			continue
-		case isRace(err) && try < 10:
-			continue
-		case q.conn == nil || q.conn.IsClosed():
-			if !time.Now().Before(until) || q.intake.isClosed() {
-				q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
-				return
-			}
-			if try == 0 {
-				q.opts.Logger.Warn("connection to the server lost", "error", err.Error())
-			}
-			q.disconnect()
-			time.Sleep(min(10*time.Millisecond<<min(try, 6), time.Until(until)))
-		case len(calls) > 1:
-			q.run(calls[:len(calls)/2])
-			q.run(calls[len(calls)/2:])
-			return
-		default:
-			q.postpone(calls, explain(err))
-			return
-		}
-	}
-}
-
-// postpone answers calls with an error, and has the scheduler try what falls due again later.
-func (q *Queue) postpone(calls []*call, err error) {
-	answer(calls, err)
-	if len(calls) == 0 {
-		q.opts.Logger.Warn("periodic work failed", "error", err.Error())
-	}
-	q.due, q.polled = q.wall().Add(retrySleep), time.Now()
-}
-
-func answer(calls []*call, err error) {
-	for _, c := range calls {
-		c.answer(err)
-	}
-}
-
-// withdraw answers the calls whose context has ended, and returns the others.
-func withdraw(calls []*call) []*call {
-	return slices.DeleteFunc(calls, func(c *call) bool {
-		if c.ctx.Err() == nil {
-			return false
-		}
-		c.answer(driver.NotAccepted(c.ctx))
-		return true
-	})
-}
-
-// attempt tries to carry out calls in one transaction.
+// attempt tries to carry out calls in one transaction, which it returns as soon as there is one.
 func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 	if err := q.connect(ctx); err != nil {
 		return nil, err
@@ -203,18 +156,22 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 			return nil, err
 		}
 	}
-	tx, err := q.conn.Begin(ctx)
+	tx, err := q.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, err
 	}
-	turns := q.turns.clone()
+	turns := q.turns
+	if len(q.waiting) > 0 || hasFetch(calls) {
+		turns = q.turns.clone()
+	}
+	q.commits++
 	t := newTxn(q, ctx, tx)
 	committed, err := t.commit(calls)
 	if !committed {
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
+		t.reopen()
 		return t, err
 	}
-	q.commits = t.number
 	return t, nil
 }
 
@@ -269,5 +226,6 @@ func (q *Queue) loseLeases() {
 	}
 	clear(q.held)
 	clear(q.claims)
+	clear(q.doubtful)
 	q.process = 0
 }

@@ -21,8 +21,9 @@ var migrations embed.FS
 // migrationLock is the advisory lock of whoever creates or upgrades a schema.
 const migrationLock = 0x7061776c // "pawl"
 
-// migrate creates the tables of a schema that has none, and refuses another format.
-func migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+// migrate creates the tables of a schema that has none, unless they have to exist, and refuses
+// another format.
+func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, existing bool) error {
 	switch found, exists, err := formatOf(ctx, pool, schema); {
 	case err != nil:
 		return err
@@ -32,8 +33,10 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 		return fmt.Errorf("schema %s: %w: it has format %d, this build writes %d", schema, ErrOlderFormat, found, format)
 	case exists:
 		return nil
+	case existing:
+		return fmt.Errorf("schema %s: %w", schema, ErrNotQueue)
 	}
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrationLock); err != nil {
 			return err
 		}
@@ -44,9 +47,23 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema+";"+sqlIn(schema, string(text)))
+		if err := createSchema(ctx, tx, schema); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, sqlIn(schema, string(text)))
 		return err
 	})
+}
+
+// createSchema creates the schema itself unless it is there, for which the role needs a right on the
+// database.
+func createSchema(ctx context.Context, tx pgx.Tx, schema string) error {
+	var exists bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, schema).Scan(&exists)
+	if err == nil && !exists {
+		_, err = tx.Exec(ctx, "CREATE SCHEMA "+quoted(schema))
+	}
+	return err
 }
 
 // querier is a pool or a transaction.
@@ -64,5 +81,8 @@ func formatOf(ctx context.Context, q querier, schema string) (found int, exists 
 	return found, true, err
 }
 
-// sqlIn returns a statement for a schema. The options allow no name that would need quotes.
-func sqlIn(schema, sql string) string { return strings.ReplaceAll(sql, "pawl.", schema+".") }
+// sqlIn returns a statement for a schema.
+func sqlIn(schema, sql string) string { return strings.ReplaceAll(sql, "pawl.", quoted(schema)+".") }
+
+// quoted returns a name as SQL takes it, also if it is a word of SQL.
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -52,6 +52,9 @@ func (op *settle) apply(t *txn) error {
 func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	j, err := t.leased(s.Lease)
 	if err != nil {
+		if t.wasAcked(s.Lease) {
+			return nil
+		}
 		return err
 	}
 	t.endLease(j)
@@ -144,7 +147,13 @@ func (op *extend) apply(t *txn) error {
 	for _, l := range op.leases {
 		h := t.q.held[l.ID]
 		if h == nil || uint64(h.token) != l.Token || t.settled[l.ID] || tokens[l.ID] != h.token {
-			op.lost = append(op.lost, l)
+			acked, err := t.wasAckedMeanwhile(l)
+			if err != nil {
+				return err
+			}
+			if !acked {
+				op.lost = append(op.lost, l)
+			}
 			continue
 		}
 		t.extends[l.ID] = true
@@ -188,12 +197,14 @@ func (q *Queue) Reap(ctx context.Context) (int, error) {
 	return op.reaped, nil
 }
 
-// reap is a call of Reap. Every transaction reaps, so it has nothing to do but count.
+// reap is a call of Reap. Every transaction reaps what is its own, so it has nothing to do but look
+// for other processes, and count.
 type reap struct{ reaped int }
 
 func (op *reap) needs(*needs) {}
 
 func (op *reap) apply(t *txn) error {
+	t.looks = true
 	t.after = append(t.after, func() { op.reaped, t.reaped = t.reaped, 0 })
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
 
@@ -31,7 +33,7 @@ func TestSeveralClients(t *testing.T) {
 				if i%2 == 0 {
 					e.IdempotencyKey = fmt.Sprint(i % keys)
 				}
-				if err := q.Enqueue(t.Context(), e); err != nil {
+				if err := withid.Enqueue(t.Context(), q, e); err != nil {
 					t.Errorf("client %d: enqueue: %v", n, err)
 				}
 			}
@@ -83,11 +85,12 @@ func TestUniqueKeyOfSeveralClients(t *testing.T) {
 		for i := range ids {
 			q := open(t, schema)
 			wg.Go(func() {
-				e := &pawl.Envelope{Kind: "k", UniqueKey: key}
-				if err := q.Enqueue(t.Context(), e); err != nil {
+				done, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", UniqueKey: key})
+				if err != nil {
 					t.Errorf("enqueue: %v", err)
+					return
 				}
-				if ids[i] = e.ID; !e.Existing {
+				if ids[i] = done[0].ID; !done[0].Existing {
 					fresh.Add(1)
 				}
 			})
@@ -115,7 +118,7 @@ func TestFetchWaitsForAnotherClient(t *testing.T) {
 		got <- leases[0].ID
 	}()
 	e := &pawl.Envelope{Kind: "k"}
-	require.NoError(t, other.Enqueue(t.Context(), e))
+	require.NoError(t, withid.Enqueue(t.Context(), other, e))
 	require.Equal(t, e.ID, <-got)
 }
 
@@ -126,7 +129,7 @@ func TestLeasesOfAnEndedClient(t *testing.T) {
 	short := func(o *postgres.Options) { o.Lease = time.Second }
 	ended, other := open(t, schema, short), open(t, schema, short)
 	e := &pawl.Envelope{Kind: "k"}
-	require.NoError(t, ended.Enqueue(t.Context(), e))
+	require.NoError(t, withid.Enqueue(t.Context(), ended, e))
 	l, err := ended.Fetch(t.Context(), pawl.Request{Max: 1})
 	require.NoError(t, err)
 	require.NoError(t, ended.Close())
@@ -138,6 +141,63 @@ func TestLeasesOfAnEndedClient(t *testing.T) {
 	require.NoError(t, other.Settle(t.Context(), again[0].Ack()))
 }
 
+// Rule: a single process that does not poll, and has no name, takes back the leases that an earlier one
+// left behind.
+func TestLeasesOfAnEarlierProcess(t *testing.T) {
+	schema := newSchema(t)
+	single := func(o *postgres.Options) { o.Poll, o.Lease = postgres.NoPoll, time.Second }
+	earlier := open(t, schema, single)
+	e := &pawl.Envelope{Kind: "k"}
+	require.NoError(t, withid.Enqueue(t.Context(), earlier, e))
+	_, err := earlier.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, earlier.Close())
+	leases, err := open(t, schema, single).Fetch(patient(t), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.Equal(t, e.ID, leases[0].ID)
+	require.Equal(t, 1, leases[0].Crashes)
+}
+
+// Rule: a job that its client fetched a second time comes back with the other leases of the client, in
+// whichever order the server lists them. The row of its first fetch is there as long as another job
+// of that fetch.
+func TestSecondFetchOfAnEndedClient(t *testing.T) {
+	for _, last := range []string{"min", "max"} {
+		schema := newSchema(t)
+		ended, other := open(t, schema), open(t, schema)
+		again, still := &pawl.Envelope{Kind: "again"}, &pawl.Envelope{Kind: "still"}
+		require.NoError(t, withid.Enqueue(t.Context(), ended, again, still))
+		first, err := ended.Fetch(t.Context(), pawl.Request{Max: 2})
+		require.NoError(t, err)
+		require.Len(t, first, 2)
+		require.NoError(t, ended.Settle(t.Context(), first[0].Release()))
+		second, err := ended.Fetch(t.Context(), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, again.ID, second[0].ID)
+		require.NoError(t, ended.Close())
+		execute(t, strings.ReplaceAll(`WITH moved AS (DELETE FROM pawl.claim WHERE cardinality(ids) =
+			(SELECT `+last+`(cardinality(ids)) FROM pawl.claim) RETURNING *) INSERT INTO pawl.claim SELECT * FROM moved`, "pawl.", schema+"."))
+		execute(t, "UPDATE "+schema+".process SET live_until = 0 WHERE id = (SELECT min(process) FROM "+schema+".claim)")
+		var kinds []string
+		for len(kinds) < 2 {
+			leases, err := other.Fetch(patient(t), pawl.Request{Max: 2})
+			require.NoError(t, err, "after %v", kinds)
+			for _, l := range leases {
+				kinds = append(kinds, l.Kind)
+				require.Equal(t, 1, l.Crashes)
+			}
+		}
+		require.ElementsMatch(t, []string{"again", "still"}, kinds)
+	}
+}
+
+// patient is the context of a call that comes to an end by itself, unless the queue forgets it.
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute/2)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // Rule: the token of a lease settles it through any client. Its holder gets ErrLeaseLost afterwards,
 // and takes nothing back when the lease would have expired.
 func TestSettleThroughAnotherClient(t *testing.T) {
@@ -145,7 +205,7 @@ func TestSettleThroughAnotherClient(t *testing.T) {
 	short := func(o *postgres.Options) { o.Lease = time.Second }
 	holder, other := open(t, schema, short), open(t, schema, short)
 	ack, nack := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}
-	require.NoError(t, holder.Enqueue(t.Context(), ack, nack))
+	require.NoError(t, withid.Enqueue(t.Context(), holder, ack, nack))
 	leases, err := holder.Fetch(t.Context(), pawl.Request{Max: 2})
 	require.NoError(t, err)
 	require.NoError(t, other.Settle(t.Context(), leases[0].Ack(), leases[1].Nack(0, nil)))
@@ -171,7 +231,7 @@ func TestSettleThroughAnotherClient(t *testing.T) {
 func TestClientThatWasAway(t *testing.T) {
 	schema := newSchema(t)
 	away, other := open(t, schema, noPoll), open(t, schema)
-	require.NoError(t, away.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), away, &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}))
 	leases, err := away.Fetch(t.Context(), pawl.Request{Max: 2})
 	require.NoError(t, err)
 	execute(t, "UPDATE "+schema+".process SET live_until = 0 WHERE id = (SELECT process FROM "+schema+".claim)")
@@ -196,7 +256,7 @@ func TestCancelByAnotherClient(t *testing.T) {
 	schema := newSchema(t)
 	holder, other := open(t, schema), open(t, schema)
 	e := &pawl.Envelope{Kind: "k"}
-	require.NoError(t, holder.Enqueue(t.Context(), e))
+	require.NoError(t, withid.Enqueue(t.Context(), holder, e))
 	l, err := holder.Fetch(t.Context(), pawl.Request{Max: 1})
 	require.NoError(t, err)
 	require.NoError(t, other.Cancel(t.Context(), e.ID))
@@ -217,7 +277,7 @@ func TestRepeatSuspectsOfSeveralClients(t *testing.T) {
 	for range 2 {
 		crashing := open(t, schema, func(o *postgres.Options) { o.Owner = "crashing" })
 		if stats, err := crashing.Stats(t.Context()); err == nil && len(stats.Queues) == 0 {
-			require.NoError(t, crashing.Enqueue(t.Context(), &pawl.Envelope{Kind: "a"}, &pawl.Envelope{Kind: "b"}))
+			require.NoError(t, withid.Enqueue(t.Context(), crashing, &pawl.Envelope{Kind: "a"}, &pawl.Envelope{Kind: "b"}))
 		}
 		leases, err := crashing.Fetch(t.Context(), pawl.Request{Max: 2})
 		require.NoError(t, err)
@@ -240,7 +300,7 @@ func TestRepeatSuspectsOfSeveralClients(t *testing.T) {
 func TestPauseForAllClients(t *testing.T) {
 	schema := newSchema(t)
 	one, other := open(t, schema), open(t, schema)
-	require.NoError(t, one.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}))
+	require.NoError(t, withid.Enqueue(t.Context(), one, &pawl.Envelope{Kind: "k"}))
 	require.NoError(t, one.Pause(t.Context(), pawl.DefaultQueue))
 	_, err := other.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 	require.ErrorIs(t, err, pawl.ErrEmpty)

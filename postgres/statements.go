@@ -6,6 +6,9 @@ package postgres
 // sqlClock returns the time of the server in Unix nanoseconds.
 const sqlClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::int8 * 1000`
 
+// ended is the time of a process whose leases are being taken back.
+const ended = `(-9223372036854775808)`
+
 const (
 	sqlFormat = `SELECT format FROM pawl.meta`
 
@@ -13,36 +16,52 @@ const (
 	sqlSynced = `SELECT current_setting('fsync')::bool AND current_setting('synchronous_commit') <> 'off'`
 
 	// sqlRegister makes the row of a process, whose leases hold until $3, or for $4 ns from now.
-	sqlRegister = `INSERT INTO pawl.process (id, owner, live_until) VALUES ($1, $2, COALESCE($3, ` + sqlClock + `) + $4)`
+	sqlRegister = `INSERT INTO pawl.process (id, owner, live_until, lease)
+VALUES ($1, $2, COALESCE($3, ` + sqlClock + `) + $4, $4)`
 
 	// sqlFence is the first statement of each transaction. It extends the lease of the process
-	// and numbers the commit. No row means that another process took its leases back.
+	// and numbers the commit. No row means that another process takes its leases back.
 	sqlFence = `UPDATE pawl.process SET commits = $2, live_until = COALESCE($3, ` + sqlClock + `) + $4
-WHERE id = $1 RETURNING COALESCE($3, ` + sqlClock + `)`
+WHERE id = $1 AND live_until > ` + ended + ` RETURNING COALESCE($3, ` + sqlClock + `)`
 
 	// sqlCommits returns the number of the last commit of a process. It waits for a transaction
 	// that is still under way.
 	sqlCommits = `SELECT commits FROM pawl.process WHERE id = $1 FOR UPDATE`
 
-	// sqlDead removes processes whose leases are to be taken back: those of the same owner if $2
-	// is not empty, and those that are past their time.
-	sqlDead = `DELETE FROM pawl.process p USING (
-	SELECT id FROM pawl.process WHERE id <> $1 AND (owner = $2 OR live_until <= COALESCE($3, ` + sqlClock + `))
-	ORDER BY id FOR UPDATE SKIP LOCKED) dead
+	// sqlDead marks processes whose leases are to be taken back: those of the same owner if $2
+	// is not empty, and if $4 says so, those that are past their time. A time that is too far ahead
+	// is one of before the clock was set back.
+	sqlDead = `UPDATE pawl.process p SET live_until = ` + ended + ` FROM (
+	SELECT id FROM pawl.process, COALESCE($3, ` + sqlClock + `) AS now
+	WHERE id <> $1 AND (owner = $2 OR $4 AND (live_until <= now OR live_until > now + 2 * lease))
+	ORDER BY id FOR UPDATE OF process SKIP LOCKED) dead
 WHERE p.id = dead.id RETURNING p.id`
 
-	sqlOrphans = `DELETE FROM pawl.claim WHERE process = ANY($1) RETURNING token, ids`
+	// sqlOrphans removes the next $2 claims of these processes, and sqlRemoveEnded those of the processes
+	// that have no more.
+	sqlOrphans = `DELETE FROM pawl.claim WHERE token IN (SELECT token FROM pawl.claim WHERE process = ANY($1) LIMIT $2)
+RETURNING token, ids`
+	sqlRemoveEnded = `DELETE FROM pawl.process p WHERE id = ANY($1) AND NOT EXISTS (SELECT FROM pawl.claim WHERE process = p.id)`
+
+	// sqlOthers returns when the first of the other processes is past its time.
+	sqlOthers = `SELECT min(live_until) FROM pawl.process WHERE id <> $1`
 )
 
-// columns are those that scanJob reads.
+// columns are those that jobRow has.
 const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record`
 
 const (
 	sqlLoad = `SELECT ` + columns + ` FROM pawl.job j WHERE j.id = ANY($1) ORDER BY j.id FOR UPDATE`
 
-	// sqlHolders reads the jobs that hold unique keys.
-	sqlHolders = `SELECT u.name, ` + columns + ` FROM pawl.uniq u JOIN pawl.job j ON j.id = u.id
-WHERE u.name = ANY($1) ORDER BY j.id FOR UPDATE OF u, j`
+	// sqlHolders reads who holds unique keys.
+	sqlHolders = `SELECT name, id FROM pawl.uniq WHERE name = ANY($1)`
+
+	// sqlDamaged reads jobs without their records.
+	sqlDamaged = `SELECT j.id, j.seq, j.since, j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
+	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0)
+FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue WHERE j.id = ANY($1)
+ORDER BY j.id FOR UPDATE OF j`
+	sqlFreeAll = `DELETE FROM pawl.uniq WHERE id = ANY($1)`
 
 	sqlExpired = `SELECT ` + columns + ` FROM pawl.job j
 WHERE j.place IN (0, 1) AND j.deadline IS NOT NULL AND j.deadline <= $1 AND j.token IS NULL
@@ -52,19 +71,17 @@ ORDER BY j.deadline, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 WHERE j.place = 4 AND j.since <= $1 ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 	sqlPromote = `WITH due AS (
-	SELECT j.id FROM pawl.line l, LATERAL (
-		SELECT id FROM pawl.job WHERE place = 1 AND line = l.id AND since <= $1
-		ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED) j)
+	SELECT id FROM pawl.job WHERE place = 1 AND since <= $1 ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
 UPDATE pawl.job j SET place = 0 FROM due WHERE j.id = due.id`
 
 	// sqlNext returns the next time at which something falls due.
 	sqlNext = `SELECT least(
-	(SELECT min(d.since) FROM pawl.line l, LATERAL (
-		SELECT since FROM pawl.job WHERE place = 1 AND line = l.id ORDER BY since LIMIT 1) d),
+	(SELECT min(since) FROM pawl.job WHERE place = 1),
 	(SELECT min(deadline) FROM pawl.job WHERE place IN (0, 1) AND deadline IS NOT NULL AND token IS NULL),
 	(SELECT min(since) FROM pawl.job WHERE place = 4))`
 
-	sqlForget = `DELETE FROM pawl.effect WHERE id IS NULL AND done_until <= $1`
+	sqlForget = `DELETE FROM pawl.effect WHERE name IN (
+	SELECT name FROM pawl.effect WHERE id IS NULL AND done_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
 const (
@@ -77,8 +94,6 @@ ORDER BY n.name, n.place ON CONFLICT DO NOTHING`
 FROM unnest($1::bytea[], $2::bytea[]) AS n(name, kind) JOIN pawl.queue q USING (name)
 WHERE NOT EXISTS (SELECT FROM pawl.line l WHERE l.queue = q.id AND l.kind = n.kind)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING`
-
-	sqlSequence = `SELECT nextval('pawl.seq')`
 
 	// sqlInsert stores jobs. A job without a sequence gets the next, in the order of the arrays.
 	sqlInsert = `INSERT INTO pawl.job (id, seq, since, deadline, line, place, lane, prio, effect, record, payload)
@@ -97,6 +112,10 @@ FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bytea[]) AS t(id
 WHERE j.id = t.id`
 
 	sqlCancel = `UPDATE pawl.job SET cancelled = true WHERE id = ANY($1)`
+
+	// sqlRewrite stores the records of leased jobs.
+	sqlRewrite = `UPDATE pawl.job j SET record = t.record FROM unnest($1::uuid[], $2::bytea[]) AS t(id, record) WHERE j.id = t.id`
+
 	sqlTokens = `SELECT id, token, cancelled FROM pawl.job WHERE id = ANY($1) AND token IS NOT NULL`
 	sqlDelete = `DELETE FROM pawl.job WHERE id = ANY($1)`
 
@@ -150,21 +169,4 @@ UPDATE pawl.job j SET token = $1, leased_since = $4 WHERE j.id = ANY($3) RETURNI
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
 	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
 	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND $3 LIMIT 1)) j)`
-)
-
-const (
-	sqlJob     = `SELECT ` + columns + `, j.payload FROM pawl.job j WHERE j.id = ANY($1)`
-	sqlHistory = `SELECT id, attempt, at, error, stack FROM pawl.history WHERE id = ANY($1) ORDER BY id, n`
-
-	// sqlList lists the IDs of the jobs of a state at the places $1: leased ones if $2, not
-	// leased ones if not $2, both if it is NULL. The order follows.
-	sqlList = `SELECT j.id FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
-WHERE ($1::int2 IS NULL OR j.place = $1) AND ($2::bool IS NULL OR (j.token IS NOT NULL) = $2)
-	AND ($3::bytea IS NULL OR q.name = $3) AND ($4::bytea IS NULL OR l.kind = $4) ORDER BY `
-
-	sqlStats = `SELECT q.name, q.paused, j.place, j.leased, COALESCE(j.n, 0), j.oldest
-FROM pawl.queue q LEFT JOIN (
-	SELECT l.queue, place, token IS NOT NULL AS leased, count(*) AS n, min(since) AS oldest
-	FROM pawl.job JOIN pawl.line l ON l.id = job.line GROUP BY 1, 2, 3) j ON j.queue = q.id
-ORDER BY q.id`
 )

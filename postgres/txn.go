@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -17,32 +19,54 @@ type txn struct {
 	q      *Queue
 	ctx    context.Context
 	tx     pgx.Tx
+	calls  []*call // that it has accepted
+	stage  stage
 	number int64
 	now    time.Time // the wall clock
 	mono   time.Time // monotonic time
 
-	jobs    map[pawl.ID]*job   // that were read or made
-	touched []*job             // those to write, in the order in which they were first changed
-	holders map[string]pawl.ID // of unique keys, as far as the calls have come
-	owners  map[string]pawl.ID // of unique keys, as they were read
-	effects map[string]effect  // to write, by name
-	settled map[pawl.ID]bool   // leases that ended
-	extends map[pawl.ID]bool   // leases that were extended
-	reaped  int
+	jobs     map[pawl.ID]*job   // that were read or made
+	touched  []*job             // those to write, in the order in which they were first changed
+	holders  map[string]pawl.ID // of unique keys, as far as the calls have come
+	owners   map[string]pawl.ID // of unique keys, as they were read
+	effects  map[string]effect  // to write, by name
+	restored []driver.Effect    // to write
+	looked   map[pawl.ID]bool   // which jobs it has looked for
+	settled  map[pawl.ID]bool   // leases that ended
+	extends  map[pawl.ID]bool   // leases that were extended
+	granted  map[pawl.ID]int64  // the tokens of its new leases
+	reaped   int
+	looks    bool // a call asks for the leases of other processes
+
+	rows   *rows // of other packages; nil without a mutation
+	broken error // ends the transaction, whatever the answer of a call
 
 	unclaimed int // how many of the claims that have ended it removed
 
 	fetches []*fetch // that came with the calls
+	looking []*fetch // that it has accepted
 	events  []pawl.Event
 	answers []error  // of the calls
-	results []func() // complete the envelopes of callers, if the transaction may have been committed
+	results []func() // give callers their results, if the transaction may have been committed
 	after   []func() // run after the commit
 }
 
+// stage is how far a transaction has come.
+type stage int
+
+const (
+	stageFence stage = iota
+	stageCalls
+	stageUpkeep // what is due and the fetches that wait, whoever calls
+)
+
+// began reports whether there is a transaction that has its process to itself.
+func (t *txn) began() bool { return t != nil && t.stage > stageFence }
+
 func newTxn(q *Queue, ctx context.Context, tx pgx.Tx) *txn {
 	t := &txn{
-		q: q, ctx: ctx, tx: tx, number: q.commits + 1,
-		settled: make(map[pawl.ID]bool), extends: make(map[pawl.ID]bool),
+		q: q, ctx: ctx, tx: tx, number: q.commits,
+		settled: make(map[pawl.ID]bool), extends: make(map[pawl.ID]bool), granted: make(map[pawl.ID]int64),
 	}
 	t.forget()
 	return t
@@ -51,40 +75,78 @@ func newTxn(q *Queue, ctx context.Context, tx pgx.Tx) *txn {
 // forget drops the jobs that were read. The next statement may change them behind its back.
 func (t *txn) forget() {
 	t.jobs, t.holders, t.effects = make(map[pawl.ID]*job), make(map[string]pawl.ID), make(map[string]effect)
-	t.owners, t.touched = make(map[string]pawl.ID), nil
+	t.owners, t.touched, t.looked = make(map[string]pawl.ID), nil, make(map[pawl.ID]bool)
 }
 
 // needs is what the calls of a transaction read before they are carried out.
 type needs struct {
 	ids  []pawl.ID
 	keys [][]byte // unique keys, by name
+
+	rows  []*driver.Needs // of mutations
+	alone bool            // a mutation has declared nothing
 }
 
-// run carries out calls, then what falls due, and serves the fetches that wait.
+// run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
 func (t *txn) run(calls []*call) error {
 	if err := t.fence(); err != nil {
 		return err
 	}
+	t.stage = stageCalls
 	var n needs
 	for _, c := range calls {
-		c.needs(&n)
+		if c.accept() {
+			t.calls = append(t.calls, c)
+			c.needs(&n)
+		}
+	}
+	if err := t.mutations(&n); err != nil {
+		return err
 	}
 	if err := t.read(&n); err != nil {
 		return err
 	}
-	for _, c := range calls {
+	for _, c := range t.calls {
 		err := c.apply(t)
-		if t.answers = append(t.answers, err); isRace(err) {
+		if t.answers = append(t.answers, err); err != nil && (isRace(err) || t.isBroken()) {
 			return err
+		}
+		if t.broken != nil {
+			return t.broken
 		}
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
+	if t.mono.Before(t.q.resume) && !hasFetch(t.calls) {
+		return nil
+	}
+	t.stage = stageUpkeep
 	if err := t.maintain(); err != nil {
 		return err
 	}
 	return t.serve()
+}
+
+// isBroken reports whether the server has given the transaction up.
+func (t *txn) isBroken() bool {
+	conn := t.q.conn.PgConn()
+	return conn.IsClosed() || conn.TxStatus() != 'T'
+}
+
+// reopen offers again what a transaction without effect had accepted.
+func (t *txn) reopen() {
+	for _, c := range t.calls {
+		c.reopen()
+	}
+	for _, f := range t.looking {
+		f.reopen()
+	}
+}
+
+// hasFetch reports whether one of the calls is a fetch, which upkeep serves.
+func hasFetch(calls []*call) bool {
+	return slices.ContainsFunc(calls, func(c *call) bool { _, is := c.operation.(*fetch); return is })
 }
 
 // fence proves that this process still has its leases, and reads the clock.
@@ -98,26 +160,48 @@ func (t *txn) fence() error {
 	if t.now = timeOf(now); t.q.opts.Now != nil {
 		t.now = t.q.opts.Now().Round(0)
 	}
+	if err == nil {
+		t.watchClock()
+	}
 	return err
 }
 
-// read reads what the calls need.
+// watchClock notices that the wall clock was set since the last transaction. The times in the rows of
+// other processes are those of the old clock then, until they have extended their leases.
+func (t *txn) watchClock() {
+	step := t.now.Sub(t.q.now) - t.mono.Sub(t.q.mono)
+	if !t.q.mono.IsZero() && step.Abs() > t.q.opts.Lease/2 {
+		t.q.opts.Logger.Warn("the wall clock was set", "by", step)
+		t.q.trusted = t.mono.Add(t.q.opts.Lease)
+	}
+	t.q.now, t.q.mono = t.now, t.mono
+}
+
+// read reads what the calls need: who holds the unique keys, and all jobs at once, so that every
+// transaction locks them in the same order. If a key goes from one job to another in between, the
+// keys cannot be written, and the transaction runs again.
 func (t *txn) read(n *needs) error {
+	ids := n.ids
 	if len(n.keys) > 0 {
 		rows, err := t.tx.Query(t.ctx, t.q.sql(sqlHolders), n.keys)
 		if err != nil {
 			return err
 		}
-		if err := t.scan(rows, func(j *job, name []byte) {
-			t.holders[string(name)], t.owners[string(name)] = j.ID, j.ID
-		}, nil); err != nil {
+		var name []byte
+		var id pgtype.UUID
+		_, err = pgx.ForEachRow(rows, []any{&name, &id}, func() error {
+			t.holders[string(name)], t.owners[string(name)] = id.Bytes, id.Bytes
+			ids = append(ids, id.Bytes)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
-	if len(n.ids) == 0 {
+	if len(ids) == 0 {
 		return nil
 	}
-	_, err := t.load(n.ids)
+	_, err := t.load(ids)
 	return err
 }
 
@@ -127,39 +211,32 @@ func (t *txn) load(ids []pawl.ID) (jobs []*job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return jobs, t.scan(rows, nil, &jobs)
+	return t.scan(rows)
 }
 
-// scan reads jobs, and appends them to a list unless that is nil. If named is not nil, it gets each
-// job with the name in the first column.
-func (t *txn) scan(rows pgx.Rows, named func(j *job, name []byte), list *[]*job) error {
+// scan reads jobs. Those with damaged records are set aside, and left out.
+func (t *txn) scan(rows pgx.Rows) (jobs []*job, err error) {
 	defer rows.Close()
+	damaged := make(map[pawl.ID]error)
 	for rows.Next() {
 		var row jobRow
-		var name []byte
-		into := row.fields()
-		if named != nil {
-			into = append([]any{&name}, into...)
+		if err := rows.Scan(row.fields()...); err != nil {
+			return nil, err
 		}
-		if err := rows.Scan(into...); err != nil {
-			return err
+		j, known := t.jobs[row.id.Bytes]
+		if !known {
+			if j, err = row.job(); err != nil {
+				damaged[row.id.Bytes] = err
+				continue
+			}
+			t.jobs[j.ID] = j
 		}
-		j, err := row.job()
-		if err != nil {
-			return err
-		}
-		if known := t.jobs[j.ID]; known != nil {
-			j = known
-		}
-		t.jobs[j.ID] = j
-		if named != nil {
-			named(j, name)
-		}
-		if list != nil {
-			*list = append(*list, j)
-		}
+		jobs = append(jobs, j)
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return jobs, t.makeCorrupt(damaged, 0)
 }
 
 // get returns a job that the transaction has read, nil if there is none of the ID.
@@ -172,8 +249,7 @@ func (t *txn) get(id pawl.ID) *job {
 
 // conclude changes the scheduler as the transaction, which was committed, says. It emits the
 // events and answers the calls.
-func (t *txn) conclude(calls []*call) {
-	t.q.now = t.now
+func (t *txn) conclude() {
 	if t.q.opts.Now == nil {
 		t.q.skew = t.now.Sub(t.mono.Round(0))
 	}
@@ -188,15 +264,10 @@ func (t *txn) conclude(calls []*call) {
 		if e.Type == pawl.EventDied {
 			t.logDeath(e)
 		}
-		if t.q.opts.Collector != nil {
-			driver.CountEvent(t.q.opts.Collector, e)
-		}
-		if t.q.opts.OnEvent != nil {
-			t.q.opts.OnEvent(e)
-		}
+		t.q.report(e)
 	}
 	t.q.publish()
-	for i, c := range calls {
+	for i, c := range t.calls {
 		c.answer(t.answers[i])
 	}
 }

@@ -28,6 +28,7 @@ CREATE TABLE pawl.process (
 	id         int8 PRIMARY KEY,
 	owner      bytea NOT NULL,     -- a later process of the same owner is its successor
 	live_until int8 NOT NULL,      -- when its leases are anybody's to take back
+	lease      int8 NOT NULL,      -- how far live_until is ahead when the process writes it
 	commits    int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
@@ -49,13 +50,14 @@ CREATE TABLE pawl.job (
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
 	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
 	autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
--- A large payload lies outside of the row, and an update of the row does not copy it.
+-- A large payload lies outside the row, and an update of the row does not copy it.
 ALTER TABLE pawl.job ALTER payload SET STORAGE EXTERNAL;
 
 CREATE INDEX job_ready     ON pawl.job (line, lane, prio, since, seq) WHERE place = 0;
 CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE place = 1;
+CREATE INDEX job_due       ON pawl.job (since, seq)                   WHERE place = 1;
 CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
-CREATE INDEX job_completed ON pawl.job (since, seq)                   WHERE place = 4;
+CREATE INDEX job_completed ON pawl.job (since, seq) INCLUDE (line)    WHERE place = 4;
 CREATE INDEX job_deadline  ON pawl.job (deadline)                     WHERE deadline IS NOT NULL AND place IN (0, 1);
 
 CREATE TABLE pawl.history (
@@ -90,3 +92,19 @@ CREATE TABLE pawl.effect (
 	done_until int8 NOT NULL DEFAULT 0
 );
 CREATE INDEX effect_done ON pawl.effect (done_until) WHERE id IS NULL;
+
+-- The tables of packages that keep rows beside the jobs, and their rows in the order of the bytes.
+CREATE TABLE pawl.kv_table (
+	id    int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	space bytea NOT NULL,
+	name  bytea NOT NULL,
+	UNIQUE (space, name)
+);
+CREATE TABLE pawl.kv (
+	tab   int4 NOT NULL,
+	key   bytea NOT NULL,
+	value bytea NOT NULL,
+	PRIMARY KEY (tab, key)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
+	autovacuum_vacuum_cost_delay = 0);

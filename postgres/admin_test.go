@@ -1,0 +1,234 @@
+package postgres_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// overHandler returns the Admin of a queue from another process.
+func overHandler(t testing.TB, q *postgres.Queue) admin.Admin {
+	t.Helper()
+	h, err := admin.Handler(admin.Of(q), &admin.HandlerOptions{Token: "t", Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	a, err := admin.Dial(t.Context(), s.URL, &admin.DialOptions{Token: "t"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	return a
+}
+
+// everyState stores jobs in each state, whose kinds are their states, and returns them by kind.
+func everyState(t testing.TB, q *postgres.Queue) map[string]pawl.ID {
+	t.Helper()
+	ids := make(map[string]pawl.ID)
+	add := func(e *pawl.Envelope) {
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		ids[e.Kind] = e.ID
+	}
+	end := func(kind string, how func(l *pawl.Lease) pawl.Settlement) {
+		leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{kind}, Max: 1})
+		require.NoError(t, err)
+		require.NoError(t, q.Settle(t.Context(), how(leases[0])))
+	}
+	dead := func(l *pawl.Lease) pawl.Settlement {
+		return l.Abandon(pawl.ReasonPermanent, errors.New("bad gateway 502"))
+	}
+	for _, kind := range []string{"dead", "dead too"} {
+		add(&pawl.Envelope{Kind: kind, Payload: mustEncode(t, map[string]any{"user": kind})})
+		end(kind, dead)
+	}
+	add(&pawl.Envelope{Kind: "completed", Retain: time.Hour, IdempotencyKey: "once"})
+	end("completed", (*pawl.Lease).Ack)
+	add(&pawl.Envelope{Kind: "delayed", Delay: time.Hour, Headers: map[string]string{"h": "v"}})
+	add(&pawl.Envelope{Kind: "ready", UniqueKey: "u", Priority: 3})
+	add(&pawl.Envelope{Kind: "leased", Queue: "other"})
+	_, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"other"}, Max: 1})
+	require.NoError(t, err)
+	return ids
+}
+
+func mustEncode(t testing.TB, v any) []byte {
+	t.Helper()
+	text, err := admin.EncodeJSON(fmt.Appendf(nil, `{"user": %q}`, v.(map[string]any)["user"]))
+	require.NoError(t, err)
+	return text
+}
+
+// kindsOf lists the kinds of the jobs that a filter chooses, in pages of two.
+func kindsOf(t testing.TB, a admin.Admin, f admin.Filter) (kinds []string) {
+	t.Helper()
+	for e, err := range admin.Jobs(t.Context(), a, admin.Query{Filter: f, Limit: 2}) {
+		require.NoError(t, err)
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// Rule: operators do to a queue in a database what they do to one in a file, in its process and from
+// another one.
+func TestAdmin(t *testing.T) {
+	for name, over := range map[string]func(testing.TB, *postgres.Queue) admin.Admin{
+		"Of":      func(_ testing.TB, q *postgres.Queue) admin.Admin { return admin.Of(q) },
+		"Handler": overHandler,
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := open(t, newSchema(t))
+			ids := everyState(t, q)
+			a := over(t, q)
+
+			stats, err := a.Stats(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, pawl.Counts{Ready: 1, Delayed: 1, Dead: 2, Completed: 1}, stats.Queues[0].Counts)
+			require.Equal(t, pawl.Counts{Leased: 1}, stats.Queues[1].Counts)
+
+			dead := admin.Filter{Filter: pawl.Filter{State: pawl.Dead}}
+			require.Len(t, kindsOf(t, a, admin.Filter{}), len(ids))
+			require.Equal(t, []string{"dead", "dead too"}, kindsOf(t, a, dead))
+			require.Equal(t, []string{"dead too"}, kindsOf(t, a, admin.Filter{Payload: []string{"user=dead too"}}))
+			require.Equal(t, []string{"leased"}, kindsOf(t, a, admin.Filter{Filter: pawl.Filter{State: pawl.Leased}}))
+			groups, damaged, err := admin.Summarize(t.Context(), a, dead, "error")
+			require.NoError(t, err)
+			require.Zero(t, damaged)
+			require.Len(t, groups, 1)
+			require.EqualValues(t, 2, groups[0].Count)
+
+			text := ids["ready"].String()
+			found, err := a.FindIDs(t.Context(), text[len(text)-6:])
+			require.NoError(t, err)
+			require.Equal(t, []pawl.ID{ids["ready"]}, found)
+
+			effects, next, err := a.Effects(t.Context(), "")
+			require.NoError(t, err)
+			require.Empty(t, next)
+			require.Equal(t, "once", effects[0].Key)
+
+			for _, step := range []struct {
+				verb admin.Verb
+				kind string
+				want error
+			}{
+				{admin.Retry, "dead", nil},
+				{admin.Retry, "ready", pawl.ErrNotEligible},
+				{admin.RunNow, "delayed", nil},
+				{admin.Cancel, "delayed", nil},
+				{admin.Forward, "dead too", nil},
+				{admin.Delete, "completed", nil},
+				{admin.Delete, "completed", pawl.ErrNotFound},
+			} {
+				for _, dry := range []bool{true, false} {
+					errs, err := a.Do(t.Context(), admin.Action{Verb: step.verb, DryRun: dry}, ids[step.kind])
+					require.NoError(t, err)
+					require.ErrorIs(t, errs[0], step.want, "%s of %s", step.verb, step.kind)
+				}
+			}
+			require.NoError(t, a.Pause(t.Context(), "other"))
+			require.NoError(t, a.Resume(t.Context(), "other"))
+			_, err = a.Reap(t.Context())
+			require.NoError(t, err)
+			var missing *admin.UnsupportedError
+			require.ErrorAs(t, a.Check(t.Context()), &missing)
+			require.ErrorAs(t, a.Backup(t.Context(), new(bytes.Buffer)), &missing)
+		})
+	}
+}
+
+// Rule: whoever watches a queue hears of what its process does.
+func TestAdminEvents(t *testing.T) {
+	q := open(t, newSchema(t))
+	a := overHandler(t, q)
+	stored := make(chan struct{})
+	go func() {
+		defer close(stored)
+		for i := 0; t.Context().Err() == nil && i < 1000; i++ {
+			if _, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}); err != nil {
+				return
+			}
+		}
+	}()
+	for e, err := range a.Events(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, pawl.EventEnqueued, e.Type)
+		break
+	}
+	<-stored
+}
+
+// Rule: an error of the server matches its sentinel in another process too.
+func TestErrorsThroughTheHandler(t *testing.T) {
+	schema := newSchema(t)
+	require.NoError(t, open(t, schema).Close())
+	execute(t, "CREATE ROLE clerk LOGIN; GRANT ALL ON SCHEMA "+schema+" TO clerk; "+
+		"GRANT ALL ON ALL TABLES IN SCHEMA "+schema+" TO clerk; GRANT ALL ON ALL SEQUENCES IN SCHEMA "+schema+" TO clerk")
+	t.Cleanup(func() { execute(t, "DROP OWNED BY clerk; DROP ROLE clerk") })
+	q, err := postgres.Open(t.Context(), "host="+hostOf()+" user=clerk dbname=postgres", &postgres.Options{Schema: schema, Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	a := overHandler(t, q)
+	require.NoError(t, withid.Enqueue(t.Context(), a, &pawl.Envelope{Kind: "k"}))
+	execute(t, "REVOKE INSERT ON "+schema+".job FROM clerk")
+	_, err = a.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, postgres.ErrPermission)
+}
+
+// Rule: a backlog moves from a database to a file and back, unchanged.
+func TestExportAndImport(t *testing.T) {
+	q, other := open(t, newSchema(t)), open(t, newSchema(t))
+	everyState(t, q)
+	file, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	want := exported(t, admin.Of(q))
+	imported(t, admin.Of(file), want)
+	imported(t, admin.Of(other), exported(t, admin.Of(file)))
+	got, original := jobsOf(t, other), jobsOf(t, q)
+	require.Len(t, got, len(original))
+	for i, e := range original {
+		if e.State == pawl.Leased {
+			e.State, e.LeasedSince = pawl.Ready, time.Time{}
+		}
+		e.Seq = got[i].Seq
+		require.Equal(t, admin.JobOf(e, admin.PayloadNone), admin.JobOf(got[i], admin.PayloadNone))
+		require.Equal(t, e.Payload, got[i].Payload)
+	}
+	effects, _, err := other.Effects(t.Context(), "", 9)
+	require.NoError(t, err)
+	require.Equal(t, "once", effects[0].Key)
+}
+
+func exported(t testing.TB, a admin.Admin) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	_, err := admin.Export(t.Context(), a, &out, nil)
+	require.NoError(t, err)
+	return out.Bytes()
+}
+
+func imported(t testing.TB, a admin.Admin, text []byte) {
+	t.Helper()
+	_, err := admin.Import(t.Context(), a, bytes.NewReader(text), &admin.ImportOptions{KeepIDs: true})
+	require.NoError(t, err)
+}
+
+func jobsOf(t testing.TB, q *postgres.Queue) (jobs []*pawl.Envelope) {
+	t.Helper()
+	for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+		require.NoError(t, err)
+		jobs = append(jobs, e)
+	}
+	return jobs
+}

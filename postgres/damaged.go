@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+)
+
+// makeCorrupt makes jobs dead whose records cannot be read, by their errors. The new record has what the
+// other columns say, and the payload and the history stay. A completed job has no more to do, so it
+// is removed. A job with the token of a claim that is being made has no lease yet.
+func (t *txn) makeCorrupt(damaged map[pawl.ID]error, claim int64) error {
+	if len(damaged) == 0 {
+		return nil
+	}
+	ids := make([]pawl.ID, 0, len(damaged))
+	for id := range damaged {
+		ids = append(ids, id)
+	}
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlDamaged), uuids(ids))
+	if err != nil {
+		return err
+	}
+	jobs, err := pgx.CollectRows(rows, restOf)
+	if err != nil {
+		return err
+	}
+	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlFreeAll), uuids(ids)); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		t.jobs[j.ID] = j
+		cause := "its record is damaged: " + damaged[j.ID].Error()
+		if j.State == pawl.Completed {
+			t.q.opts.Logger.Error("removed a completed job", "id", j.ID, "error", cause)
+			t.remove(j)
+			continue
+		}
+		if j.token != 0 && j.token != claim {
+			t.endLease(j)
+		}
+		t.note(j, j.Attempt(), pawl.Failure{Error: cause})
+		t.makeDead(j, pawl.ReasonCorrupt, pawl.Event{Cause: cause})
+	}
+	return nil
+}
+
+// restOf reads a job from its columns without the record.
+func restOf(row pgx.CollectableRow) (*job, error) {
+	var id pgtype.UUID
+	var seq, since int64
+	var deadline, token *int64
+	var place, lane, prio int16
+	var queue, kind, effect []byte
+	j := &job{stored: true}
+	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures)
+	if err != nil {
+		return nil, err
+	}
+	j.Envelope = pawl.Envelope{
+		ID: id.Bytes, Seq: uint64(seq), Queue: string(queue), Origin: string(queue), Kind: string(kind),
+		Priority: int8(127 - prio), Created: createdOf(id.Bytes), NotBefore: timeOf(since),
+		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures,
+	}
+	j.State = stateOf(place, token != nil)
+	if token != nil {
+		j.token = *token
+	}
+	if deadline != nil {
+		j.Deadline = timeOf(*deadline)
+	}
+	if _, key, found := strings.Cut(string(effect), "\x00"); found {
+		j.IdempotencyKey = key
+	}
+	return j, nil
+}
+
+// createdOf returns the time in an ID, which begins with it.
+func createdOf(id pawl.ID) time.Time {
+	var ms int64
+	for _, b := range id[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	return time.UnixMilli(ms)
+}
+
+// recheck is a call that reads jobs, so that those with a damaged record are set aside.
+type recheck []pawl.ID
+
+func (op recheck) needs(n *needs)   { n.ids = append(n.ids, op...) }
+func (op recheck) apply(*txn) error { return nil }

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+const (
+	sqlIDsFrom = `SELECT id FROM pawl.job WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3`
+	sqlIDsWith = `SELECT id FROM pawl.job WHERE encode(uuid_send(id), 'hex') LIKE '%' || $1 AND NOT id = ANY($2) LIMIT $3`
+)
+
+// FindIDs returns up to most IDs of jobs that begin or end with part: four hexadecimal digits or
+// more, with or without dashes, or else it returns [pawl.ErrInvalid]. For an end it reads the IDs of
+// all jobs.
+func (q *Queue) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
+	digits, err := driver.PartOfID(part)
+	if err != nil {
+		return nil, err
+	}
+	var from, to pgtype.UUID
+	rest := 2*len(pawl.ID{}) - len(digits)
+	err = q.look(ctx, func(tx pgx.Tx) error {
+		ids = nil
+		if rest < 0 {
+			return nil
+		}
+		for end, fill := range map[*pgtype.UUID]string{&from: "0", &to: "f"} {
+			if err := end.Scan(digits + strings.Repeat(fill, rest)); err != nil {
+				return err
+			}
+		}
+		if ids, err = idsOf(tx.Query(ctx, q.sql(sqlIDsFrom), from, to, most)); err != nil || rest == 0 || len(ids) >= most {
+			return err
+		}
+		others, err := idsOf(tx.Query(ctx, q.sql(sqlIDsWith), digits, uuids(ids), most-len(ids)))
+		ids = append(ids, others...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find IDs: %w", err)
+	}
+	return ids, nil
+}
+
+// idsOf reads rows of IDs.
+func idsOf(rows pgx.Rows, err error) ([]pawl.ID, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (pawl.ID, error) {
+		var id pgtype.UUID
+		err := row.Scan(&id)
+		return id.Bytes, err
+	})
+}
+
+const sqlEffects = `SELECT name, done_until FROM pawl.effect
+WHERE name > $1 AND name <> '' AND done_until > 0 ORDER BY name LIMIT $2`
+
+// scopeEffects is the scope of a list of effects.
+const scopeEffects = "effects"
+
+// Effects reads at most max of the idempotency keys that count as done, 1 to [pawl.MaxListed], in the
+// order of kind and key, after a cursor: "" for the beginning, or the next of an earlier call. It
+// includes keys that have expired and are not removed yet. A cursor of another list and a max out
+// of range return [pawl.ErrInvalid].
+func (q *Queue) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
+	if err := driver.CheckListed(max); err != nil {
+		return nil, "", err
+	}
+	last := []byte{}
+	if after != "" {
+		if last, err = driver.ParseCursor(after, scopeEffects); err != nil {
+			return nil, "", err
+		}
+	}
+	begin := last
+	err = q.look(ctx, func(tx pgx.Tx) error {
+		effects, last = nil, begin
+		rows, err := tx.Query(ctx, q.sql(sqlEffects), begin, max)
+		if err != nil {
+			return err
+		}
+		var name []byte
+		var until int64
+		_, err = pgx.ForEachRow(rows, []any{&name, &until}, func() error {
+			kind, key, ok := strings.Cut(string(name), "\x00")
+			if !ok {
+				return fmt.Errorf("idempotency key %q: %w: it has no kind", name, pawl.ErrCorrupt)
+			}
+			effects, last = append(effects, driver.Effect{Kind: kind, Key: key, Until: timeOf(until)}), append([]byte{}, name...)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list effects: %w", err)
+	}
+	if len(effects) == max {
+		next = driver.FormatCursor(last, scopeEffects)
+	}
+	return effects, next, nil
+}

@@ -1,0 +1,31 @@
+package postgres
+
+// Session returns the settings of the scheduler's session.
+func Session() (string, error) {
+	opts, err := (*Options)(nil).withDefaults()
+	return opts.session(), err
+}
+
+// Hot are the statements that every process repeats, with the types of their parameters.
+var Hot = []struct{ Name, Types, Statement string }{
+	{"fence", "int8, int8, int8, int8", sqlFence},
+	{"load", "uuid[]", sqlLoad},
+	{"holders", "bytea[]", sqlHolders},
+	{"expired", "int8, int8", sqlExpired},
+	{"retained", "int8, int8", sqlRetained},
+	{"promote", "int8, int8", sqlPromote},
+	{"next", "", sqlNext},
+	{"forget", "int8, int8", sqlForget},
+	{"update", "uuid[], int8[], int2[], int2[], bytea[]", sqlUpdate},
+	{"cancel", "uuid[]", sqlCancel},
+	{"tokens", "uuid[]", sqlTokens},
+	{"delete", "uuid[]", sqlDelete},
+	{"free", "bytea[], uuid[]", sqlFree},
+	{"take", "bytea[], uuid[], uuid[]", sqlTake},
+	{"unclaim", "int8[]", sqlUnclaim},
+	{"orphans", "int8[], int8", sqlOrphans},
+	{"peek", "bytea[], bytea[], int2[], int8, int8", sqlPeek},
+	{"claim", "int8, int8, uuid[], int8", sqlClaim},
+	{"held", "bytea[], bytea[], bool", sqlHeld},
+	{"delete history", "uuid[]", sqlDeleteHistory},
+}

@@ -1,0 +1,136 @@
+package postgres_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// jobctl runs the command, with the environment and these variables, and returns what it prints and
+// its exit code.
+type jobctl func(t testing.TB, env []string, args ...string) (out, messages string, code int)
+
+// buildJobctl builds the command, which is in a module beside this one.
+func buildJobctl(t testing.TB) jobctl {
+	t.Helper()
+	source := filepath.Join("..", "cmd", "jobctl")
+	if _, err := os.Stat(source); err != nil {
+		t.Skip("this is no checkout: ", err)
+	}
+	path := filepath.Join(t.TempDir(), "jobctl")
+	out, err := exec.Command("go", "build", "-C", source, "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return func(t testing.TB, env []string, args ...string) (string, string, int) {
+		t.Helper()
+		var out, messages bytes.Buffer
+		if args[0] != "work" { // which waits for nobody
+			args = append(args, "--timeout=1m")
+		}
+		c := exec.CommandContext(t.Context(), path, args...)
+		c.Env, c.Stdout, c.Stderr = append(os.Environ(), env...), &out, &messages
+		_ = c.Run() // the exit code has the error
+		return out.String(), messages.String(), c.ProcessState.ExitCode()
+	}
+}
+
+// Rule: jobctl works on the queue of a server while its apps run, as it does on a file, and moves a
+// backlog from a file to the server and back. No message has a password.
+func TestJobctl(t *testing.T) {
+	schema := newSchema(t)
+	run := buildJobctl(t)
+	db := "JOBCTL_DB=" + urlOf("postgres", schema)
+	ok := func(args ...string) string {
+		t.Helper()
+		out, messages, code := run(t, []string{db}, args...)
+		require.Zero(t, code, "%s%s", out, messages)
+		require.Empty(t, messages)
+		return out
+	}
+
+	_, messages, code := run(t, []string{db}, "stats")
+	require.Equal(t, 1, code)
+	require.Contains(t, messages, "there is no queue in the schema")
+	require.Zero(t, count(t, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+schema+"'"), "jobctl creates none")
+
+	q := open(t, schema)
+	ids := everyState(t, q)
+	out := ok("stats")
+	require.Contains(t, out, "postgres:///postgres")
+	require.Contains(t, out, "live, 1 client")
+	require.Contains(t, ok("job", "list", "-o", "ids"), ids["ready"].String())
+	require.Contains(t, ok("job", "show", ids["dead"].String()), "bad gateway 502")
+	require.Contains(t, ok("dead", "summary"), "bad gateway")
+	require.Contains(t, ok("dead", "retry", ids["dead"].String()), "retried 1")
+	require.Contains(t, ok("job", "enqueue", "added", `{"a":1}`), "-")
+	ok("queue", "pause", "other")
+	require.Contains(t, ok("queue", "list"), "PAUSED")
+	_, messages, code = run(t, []string{db}, "wf", "list")
+	require.Zero(t, code, messages)
+	ok("db", "info")
+	ok("db", "reap")
+	for _, c := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"db", "compact", "--replace"}, "it is for files", 2},
+		{[]string{"db", "check"}, "it is for files", 2},
+		{[]string{"db", "backup", "out.db"}, "use pg_dump", 2},
+		{[]string{"work", "--http"}, "it is for files", 2},
+		{[]string{"watch"}, "a queue on a server has no events", 1},
+		{[]string{"job", "show", pawl.ID{1}.String()}, "", 3},
+	} {
+		_, messages, code := run(t, []string{db}, c.args...)
+		require.Equal(t, c.code, code, "%q: %s", c.args, messages)
+		require.Contains(t, messages, c.want)
+	}
+
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	export := filepath.Join(t.TempDir(), "jobs.jsonl")
+	exportTo := func(env []string, args ...string) {
+		out, messages, code := run(t, env, append(args, "export")...)
+		require.Zero(t, code, messages)
+		require.NoError(t, os.WriteFile(export, []byte(out), 0o600))
+	}
+	exportTo([]string{db})
+	_, messages, code = run(t, nil, "--db", file, "import", "--create", "--keep-ids", export)
+	require.Zero(t, code, messages)
+	exportTo(nil, "--db", file)
+	other := newSchema(t)
+	_, messages, code = run(t, []string{"JOBCTL_DB=" + urlOf("postgresql", other)}, "import", "--create", "--keep-ids", export)
+	require.Zero(t, code, messages)
+	want := jobsOf(t, q)
+	got := jobsOf(t, open(t, other))
+	require.Len(t, got, len(want))
+	for i, e := range want {
+		require.Equal(t, e.ID, got[i].ID)
+		require.Equal(t, e.Payload, got[i].Payload)
+	}
+}
+
+// Rule: jobctl shows no password, and says where to put one.
+func TestJobctlKeepsThePassword(t *testing.T) {
+	run := buildJobctl(t)
+	for _, db := range []string{
+		"postgres://app:hunter2@localhost:1/db", "postgres://app:hunter2@localhost:x/db", "postgresql://app@localhost:1/db?password=hunter2",
+		"postgres://app:hun%zzhunter2@localhost/db", "POSTGRES://app:hunter2@localhost:1/db", "postgres://app:12/hunter2@localhost:1/db",
+		"host=localhost port=1 user=app password=hunter2",
+	} {
+		for _, args := range [][]string{{"stats", "-v"}, {"db", "compact", "--replace"}, {"export"}, {"job", "list", "-o", "json"}} {
+			out, messages, code := run(t, nil, append([]string{"--db", db}, args...)...)
+			require.NotZero(t, code)
+			require.NotContains(t, out+messages, "hunter2")
+			require.Contains(t, messages, "PGPASSWORD")
+			out, messages, code = run(t, []string{"JOBCTL_DB=" + db}, args...)
+			require.NotZero(t, code)
+			require.NotContains(t, out+messages, "hunter2")
+			require.NotContains(t, messages, "list of processes")
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+const (
+	listPage  = 200      // jobs that Jobs reads at a time
+	listKeys  = 1000     // keys that are read at a time
+	listRows  = 16 << 10 // keys that one ListParts reads
+	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
+)
+
+// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order that f
+// asks for. It reads them in pages, each in a short transaction that holds nobody up. A job that
+// moves meanwhile may come before or after the move, or not at all.
+//
+// A job whose record is damaged is dead from then on. An error with a nil envelope is the end.
+func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
+	return func(yield func(*pawl.Envelope, error) bool) {
+		err := driver.CheckFilter(f)
+		for p := (page{q: q, filter: f, parts: driver.AllParts}); !p.end && err == nil; {
+			if err = p.read(ctx, listPage); err != nil {
+				break
+			}
+			for _, listed := range p.jobs {
+				if err = ctx.Err(); err != nil {
+					break
+				}
+				if !yield(listed.Job, listed.Err) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("list jobs: %w", err))
+		}
+	}
+}
+
+// ListParts reads at most max jobs that f chooses, 1 to [pawl.MaxListed], in the order of
+// [Queue.Jobs], after a cursor: "" for the beginning, or the Next of an earlier call with the same
+// filter. It reads only the given parts of each job. It looks at about 16,000 jobs at most, and stops
+// at 8 MiB of payloads, histories and headers, so it may return fewer jobs, even none, before the
+// end, where Next is "". A cursor stays valid when its job is gone.
+//
+// An unknown state or order, a max out of range, and a cursor of another list return
+// [pawl.ErrInvalid].
+func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
+	var l pawl.Listing
+	if err := driver.CheckListed(max); err != nil {
+		return l, err
+	}
+	if err := driver.CheckFilter(f); err != nil {
+		return l, err
+	}
+	p := page{q: q, filter: f, parts: parts}
+	if err := p.resume(after); err != nil {
+		return l, err
+	}
+	for rows, bytes := 0, 0; !p.end && len(l.Jobs) < max && rows < listRows && bytes < listBytes; {
+		if err := p.read(ctx, max-len(l.Jobs)); err != nil {
+			return pawl.Listing{}, fmt.Errorf("list jobs: %w", err)
+		}
+		l.Jobs = append(l.Jobs, p.jobs...)
+		rows, bytes = rows+p.rows, bytes+p.bytes
+	}
+	if !p.end {
+		l.Next = driver.FormatCursor(p.last.append(nil), driver.FilterScope(f))
+	}
+	return l, nil
+}
+
+// page is a step of a list.
+type page struct {
+	q      *Queue
+	filter pawl.Filter
+	parts  driver.Parts
+	last   *key // nil at the beginning
+	end    bool
+
+	jobs  []pawl.Listed
+	rows  int // keys that were read
+	bytes int // of the parts of jobs that vary in size
+}
+
+// key is where a job is in the order of a list, as far as the order has these columns.
+type key struct {
+	queue      int32
+	prio       int16
+	since, seq int64
+	id         pgtype.UUID
+}
+
+// keySize is the size of a key in a cursor.
+const keySize = 4 + 2 + 8 + 8 + 16
+
+func (k *key) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(k.queue))
+	b = binary.BigEndian.AppendUint16(b, uint16(k.prio))
+	b = binary.BigEndian.AppendUint64(b, uint64(k.since))
+	b = binary.BigEndian.AppendUint64(b, uint64(k.seq))
+	return append(b, k.id.Bytes[:]...)
+}
+
+// resume moves to where a cursor is.
+func (p *page) resume(after string) error {
+	if after == "" {
+		return nil
+	}
+	b, err := driver.ParseCursor(after, driver.FilterScope(p.filter))
+	if err != nil {
+		return err
+	}
+	if len(b) != keySize {
+		return driver.BadCursor()
+	}
+	p.last = &key{
+		queue: int32(binary.BigEndian.Uint32(b)), prio: int16(binary.BigEndian.Uint16(b[4:])),
+		since: int64(binary.BigEndian.Uint64(b[6:])), seq: int64(binary.BigEndian.Uint64(b[14:])),
+		id: pgtype.UUID{Bytes: [16]byte(b[22:]), Valid: true},
+	}
+	return nil
+}
+
+// read reads at most room jobs after p.last.
+func (p *page) read(ctx context.Context, room int) error {
+	var next page
+	found, err := p.q.lookSound(ctx, func(tx pgx.Tx) ([]pawl.Listed, error) {
+		next = *p
+		ids, err := next.keys(ctx, tx, room)
+		if err != nil || len(ids) == 0 {
+			return nil, err
+		}
+		return p.q.read(ctx, tx, ids, p.parts)
+	})
+	if err != nil {
+		return err
+	}
+	*p = next
+	p.jobs, p.bytes = nil, 0
+	for _, listed := range found {
+		if listed.Err == nil && !p.filter.Matches(listed.Job) {
+			continue
+		}
+		p.jobs = append(p.jobs, listed)
+		p.bytes += driver.JobSize(listed.Job)
+	}
+	return nil
+}
+
+// keys reads the IDs of at most room jobs that the filter may choose, and moves the page behind them.
+func (p *page) keys(ctx context.Context, tx pgx.Tx, room int) (ids []pawl.ID, err error) {
+	limit := max(listPage, min(room, listKeys))
+	rows, err := tx.Query(ctx, p.q.sql(p.statement()), p.arguments(limit))
+	if err != nil {
+		return nil, err
+	}
+	var k, last key
+	var chosen, full bool
+	var size, bytes int
+	p.rows = 0
+	_, err = pgx.ForEachRow(rows, []any{&k.queue, &k.prio, &k.since, &k.seq, &k.id, &chosen, &size}, func() error {
+		if chosen && (len(ids) == room || len(ids) > 0 && bytes+size > listBytes) {
+			full = true
+		}
+		if full {
+			return nil
+		}
+		if chosen {
+			ids, bytes = append(ids, k.id.Bytes), bytes+size
+		}
+		last = k
+		p.rows++
+		return nil
+	})
+	if p.end = !full && p.rows < limit; p.rows > 0 {
+		p.last = &last
+	}
+	return ids, err
+}
+
+// statement returns the statement that reads the keys of the list, which begins with what the
+// filter's order begins with.
+func (p *page) statement() string {
+	var text string
+	switch f := p.filter; {
+	case f.Order == pawl.OrderCreated || f.State == "":
+		text = sqlKeysByID
+	case f.State == pawl.Ready:
+		text = sqlKeysOfReady
+	case f.State == pawl.Leased:
+		text = sqlKeysOfLeased
+	case f.State == pawl.Completed:
+		text = sqlKeysOfCompleted
+	case f.State == pawl.Delayed:
+		text = strings.ReplaceAll(sqlKeysByTime, "<place>", "1")
+	case f.Order == pawl.OrderDied:
+		text = strings.ReplaceAll(sqlKeysByTime, "<place>", "3")
+	default:
+		text = sqlKeysOfDead
+	}
+	after, order := ">", "ASC"
+	if p.filter.Newest {
+		after, order = "<", "DESC"
+	}
+	if p.last == nil { // the bounds are the first key that there can be
+		after += "="
+	}
+	return strings.NewReplacer("<after>", after, "<order>", order, "<onward>", after[:1]+"=").Replace(text)
+}
+
+// arguments returns the arguments of the statement.
+func (p *page) arguments(limit int) pgx.NamedArgs {
+	f := p.filter
+	first := key{prio: math.MinInt16, since: math.MinInt64, seq: math.MinInt64, id: pgtype.UUID{Valid: true}}
+	if f.Newest {
+		first = key{math.MaxInt32, math.MaxInt16, math.MaxInt64, math.MaxInt64, pgtype.UUID{Valid: true}}
+		for i := range first.id.Bytes {
+			first.id.Bytes[i] = math.MaxUint8
+		}
+	}
+	last := first
+	if p.last != nil {
+		last = *p.last
+	}
+	args := pgx.NamedArgs{
+		"limit": limit, "queue": orNull(f.Queue), "kind": orNull(f.Kind), "history": p.parts&driver.PartHistory != 0,
+		"at": last.queue, "prio": last.prio, "since": last.since, "seq": last.seq, "id": last.id,
+		"first_prio": first.prio, "first_since": first.since, "first_seq": first.seq,
+		"died_since": nanos(f.DiedSince), "died_before": int64(math.MaxInt64), "place": nil, "leased": nil,
+	}
+	if !f.DiedBefore.IsZero() {
+		args["died_before"] = nanos(f.DiedBefore)
+	}
+	if f.State != "" {
+		args["place"] = placeOf(f.State)
+	}
+	if f.State == pawl.Ready || f.State == pawl.Leased {
+		args["leased"] = f.State == pawl.Leased
+	}
+	return args
+}
+
+// orNull returns a text as a parameter, NULL for none.
+func orNull(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
+}

@@ -1,0 +1,351 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Mutate carries out a mutation as part of a group commit and returns when it is durable.
+// Mutations of several processes that declare what they touch, see [driver.Declared], exclude one
+// another only if they touch the same. Every other mutation excludes all of them.
+//
+// Size is roughly how many bytes the mutation writes. It keeps commits within limits.
+//
+// It returns the error of Check or Apply, unwrapped; [pawl.ErrNotAccepted] if ctx ended before the
+// queue accepted the mutation; or the error of a failed commit.
+func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	return q.submit(ctx, &mutate{q: q, mutation: m, size: size})
+}
+
+// Now returns the time by the clock of the queue.
+func (q *Queue) Now() time.Time {
+	if q.opts.Now != nil {
+		return q.opts.Now()
+	}
+	return time.Now().Add(q.agenda.Load().skew)
+}
+
+// mutate is a call of Mutate.
+type mutate struct {
+	q        *Queue
+	mutation driver.Mutation
+	declared driver.Needs
+	size     int // roughly how many bytes it writes
+	alone    bool
+}
+
+func (op *mutate) bytes() int { return max(op.size, 0) }
+
+func (op *mutate) needs(n *needs) {
+	op.declared = driver.Needs{}
+	if d, ok := op.mutation.(driver.Declared); ok {
+		d.Declare(&op.declared)
+	} else {
+		n.alone = true
+	}
+	n.alone = n.alone || op.alone
+	n.rows = append(n.rows, &op.declared)
+	n.ids = append(n.ids, op.declared.Jobs...)
+}
+
+func (op *mutate) apply(t *txn) error {
+	rs := t.rows
+	rs.begin(&op.declared)
+	o := &ops{rows: rs, t: t, q: op.q}
+	err := careful(func() error { return op.mutation.Check(o) })
+	switch {
+	case rs.err != nil:
+		return t.breaks(rs.err)
+	case err != nil:
+		return err
+	}
+	before := len(rs.onCommit)
+	for _, part := range o.parts {
+		if err := part(); err != nil {
+			return t.breaks(err)
+		}
+	}
+	err = careful(func() error { return op.mutation.Apply(rs) })
+	if err == nil && rs.err == nil {
+		err = rs.end(len(o.parts) > 0)
+	}
+	switch {
+	case rs.err != nil:
+		return t.breaks(rs.err)
+	case err != nil:
+		return t.breaks(&undone{op, err})
+	}
+	t.after = append(t.after, o.durable...)
+	t.after = append(t.after, rs.onCommit[before:]...)
+	return nil
+}
+
+// breaks ends the transaction.
+func (t *txn) breaks(err error) error {
+	t.broken = err
+	return err
+}
+
+// undone is an error of Apply. It undoes the transaction, and the other calls run again without
+// the mutation.
+type undone struct {
+	op    *mutate
+	cause error
+}
+
+func (u *undone) Error() string { return u.cause.Error() }
+
+// without answers the mutation that an error is about, and returns the other calls.
+func (u *undone) without(calls []*call) []*call {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+		if c.operation != operation(u.op) {
+			return false
+		}
+		c.answer(u.cause)
+		return true
+	})
+}
+
+// careful turns a panic of a mutation into an error: it runs on the goroutine of the scheduler.
+func careful(half func() error) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
+		}
+	}()
+	return half()
+}
+
+// ops implements [driver.Ops].
+type ops struct {
+	*rows
+	t       *txn
+	q       *Queue
+	parts   []func() error
+	moved   []pawl.ID
+	taken   []string // unique keys, by name
+	durable []func()
+}
+
+// Now implements [driver.Ops].
+func (o *ops) Now() time.Time { return o.t.now }
+
+// read reads what an operation needs, unless the transaction knows it.
+func (o *ops) read(n *needs) error {
+	if o.rows.err != nil {
+		return o.rows.err
+	}
+	n.ids = slices.DeleteFunc(n.ids, func(id pawl.ID) bool { return o.t.looked[id] })
+	n.keys = slices.DeleteFunc(n.keys, func(key []byte) bool { _, known := o.t.holders[string(key)]; return known })
+	if err := o.t.read(n); err != nil {
+		return o.failed(err)
+	}
+	return nil
+}
+
+func (o *ops) job(id pawl.ID) (*job, error) {
+	if err := o.read(&needs{ids: []pawl.ID{id}}); err != nil {
+		return nil, err
+	}
+	return o.t.get(id), nil
+}
+
+// State implements [driver.Ops].
+func (o *ops) State(id pawl.ID) (pawl.State, error) {
+	j, err := o.job(id)
+	if j == nil {
+		return "", err
+	}
+	return j.State, nil
+}
+
+// Job implements [driver.Ops].
+func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
+	j, err := o.job(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case j == nil:
+		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	e := j.Envelope
+	return &e, nil
+}
+
+// Enqueue implements [driver.Ops].
+func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
+		return nil, err
+	}
+	var n needs
+	(&enqueue{jobs: jobs}).needs(&n)
+	if err := o.read(&n); err != nil {
+		return nil, err
+	}
+	batch, err := o.t.admit(jobs)
+	if err != nil {
+		return nil, err
+	}
+	var moved []pawl.ID
+	var taken []string
+	for _, n := range batch {
+		if moved = append(moved, n.ID); n.UniqueKey != "" {
+			taken = append(taken, uniqueName(&n.Envelope))
+		}
+	}
+	err = o.add(moved, taken, func() error {
+		o.t.storeAll(batch)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results(batch), nil
+}
+
+// Hold implements [driver.Ops].
+func (o *ops) Hold(l *pawl.Lease) error {
+	j, err := o.leased(l)
+	if err != nil {
+		return err
+	}
+	return o.add([]pawl.ID{l.ID}, nil, func() error {
+		o.t.keep(j)
+		return nil
+	})
+}
+
+// leased returns the job of a lease that counts.
+func (o *ops) leased(l *pawl.Lease) (*job, error) {
+	if _, err := o.job(l.ID); err != nil {
+		return nil, err
+	}
+	return o.t.leased(l)
+}
+
+// keep extends a lease of this process, and forgets the crashes of its job. A repeat suspect is
+// none any more.
+func (t *txn) keep(j *job) {
+	if h := t.q.held[j.ID]; h != nil && h.token == j.token {
+		t.extends[j.ID] = true
+		t.after = append(t.after, func() { h.expires = t.expiry() })
+	}
+	if j.Crashes == 0 {
+		return
+	}
+	if j.isRepeat() {
+		t.effects[repeatSlot] = effect{}
+	}
+	j.Crashes, j.cleared = 0, true
+	t.touch(j)
+}
+
+// Ack implements [driver.Ops].
+func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
+
+// Snooze implements [driver.Ops].
+func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
+	return o.end(l, l.Snooze(until.Sub(o.t.now)))
+}
+
+// end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
+// extends the lease.
+func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
+	if _, err := o.leased(l); err != nil {
+		return err
+	}
+	err := o.add([]pawl.ID{l.ID}, nil, func() error { return o.t.end(&s, pawl.Failure{}) })
+	if err == nil {
+		o.durable = append(o.durable, func() { driver.MarkSettled(l) })
+	}
+	return err
+}
+
+// RunNow implements [driver.Ops].
+func (o *ops) RunNow(id pawl.ID) error { return o.change(pawl.VerbRunNow, id) }
+
+// Retry implements [driver.Ops].
+func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
+
+func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
+	if _, err := o.job(id); err != nil {
+		return err
+	}
+	op := &change{Change: pawl.Change{Verb: verb}, ids: []pawl.ID{id}}
+	if err := o.t.complement(op); err != nil {
+		return o.failed(err)
+	}
+	j, err := o.t.decide(op, id, nil)
+	if err != nil {
+		return err
+	}
+	var taken []string
+	if verb == pawl.VerbRetry && j.UniqueKey != "" {
+		taken = []string{uniqueName(&j.Envelope)}
+	}
+	return o.add([]pawl.ID{id}, taken, func() error {
+		o.t.change(&op.Change, j)
+		return nil
+	})
+}
+
+// add adds an operation. It refuses a second one on a job or a unique key, since its check did not
+// see the first.
+func (o *ops) add(moved []pawl.ID, taken []string, part func() error) error {
+	for _, id := range moved {
+		if slices.Contains(o.moved, id) {
+			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
+		}
+	}
+	for _, key := range taken {
+		if slices.Contains(o.taken, key) {
+			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
+		}
+	}
+	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
+	o.parts = append(o.parts, part)
+	return nil
+}
+
+// mutations locks and reads what the mutations of a group declare.
+func (t *txn) mutations(n *needs) error {
+	for _, id := range n.ids {
+		t.looked[id] = true
+	}
+	if len(n.rows) == 0 {
+		return nil
+	}
+	t.rows = newRows(t.q, t.ctx, t.tx)
+	t.rows.cover.alone = n.alone || t.q.alone
+	t.after = append(t.after, func() {
+		t.rows.remember()
+		t.q.alone = false
+	})
+	return t.rows.prepare(n.rows)
+}
+
+// isOfMutation reports whether a transaction failed because of one mutation.
+func isOfMutation(err error) bool {
+	var failed *undone
+	return errors.As(err, &failed) || errors.Is(err, errAlone)
+}
+
+// withoutUndone returns the calls to carry out again after such an error.
+func (q *Queue) withoutUndone(calls []*call, err error) []*call {
+	var failed *undone
+	if errors.As(err, &failed) {
+		return failed.without(calls)
+	}
+	q.alone = true
+	return calls
+}

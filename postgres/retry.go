@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// upkeepRaces is how often upkeep may meet a race before calls go on without it.
+const upkeepRaces = 10
+
+// run carries out calls in one transaction, and answers them. When a transaction fails for one of
+// the calls, it splits them up, so that no caller pays for another.
+func (q *Queue) run(calls []*call) {
+	until := time.Now().Add(q.opts.Timeout)
+	for try := 0; ; try++ {
+		idle := len(calls) == 0
+		if calls = withdraw(calls); len(calls) == 0 && !idle {
+			return
+		}
+		ctx, cancel := context.WithDeadline(context.Background(), until)
+		t, err := q.attempt(ctx, calls)
+		cancel()
+		switch {
+		case err == nil:
+			t.conclude()
+			return
+		case errors.Is(err, pawl.ErrUnknownOutcome):
+			for _, fn := range t.results {
+				fn() // so that the jobs can be looked up
+			}
+			maps.Copy(q.doubtful, t.granted)
+			answer(t.calls, err)
+			return
+		case errors.Is(err, errLost):
+			q.loseLeases()
+		case isOfMutation(err):
+			if calls = q.withoutUndone(calls, err); len(calls) == 0 {
+				return
+			}
+		case q.conn == nil || q.conn.IsClosed():
+			if errors.Is(err, context.DeadlineExceeded) && t.began() && len(calls) > 1 {
+				q.halve(calls)
+				return
+			}
+			if q.intake.isClosed() || !q.pause(try, until) {
+				q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
+				return
+			}
+			if try == 0 {
+				q.opts.Logger.Warn("connection to the server lost", "error", err.Error())
+			}
+			q.disconnect()
+		case isRace(err) && (try < upkeepRaces || t.stage != stageUpkeep) || isLocked(err) && !t.began():
+			if !q.pause(try, until) {
+				q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
+				return
+			}
+		case isReadOnly(err):
+			q.disconnect() // another server of the connection string may be the primary by now
+			fallthrough
+		default:
+			if !q.fail(t, calls, err) {
+				return
+			}
+		}
+	}
+}
+
+// fail does what a transaction calls for that cannot succeed as it is. It reports whether to try the
+// calls again.
+func (q *Queue) fail(t *txn, calls []*call, err error) (again bool) {
+	upkeep := t != nil && t.stage == stageUpkeep
+	if upkeep {
+		q.resume = time.Now().Add(retrySleep)
+	}
+	switch {
+	case upkeep && !hasFetch(calls) && len(calls) > 0:
+		return true // without upkeep
+	case len(calls) > 1:
+		q.halve(calls)
+	case len(calls) == 1 && isLocked(err) && time.Now().Before(calls[0].until):
+		q.deferred = append(q.deferred, calls[0])
+	case isLocked(err):
+		q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	case len(calls) == 1:
+		calls[0].answer(explain(err))
+	default:
+		q.postpone(calls, explain(err))
+	}
+	return false
+}
+
+// halve carries out each half of the calls by itself.
+func (q *Queue) halve(calls []*call) {
+	half := len(calls) / 2
+	q.run(calls[:half:half])
+	q.run(calls[half:])
+}
+
+// pause sleeps before the next try. It reports whether there is time for one.
+func (q *Queue) pause(try int, until time.Time) bool {
+	left := time.Until(until)
+	if left <= 0 {
+		return false
+	}
+	limit := time.Millisecond << min(try, 9)
+	time.Sleep(min(limit/2+rand.N(limit), left))
+	return true
+}
+
+// postpone answers calls with an error, and has the scheduler try upkeep again later.
+func (q *Queue) postpone(calls []*call, err error) {
+	answer(calls, err)
+	if len(calls) == 0 {
+		q.opts.Logger.Warn("periodic work failed", "error", err.Error())
+	}
+	q.resume = time.Now().Add(retrySleep)
+}
+
+func answer(calls []*call, err error) {
+	for _, c := range calls {
+		c.answer(err)
+	}
+}
+
+// withdraw answers the calls whose context has ended, and returns those that are still offered.
+func withdraw(calls []*call) []*call {
+	return slices.DeleteFunc(calls, func(c *call) bool {
+		if c.ctx.Err() != nil && c.withdraw() {
+			c.answer(driver.NotAccepted(c.ctx))
+		}
+		return c.isWithdrawn()
+	})
+}

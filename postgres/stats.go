@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gopawl/pawl"
+)
+
+// sqlStats counts the jobs of each queue by their places, along the indexes. Place -1 is the leased
+// jobs, which are at place 0 too. Since when the oldest job is ready comes from the first job of
+// each priority.
+const sqlStats = `WITH counts AS (
+	SELECT line, 0 AS place, count(*) AS n FROM pawl.job WHERE place = 0 GROUP BY line
+	UNION ALL SELECT line, 1, count(*) FROM pawl.job WHERE place = 1 GROUP BY line
+	UNION ALL SELECT line, 3, count(*) FROM pawl.job WHERE place = 3 GROUP BY line
+	UNION ALL SELECT line, 4, count(*) FROM pawl.job WHERE place = 4 GROUP BY line
+	UNION ALL SELECT j.line, -1, count(*) FROM pawl.claim c, unnest(c.ids) AS leased(id) JOIN pawl.job j USING (id)
+		WHERE j.token = c.token GROUP BY j.line)
+SELECT q.name, q.paused, c.place, COALESCE(sum(c.n), 0)::int8, min(first.since)
+FROM pawl.queue q LEFT JOIN pawl.line l ON l.queue = q.id LEFT JOIN counts c ON c.line = l.id
+LEFT JOIN LATERAL (
+	SELECT min(p.since) AS since FROM unnest('{0,1,2,3,4,5}'::int2[]) AS n(lane), LATERAL (
+		WITH RECURSIVE heads AS (
+			(SELECT prio, since FROM pawl.job WHERE place = 0 AND line = l.id AND lane = n.lane AND token IS NULL
+				ORDER BY prio, since, seq LIMIT 1)
+			UNION ALL
+			SELECT next.* FROM heads, LATERAL (
+				SELECT prio, since FROM pawl.job
+				WHERE place = 0 AND line = l.id AND lane = n.lane AND token IS NULL AND prio > heads.prio
+				ORDER BY prio, since, seq LIMIT 1) next)
+		SELECT since FROM heads) p) first ON c.place = 0
+GROUP BY q.id, c.place ORDER BY q.id`
+
+// Stats returns how many jobs each queue has in each state. It counts rows of indexes, so it takes
+// longer the more jobs there are, about a second for some millions.
+func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
+	err = q.look(ctx, func(tx pgx.Tx) error {
+		stats = pawl.Stats{}
+		rows, err := tx.Query(ctx, q.sql(sqlStats))
+		if err != nil {
+			return err
+		}
+		var name []byte
+		var paused bool
+		var place *int16
+		var n int
+		var oldest *int64
+		_, err = pgx.ForEachRow(rows, []any{&name, &paused, &place, &n, &oldest}, func() error {
+			last := len(stats.Queues) - 1
+			if last < 0 || stats.Queues[last].Name != string(name) {
+				stats.Queues = append(stats.Queues, pawl.QueueStats{Name: string(name), Paused: paused})
+				last++
+			}
+			if place == nil {
+				return nil // a line without a job
+			}
+			row := &stats.Queues[last]
+			switch *place {
+			case -1:
+				row.Leased += n
+				row.Ready -= n
+			case placeReady:
+				if row.Ready += n; oldest != nil {
+					row.Oldest = timeOf(*oldest)
+				}
+			case placeDelayed:
+				row.Delayed = n
+			case placeDead:
+				row.Dead = n
+			case placeCompleted:
+				row.Completed = n
+			}
+			return nil
+		})
+		return err
+	})
+	return stats, err
+}
+
+const sqlClients = `SELECT count(*) FROM pawl.process WHERE id <> $1 AND live_until > COALESCE($2, ` + sqlClock + `)`
+
+// Clients returns how many other clients have the queue open: all but this one whose processes did
+// not end longer ago than a lease lasts.
+func (q *Queue) Clients(ctx context.Context) (n int, err error) {
+	clients := new(clients)
+	if err := q.submit(ctx, clients); err != nil {
+		return 0, err
+	}
+	return clients.n, nil
+}
+
+// clients is a call of Clients. Only the scheduler knows the row of its process.
+type clients struct{ n int }
+
+func (*clients) needs(*needs) {}
+
+func (op *clients) apply(t *txn) error {
+	return t.tx.QueryRow(t.ctx, t.q.sql(sqlClients), t.q.process, t.q.clock()).Scan(&op.n)
+}

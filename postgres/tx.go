@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Tx is a transaction of the app in the database of the queue: a [pgx.Tx], or a *sql.Tx by [SQL].
+type Tx interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// EnqueueTx stores jobs as part of a transaction of the app: they are in the queue if it commits. It
+// returns what becomes of them then, as [pawl.Enqueuer] describes. No event tells of the jobs. Fetches
+// that wait find them with the next poll, or at once if the app calls [Queue.Wake] after its commit.
+//
+// A job with a unique key holds the key until the transaction ends. Whoever enqueues a job of that key
+// waits meanwhile, so keep the transaction short.
+//
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict] leave
+// the transaction as it was. After any other error the app must roll it back.
+func (q *Queue) EnqueueTx(ctx context.Context, tx Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if _, err := driver.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
+		return nil, err
+	}
+	op := &enqueue{jobs: jobs}
+	err := q.makeLines(ctx, jobs)
+	if err == nil {
+		var t *txn
+		if t, err = q.within(ctx, tx, op); err == nil {
+			for _, fn := range t.results {
+				fn()
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("enqueue in a transaction: %w", err)
+	}
+	return op.done, nil
+}
+
+// In returns an enqueuer for [pawl.Kind.Enqueue] that works within a transaction of the app. See
+// [Queue.EnqueueTx].
+func (q *Queue) In(tx Tx) pawl.Enqueuer { return inTx{q, tx} }
+
+type inTx struct {
+	q  *Queue
+	tx Tx
+}
+
+// Enqueue implements [pawl.Enqueuer].
+func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	return in.q.EnqueueTx(ctx, in.tx, jobs...)
+}
+
+// AckTx acks a job as part of a transaction of the app, so that the job's effect and its end are
+// atomic. If the transaction commits, the job has succeeded, whatever its handler returns afterwards.
+// If not, the handler's return value decides. In a handler, l is job.Lease.
+//
+// The queue learns of the commit when the lease is settled or extended, or at once if the app calls
+// [Queue.Wake] after it. Only after Wake does a worker log an error that its handler returns
+// nevertheless.
+//
+// [pawl.ErrLeaseLost] means that another holder has the job by now. [pawl.ErrConflict] means that the
+// effect has already taken place, under the same idempotency key. In both cases roll back.
+func (q *Queue) AckTx(ctx context.Context, tx Tx, l *pawl.Lease) error {
+	if l == nil || l.Envelope == nil {
+		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
+	}
+	t, err := q.within(ctx, tx, &ackOnce{l.Ack()})
+	if err != nil {
+		return fmt.Errorf("ack in a transaction: %w", err)
+	}
+	q.acked.add(l, t.events, q.opts.Lease)
+	return nil
+}
+
+// ackOnce is an ack that first looks whether another job completed the effect.
+type ackOnce struct{ pawl.Settlement }
+
+const sqlEffectOf = `SELECT done_until FROM pawl.effect WHERE name = $1 FOR UPDATE`
+
+func (op *ackOnce) needs(n *needs) { n.ids = append(n.ids, op.Lease.ID) }
+
+func (op *ackOnce) apply(t *txn) error {
+	j, err := t.leased(op.Lease)
+	if err != nil {
+		return err
+	}
+	if name := effectName(&j.Envelope); name != "" {
+		var until int64
+		err := t.tx.QueryRow(t.ctx, t.q.sql(sqlEffectOf), []byte(name)).Scan(&until)
+		switch {
+		case err == nil && timeOf(until).After(t.now):
+			return fmt.Errorf("job %s: %w: the effect of its idempotency key has taken place", j.ID, pawl.ErrConflict)
+		case err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
+	}
+	return t.end(&op.Settlement, pawl.Failure{})
+}
+
+// attempts are how often a call tries to get through a race within a transaction of the app.
+const attempts = 3
+
+// within carries out an operation within a transaction of the app, behind a savepoint, so that a
+// refusal and a race leave the transaction as it was.
+func (q *Queue) within(ctx context.Context, tx Tx, op operation) (*txn, error) {
+	switch {
+	case tx == nil:
+		return nil, &pawl.InvalidError{Field: "transaction", Reason: "there is none"}
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case q.intake.isClosed():
+		return nil, pawl.ErrClosed
+	}
+	for try := 1; ; try++ {
+		t, err := q.savepoint(ctx, tx, op)
+		if !isRace(err) || try == attempts {
+			return t, explain(err)
+		}
+	}
+}
+
+// savepoint tries to carry out an operation. The transaction has a scheduler of its own, since it
+// runs on the goroutine of the app, and what it changes there goes with it.
+func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err error) {
+	if _, err := tx.Exec(ctx, "SAVEPOINT pawl"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_, undone := tx.Exec(ctx, "ROLLBACK TO SAVEPOINT pawl")
+			err = errors.Join(err, undone)
+		}
+		if _, released := tx.Exec(ctx, "RELEASE SAVEPOINT pawl"); err == nil {
+			err = released
+		}
+	}()
+	apart := &Queue{opts: q.opts}
+	apart.scheduler.init()
+	if q.listens() {
+		apart.opts.OnEvent = func(pawl.Event) {} // so that the events are kept
+	}
+	t = newTxn(apart, ctx, appTx{own: tx})
+	var now int64
+	if err := tx.QueryRow(ctx, `SELECT COALESCE($1, `+sqlClock+`)`, q.clock()).Scan(&now); err != nil {
+		return nil, err
+	}
+	t.now = timeOf(now)
+	var n needs
+	op.needs(&n)
+	if err := t.mutations(&n); err != nil {
+		return nil, err
+	}
+	if err := t.read(&n); err != nil {
+		return nil, err
+	}
+	if err := op.apply(t); err != nil {
+		return nil, err
+	}
+	return t, t.flush()
+}
+
+// appTx is a transaction of the app as one of the scheduler, which calls no other methods.
+type appTx struct {
+	pgx.Tx
+	own Tx
+}
+
+func (a appTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return a.own.Exec(ctx, sql, args...)
+}
+
+func (a appTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return a.own.Query(ctx, sql, args...)
+}
+
+func (a appTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return a.own.QueryRow(ctx, sql, args...)
+}
+
+func (a appTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	return a.own.SendBatch(ctx, b)
+}
+
+// makeLines makes the lines of jobs before a transaction of the app, in which others would wait for
+// them until its end.
+func (q *Queue) makeLines(ctx context.Context, jobs []*pawl.Envelope) error {
+	var queues, kinds [][]byte
+	var names []string
+	for _, e := range jobs {
+		queue := withQueue(e).Queue
+		name := queue + "\x00" + e.Kind
+		if _, known := q.lines.Load(name); !known {
+			queues, kinds, names = append(queues, []byte(queue)), append(kinds, []byte(e.Kind)), append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := q.pool.Exec(ctx, q.sql(sqlAddQueues), queues)
+	if err == nil {
+		_, err = q.pool.Exec(ctx, q.sql(sqlAddLines), queues, kinds)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	for _, name := range names {
+		q.lines.Store(name, nil)
+	}
+	return nil
+}

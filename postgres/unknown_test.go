@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// openBehind opens a queue behind a proxy. It gives up early on a server that is away.
+func openBehind(t *testing.T, proxy *cutter, schema string) *postgres.Queue {
+	return openAt(t, proxy.url, schema, noPoll, func(o *postgres.Options) { o.Timeout = 500 * time.Millisecond })
+}
+
+// during makes a call whose commit reaches the server, after which the server is away for longer
+// than the queue waits.
+func (c *cutter) during(t *testing.T, call func() error) {
+	t.Helper()
+	c.outage.Store(true)
+	c.after.Store(true)
+	require.ErrorIs(t, call(), pawl.ErrUnknownOutcome)
+	c.outage.Store(false)
+}
+
+// Rule: jobs that a fetch of unknown outcome leased are released, and are nobody's crash.
+func TestFetchOfUnknownOutcome(t *testing.T) {
+	schema, proxy := newSchema(t), newCutter(t)
+	q := openBehind(t, proxy, schema)
+	e := &pawl.Envelope{Kind: "k"}
+	require.NoError(t, withid.Enqueue(t.Context(), q, e))
+	proxy.during(t, func() error {
+		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+		return err
+	})
+	proxy.away.Store(false)
+	leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+	for errors.Is(err, postgres.ErrUnavailable) { // the machine is slow
+		leases, err = q.Fetch(patient(t), pawl.Request{Max: 1})
+	}
+	require.NoError(t, err)
+	require.Equal(t, e.ID, leases[0].ID)
+	require.Zero(t, leases[0].Crashes)
+	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // which removes what is left of the fetch
+	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
+}
+
+// Rule: a fetch that waited, and whose job came with an enqueue of unknown outcome, goes on and gets
+// the job.
+func TestWaitingFetchAndUnknownOutcome(t *testing.T) {
+	schema, proxy := newSchema(t), newCutter(t)
+	q := openBehind(t, proxy, schema)
+	commits := "SELECT commits FROM " + schema + ".process"
+	before, got := count(t, commits), make(chan *pawl.Lease)
+	go func() {
+		defer close(got)
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+		if err != nil {
+			t.Errorf("fetch: %v", err)
+			return
+		}
+		got <- leases[0]
+	}()
+	require.Eventually(t, func() bool { return count(t, commits) > before }, time.Minute, time.Millisecond, "it is accepted")
+	e := &pawl.Envelope{Kind: "k"}
+	proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, e) })
+	proxy.away.Store(false)
+	l := <-got
+	require.NotNil(t, l)
+	require.Equal(t, e.ID, l.ID)
+	require.Zero(t, l.Crashes)
+}
+
+// Rule: a commit that comes to nothing is not taken for an earlier one whose outcome stayed unknown.
+func TestCommitAfterUnknownOutcome(t *testing.T) {
+	schema, proxy := newSchema(t), newCutter(t)
+	q := openBehind(t, proxy, schema)
+	proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })
+	err := withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, postgres.ErrUnavailable, "the queue has given up until the next call")
+	proxy.before.Store(true)
+	proxy.away.Store(false)
+	e := &pawl.Envelope{Kind: "k"}
+	for err = withid.Enqueue(t.Context(), q, e); errors.Is(err, postgres.ErrUnavailable); { // the machine is slow
+		err = withid.Enqueue(t.Context(), q, e)
+	}
+	require.NoError(t, err)
+	require.False(t, proxy.before.Load())
+	_, err = q.Job(t.Context(), e.ID)
+	require.NoError(t, err)
+}
+
+// count reads a number from the server.
+func count(t testing.TB, sql string) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	require.NoError(t, conn.QueryRow(t.Context(), sql).Scan(&n))
+	return n
+}

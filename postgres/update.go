@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Update runs fn in a transaction of its own, for an app that keeps its data in the database of the
+// queue. When fn returns nil, Update commits. When fn returns an error or panics, nothing happens.
+// Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx] and [Queue.MutateTx]. It must
+// not commit or roll back tx.
+//
+// Other calls of the queue do not wait for fn, except those that change the same jobs, unique keys
+// or rows.
+//
+// Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
+// [pawl.ErrClosed]; [pawl.ErrUnknownOutcome] if the connection broke during the commit; or another
+// error of the server, after which nothing happened. Of two transactions that wait for one
+// another, the server ends one with an error.
+func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
+	switch {
+	case ctx.Err() != nil:
+		return driver.NotAccepted(ctx)
+	case q.intake.isClosed():
+		return pawl.ErrClosed
+	}
+	tx, err := q.pool.Begin(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	u := new(update)
+	q.updates.Store(Tx(tx), u)
+	defer q.updates.Delete(Tx(tx))
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		_ = tx.Rollback(ctx) // unless it is committed
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		if tx.Conn().IsClosed() {
+			return fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+		}
+		return explain(err)
+	}
+	for _, t := range u.mutated {
+		for _, fn := range t.after {
+			fn()
+		}
+	}
+	_ = q.Wake(context.WithoutCancel(ctx)) // else the queue finds out by itself
+	return nil
+}
+
+// update is what a call of Update did.
+type update struct{ mutated []*txn }
+
+// MutateTx carries out a mutation as part of the transaction of [Queue.Update]. After an error the
+// transaction is as it was.
+func (q *Queue) MutateTx(tx Tx, m driver.Mutation) error {
+	found, ok := q.updates.Load(tx)
+	if !ok {
+		return &pawl.InvalidError{Field: "transaction", Reason: "it is not that of a running Update of this queue"}
+	}
+	op := &mutate{q: q, mutation: m}
+	t, err := q.within(context.Background(), tx, op)
+	if errors.Is(err, errAlone) {
+		op.alone = true
+		t, err = q.within(context.Background(), tx, op)
+	}
+	var failed *undone
+	if errors.As(err, &failed) {
+		return failed.cause
+	}
+	if err != nil {
+		return err
+	}
+	u := found.(*update)
+	u.mutated = append(u.mutated, t)
+	return nil
+}
