@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // serveApp serves app.db of the current folder from this process, until the test ends.
@@ -32,7 +33,7 @@ func TestCancelOfRunningJobIsRequest(t *testing.T) {
 	t.Chdir(t.TempDir())
 	q := serveApp(t)
 	for n := 1; n <= 2; n++ {
-		require.NoError(t, q.Enqueue(context.Background(), &pawl.Envelope{ID: id(n), Kind: "mail.send"}))
+		require.NoError(t, withid.Enqueue(context.Background(), q, &pawl.Envelope{ID: id(n), Kind: "mail.send"}))
 	}
 	leases, err := q.Fetch(context.Background(), pawl.Request{Max: 1, Wait: pawl.WaitNot}) // by a handler that is stuck
 	require.NoError(t, err)

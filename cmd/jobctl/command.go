@@ -62,6 +62,7 @@ func (a *app) command(s *spec) *cobra.Command {
 		case a.flags.output == "ids" && !s.ids:
 			return usage(wordsOf(c), "-o ids is for commands that list or change jobs, runs, or queues")
 		}
+		a.takeServer()
 		return exampled(wordsOf(c), s.example, s.run(c.Context(), args))
 	}
 	return c

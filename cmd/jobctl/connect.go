@@ -30,6 +30,9 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 		}
 		return queue, err
 	}
+	if a.takeServer(); a.flags.server != "" {
+		return a.openServer(ctx, false)
+	}
 	file := offline.New(a.flags.db, &offline.Options{
 		Insecure: a.flags.insecure,
 		Logger:   a.logger(),

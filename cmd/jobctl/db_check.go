@@ -41,6 +41,9 @@ during the check are not reused until it ends.`,
 }
 
 func (a *app) check(ctx context.Context) error {
+	if err := a.fileOnly("db check", "the server checks its own pages"); err != nil {
+		return err
+	}
 	v := checkView{Path: a.place()}
 	found := a.with(ctx, func(queue admin.Admin) error {
 		s, err := queue.Stats(ctx) // this opens the file, and keeps others out of it

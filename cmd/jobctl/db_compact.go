@@ -29,6 +29,9 @@ and the owner. After an interruption the file is either the old one or the new o
 		json:    "one object with from, to, size_bytes\n",
 		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, args []string) error {
+			if err := a.fileOnly("db compact", "the server does it by itself, as autovacuum"); err != nil {
+				return err
+			}
 			if !replace {
 				return a.compactTo(ctx, args)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -60,7 +61,7 @@ func (a *app) info(ctx context.Context) error {
 		Path: s.Path, Format: s.Format, Process: all.Process, SizeBytes: s.Size, FreeBytes: all.FreeBytes,
 		Queues: len(s.Queues), Jobs: jobsOf(&s),
 	}
-	if a.flags.addr == "" {
+	if a.flags.addr == "" && a.flags.server == "" {
 		v.measure(a.flags.db)
 	}
 	if !a.people() {
@@ -92,7 +93,11 @@ func (v *infoView) measure(path string) {
 func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	a.fact("path", "%s", plain.Text(v.Path))
 	if p := v.Process; p != nil {
-		a.fact("state", "live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), plain.Text(p.StartedAt))
+		state := fmt.Sprintf("live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), plain.Text(p.StartedAt))
+		if p.PID == 0 { // on a server
+			state = "live, " + p.Name
+		}
+		a.fact("state", "%s", state)
 	} else {
 		a.fact("state", "stopped: no app has it open")
 	}

@@ -46,9 +46,9 @@ interruption it is in at least one of the files.`,
 		})
 }
 
-// ready rejects a missing file, and the file that the jobs are in already.
+// ready rejects a file that is missing, and the file that the jobs are in already.
 func (f *forwarding) ready() error {
-	if f.db == "" {
+	if f.db == "" || isServer(f.db) {
 		return nil
 	}
 	to, err := os.Stat(f.db)
@@ -72,7 +72,7 @@ func (f *forwarding) apply(ctx context.Context, queue admin.Admin, how how, ids 
 		return f.over(ctx, queue, nil, how, ids), nil
 	}
 	other := *f.app // its messages name the other file
-	other.flags.db, other.flags.addr = f.db, ""
+	other.flags.db, other.flags.addr, other.flags.server = f.db, "", ""
 	target, err := other.open(ctx)
 	if err != nil {
 		return nil, other.failure(err)
@@ -134,9 +134,15 @@ func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink,
 	errs, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: &same}, id)
 	switch {
 	case err != nil:
-		return fmt.Errorf("job %s: it is stored in %s, and may still be here: %w", id, f.db, err)
+		return fmt.Errorf("job %s: it is stored in %s, and may still be here: %w", id, f.target(), err)
 	case errs[0] == nil, errors.Is(errs[0], pawl.ErrNotFound): // another process removed it
 		return nil
 	}
-	return fmt.Errorf("job %s: it is stored in %s, and is still here: %w", id, f.db, errs[0])
+	return fmt.Errorf("job %s: it is stored in %s, and is still here: %w", id, f.target(), errs[0])
+}
+
+// target returns --to-db for messages.
+func (f *forwarding) target() string {
+	shown, _ := shownServer(f.db)
+	return shown
 }

@@ -107,6 +107,9 @@ func (a *app) failure(err error) *failure {
 		return f
 	}
 	f = &failure{code: exitError, text: err.Error()}
+	if a.serverFailure(f, err) {
+		return f
+	}
 	switch {
 	case errors.Is(err, bolt.ErrLocked):
 		return a.locked(err)

@@ -28,11 +28,11 @@ func (f *fake) Stats(context.Context) (admin.Stats, error) { return admin.Stats{
 
 func (f *fake) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) { return f.job(id) }
 
-func (f *fake) Enqueue(_ context.Context, jobs ...*pawl.Envelope) error {
+func (f *fake) Enqueue(_ context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stored += len(jobs)
-	return nil
+	return make([]pawl.Enqueued, len(jobs)), nil
 }
 
 func (f *fake) List(context.Context, admin.Query) (admin.Page, error) {

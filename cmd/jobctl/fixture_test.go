@@ -22,6 +22,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // start is when the first job of a test file was created; today is when jobctl reads it.
@@ -86,7 +87,7 @@ func (f *file) add(e pawl.Envelope) {
 	if e.Kind == "" {
 		e.Kind = "mail.send"
 	}
-	require.NoError(f.t, f.q.Enqueue(context.Background(), &e))
+	require.NoError(f.t, withid.Enqueue(context.Background(), f.q, &e))
 }
 
 // fetch leases the next job of a queue.

@@ -12,7 +12,8 @@ import (
 
 // shared holds the flags of every command.
 type shared struct {
-	db       string
+	db       string // without the password of a server
+	server   string // the URL if db is on a server
 	addr     string
 	output   string // table, wide, json, jsonl or ids
 	color    string // auto, always or never
@@ -26,7 +27,7 @@ type shared struct {
 func (a *app) register(flags *pflag.FlagSet) {
 	a.flags = shared{db: a.env("JOBCTL_DB"), output: "table", color: "auto", timeout: 3 * time.Second}
 	s := &a.flags
-	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue (default: the variable JOBCTL_DB)")
+	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue, or its server: postgres://USER@HOST/DATABASE (default: the variable JOBCTL_DB)")
 	flags.Lookup("db").DefValue = ""
 	flags.StringVar(&s.addr, "addr", "", "the `ADDRESS` of its app: unix:///PATH, http://HOST:PORT or https://HOST; the variable JOBCTL_TOKEN holds the token")
 	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object per line), or ids (of jobs or runs, or names of queues, one per line)")

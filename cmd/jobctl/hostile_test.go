@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // reading and retrying return the commands for a hostile file.
@@ -102,5 +103,5 @@ func large(f *file) {
 		f.made++
 		jobs[i] = &pawl.Envelope{ID: id(f.made), Kind: "bulk.load", Queue: "bulk", Payload: bytes.Repeat([]byte{byte(i)}, i)}
 	}
-	require.NoError(f.t, f.q.Enqueue(context.Background(), jobs...))
+	require.NoError(f.t, withid.Enqueue(context.Background(), f.q, jobs...))
 }

@@ -108,7 +108,7 @@ func (i *importing) rehearse(ctx context.Context, a *app, name string, from io.R
 
 // store stores an export in the queue, whose file it creates on request.
 func (i *importing) store(ctx context.Context, a *app, name string, from io.ReadSeeker) (done admin.Imported, err error) {
-	remove, err := i.target(a)
+	remove, err := i.target(ctx, a)
 	if err != nil {
 		return done, err
 	}
@@ -150,15 +150,24 @@ func (a *app) input(name string) (io.ReadSeekCloser, error) {
 	return admin.Spool(f) // a pipe, as a shell creates for <(...)
 }
 
-// target creates the file of --create. A dry run creates a temporary one.
-func (i *importing) target(a *app) (remove func(), err error) {
+// target creates the file of --create, or the schema on a server. A dry run creates a temporary
+// file.
+func (i *importing) target(ctx context.Context, a *app) (remove func(), err error) {
 	remove = func() {}
 	if !i.create {
 		return remove, nil
 	}
 	path := a.flags.db
-	if _, err := os.Lstat(path); err == nil {
-		return remove, newFile(path, fs.ErrExist)
+	if a.flags.server == "" {
+		if _, err := os.Lstat(path); err == nil {
+			return remove, newFile(path, fs.ErrExist)
+		}
+	} else if !i.opts.DryRun {
+		queue, err := a.openServer(ctx, true)
+		if err != nil {
+			return remove, err
+		}
+		return remove, queue.Close()
 	}
 	if i.opts.DryRun {
 		folder, err := os.MkdirTemp("", "jobctl-import-*")
@@ -167,7 +176,7 @@ func (i *importing) target(a *app) (remove func(), err error) {
 		}
 		remove = func() { _ = os.RemoveAll(folder) }
 		path = filepath.Join(folder, "dry-run.db")
-		a.flags.db = path
+		a.flags.db, a.flags.server = path, ""
 	}
 	q, err := bolt.Open(path, &bolt.Options{Logger: a.logger(), Now: a.now, Insecure: a.flags.insecure})
 	if err != nil {

@@ -71,7 +71,7 @@ func (e *enqueuing) reportAll(a *app, count int) error {
 	}
 	out := &listing{app: a}
 	for range count {
-		if err := out.add(item{json: e.view(&pawl.Envelope{})}); err != nil {
+		if err := out.add(item{json: e.view(pawl.Enqueued{})}); err != nil {
 			return err
 		}
 	}
@@ -95,14 +95,15 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		return e.inPortions(ctx, from, func(portion []*pawl.Envelope) error {
 			last = len(portion)
 			// Whether a portion was stored must be known, so an interruption waits for it.
-			if err := queue.Enqueue(context.WithoutCancel(ctx), portion...); err != nil {
+			done, err := queue.Enqueue(context.WithoutCancel(ctx), portion...)
+			if err != nil {
 				return err
 			}
-			for _, job := range portion {
-				if job.Existing {
+			for _, stored := range done {
+				if stored.Existing {
 					existing++
 				}
-				if err := out.add(item{id: job.ID.String(), json: e.view(job)}); err != nil {
+				if err := out.add(item{id: stored.ID.String(), json: e.view(stored)}); err != nil {
 					return err
 				}
 			}

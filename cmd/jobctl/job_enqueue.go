@@ -129,26 +129,31 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 	if err := checkHandled(job); err != nil {
 		return usage("job enqueue", "%s", err)
 	}
+	var stored pawl.Enqueued
 	if !e.dry {
 		err := a.with(ctx, func(queue admin.Admin) error {
 			if err := e.checkQueues(ctx, queue, job.Queue); err != nil {
 				return err
 			}
-			return queue.Enqueue(ctx, job)
+			done, err := queue.Enqueue(ctx, job)
+			if err == nil {
+				stored = done[0]
+			}
+			return err
 		})
 		if err != nil {
 			return e.explained(a, err)
 		}
 	}
-	v := e.view(job)
+	v := e.view(stored)
 	switch {
 	case !a.people() && a.flags.output != "ids":
 		return a.print(v)
 	case e.dry:
 		a.say("1 job would be added; nothing was changed")
 	default:
-		fmt.Fprintln(a.stdout, job.ID)
-		if job.Existing {
+		fmt.Fprintln(a.stdout, stored.ID)
+		if stored.Existing {
 			a.say("note: nothing was added: that job has the unique key")
 		}
 	}
@@ -182,10 +187,10 @@ func noNewQueue(ctx context.Context, queue admin.Admin, names ...string) error {
 	return nil
 }
 
-func (e *enqueuing) view(job *pawl.Envelope) enqueuedView {
-	v := enqueuedView{Existing: job.Existing, DryRun: e.dry}
+func (e *enqueuing) view(stored pawl.Enqueued) enqueuedView {
+	v := enqueuedView{Existing: stored.Existing, DryRun: e.dry}
 	if !e.dry {
-		id := job.ID.String()
+		id := stored.ID.String()
 		v.ID = &id
 	}
 	return v

@@ -222,6 +222,8 @@ func (c *change) outcome(err error) string {
 		return "conflict"
 	case errors.Is(err, pawl.ErrCorrupt):
 		return "damaged"
+	case errors.Is(err, pawl.ErrUnknownOutcome):
+		return "unknown"
 	}
 	return "failed"
 }

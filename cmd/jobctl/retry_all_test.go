@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/withid"
 )
 
 // All matching jobs are counted, shown in a question on a terminal, and retried after a yes.
@@ -129,7 +130,7 @@ func TestRetryMany(t *testing.T) {
 			batch[i] = &pawl.Envelope{Kind: "k"}
 		}
 		ctx := context.Background()
-		require.NoError(t, f.q.Enqueue(ctx, batch...))
+		require.NoError(t, withid.Enqueue(ctx, f.q, batch...))
 		leases, err := f.q.Fetch(ctx, pawl.Request{Max: jobs, Wait: pawl.WaitNot})
 		require.NoError(t, err)
 		require.Len(t, leases, jobs)

@@ -151,7 +151,7 @@ func TestRetryReportsFailures(t *testing.T) {
 	require.Equal(t, 10, strings.Count(a.failure(err).next, "outcome unknown"))
 	require.True(t, strings.HasSuffix(a.failure(err).next, "\nand 2 more"))
 	require.NoError(t, a.stdout.Flush())
-	require.Equal(t, 12, strings.Count(stdout.String(), `"result":"failed"`))
+	require.Equal(t, 12, strings.Count(stdout.String(), `"result":"unknown"`))
 
 	a.flags.output = "table"
 	c.results = rs[:3]

@@ -110,6 +110,7 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 	switch {
 	case err != nil:
 		return err
+	case errors.As(runsErr, new(*admin.UnsupportedError)): // the engine keeps no runs
 	case errors.Is(runsErr, errors.ErrUnsupported):
 		a.say("note: the app uses an older release of the library, which does not count runs; 'jobctl wf list' shows them")
 	case runsErr != nil:
@@ -132,7 +133,9 @@ func (a *app) printRuns(c workflow.Counts) {
 func (a *app) printStats(s *admin.Stats, now time.Time) {
 	who := "stopped"
 	if p := s.Process; p != nil {
-		who = fmt.Sprintf("live, pid %d (%s)", p.PID, cell(p.Name, nameWidth))
+		if who = fmt.Sprintf("live, pid %d (%s)", p.PID, cell(p.Name, nameWidth)); p.PID == 0 { // on a server
+			who = "live, " + p.Name
+		}
 	}
 	fmt.Fprintf(a.stdout, "%s  %s  format %d  %s%s\n", plain.Text(s.Path), who, s.Format, plain.Size(s.Size), free(s.Free))
 	out := a.queueTable()

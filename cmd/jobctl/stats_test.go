@@ -161,15 +161,17 @@ type countless struct {
 
 func (c countless) Count(context.Context) (workflow.Counts, error) { return workflow.Counts{}, c.why }
 
-// Rule: queues are shown even if runs cannot be counted; an older app is not an error, but
-// damage is one.
+// Rule: queues are shown even if runs cannot be counted; an engine without runs and an older app are
+// no errors, but damage is one. Only the older app is worth a note.
 func TestStatsWithoutCounts(t *testing.T) {
-	for why, want := range map[error]int{errors.ErrUnsupported: exitOK, pawl.ErrCorrupt: exitDamaged} {
+	none := &admin.UnsupportedError{Operation: "workflows"}
+	for why, want := range map[error]int{none: exitOK, errors.ErrUnsupported: exitOK, pawl.ErrCorrupt: exitDamaged} {
 		got := asOfToday(t.Context(), nil, false, func(a *app) error {
 			a.flags.output = "table"
 			return a.statsOnce(t.Context(), &uncounted{why: why}, new(statsFlags))
 		})
 		require.Equal(t, want, got.code, got.stderr)
 		require.Contains(t, got.stdout, "format 0")
+		require.Equal(t, why == errors.ErrUnsupported, strings.Contains(got.stderr, "older release"))
 	}
 }

@@ -92,8 +92,9 @@ func (v *verb) changeJSON() string {
   skipped (how many), dry_run, and
   jobs: a list of id, error and
         result (%s, %snot_found, %s, conflict (its unique key or
-                its deadline prevents it), damaged, failed, or not_tried (after
-                an error or an interruption))
+                its deadline prevents it), damaged, unknown (whether it
+                happened), failed, or not_tried (after an error or an
+                interruption))
 With -o jsonl only the objects of jobs, one per line; with -o ids the IDs of
 those that were %s.
 `, counts, fieldOf(v.did), result, v.miss, v.did)

@@ -35,6 +35,9 @@ const (
 //
 // They are undone in reverse order.
 func (w *working) run(ctx context.Context, a *app) (err error) {
+	if err := a.fileOnly("work", "an app of yours works on it"); err != nil {
+		return err
+	}
 	if err := w.look(ctx, a); err != nil {
 		return err
 	}

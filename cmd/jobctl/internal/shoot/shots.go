@@ -153,7 +153,7 @@ func (s *studio) makeLarge(path string) (err error) {
 		for i := range batch {
 			batch[i] = &pawl.Envelope{Kind: "thumbnail", Payload: []byte{0x81, 0xa2, 'i', 'd', 0x07}}
 		}
-		if err := q.Enqueue(s.ctx, batch...); err != nil {
+		if _, err := q.Enqueue(s.ctx, batch...); err != nil {
 			return err
 		}
 	}

@@ -197,10 +197,12 @@ func (f *fake) Close() error { f.closed++; return nil }
 
 var errNotAsked = errors.New("top does not do that")
 
-func (f *fake) Enqueue(context.Context, ...*pawl.Envelope) error { return errNotAsked }
-func (f *fake) Reap(context.Context) (int, error)                { return 0, errNotAsked }
-func (f *fake) Check(context.Context) error                      { return errNotAsked }
-func (f *fake) Backup(context.Context, io.Writer) error          { return errNotAsked }
+func (f *fake) Enqueue(context.Context, ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	return nil, errNotAsked
+}
+func (f *fake) Reap(context.Context) (int, error)       { return 0, errNotAsked }
+func (f *fake) Check(context.Context) error             { return errNotAsked }
+func (f *fake) Backup(context.Context, io.Writer) error { return errNotAsked }
 func (f *fake) Effects(context.Context, string) ([]driver.Effect, string, error) {
 	return nil, "", errNotAsked
 }
