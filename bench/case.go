@@ -50,6 +50,10 @@ type trial struct {
 	size
 	ctx     context.Context
 	dir     string // empty, on the disk that is measured
+	system  system.System
+	server  *system.Server // nil where the system has none
+	metered bool           // report what the server uses for each job
+	used    system.Usage   // of the server, at the last call of mark
 	samples []sample
 }
 
@@ -68,12 +72,37 @@ func (t *trial) report(metric string, value float64, unit string) {
 const (
 	perSecond    = "jobs/s"
 	megabytes    = "MB/s" // of payload
+	microseconds = "µs/job"
+	bytesPerJob  = "B/job"
 	milliseconds = "ms"
 	mebibytes    = "MiB"
 )
 
 func (t *trial) rate(metric string, n int, took time.Duration) {
 	t.report(metric, float64(n)/took.Seconds(), perSecond)
+}
+
+// mark remembers what the server has used so far, for the next call of perJob.
+func (t *trial) mark() (err error) {
+	if t.metered {
+		t.used, err = t.server.Usage(t.ctx)
+	}
+	return err
+}
+
+// perJob reports what the server has used for each of n jobs since the last mark.
+func (t *trial) perJob(n int) error {
+	if !t.metered {
+		return nil
+	}
+	now, err := t.server.Usage(t.ctx)
+	if err != nil {
+		return err
+	}
+	used := now.Sub(t.used)
+	t.report("server-cpu", float64(used.CPU)/float64(time.Microsecond)/float64(n), microseconds)
+	t.report("server-log", float64(used.Log)/float64(n), bytesPerJob)
+	return nil
 }
 
 // produce has producers enqueue for as long as the limit and returns how many jobs they

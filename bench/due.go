@@ -30,7 +30,7 @@ func fallingDue(t *trial) error {
 	if err != nil {
 		return err
 	}
-	q := &system.PawlQueue{Queue: inner}
+	q := system.NewPawlQueue(inner)
 	defer q.Close()
 	due := now().Add(24 * time.Hour)
 	err = t.store(t.million, func(ctx context.Context, batch [][]byte) error {
@@ -77,7 +77,7 @@ func until(ctx context.Context, q *system.PawlQueue, wanted func(pawl.Counts) bo
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		stats, err := q.Stats(ctx)
+		stats, err := q.Bolt.Stats(ctx)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func spacing(t *trial) error {
 
 // hold keeps a read transaction open, and reports how many jobs were done meanwhile.
 func (t *trial) hold(q *system.PawlQueue, d time.Duration, done *atomic.Int64) error {
-	return q.View(t.ctx, func(*bbolt.Tx) error {
+	return q.Bolt.View(t.ctx, func(*bbolt.Tx) error {
 		from, began := done.Load(), time.Now()
 		err := t.wait(d)
 		t.rate("jobs-reader", int(done.Load()-from), time.Since(began))

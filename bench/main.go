@@ -1,9 +1,9 @@
 // Bench compares pawl with other queues, with what bbolt can do at best, and with other libraries of
 // durable workflows. All systems of a comparison run in one run and take turns in every round, so that
-// they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart
-// and docs/workflows-performance.md.
+// they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart,
+// docs/workflows-performance.md, and docs/postgres-performance.md.
 //
-//	go run . [queues | workflows] [flags]
+//	go run . [queues | workflows | postgres] [flags]
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -52,32 +53,36 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.only, "only", "", "run only the systems whose names match this regular expression")
 	flags.StringVar(&o.disk, "dir", os.TempDir(), "a folder on the disk to measure")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each case (default 3, 5 for workflows, or 1 with -quick)")
-	flags.StringVar(&o.cases, "case", "", "only queues: run only the cases whose names match this regular expression")
+	flags.StringVar(&o.cases, "case", "", "only queues and postgres: run only the cases whose names match this regular expression")
 	flags.IntVar(&o.callers, "callers", 0, "only workflows: run only with this number of callers")
 	flags.StringVar(&o.profiles, "profile", "", "only workflows: write a CPU profile of each trial into this folder")
 	_ = flags.Parse(args) // exits on an error
-	queues := what != "workflows" && o.callers == 0 && o.profiles == ""
-	flows := what != "queues" && o.cases == ""
+	jobs := what != "workflows" && o.callers == 0 && o.profiles == ""
+	flows := (what == "" || what == "workflows") && o.cases == ""
 	switch {
-	case what != "" && what != "queues" && what != "workflows":
-		return fmt.Errorf("unknown comparison %q; use queues, workflows, or neither for both", what)
+	case !slices.Contains([]string{"", "queues", "workflows", "postgres"}, what):
+		return fmt.Errorf("unknown comparison %q; use queues, workflows, postgres, or none for queues and workflows", what)
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q; bench -h lists the flags", flags.Arg(0))
 	case o.rounds < 0:
 		return fmt.Errorf("-rounds: %d is negative", o.rounds)
 	case o.callers < 0:
 		return fmt.Errorf("-callers: %d is negative", o.callers)
-	case !queues && !flows:
-		return errors.New("-case is for queues, and -callers and -profile are for workflows")
+	case !jobs && !flows:
+		return errors.New("-case is for queues and postgres, and -callers and -profile are for workflows")
 	}
 	var r runner
 	var w *workflows.Runner
-	if queues {
+	compared, page, picture := queues(), "performance.md", "performance.svg"
+	if what == "postgres" {
+		compared, page, picture = onPostgres(), "postgres-performance.md", ""
+	}
+	if jobs {
 		r.disk, r.rounds, r.size = o.disk, o.rounds, fullSize
 		if o.quick {
 			r.size = quickSize
 		}
-		if err := r.choose(o.cases, o.only); err != nil {
+		if err := r.choose(compared, o.cases, o.only); err != nil {
 			return err
 		}
 	}
@@ -88,8 +93,8 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if queues {
-		if err := compareQueues(ctx, &r, o); err != nil {
+	if jobs {
+		if err := compareQueues(ctx, &r, o, page, picture); err != nil {
 			return err
 		}
 	}
@@ -103,8 +108,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// compareQueues runs the comparison of queues and writes its report.
-func compareQueues(ctx context.Context, r *runner, o options) error {
+// compareQueues runs a comparison of queues and writes its report.
+func compareQueues(ctx context.Context, r *runner, o options, page, picture string) error {
 	results, err := r.run(ctx)
 	if ctx.Err() != nil {
 		return errors.New("interrupted; nothing was written")
@@ -116,12 +121,12 @@ func compareQueues(ctx context.Context, r *runner, o options) error {
 		return results.JSON(os.Stdout)
 	}
 	c := comparison{
-		results: results, systems: r.systems, servers: r.servers, absent: r.absent,
+		subject: r.subject, results: results, servers: r.servers, absent: r.absent,
 		size: r.size, rounds: r.rounds, disk: r.disk, load: r.load,
 	}
 	c.table(os.Stdout)
 	if o.quick || o.cases != "" || o.only != "" {
 		return nil
 	}
-	return writeReport(filepath.Join("..", "docs", "performance.md"), "performance.svg", c)
+	return writeReport(filepath.Join("..", "docs", page), picture, c)
 }

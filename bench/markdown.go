@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/bench/report"
 )
 
-// writeReport writes the report to path, and its chart beside it.
+// writeReport writes the report to path, and beside it its chart, unless that has no name.
 func writeReport(path, chartName string, r comparison) error {
 	m, err := report.Inspect(r.disk)
 	if err != nil {
@@ -22,43 +22,35 @@ func writeReport(path, chartName string, r comparison) error {
 	m.Load = r.load
 	var text, picture bytes.Buffer
 	r.markdown(&text, chartName, m)
-	chart(&picture, r)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), chartName), picture.Bytes(), 0o644); err != nil {
-		return err
+	if chartName != "" {
+		chart(&picture, r)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), chartName), picture.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
 func (r comparison) markdown(w io.Writer, chartName string, m report.Machine) {
-	fmt.Fprintf(w, `# Performance
-
-This page compares how many jobs a second pawl and other queues store and run, and what bbolt
-can do at best. All systems ran on one machine in one run. They took turns in each of the
-%d rounds of a case, so that other load on the machine affects all of them. Trust the ratios
-between them. The figures themselves belong to this machine.
-
-![Bars of each system in the cases that all of them run](%s)
-
-`, r.rounds, chartName)
+	fmt.Fprintf(w, r.intro, r.rounds)
+	if chartName != "" {
+		fmt.Fprintf(w, "\n![Bars of each system in the cases that all of them run](%s)\n", chartName)
+	}
+	fmt.Fprintln(w)
 	r.markdownTargets(w)
-	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(notes))
+	if r.notes != "" {
+		fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(r.notes))
+	}
 	m.Markdown(w)
 	r.markdownSystems(w)
 	r.markdownResults(w)
-	fmt.Fprint(w, repeat)
+	fmt.Fprint(w, r.repeat)
 }
 
 func (r comparison) markdownTargets(w io.Writer) {
-	fmt.Fprint(w, `## Goals, in one run
-
-Pawl syncs each commit to the disk before it answers. A peer with the same promise does so
-too. The ceiling is a program on bare bbolt that moves records of 200 bytes through the
-states of a queue and does nothing else. With several rounds, a ratio is the median of the
-ratios of the rounds.
-
-`)
+	fmt.Fprintf(w, "## Goals, in one run\n\n%s\n", r.promise)
 	rows := [][]string{{"case", "to reach", "measured", "reached"}}
-	for _, t := range targets {
+	for _, t := range r.targets {
 		result, text := t.check(r)
 		rows = append(rows, []string{t.name, t.goal, text, string(result)})
 	}
@@ -109,7 +101,7 @@ divided by that of the line. The table of systems says what a weaker durability 
 		name, metric, _ := strings.Cut(g.name, "/")
 		if name != last {
 			fmt.Fprintf(w, "### %s\n\n", name)
-			if text := about(name); text != "" {
+			if text := r.about(name); text != "" {
 				report.Fold(w, "", strings.ToUpper(text[:1])+text[1:]+".")
 				fmt.Fprintln(w)
 			}
@@ -134,7 +126,7 @@ divided by that of the line. The table of systems says what a weaker durability 
 // failed names what a run of all cases should have measured and has not.
 func (r comparison) failed() []string {
 	var failed []string
-	for _, c := range allCases() {
+	for _, c := range r.cases {
 		for _, s := range r.systems {
 			due := c.peers != nil
 			switch s.Name {
@@ -153,22 +145,3 @@ func (r comparison) failed() []string {
 	}
 	return failed
 }
-
-// repeat is how a reader gets figures of their own.
-const repeat = `## How to repeat it
-
-    cd bench && go run . queues
-
-prints a table, and writes this file and its chart. Servers take part if they are installed:
-the Debian packages redis-server, postgresql, and beanstalkd. The benchmark starts them on
-loopback or a socket, with data of their own, and stops them again.
-
-| flag          | what it does                                                                  |
-|---------------|-------------------------------------------------------------------------------|
-| -quick        | smaller cases in one round, in under a minute; writes no report               |
-| -case REGEXP  | only the cases whose names match; writes no report                            |
-| -only REGEXP  | only the systems whose names match; writes no report                          |
-| -dir FOLDER   | on the disk to measure; in a folder in memory, syncs cost nothing             |
-| -rounds N     | number of rounds of each case                                                 |
-| -json         | one JSON object a line: system, case, value, unit, durability, min, max       |
-`

@@ -31,6 +31,7 @@ const (
 var roles = map[string]func(args []string) error{
 	roleLease: leaseRole,
 	roleIdle:  idleRole,
+	roleWork:  workRole,
 	roleEmpty: func([]string) error { return untilOrphaned() },
 }
 
@@ -76,7 +77,7 @@ func leaseRole(args []string) error {
 		return err
 	}
 	for n > 0 {
-		leases, err := q.Fetch(ctx, pawl.Request{Max: min(n, bulk), Wait: pawl.WaitNot})
+		leases, err := q.Bolt.Fetch(ctx, pawl.Request{Max: min(n, bulk), Wait: pawl.WaitNot})
 		if err != nil {
 			return err
 		}
@@ -100,8 +101,9 @@ func idleRole(args []string) error {
 
 // process is a child that is ready.
 type process struct {
-	cmd   *exec.Cmd
-	stdin io.Closer // its end is that of the child
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser // its end is that of the child
+	stdout *bufio.Reader
 }
 
 // start starts a child and waits until it is ready.
@@ -125,8 +127,8 @@ func (t *trial) start(role string, args ...string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd, stdin}
-	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != readyLine {
+	p := &process{cmd, stdin, bufio.NewReader(stdout)}
+	if line, _ := p.stdout.ReadString('\n'); line != readyLine {
 		p.kill()
 		return nil, fmt.Errorf("a child in the role of %s did not say that it is ready but %q: %s", role, line, &stderr)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"io"
 	"math"
@@ -15,8 +14,8 @@ import (
 
 // comparison is a run with all that its report needs.
 type comparison struct {
+	subject
 	results report.Results
-	systems []system.System
 	servers map[string]*system.Server
 	absent  map[string]error // by the system's name: why it was not measured
 	size    size
@@ -26,11 +25,6 @@ type comparison struct {
 }
 
 var pawlName = system.Pawl().Name
-
-// notes are the part of the report that a person wrote.
-//
-//go:embed notes.md
-var notes string
 
 // group is one metric of one case over all systems.
 type group struct {
@@ -88,17 +82,15 @@ func better(unit string) string {
 }
 
 // about is what a case does, empty where there is no such case.
-func about(name string) string {
+func (r comparison) about(name string) string {
 	name, _, _ = strings.Cut(name, "/")
-	for _, c := range allCases() {
+	for _, c := range r.cases {
 		if c.name == name {
 			return c.about
 		}
 	}
 	return ""
 }
-
-func allCases() []benchCase { return append(sharedCases(), ownCases()...) }
 
 // table shows a run on a terminal.
 func (r comparison) table(w io.Writer) {
@@ -113,7 +105,7 @@ func (r comparison) table(w io.Writer) {
 	report.Align(rows, "lrrrrl")
 	header, rows := rows[0], rows[1:]
 	for _, g := range all {
-		if text := about(g.name); text != "" {
+		if text := r.about(g.name); text != "" {
 			fmt.Fprintf(w, "%s: %s\n", g.name, text)
 		} else {
 			fmt.Fprintln(w, g.name)
@@ -134,7 +126,7 @@ func (r comparison) table(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w, "\nTo reach, in one run:")
-	for _, t := range targets {
+	for _, t := range r.targets {
 		result, text := t.check(r)
 		fmt.Fprintf(w, "\n%-12s  %s\n%14sto reach: %s\n", result, t.name, "", t.goal)
 		if text != "" {

@@ -23,18 +23,19 @@ import (
 func sampleReport() comparison {
 	server := func(context.Context, string) (*system.Server, error) { return nil, nil }
 	r := comparison{
-		systems: []system.System{
-			{Name: pawlName, Durability: system.Synced, Settings: "default options", Version: "this checkout"},
-			{Name: ceilingName, Durability: system.Synced},
-			{Name: "inside", Durability: system.Synced, Version: "v1.0.0", Settings: "synchronous=FULL | one connection"},
-			{Name: "inside-fast", Durability: "never synced", Version: "v1.0.0"},
-			{Name: "served", Durability: system.Synced, Version: "v2.0.0", Start: server},
-			{Name: "away", Durability: system.Synced, Version: "v3.0.0", Start: server},
-		},
+		subject: queues(),
 		servers: map[string]*system.Server{"served": {Version: "Server 7"}},
 		absent:  map[string]error{"away": errors.New("not installed: awayd\n(apt install awayd)")},
 		size:    fullSize,
 		rounds:  2,
+	}
+	r.systems = []system.System{
+		{Name: pawlName, Durability: system.Synced, Settings: "default options", Version: "this checkout"},
+		{Name: ceilingName, Durability: system.Synced},
+		{Name: "inside", Durability: system.Synced, Version: "v1.0.0", Settings: "synchronous=FULL | one connection"},
+		{Name: "inside-fast", Durability: "never synced", Version: "v1.0.0"},
+		{Name: "served", Durability: system.Synced, Version: "v2.0.0", Start: server},
+		{Name: "away", Durability: system.Synced, Version: "v3.0.0", Start: server},
 	}
 	add := func(name, unit string, values map[string][]float64) {
 		for _, s := range r.systems {
@@ -94,7 +95,7 @@ func TestTable(t *testing.T) {
 
 func TestTableOfNothing(t *testing.T) {
 	var out strings.Builder
-	comparison{}.table(&out)
+	comparison{subject: queues()}.table(&out)
 	assert.Contains(t, out.String(), string(unmeasured))
 }
 
@@ -128,7 +129,7 @@ func TestWriteReport(t *testing.T) {
 		assert.Contains(t, text, target.name)
 		assert.Contains(t, text, target.goal)
 	}
-	assert.Contains(t, text, strings.TrimSpace(notes))
+	assert.Contains(t, text, strings.TrimSpace(queueNotes))
 	assert.Contains(t, text, "](performance.svg)")
 	assert.Contains(t, text, "Server 7")
 	assert.Contains(t, text, "- away (v3.0.0): not installed: awayd (apt install awayd)\n")
@@ -160,11 +161,11 @@ func TestFiguresThatAreNone(t *testing.T) {
 		func(tr *trial) { tr.rate("", 7, 0) },
 	} {
 		r := runner{
-			size: tinySize, rounds: 1, disk: t.TempDir(), systems: []system.System{{Name: ceilingName}},
-			cases: []benchCase{
+			size: tinySize, rounds: 1, disk: t.TempDir(),
+			subject: subject{systems: []system.System{{Name: ceilingName}}, cases: []benchCase{
 				{name: "none", ceiling: func(tr *trial) error { none(tr); return nil }},
 				{name: "some", ceiling: func(tr *trial) error { tr.rate("", 7, time.Second); return nil }},
-			},
+			}},
 		}
 		results, err := r.run(t.Context())
 		require.NoError(t, err)

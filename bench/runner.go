@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/gopawl/pawl/bench/report"
@@ -25,8 +26,7 @@ type runner struct {
 	rounds int
 	disk   string
 
-	cases   []benchCase
-	systems []system.System
+	subject
 
 	servers map[string]*system.Server
 	absent  map[string]error // by the system's name: why it was not measured
@@ -35,7 +35,9 @@ type runner struct {
 }
 
 // choose selects the cases and systems whose names match; an empty pattern matches all.
-func (r *runner) choose(cases, only string) error {
+func (r *runner) choose(of subject, cases, only string) error {
+	r.subject = of
+	r.cases, r.systems = nil, nil
 	matchCase, err := regexp.Compile(cases)
 	if err != nil {
 		return fmt.Errorf("-case: %w", err)
@@ -44,12 +46,12 @@ func (r *runner) choose(cases, only string) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	for _, c := range append(sharedCases(), ownCases()...) {
+	for _, c := range of.cases {
 		if matchCase.MatchString(c.name) {
 			r.cases = append(r.cases, c)
 		}
 	}
-	for _, s := range systems() {
+	for _, s := range of.systems {
 		if matchSystem.MatchString(s.Name) {
 			r.systems = append(r.systems, s)
 		}
@@ -115,7 +117,7 @@ func (r *runner) run(ctx context.Context) (report.Results, error) {
 
 // trial runs a case on one system, in an empty folder.
 func (r *runner) trial(ctx context.Context, dir string, c benchCase, s system.System) (_ []sample, err error) {
-	t := &trial{size: r.size, ctx: ctx}
+	t := &trial{size: r.size, ctx: ctx, system: s, server: r.servers[s.Name], metered: r.metered}
 	if t.dir, err = os.MkdirTemp(dir, "trial-"); err != nil {
 		return nil, err
 	}
@@ -163,17 +165,24 @@ func (r *runner) add(c benchCase, s system.System, samples []sample) {
 
 func (r *runner) startServers(ctx context.Context, dir string) {
 	r.servers, r.absent = make(map[string]*system.Server), make(map[string]error)
+	services := make(map[string]func() (*system.Server, error))
 	for _, s := range r.systems {
 		if s.Start == nil {
 			continue
 		}
 		progress("starting what %s needs", s.Name)
-		data := filepath.Join(dir, s.Name)
-		err := os.Mkdir(data, 0o755)
-		if err == nil {
-			r.servers[s.Name], err = s.Start(ctx, data)
+		name := cmp.Or(s.Service, s.Name)
+		if services[name] == nil {
+			services[name] = sync.OnceValues(func() (*system.Server, error) {
+				data := filepath.Join(dir, name)
+				if err := os.Mkdir(data, 0o755); err != nil {
+					return nil, err
+				}
+				return s.Start(ctx, data)
+			})
 		}
-		if err != nil {
+		var err error
+		if r.servers[s.Name], err = services[name](); err != nil {
 			r.absent[s.Name] = err
 			fmt.Fprintf(os.Stderr, "\rbench: %s is left out: %v\n", s.Name, err)
 		}
@@ -181,10 +190,12 @@ func (r *runner) startServers(ctx context.Context, dir string) {
 }
 
 func (r *runner) stopServers() {
+	stopped := make(map[*system.Server]bool)
 	for name, server := range r.servers {
-		if server == nil {
+		if server == nil || stopped[server] {
 			continue
 		}
+		stopped[server] = true
 		if err := server.Stop(); err != nil {
 			fmt.Fprintf(os.Stderr, "bench: stop what %s needs: %v\n", name, err)
 		}

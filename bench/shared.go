@@ -43,17 +43,9 @@ func sharedCases() []benchCase {
 			ceiling: func(t *trial) error { return t.ceilingRate("", bulk, 0, small) },
 		},
 		{
-			name:  "drain",
-			about: "16 no-op workers empty a full queue",
-			peers: func(t *trial, q system.Queue) error {
-				n, err := t.fill(q, t.full, small)
-				if err != nil {
-					return err
-				}
-				done, took, err := t.drain(q, workers, n)
-				t.rate("", done, took)
-				return err
-			},
+			name:    "drain",
+			about:   "16 no-op workers empty a full queue",
+			peers:   func(t *trial, q system.Queue) error { return t.draining(q, workers) },
 			ceiling: func(t *trial) error { return t.ceilingDrain("", small) },
 		},
 		{
@@ -85,20 +77,52 @@ func sharedCases() []benchCase {
 }
 
 func (t *trial) producing(q system.Queue, producers int) error {
+	if err := t.mark(); err != nil {
+		return err
+	}
 	n, took, err := t.produce(producers, func() error { return q.Enqueue(t.ctx, small) })
+	if err != nil {
+		return err
+	}
 	t.rate("", n, took)
-	return err
+	return t.perJob(n)
+}
+
+// draining has workers empty a full queue, as far as they come.
+func (t *trial) draining(q system.Queue, workers int) error {
+	n, err := t.fill(q, t.full, small)
+	if err != nil {
+		return err
+	}
+	if err := t.mark(); err != nil {
+		return err
+	}
+	done, took, err := t.drain(q, workers, n)
+	if err != nil {
+		return err
+	}
+	t.rate("", done, took)
+	return t.perJob(done)
 }
 
 func bulking(t *trial, q system.Queue) error {
 	batch := slices.Repeat([][]byte{small}, bulk)
+	if err := t.mark(); err != nil {
+		return err
+	}
 	n, took, err := t.produce(1, func() error { return q.EnqueueAll(t.ctx, batch) })
+	if err != nil {
+		return err
+	}
 	t.rate("", n*bulk, took)
-	return err
+	return t.perJob(n * bulk)
 }
 
 // steadily counts jobs that were completed while producers went on.
 func steadily(t *trial, q system.Queue) error {
+	if err := t.mark(); err != nil {
+		return err
+	}
 	room := make(chan struct{}, steady)
 	ctx, stop := context.WithTimeout(t.ctx, t.limit)
 	defer stop()
@@ -121,7 +145,6 @@ func steadily(t *trial, q system.Queue) error {
 			}
 		})
 	}
-	done := make(chan int, 1)
 	began := time.Now()
 	var took time.Duration
 	var n int
@@ -134,15 +157,15 @@ func steadily(t *trial, q system.Queue) error {
 			mu.Unlock()
 		}
 	})
-	close(done)
 	wg.Wait()
 	if err == nil {
 		err = first.err
 	}
-	if err == nil {
-		t.rate("", n, took)
+	if err != nil {
+		return err
 	}
-	return err
+	t.rate("", n, took)
+	return t.perJob(n)
 }
 
 func latency(t *trial, q system.Queue) error {

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,8 +26,22 @@ func Pawl() System {
 	}
 }
 
-// PawlQueue is a queue of this library, for cases that ask for more than a Queue.
-type PawlQueue struct{ *bolt.Queue }
+// PawlQueue is a queue of this library in a file, for cases that ask for more than a Queue.
+type PawlQueue struct {
+	client
+	Bolt *bolt.Queue
+}
+
+// NewPawlQueue returns an open queue as one that is measured.
+func NewPawlQueue(q *bolt.Queue) *PawlQueue { return &PawlQueue{client{q}, q} }
+
+// client stores payloads as jobs and runs them, on any engine of this library.
+type client struct {
+	queue interface {
+		pawl.Queue
+		io.Closer
+	}
+}
 
 // PawlFile is the name of the file in the folder that OpenPawl is given.
 const PawlFile = "jobs.db"
@@ -40,20 +55,22 @@ func OpenPawl(dir string) (*PawlQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &PawlQueue{q}, nil
+	return NewPawlQueue(q), nil
 }
 
-func (q *PawlQueue) Enqueue(ctx context.Context, payload []byte) error {
-	_, err := Blob.Enqueue(ctx, q.Queue, payload)
+func (q client) Close() error { return q.queue.Close() }
+
+func (q client) Enqueue(ctx context.Context, payload []byte) error {
+	_, err := Blob.Enqueue(ctx, q.queue, payload)
 	return err
 }
 
-func (q *PawlQueue) EnqueueAll(ctx context.Context, payloads [][]byte) error {
+func (q client) EnqueueAll(ctx context.Context, payloads [][]byte) error {
 	return q.EnqueueWith(ctx, payloads)
 }
 
 // EnqueueWith is EnqueueAll with options.
-func (q *PawlQueue) EnqueueWith(ctx context.Context, payloads [][]byte, opts ...pawl.Option) error {
+func (q client) EnqueueWith(ctx context.Context, payloads [][]byte, opts ...pawl.Option) error {
 	jobs := make([]*pawl.Envelope, len(payloads))
 	for i, payload := range payloads {
 		job, err := Blob.Envelope(payload, opts...)
@@ -62,11 +79,12 @@ func (q *PawlQueue) EnqueueWith(ctx context.Context, payloads [][]byte, opts ...
 		}
 		jobs[i] = job
 	}
-	return q.Queue.Enqueue(ctx, jobs...)
+	_, err := q.queue.Enqueue(ctx, jobs...)
+	return err
 }
 
-func (q *PawlQueue) Work(ctx context.Context, workers int, handle func(payload []byte)) error {
-	w := worker.New(q.Queue, &worker.Options{Concurrency: workers, Logger: hclog.NewNullLogger()})
+func (q client) Work(ctx context.Context, workers int, handle func(payload []byte)) error {
+	w := worker.New(q.queue, &worker.Options{Concurrency: workers, Logger: hclog.NewNullLogger()})
 	worker.Handle(w, Blob, func(_ context.Context, job *pawl.Job[[]byte]) error {
 		handle(job.Args)
 		return nil

@@ -7,6 +7,8 @@ import (
 
 func TestRiverPostgres(t *testing.T) { testServer(t, RiverPostgres()) }
 
+func TestPawlPostgres(t *testing.T) { testServer(t, PawlPostgres()) }
+
 // TestPostgresDurability asks each connection of a pool that is in full use.
 func TestPostgresDurability(t *testing.T) {
 	s := RiverPostgres()

@@ -1,13 +1,16 @@
 package system
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // bind makes the kernel send cmd the signal when this process dies, however it dies. A
@@ -19,6 +22,52 @@ func bind(cmd *exec.Cmd, end syscall.Signal) {
 	}
 	cmd.SysProcAttr.Pdeathsig = end
 	cmd.SysProcAttr.Setpgid = true
+}
+
+// processorTime is what a process and its children have used, those that ended included.
+func processorTime(pid int) (total time.Duration, err error) {
+	parent, err := statTimes(pid)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range parent {
+		total += t
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, child := range strings.Fields(string(children)) {
+		id, err := strconv.Atoi(child)
+		if err != nil {
+			return 0, err
+		}
+		if times, err := statTimes(id); err == nil { // it may end just now
+			total += times[0] + times[1]
+		}
+	}
+	return total, nil
+}
+
+// statTimes are the times of a process in user and system mode, and those of the children
+// that it has waited for.
+func statTimes(pid int) (times [4]time.Duration, err error) {
+	const ticks = 100 // a second, for every program on Linux
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return times, err
+	}
+	// The name of the program is in parentheses, and may have spaces. Behind it is field 3;
+	// the times are fields 14 to 17.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for i := range times {
+		n, err := strconv.ParseInt(fields[i+11], 10, 64)
+		if err != nil {
+			return times, err
+		}
+		times[i] = time.Duration(n) * time.Second / ticks
+	}
+	return times, nil
 }
 
 // unprivileged makes cmd, which refuses to run as root, run as another user if this is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Queue is an open queue under test.
@@ -35,6 +36,10 @@ type System struct {
 	Settings   string // how it was set up, for the report: pragmas, poll intervals, pool sizes
 	Version    string // of the library, and of the server if it has one
 
+	// Service names the server. Systems with the same one share it. Empty: the system has
+	// its own.
+	Service string
+
 	// Start brings up a server with its data in dir, nil where there is none to start.
 	// The error matches ErrAbsent when its program is not installed.
 	Start func(ctx context.Context, dir string) (*Server, error)
@@ -42,6 +47,10 @@ type System struct {
 	// Open returns an empty queue: in dir, an empty folder, or in the server that was
 	// started, which is nil where there is none.
 	Open func(ctx context.Context, dir string, server *Server) (Queue, error)
+
+	// Join opens the queue with the jobs that it has, as a process beside the one that
+	// opened it; nil where only one process can.
+	Join func(ctx context.Context, dir string, server *Server) (Queue, error)
 }
 
 // Server is a program that this process started.
@@ -49,7 +58,19 @@ type Server struct {
 	Addr    string       // where it listens, on loopback
 	Version string       // as the program says
 	Stop    func() error // ends it, by its process ID, and waits for its end
+
+	// Usage is what the server has used since its start; nil where that is not known.
+	Usage func(context.Context) (Usage, error)
 }
+
+// Usage is what a server has used.
+type Usage struct {
+	CPU time.Duration // of all its processes
+	Log int64         // bytes of its write-ahead log
+}
+
+// Sub returns what was used since an earlier time.
+func (u Usage) Sub(earlier Usage) Usage { return Usage{u.CPU - earlier.CPU, u.Log - earlier.Log} }
 
 // ErrAbsent says that a program is not installed on this machine.
 var ErrAbsent = errors.New("not installed")
