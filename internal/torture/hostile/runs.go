@@ -81,14 +81,18 @@ func branches(r *workflow.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ended := make(chan struct{})
-	_, err = workflow.All(r, workflow.Go(r, "one", func(r *workflow.Run) (string, error) {
+	both, ended := make(chan struct{}), make(chan struct{})
+	one := workflow.Go(r, "one", func(r *workflow.Run) (string, error) {
 		defer close(ended)
+		<-both // otherwise its step may be written before the beginning of the other branch
 		return step(r)
-	}), workflow.Go(r, "two", func(r *workflow.Run) (string, error) {
+	})
+	two := workflow.Go(r, "two", func(r *workflow.Run) (string, error) {
 		<-ended
 		return goOn.Wait(r, workflow.Forever)
-	}))
+	})
+	close(both)
+	_, err = workflow.All(r, one, two)
 	return "", err
 }
 
