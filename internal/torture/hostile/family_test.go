@@ -75,6 +75,21 @@ func TestSeedMakesTheSameFile(t *testing.T) {
 	}
 }
 
+// Rule: a seed does the same to a file in every run.
+func TestSeedDoesTheSame(t *testing.T) {
+	all, dir := bases(t)
+	w := newWatch(nil)
+	for seed := range uint64(race.Fewer(24)) {
+		var steps [2][]string
+		for n := range steps {
+			trial := &trial{hostile: blank(all, seed, ""), ctx: t.Context(), dir: dir, watch: w}
+			require.NoError(t, trial.run(filepath.Join(dir, "case.db")))
+			steps[n] = trial.steps
+		}
+		require.Equal(t, steps[0], steps[1], "seed %d", seed)
+	}
+}
+
 // Rule: every class of damage is drawn, and changes files.
 func TestEveryClassDamages(t *testing.T) {
 	all, dir := bases(t)

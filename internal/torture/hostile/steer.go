@@ -207,26 +207,26 @@ func (t *trial) steer(q *bolt.Queue) {
 		return
 	}
 	e := workflow.Open(q, &workflow.Options{Build: "3", Logger: hclog.NewNullLogger()})
-	for name, run := range map[string]func(pawl.ID) error{
-		"Cancel of a run":         func(run pawl.ID) error { return e.Cancel(t.ctx, run, "why") },
-		"Terminate of a run":      func(run pawl.ID) error { return e.Terminate(t.ctx, run, "") },
-		"Pause of a run":          func(run pawl.ID) error { return e.Pause(t.ctx, run) },
-		"Resume of a run":         func(run pawl.ID) error { return e.Resume(t.ctx, run) },
-		"Send":                    func(run pawl.ID) error { return e.Send(t.ctx, run, "go", []byte{0xa0}, "order/1") },
-		"Send again":              func(run pawl.ID) error { return e.Send(t.ctx, run, "go", []byte{0xa0}, "") },
-		"Verify without the flow": func(run pawl.ID) error { return e.Verify(t.ctx, run) },
-		"Fork": func(run pawl.ID) error {
+	for _, o := range []operation{
+		{"Cancel of a run", func(run pawl.ID) error { return e.Cancel(t.ctx, run, "why") }},
+		{"Terminate of a run", func(run pawl.ID) error { return e.Terminate(t.ctx, run, "") }},
+		{"Pause of a run", func(run pawl.ID) error { return e.Pause(t.ctx, run) }},
+		{"Resume of a run", func(run pawl.ID) error { return e.Resume(t.ctx, run) }},
+		{"Send", func(run pawl.ID) error { return e.Send(t.ctx, run, "go", []byte{0xa0}, "order/1") }},
+		{"Send again", func(run pawl.ID) error { return e.Send(t.ctx, run, "go", []byte{0xa0}, "") }},
+		{"Verify without the flow", func(run pawl.ID) error { return e.Verify(t.ctx, run) }},
+		{"Fork", func(run pawl.ID) error {
 			_, err := e.Fork(t.ctx, run, []string{"", "step", "large", "fast/step", "none"}[t.rand.IntN(5)], "forked again")
 			return err
-		},
-		"Start": func(pawl.ID) error {
+		}},
+		{"Start", func(pawl.ID) error {
 			_, err := story("step").Start(t.ctx, e, []string{"waits", "calls/child", "new"}[t.rand.IntN(3)], "waits")
 			return err
-		},
+		}},
 	} {
 		if t.rand.IntN(2) == 0 {
 			id := t.anyRun()
-			t.do(name, func() error { return matchable(run(id)) })
+			t.do(o.name, func() error { return matchable(o.run(id)) })
 		}
 	}
 	if t.rand.IntN(2) == 0 {

@@ -21,6 +21,7 @@ type trial struct {
 	dir   string
 	watch *watch
 	err   error
+	steps []string // so far
 
 	// salvaged is set for a salvaged file. A bucket of it may have the page of another bucket,
 	// and the checksum of a workflow row does not tell them apart: the published values of a
@@ -30,11 +31,13 @@ type trial struct {
 
 // do runs a step, unless an earlier one had a violation.
 func (t *trial) do(name string, run func() error) {
-	if t.err == nil {
-		if t.err = t.watch.step(name, run); t.err != nil {
-			t.err = fmt.Errorf("%s: %w", name, t.err)
-		}
+	if t.err != nil {
+		return
 	}
+	if t.err = t.watch.step(name, run); t.err != nil {
+		t.err = fmt.Errorf("%s, after %q: %w", name, t.steps, t.err)
+	}
+	t.steps = append(t.steps, name)
 }
 
 // run passes a file to all functions that open files.
@@ -160,9 +163,9 @@ func (t *trial) look(q looks, compare func(*pawl.Envelope) error) {
 
 // copies makes a backup and a compact copy.
 func (t *trial) copies(q looks) {
-	for name, run := range map[string]func(context.Context, string) error{"Backup": q.Backup, "Compact": q.Compact} {
-		to := filepath.Join(t.dir, "copy.db")
-		t.do(name, func() error { return answered(run(t.ctx, to)) })
-		_ = os.Remove(to)
-	}
+	to := filepath.Join(t.dir, "copy.db")
+	t.do("Backup", func() error { return answered(q.Backup(t.ctx, to)) })
+	_ = os.Remove(to)
+	t.do("Compact", func() error { return answered(q.Compact(t.ctx, to)) })
+	_ = os.Remove(to)
 }

@@ -63,18 +63,25 @@ func (t *trial) work(q *bolt.Queue) error {
 	return nil
 }
 
+// operation is an operation on a job or a run. Lists of them are slices, so a seed does the
+// same in every run.
+type operation struct {
+	name string
+	run  func(pawl.ID) error
+}
+
 // administer does the operations of operators on single jobs.
 func (t *trial) administer(q *bolt.Queue) {
-	for name, run := range map[string]func(pawl.ID) error{
-		"Retry":  func(id pawl.ID) error { return q.Retry(t.ctx, id, true) },
-		"Cancel": func(id pawl.ID) error { return q.Cancel(t.ctx, id) },
-		"Delete": func(id pawl.ID) error { return q.Delete(t.ctx, id) },
-		"Pause":  func(pawl.ID) error { return q.Pause(t.ctx, "a") },
-		"Resume": func(pawl.ID) error { return q.Resume(t.ctx, "b") },
-		"Reap":   func(pawl.ID) error { _, err := q.Reap(t.ctx); return err },
+	for _, o := range []operation{
+		{"Retry", func(id pawl.ID) error { return q.Retry(t.ctx, id, true) }},
+		{"Cancel", func(id pawl.ID) error { return q.Cancel(t.ctx, id) }},
+		{"Delete", func(id pawl.ID) error { return q.Delete(t.ctx, id) }},
+		{"Pause", func(pawl.ID) error { return q.Pause(t.ctx, "a") }},
+		{"Resume", func(pawl.ID) error { return q.Resume(t.ctx, "b") }},
+		{"Reap", func(pawl.ID) error { _, err := q.Reap(t.ctx); return err }},
 	} {
 		id := t.anyID()
-		t.do(name, func() error { return answered(run(id)) })
+		t.do(o.name, func() error { return answered(o.run(id)) })
 	}
 }
 
