@@ -46,13 +46,16 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 		e.IdempotencyKey = "i" + id.String()
 	}
 	if one(8) {
-		e.Deadline = time.Now().Add(2 * later)
+		e.Deadline = made(id).AddDate(100, 0, 0) // no clock of a try comes near
 	}
 	if one(8) {
 		e.Retain = later
 	}
 	return e
 }
+
+// made returns the time in an ID.
+func made(id pawl.ID) time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:]) >> 16)) }
 
 // payload returns a small payload, sometimes one that does not fit in a record, and rarely
 // one of many pages.
@@ -80,7 +83,7 @@ func SameJob(e *pawl.Envelope) error {
 	case !bytes.Equal(e.Payload, want.Payload):
 		return fmt.Errorf("job %s has another payload than it was given", e.ID)
 	case e.Queue != want.Queue, e.Kind != want.Kind, e.Priority != want.Priority, e.UniqueKey != want.UniqueKey,
-		e.IdempotencyKey != want.IdempotencyKey, e.Retain != want.Retain, e.Deadline.IsZero() != want.Deadline.IsZero():
+		e.IdempotencyKey != want.IdempotencyKey, e.Retain != want.Retain, !e.Deadline.Equal(want.Deadline):
 		return fmt.Errorf("job %s is not as it was given: %+v", e.ID, e)
 	}
 	return nil

@@ -25,6 +25,14 @@ func plainID(t *testing.T) pawl.ID {
 	}
 }
 
+// Rule: a job follows from its ID alone.
+func TestJobOf(t *testing.T) {
+	for range 64 {
+		id := pawl.NewID(time.Now())
+		require.Equal(t, JobOf(id), JobOf(id))
+	}
+}
+
 // Rule: what was acknowledged must have happened, what was not begun must not have, and
 // what was under way may have, as a whole.
 func TestExplain(t *testing.T) {

@@ -37,7 +37,7 @@ func (w *world) do(op Op) {
 		if h := w.proc.hands[op.Worker]; h != nil {
 			w.stopHand(h)
 			w.mu.Lock()
-			delete(w.proc.hands, op.Worker)
+			w.proc.hands[op.Worker] = nil
 			w.mu.Unlock()
 		}
 	case "stall":
@@ -50,7 +50,7 @@ func (w *world) do(op Op) {
 	case "refuse":
 		w.refusing.Store(now() + int64(op.For))
 		w.mu.Lock()
-		for _, h := range w.proc.hands {
+		for _, h := range w.proc.running() {
 			h.impair(op.For)
 		}
 		w.mu.Unlock()

@@ -9,6 +9,9 @@ import (
 // opsOfCase is how many steps a case has.
 const opsOfCase = 200
 
+// workers is the number of workers that a process may have at a time.
+const workers = 3
+
 // generator makes a case of a seed.
 type generator struct {
 	*rand.Rand
@@ -43,11 +46,11 @@ func (g *generator) op() Op {
 	case n < 52:
 		return g.time()
 	case n < 57:
-		return Op{Do: "start", Worker: g.IntN(3), Crew: g.crew()}
+		return Op{Do: "start", Worker: g.IntN(workers), Crew: g.crew()}
 	case n < 60:
-		return Op{Do: "stop", Worker: g.IntN(3)}
+		return Op{Do: "stop", Worker: g.IntN(workers)}
 	case n < 65:
-		return Op{Do: "stall", Worker: g.IntN(3), For: g.long()}
+		return Op{Do: "stall", Worker: g.IntN(workers), For: g.long()}
 	case n < 66:
 		return Op{Do: "refuse", For: g.long()}
 	case n < 69:

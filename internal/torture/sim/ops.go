@@ -28,7 +28,7 @@ type Op struct {
 	Keep   bool          `json:",omitempty"` // the attempts of a dead job
 	N      int           `json:",omitempty"` // jobs to take; events until a crash
 	Queue  string        `json:",omitempty"`
-	Worker int           `json:",omitempty"`
+	Worker int           `json:",omitempty"` // below workers
 	Crew   *Crew         `json:",omitempty"`
 	Beside []Op          `json:",omitempty"` // carried out at the same time
 }

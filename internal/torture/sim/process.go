@@ -21,7 +21,7 @@ type process struct {
 	world *world
 	q     Queue
 	path  string
-	hands map[int]*hand
+	hands [workers]*hand // nil where none runs
 
 	gone chan struct{} // closed when it dies
 
@@ -65,9 +65,20 @@ func (h *hand) wasImpaired(from, to int64) bool {
 
 func (h *hand) stalledUntil() time.Time { return time.Unix(0, h.stalled.Load()) }
 
+// running returns the workers of a process in the order of their numbers, so a case does the
+// same in every run.
+func (p *process) running() (all []*hand) {
+	for _, h := range p.hands {
+		if h != nil {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
 // start opens a file in a new process.
 func (w *world) start(path string) error {
-	p := &process{world: w, path: path, hands: make(map[int]*hand), gone: make(chan struct{})}
+	p := &process{world: w, path: path, gone: make(chan struct{})}
 	q, err := w.open(path, &bolt.Options{
 		Lease: w.c.Lease, MaxCrashes: w.c.MaxCrashes, Logger: hclog.NewNullLogger(), OnEvent: p.hear, Now: w.wall.Now,
 	})
@@ -119,7 +130,7 @@ func (p *process) kill() {
 func (p *process) end() {
 	p.dead, p.diedAt = true, now()
 	close(p.gone)
-	for _, hand := range p.hands {
+	for _, hand := range p.running() {
 		hand.stop()
 	}
 	for _, r := range p.world.runs {

@@ -160,7 +160,7 @@ func (w *world) reborn() error {
 		return fmt.Errorf("found after a crash: %w", err)
 	}
 	for number, hand := range old.hands {
-		if !w.faultless {
+		if hand != nil && !w.faultless {
 			w.proc.hire(number, hand.crew)
 		}
 	}
@@ -215,11 +215,11 @@ func (w *world) drain() error {
 	if w.c.Clock {
 		w.wall.set(0, false)
 	}
-	for _, hand := range w.proc.hands {
+	for _, hand := range w.proc.running() {
 		hand.stalled.Store(0)
 		w.stopHand(hand)
 	}
-	for _, hand := range w.proc.hands {
+	for _, hand := range w.proc.running() {
 		<-hand.done
 	}
 	if err := w.pass(time.Minute + time.Second); err != nil {
