@@ -13,7 +13,7 @@ func missing(families map[string]*harness.Family) string {
 	if lack := harness.MissingSource(); lack != "" {
 		return lack
 	}
-	for _, h := range hunts(faults()) {
+	for _, h := range hunts(faults) {
 		f := families[h.Family]
 		if f == nil || f.Missing == nil {
 			continue

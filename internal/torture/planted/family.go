@@ -28,13 +28,13 @@ func Over(families []*harness.Family) *harness.Family {
 		Method: "faults planted in the queue; the family for each fault must find it, and without a fault finds " +
 			"nothing",
 		Unit:    "faults",
-		PR:      len(faults()),
-		Nightly: 10 * len(faults()),
+		PR:      len(faults),
+		Nightly: 10 * len(faults),
 		Share:   80,
 		// Some faults only show by a hang, and a process that hangs uses no CPU.
 		Parallel: 3 * runtime.GOMAXPROCS(0),
 		Missing:  func() string { return missing(byName) },
-		Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, faults()) },
+		Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, faults) },
 	}
 }
 

@@ -7,8 +7,6 @@
 // stays untouched: the build lays the changed files over it.
 package planted
 
-import "slices"
-
 // Fault is a mistake that somebody could make in the queue.
 type Fault struct {
 	Name   string
@@ -49,8 +47,3 @@ func newFault(name, breaks string, by []Hunt, edits ...Edit) Fault {
 
 // by is one family with its units.
 func by(family string, units int) []Hunt { return []Hunt{{Family: family, Units: units}} }
-
-// faults returns all faults.
-func faults() []Fault {
-	return slices.Concat(durability, states, keys, times, crashes, files, workers, answers, leftovers, workflows)
-}

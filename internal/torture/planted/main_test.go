@@ -50,7 +50,7 @@ func plan(t *testing.T, units int) harness.Plan {
 // pick returns the faults with these names.
 func pick(t *testing.T, names ...string) (some []Fault) {
 	for _, name := range names {
-		for _, f := range faults() {
+		for _, f := range faults {
 			if f.Name == name {
 				some = append(some, f)
 			}
@@ -78,7 +78,7 @@ func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: it builds a program")
 	}
-	program, err := buildProgram(t.Context(), t.TempDir(), faults())
+	program, err := buildProgram(t.Context(), t.TempDir(), faults)
 	require.NoError(t, err)
 
 	some := pick(t, "an ack leaves the lease", "loses an attempt")
@@ -99,7 +99,7 @@ func TestProgram(t *testing.T) {
 
 func TestFaultsAreDescribed(t *testing.T) {
 	names := make(map[string]bool)
-	for _, f := range faults() {
+	for _, f := range faults {
 		require.False(t, names[f.Name], "two faults are named %q", f.Name)
 		names[f.Name] = true
 		require.NotEmpty(t, f.Breaks, f.Name)
@@ -204,7 +204,7 @@ func TestFaultsIgnoreComments(t *testing.T) {
 	require.NoError(t, err)
 	reworded := t.TempDir()
 	comment := regexp.MustCompile(`(?m)(^|[ \t])// .*$`)
-	for _, f := range faults() {
+	for _, f := range faults {
 		for _, e := range f.Edits {
 			pkg, _ := path.Split(e.In)
 			if _, err := os.Stat(filepath.Join(reworded, pkg, "p.done")); err == nil {
@@ -222,7 +222,7 @@ func TestFaultsIgnoreComments(t *testing.T) {
 			}
 		}
 	}
-	_, err = writeOverlay(reworded, t.TempDir(), faults())
+	_, err = writeOverlay(reworded, t.TempDir(), faults)
 	require.NoError(t, err)
 }
 
