@@ -151,7 +151,7 @@ func (s settings) all(ctx context.Context, chosen []*harness.Family, stderr io.W
 		if s.night {
 			goal = f.Nightly
 		}
-		part := time.Until(end) * time.Duration(f.Share) / time.Duration(shares)
+		part := max(1, time.Until(end)*time.Duration(f.Share)/time.Duration(shares))
 		shares -= f.Share
 		r := f.Run(ctx, harness.Plan{
 			Goal: goal, Time: part, Seed: s.seed, Once: s.once, Folder: s.disk, OnTry: progress.Start(f, goal),

@@ -32,7 +32,7 @@ type scene struct {
 	base func(path string) error
 	want contents
 
-	// do runs in the process. The kill comes after it has said up.
+	// do runs in the process. The kill comes after its line harness.Up.
 	do func(path string, seed uint64) error
 
 	// others are the suffixes of other files that may exist.
@@ -111,40 +111,25 @@ func (s *scene) try(t *harness.Try, base string) error {
 		if story && n > 0 {
 			break // each process has a story of its own
 		}
-		killed, reported, err := s.kill(t, path)
+		said, killed, err := t.KillWithin(s.took, 0, "kill-admin", s.name, path, t.Rand.Uint64())
 		if err != nil {
 			return err
 		}
-		lines = reported
-		if killed {
-			t.Count(1)
-		} else {
+		lines = said
+		if !killed { // it was faster, which does not count
 			t.Count(0)
 			break
 		}
+		t.Count(1)
 	}
 	return s.check(t, path, lines, kills)
-}
-
-// kill starts the scene and kills the process before its usual end. A faster process does
-// not count.
-func (s *scene) kill(t *harness.Try, path string) (killed bool, lines []string, err error) {
-	c, err := harness.Start(t.Ctx, nil, "kill-admin", s.name, path, t.Rand.Uint64())
-	if err != nil {
-		return false, nil, err
-	}
-	if _, err := c.Line(); err != nil {
-		return false, nil, err
-	}
-	lines, err = c.KillAfter(time.Duration(t.Rand.Int64N(int64(s.took))))
-	return err == nil && !c.ProcessState.Success(), lines, err
 }
 
 // adminRole runs a scene.
 func adminRole(args harness.Args) error {
 	for _, s := range scenes {
 		if s.name == args[0] {
-			harness.Emit(up)
+			harness.Emit(harness.Up)
 			return s.do(args[1], args.Uint(2))
 		}
 	}

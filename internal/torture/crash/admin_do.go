@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -104,49 +103,40 @@ const linesBefore = 100
 
 // backUp backs up a queue at work.
 func backUp(path string, seed uint64) error {
-	q, err := bolt.Open(path, oracle.Options())
-	if err != nil {
-		return err
-	}
-	var working sync.WaitGroup
-	var failed error
 	ctx, stop := context.WithCancel(context.Background())
-	working.Go(func() {
-		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(ctx, q, harness.Emit)
-	})
-	for range 3 {
-		if err == nil {
+	return beside(ctx, path, seed, harness.Emit, func(q *bolt.Queue) (err error) {
+		defer stop()
+		for n := 0; n < 3 && err == nil; n++ {
 			if err = os.Remove(path + backup); err == nil || errors.Is(err, os.ErrNotExist) {
-				err = q.Backup(context.Background(), path+backup)
+				err = q.Backup(ctx, path+backup)
 			}
 		}
-	}
-	stop()
-	working.Wait()
-	return errors.Join(err, failed)
+		return err
+	})
 }
 
 // workAndClose closes a queue at work.
 func workAndClose(path string, seed uint64) error {
+	enough := make(chan struct{})
+	emit := oracle.After(linesBefore, harness.Emit, func() { close(enough) })
+	return beside(context.Background(), path, seed, emit, func(q *bolt.Queue) error {
+		<-enough
+		return q.Close()
+	})
+}
+
+// beside opens a queue and uses it while a workload is at work.
+func beside(ctx context.Context, path string, seed uint64, emit oracle.Emit, use func(*bolt.Queue) error) error {
 	q, err := bolt.Open(path, oracle.Options())
 	if err != nil {
 		return err
 	}
 	var working sync.WaitGroup
 	var failed error
-	var lines atomic.Int64
-	enough := make(chan struct{})
-	emit := func(words ...any) {
-		harness.Emit(words...)
-		if lines.Add(1) == linesBefore {
-			close(enough)
-		}
-	}
 	working.Go(func() {
-		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(context.Background(), q, emit)
+		failed = oracle.Workload{Seed: seed, Producers: 2, Consumers: 2, Batch: 4}.Run(ctx, q, emit)
 	})
-	<-enough
-	err = q.Close()
+	err = use(q)
 	working.Wait()
 	return errors.Join(err, failed)
 }

@@ -3,11 +3,10 @@ package crash
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
@@ -34,16 +33,7 @@ func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
 	var o oracle.Oracle
 	for range cycles {
-		c, err := harness.Start(t.Ctx, nil, "kill-work", path, t.Rand.Uint64())
-		if err != nil {
-			return err
-		}
-		if t.Rand.IntN(4) > 0 { // otherwise the kill may hit the open
-			if _, err := c.Line(); err != nil {
-				return err
-			}
-		}
-		lines, err := c.KillAfter(time.Duration(t.Rand.Int64N(int64(40 * time.Millisecond))))
+		lines, _, err := t.KillWithin(40*time.Millisecond, 4, "kill-work", path, t.Rand.Uint64())
 		if err != nil {
 			return err
 		}
@@ -58,30 +48,16 @@ func kill(t *harness.Try) error {
 // after opens the file of a killed process and compares it with the story.
 func after(ctx context.Context, path string, o *oracle.Oracle, lines []string) error {
 	for _, line := range lines {
-		if line == up {
-			continue
-		}
 		if err := o.Hear(line); err != nil {
 			return err
 		}
 	}
-	q, err := bolt.Open(path, oracle.Options())
-	if err != nil {
-		return fmt.Errorf("cannot open the file of a killed process: %w", err)
-	}
-	found, err := oracle.Scan(ctx, q)
-	if err = errors.Join(err, q.Close()); err != nil {
+	return oracle.Reopen(ctx, path, oracle.Options(), func(_ *bolt.Queue, found map[pawl.ID]oracle.Known) error {
+		err := o.Explain(found)
+		o.Adopt(found)
 		return err
-	}
-	if err := o.Explain(found); err != nil {
-		return err
-	}
-	o.Adopt(found)
-	return nil
+	})
 }
-
-// up is what a child says first, once the file is open.
-const up = "up"
 
 // work is the role of a process that is killed.
 func work(args harness.Args) error {
@@ -89,7 +65,7 @@ func work(args harness.Args) error {
 	if err != nil {
 		return err
 	}
-	harness.Emit(up)
+	harness.Emit(harness.Up)
 	w := oracle.Workload{Seed: args.Uint(1), Producers: 2, Consumers: 2, Batch: 4}
 	return w.Run(context.Background(), q, harness.Emit)
 }

@@ -78,21 +78,12 @@ func (h *childReport) find(rest string) error {
 
 // check opens a file without faults, compares it with the story, and stores a job.
 func (h *childReport) check(ctx context.Context, path string) error {
-	q, err := bolt.Open(path, options())
-	if err != nil {
-		return fmt.Errorf("cannot open the file afterwards: %w", err)
-	}
-	found, err := oracle.Scan(ctx, q)
-	if err == nil {
-		err = h.oracle.Explain(found)
-	}
-	if err == nil {
-		err = withid.Enqueue(ctx, q, oracle.JobOf(pawl.ID{1}))
-	}
-	if err = errors.Join(err, q.Close()); err != nil {
-		return fmt.Errorf("the file afterwards: %w", err)
-	}
-	return nil
+	return oracle.Reopen(ctx, path, options(), func(q *bolt.Queue, found map[pawl.ID]oracle.Known) error {
+		if err := h.oracle.Explain(found); err != nil {
+			return err
+		}
+		return withid.Enqueue(ctx, q, oracle.JobOf(pawl.ID{1}))
+	})
 }
 
 // checkBackup requires that a copy is complete, and exists exactly if the child said so.
@@ -106,12 +97,10 @@ func (h *childReport) checkBackup(ctx context.Context, path string, a at) error 
 	case !there:
 		return nil
 	}
-	q, err := bolt.Open(path, options())
-	if err != nil {
+	if err := oracle.Reopen(ctx, path, options(), func(*bolt.Queue, map[pawl.ID]oracle.Known) error { return nil }); err != nil {
 		return fmt.Errorf("the backup: %w", err)
 	}
-	_, err = oracle.Scan(ctx, q)
-	return errors.Join(err, q.Close())
+	return nil
 }
 
 // leftovers returns the temporary files in a folder.

@@ -68,7 +68,7 @@ func fullRole(args harness.Args) error {
 
 // run uses a queue whose disk becomes full a few times, and ends in one of three ways.
 func (f *filler) run() (err error) {
-	defer watch()()
+	defer harness.EndAfter(childTimeout)()
 	if f.Queue, err = bolt.Open(f.path, options()); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type script struct {
 }
 
 func scriptRole(args harness.Args) error {
-	defer watch()()
+	defer harness.EndAfter(childTimeout)()
 	s := &script{path: args[0], user: newUser(args.Uint(1))}
 	s.open()
 	s.use(20)

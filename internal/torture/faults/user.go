@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -41,14 +40,6 @@ var background = context.Background()
 
 // childTimeout is the time limit of a child, many times its usual time.
 const childTimeout = time.Minute
-
-// watch ends a stuck child with the stacks of its goroutines. The caller stops it at the end.
-func watch() (stop func() bool) {
-	return time.AfterFunc(childTimeout, func() {
-		debug.SetTraceback("all")
-		panic("a call has not returned for " + childTimeout.String())
-	}).Stop
-}
 
 func newUser(seed uint64) *user {
 	u := &user{User: oracle.User{Emit: harness.Emit}, rand: rand.New(rand.NewPCG(seed, 0))}

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
@@ -35,16 +34,7 @@ func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
 	s := newStory()
 	for range kills {
-		c, err := harness.Start(t.Ctx, nil, "workflow-work", path, t.Rand.Uint64(), "")
-		if err != nil {
-			return err
-		}
-		if t.Rand.IntN(5) > 0 { // otherwise the kill may hit the open
-			if _, err := c.Line(); err != nil {
-				return err
-			}
-		}
-		lines, err := c.KillAfter(time.Duration(t.Rand.Int64N(int64(250 * time.Millisecond))))
+		lines, _, err := t.KillWithin(250*time.Millisecond, 5, "workflow-work", path, t.Rand.Uint64(), "")
 		if err != nil {
 			return err
 		}
@@ -66,14 +56,6 @@ func kill(t *harness.Try) error {
 	}
 	return s.allEnded()
 }
-
-// options returns the options of the queue, for the child and for this process.
-func options() *bolt.Options {
-	return &bolt.Options{Logger: quiet(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
-}
-
-// up is the first line of a process, when the file is open.
-const up = "up"
 
 // toTheEnd makes a process continue all runs until they end.
 const toTheEnd = "to-the-end"

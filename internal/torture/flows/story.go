@@ -12,6 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -38,7 +40,7 @@ func newStory() *story {
 func (s *story) hear(line string) error {
 	words := strings.Fields(line)
 	if len(words) < 3 {
-		if line == up {
+		if line == harness.Up {
 			return nil
 		}
 		return fmt.Errorf("the process said %q", line)
@@ -84,7 +86,7 @@ func (s *story) after(ctx context.Context, path string, lines []string) error {
 			return err
 		}
 	}
-	q, err := bolt.Open(path, options())
+	q, err := bolt.Open(path, oracle.Options())
 	if err != nil {
 		return fmt.Errorf("cannot open the file of a killed process: %w", err)
 	}

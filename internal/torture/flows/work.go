@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -15,21 +14,20 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
 
-func quiet() hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: io.Discard}) }
-
 // work is the role of a process that runs workflows until a kill, or until all have ended.
 func work(args harness.Args) error {
-	q, err := bolt.Open(args[0], options())
+	q, err := bolt.Open(args[0], oracle.Options())
 	if err != nil {
 		return err
 	}
-	harness.Emit(up)
-	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: quiet(), Middleware: []workflow.Middleware{counting}})
-	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: quiet()})
+	harness.Emit(harness.Up)
+	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger(), Middleware: []workflow.Middleware{counting}})
+	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	if err := e.Handle(ctx, w, program); err != nil {

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -137,6 +139,76 @@ func (c *Child) Line() (string, error) {
 	return c.lines.Text(), nil
 }
 
+// Ask sends a question to a child as a line of JSON, and reads its answer. It kills a child that
+// takes longer than limit.
+func (c *Child) Ask(limit time.Duration, question, answer any) error {
+	text, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	timer := time.AfterFunc(limit, c.Kill)
+	if _, err = c.In.Write(append(text, '\n')); err == nil {
+		err = c.Read(answer)
+	}
+	if !timer.Stop() {
+		return fmt.Errorf("it did not end within %v", limit)
+	}
+	return err
+}
+
+// Read reads the next line of a child as JSON.
+func (c *Child) Read(to any) error {
+	line, err := c.Line()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(line), to)
+}
+
+// Follow passes the first word and the rest of each line of a child to hear until hear is done
+// or fails, and then ends the child. It kills a child that is silent for too long. Its error is
+// ErrEnded when the child has ended before.
+func (c *Child) Follow(silence time.Duration, hear func(word, rest string) (done bool, err error)) error {
+	defer func() {
+		c.Kill()
+		c.Rest()
+	}()
+	timer := time.AfterFunc(silence, c.Kill)
+	defer timer.Stop()
+	for {
+		line, err := c.Line()
+		if !timer.Reset(silence) && err != nil {
+			err = fmt.Errorf("no end in %v", silence)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrEnded, err)
+		}
+		word, rest, _ := strings.Cut(line, " ")
+		if done, err := hear(word, rest); done || err != nil {
+			return err
+		}
+	}
+}
+
+// ErrEnded is the error of Follow when the child has ended.
+var ErrEnded = errors.New("it took the process down")
+
+// EmitError sends an error from a child to its family, in one line that starts with a word.
+func EmitError(word string, err error) {
+	const most = 16 << 10
+	text := err.Error()
+	Emit(word, strconv.Quote(text[:min(len(text), most)]))
+}
+
+// ErrorOf returns the error of a line of EmitError, without the word.
+func ErrorOf(rest string) error {
+	text, err := strconv.Unquote(rest)
+	if err != nil {
+		return fmt.Errorf("the child printed the error %s: %w", rest, err)
+	}
+	return errors.New(text)
+}
+
 // Rest reads the lines of the child until it ends, in any way.
 func (c *Child) Rest() (lines []string) {
 	for c.lines.Scan() {
@@ -156,6 +228,29 @@ func (c *Child) End() (lines []string, err error) {
 	return lines, err
 }
 
+// Up is the first line of a child that KillWithin kills, when its setup is done.
+const Up = "up"
+
+// KillWithin starts a child in a role and kills it at a random time. The time begins with its
+// line Up, or in one of early tries with its start; 0 means never. It returns the other lines
+// of the child, and whether the kill came before its end.
+func (t *Try) KillWithin(within time.Duration, early int, role string, args ...any) (lines []string, killed bool, err error) {
+	c, err := Start(t.Ctx, nil, role, args...)
+	if err != nil {
+		return nil, false, err
+	}
+	if early == 0 || t.Rand.IntN(early) > 0 {
+		if _, err := c.Line(); err != nil {
+			return nil, false, err
+		}
+	}
+	lines, err = c.KillAfter(time.Duration(t.Rand.Int64N(int64(within))))
+	if len(lines) > 0 && lines[0] == Up {
+		lines = lines[1:]
+	}
+	return lines, err == nil && !c.ProcessState.Success(), err
+}
+
 // KillAfter is End for a child that it kills after a time, if it has not ended by then.
 func (c *Child) KillAfter(d time.Duration) (lines []string, err error) {
 	defer time.AfterFunc(d, c.Kill).Stop()
@@ -164,6 +259,15 @@ func (c *Child) KillAfter(d time.Duration) (lines []string, err error) {
 
 // Stderr is what the child wrote to its standard error. The child has ended.
 func (c *Child) Stderr() string { return strings.TrimSpace(c.err.String()) }
+
+// EndAfter ends this process, with the stacks of its goroutines, unless stop is called in time.
+func EndAfter(limit time.Duration) (stop func() bool) {
+	return time.AfterFunc(limit, func() {
+		stacks := make([]byte, 64<<10)
+		fmt.Fprintf(os.Stderr, "it did not end within %v:\n%s\n", limit, stacks[:runtime.Stack(stacks, true)])
+		os.Exit(1)
+	}).Stop
+}
 
 // Lines splits the output of a child.
 func Lines(output string) []string {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,7 +114,7 @@ type Result struct {
 // Plan limits the run of a family.
 type Plan struct {
 	Goal   int           // units
-	Time   time.Duration // for the tries; the setup is not counted
+	Time   time.Duration // for the tries, without the setup; 0 means no limit
 	Seed   uint64        // of the first try
 	Step   uint64        // from one seed to the next; 0 means 1
 	Once   bool          // only that try
@@ -207,8 +208,10 @@ func (r *run) all(f *Family) (err error) {
 	if err != nil || !stuck.Stop() {
 		return err
 	}
-	r.ctx, r.stop = context.WithTimeout(r.ctx, r.plan.Time)
-	defer r.stop()
+	if r.plan.Time != 0 {
+		r.ctx, r.stop = context.WithTimeout(r.ctx, r.plan.Time)
+		defer r.stop()
+	}
 	env.Ctx = r.ctx
 	r.next.Store(r.plan.Seed)
 	if r.plan.Once {
@@ -244,7 +247,7 @@ func (r *run) one(try func(*Try) error) error {
 	}
 	t := &Try{Ctx: r.ctx, Seed: seed, Rand: rand.New(rand.NewPCG(seed, 0)), Dir: dir, run: r}
 	before := r.violations()
-	err := guarded(try, t)
+	err := Guard(func() error { return try(t) })
 	if err != nil && r.ctx.Err() == nil {
 		t.Violate(err)
 	}
@@ -260,14 +263,29 @@ func (r *run) one(try func(*Try) error) error {
 	return nil
 }
 
-// guarded turns a panic of a try into its error.
-func guarded(try func(*Try) error, t *Try) (err error) {
+// Guard turns a panic into an error.
+func Guard(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return try(t)
+	return do()
+}
+
+// Pick draws one of some values by their weights.
+func Pick[T any](r *rand.Rand, values []T, weight func(T) int) T {
+	sum := 0
+	for _, v := range values {
+		sum += weight(v)
+	}
+	at := r.IntN(sum)
+	for _, v := range values {
+		if at -= weight(v); at < 0 {
+			return v
+		}
+	}
+	panic("the weights have changed")
 }
 
 // MemoryVariable names the parent of the folders that MemoryFolder makes. A parent process

@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,16 @@ func Build(ctx context.Context, dir string, args ...string) error {
 		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
+}
+
+// Overlay writes the description of replaced files that go build -overlay reads into a folder.
+func Overlay(folder string, replace map[string]string) (path string, err error) {
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(folder, "overlay.json")
+	return path, os.WriteFile(path, text, 0o600)
 }
 
 // FindProgram finds a command of the system, also where only root has it in the path. It

@@ -3,7 +3,6 @@ package hostile
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,24 +25,18 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	driver, overlay := filepath.Join(dir, "driver.go"), filepath.Join(dir, "overlay.json")
+	jobctl, driver := filepath.Join(source, "cmd", "jobctl"), filepath.Join(dir, "driver.go") // a module of its own
 	if err := os.WriteFile(driver, driverSource, 0o600); err != nil {
 		return "", err
 	}
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(source, "cmd", "jobctl", "torture_driver.go"): driver,
-	}})
+	overlay, err := harness.Overlay(dir, map[string]string{filepath.Join(jobctl, "torture_driver.go"): driver})
 	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		return "", err
 	}
 	binary = filepath.Join(dir, "jobctl")
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
-	jobctl := filepath.Join(source, "cmd", "jobctl") // a module of its own
 	return binary, harness.Build(ctx, jobctl, "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
 }
 
@@ -62,16 +55,7 @@ func startDriven(ctx context.Context, binary, dir string) (*driven, error) {
 		return nil, fmt.Errorf("start jobctl: %w", err)
 	}
 	d := &driven{Child: c}
-	return d, d.read(&d.commands)
-}
-
-// read reads the next line of the process.
-func (d *driven) read(to any) error {
-	line, err := d.Line()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal([]byte(line), to)
+	return d, d.Read(&d.commands)
 }
 
 // answer is the result of a command line. Its fields are those of the driver.
@@ -86,23 +70,11 @@ type answer struct {
 // run runs a command line. An error says that the process has ended, so the next command line
 // needs another one.
 func (d *driven) run(args []string) (a answer, err error) {
-	line, err := json.Marshal(args)
-	if err != nil {
-		return a, err
+	if err = d.Ask(mostWall, args, &a); err != nil {
+		d.close()
+		err = fmt.Errorf("it took the process down: %w: %s", err, d.Stderr())
 	}
-	timer := time.AfterFunc(mostWall, d.Kill)
-	defer timer.Stop()
-	if _, err = d.In.Write(append(line, '\n')); err == nil {
-		if err = d.read(&a); err == nil {
-			return a, nil
-		}
-	}
-	ended := !timer.Stop()
-	d.close()
-	if ended {
-		return a, fmt.Errorf("it did not end within %v", mostWall)
-	}
-	return a, fmt.Errorf("it took the process down: %w: %s", err, d.Stderr())
+	return a, err
 }
 
 // close ends the process.

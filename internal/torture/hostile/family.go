@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
@@ -79,53 +77,37 @@ func child(t *harness.Try, role string, from int, args ...any) (next int, err er
 	if err != nil {
 		return 0, err
 	}
-	mute := time.AfterFunc(silence, c.Kill)
-	defer mute.Stop()
 	at, how, reported := from-1, "", false
-	for {
-		line, lineErr := c.Line()
-		if lineErr != nil {
-			err = lineErr
-			break
-		}
-		mute.Reset(silence)
-		word, rest, _ := strings.Cut(line, " ")
-		number, rest, _ := strings.Cut(rest, " ")
-		text, _ := strconv.Unquote(rest)
+	err = c.Follow(silence, func(word, rest string) (done bool, err error) {
 		switch word {
 		case "file":
 			if at >= from {
 				t.Count(1)
 			}
 			if t.Enough() {
-				c.Kill()
-				c.Rest()
-				return perTry, nil
+				return true, nil
 			}
-			if at, err = strconv.Atoi(number); err != nil {
-				return 0, fmt.Errorf("the child printed %q", line)
-			}
-			how, reported = text, false
+			reported = false
+			_, err = fmt.Sscanf(rest, "%d %q", &at, &how)
 		case "wrong":
-			t.Violate(keep(t, at, how, errors.New(text)))
 			reported = true
-			if _, err := c.In.Write([]byte{'\n'}); err != nil {
-				return 0, err
-			}
+			t.Violate(keep(t, at, how, harness.ErrorOf(rest)))
+			_, err = c.In.Write([]byte{'\n'})
 		case "done":
 			t.Count(1)
-			c.Rest()
-			return perTry, nil
+			return true, nil
 		}
-	}
-	if t.Ctx.Err() != nil {
+		return false, err
+	})
+	switch {
+	case err == nil || t.Ctx.Err() != nil:
 		return perTry, nil
-	}
-	if at < from {
+	case !errors.Is(err, harness.ErrEnded):
+		return 0, err
+	case at < from:
 		return 0, fmt.Errorf("the child did not begin: %w", err)
-	}
-	if !reported {
-		t.Violate(keep(t, at, how, fmt.Errorf("it took the process down: %w", err)))
+	case !reported:
+		t.Violate(keep(t, at, how, err))
 	}
 	return at + 1, nil
 }
@@ -164,15 +146,13 @@ func files(run func(*trial, string) error) func(harness.Args) error {
 				wrong(err)
 			}
 		}
-		harness.Emit("done", 0)
+		harness.Emit("done")
 		return nil
 	}
 }
 
 // wrong reports a violation and waits until the family has kept the file.
 func wrong(err error) {
-	const most = 16 << 10 // of a line
-	text := err.Error()
-	harness.Emit("wrong", 0, strconv.Quote(text[:min(len(text), most)]))
+	harness.EmitError("wrong", err)
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }

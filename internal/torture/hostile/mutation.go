@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 // hostile is a file in the making.
@@ -96,18 +98,9 @@ func blank(all []*base, seed uint64, scratch string) *hostile {
 }
 
 func (h *hostile) draw() mutation {
-	sum := 0
-	for _, m := range mutations {
-		sum += m.weight
-	}
-	at := h.rand.IntN(sum)
-	for _, m := range mutations {
-		if at -= m.weight; at < 0 {
-			h.say("%s:", m.name)
-			return m
-		}
-	}
-	panic("no mutation was drawn")
+	m := harness.Pick(h.rand, mutations, func(m mutation) int { return m.weight })
+	h.say("%s:", m.name)
+	return m
 }
 
 // say adds to the description of the mutations.

@@ -42,7 +42,7 @@ func init() {
 					fault()
 				}
 			}
-			harness.Emit("done", 0)
+			harness.Emit("done")
 			return nil
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime/metrics"
 	"sync"
 	"time"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 // The limits of a step.
@@ -62,7 +64,7 @@ func (w *watch) start() {
 }
 
 // step runs a step. Its error is the step's own, a panic, or a limit of time or memory.
-func (w *watch) step(name string, run func() error) (err error) {
+func (w *watch) step(name string, run func() error) error {
 	w.mu.Lock()
 	w.name, w.began, w.active = name, time.Now(), true
 	w.mu.Unlock()
@@ -71,11 +73,8 @@ func (w *watch) step(name string, run func() error) (err error) {
 		w.mu.Lock()
 		w.active = false
 		w.mu.Unlock()
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
 	}()
-	if err := run(); err != nil {
+	if err := harness.Guard(run); err != nil {
 		return err
 	}
 	if took := processorTime() - cpu; took > w.cpu {

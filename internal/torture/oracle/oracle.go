@@ -8,14 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/queuetest"
 )
-
-func quiet() hclog.Logger { return hclog.NewNullLogger() }
 
 // Known is what a check sees of a job.
 type Known struct {
@@ -189,6 +185,19 @@ func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 		}
 	}
 	return found, q.Check(ctx)
+}
+
+// Reopen opens the file of a crash, scans it, passes the queue and its jobs to use, and closes it.
+func Reopen(ctx context.Context, path string, o *bolt.Options, use func(*bolt.Queue, map[pawl.ID]Known) error) error {
+	q, err := bolt.Open(path, o)
+	if err != nil {
+		return fmt.Errorf("cannot open the file afterwards: %w", err)
+	}
+	found, err := Scan(ctx, q)
+	if err == nil {
+		err = use(q, found)
+	}
+	return errors.Join(err, q.Close())
 }
 
 // Explain requires that the jobs after a crash follow from the story before it: every

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -16,11 +19,22 @@ import (
 // Options are the options of every queue that a workload uses. Jobs may crash any number of
 // times, so the number of crashes is exact.
 func Options() *bolt.Options {
-	return &bolt.Options{Logger: quiet(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
+	return &bolt.Options{Logger: hclog.NewNullLogger(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
 }
 
 // Emit takes one line of the story. Several goroutines call it.
 type Emit func(words ...any)
+
+// After emits lines, and calls do after a number of them.
+func After(lines int, emit Emit, do func()) Emit {
+	var emitted atomic.Int64
+	return func(words ...any) {
+		emit(words...)
+		if emitted.Add(1) == int64(lines) {
+			do()
+		}
+	}
+}
 
 // The answers to an operation, as the story tells them.
 const (
@@ -169,6 +183,12 @@ type Workload struct {
 	Consumers int // goroutines that fetch and settle
 	Batch     int // jobs that a consumer fetches at most
 	Steps     int // of each goroutine; 0 means without end
+}
+
+// AnyWorkload draws the numbers of a workload from its seed.
+func AnyWorkload(seed uint64) Workload {
+	r := rand.New(rand.NewPCG(seed, 0))
+	return Workload{Seed: seed, Producers: 1 + r.IntN(3), Consumers: 1 + r.IntN(3), Batch: 1 + r.IntN(8)}
 }
 
 // Run works on the queue until all steps are done, ctx ends, or the queue stops. Its error is

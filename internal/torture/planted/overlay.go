@@ -1,7 +1,6 @@
 package planted
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 // variable is the environment variable that names the fault of a process.
@@ -63,12 +64,7 @@ func writeOverlay(module, folder string, faults []Fault) (string, error) {
 			return "", err
 		}
 	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(folder, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
+	return harness.Overlay(folder, replace)
 }
 
 // edit is an Edit of the fault of that name.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
 	"github.com/gopawl/pawl/internal/torture/trace"
 	"github.com/gopawl/pawl/internal/withid"
@@ -81,7 +82,7 @@ func (c *cuts) moment(ctx context.Context, d *disk, event int, r *rand.Rand) err
 		where := fmt.Sprintf("%d-%s-%d", event, m, n/int(modes))
 		c.onImage(where)
 		goesOn := r.IntN(4) == 0
-		if err := c.look(ctx, img, goesOn); err != nil {
+		if err := harness.Guard(func() error { return c.look(ctx, img, goesOn) }); err != nil {
 			kept := c.keep(img)
 			return fmt.Errorf("power cut after event %d, %s; survivors: %s: %w%s", event, c.event(event), m, err, kept)
 		}
@@ -107,12 +108,7 @@ func (c *cuts) event(n int) string {
 }
 
 // look judges an image, and sometimes lets the queue continue from it.
-func (c *cuts) look(ctx context.Context, img image, goesOn bool) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
+func (c *cuts) look(ctx context.Context, img image, goesOn bool) error {
 	if err := putBeside(c.folder, img); err != nil {
 		return err
 	}

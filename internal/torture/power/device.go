@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"path/filepath"
 
 	"github.com/gopawl/pawl/bolt"
@@ -29,14 +28,11 @@ func init() { harness.Role("device-work", deviceWork) }
 // deviceWork uses a queue in a folder until a kill.
 func deviceWork(args harness.Args) error {
 	go endWithInput()
-	seed := args.Uint(1)
 	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
 	if err != nil {
 		return err
 	}
-	harness.Emit(up)
-	r := rand.New(rand.NewPCG(seed, 0))
-	w := oracle.Workload{Seed: seed, Producers: 1 + r.IntN(3), Consumers: 1 + r.IntN(3), Batch: 1 + r.IntN(8)}
-	err = w.Run(context.Background(), q, harness.Emit)
+	harness.Emit(harness.Up)
+	err = oracle.AnyWorkload(args.Uint(1)).Run(context.Background(), q, harness.Emit)
 	return errors.Join(err, q.Close())
 }

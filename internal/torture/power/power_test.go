@@ -189,7 +189,7 @@ func TestDeviceFindsLosses(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, within(filepath.Join(dir, queueFile), func(*bolt.Queue) error { return nil }))
 	s := new(concurrentStory)
-	require.NoError(t, s.hear(up))
+	require.NoError(t, s.hear(harness.Up))
 	require.NoError(t, s.judgeFolder(t.Context(), dir))
 	id := pawl.NewID(time.Now()).String()
 	require.NoError(t, s.hear("begin enqueue 0 "+id))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -18,22 +17,6 @@ import (
 
 // errIO is the error of a failing disk.
 var errIO = syscall.EIO
-
-// counter ends a concurrent workload after a number of lines.
-type counter struct {
-	mu     sync.Mutex
-	left   int
-	enough func()
-}
-
-func (c *counter) emit(words ...any) {
-	harness.Emit(words...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left--; c.left == 0 {
-		c.enough()
-	}
-}
 
 func (s *sequence) jobs(n int) []*pawl.Envelope {
 	jobs := make([]*pawl.Envelope, n)

@@ -189,30 +189,18 @@ var chances = []chance{
 }
 
 func (s *sequence) any() error {
-	total := 0
-	often := func(c chance) int {
+	return harness.Pick(s.rand, chances, func(c chance) int {
 		if n, ok := c.often[s.flavour]; ok {
 			return n
 		}
 		return c.often[""]
-	}
-	for _, c := range chances {
-		total += often(c)
-	}
-	pick := s.rand.IntN(total)
-	for _, c := range chances {
-		if pick -= often(c); pick < 0 {
-			return c.take(s)
-		}
-	}
-	return nil
+	}).take(s)
 }
 
 // concurrentRole uses a queue with several goroutines. It takes the folder, a seed, the
 // flavour and the number of lines of its story.
 func concurrentRole(args harness.Args) error {
 	go endWithInput()
-	seed := args.Uint(1)
 	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
 	if byDisk(err) {
 		return nil // without a story it promised nothing
@@ -220,18 +208,13 @@ func concurrentRole(args harness.Args) error {
 	if err != nil {
 		return err
 	}
-	harness.Emit(up)
+	harness.Emit(harness.Up)
 	ctx, enough := context.WithCancel(context.Background())
 	defer enough()
-	r := rand.New(rand.NewPCG(seed, 0))
-	w := oracle.Workload{Seed: seed, Producers: 1 + r.IntN(3), Consumers: 1 + r.IntN(3), Batch: 1 + r.IntN(8)}
+	w := oracle.AnyWorkload(args.Uint(1))
 	if flavour(args[2]) == stores {
 		w.Producers, w.Consumers = 8, 1
 	}
-	lines := &counter{left: args.Int(3), enough: enough}
-	err = w.Run(ctx, q, lines.emit)
+	err = w.Run(ctx, q, oracle.After(args.Int(3), harness.Emit, enough))
 	return errors.Join(err, q.Close())
 }
-
-// up is the line of a concurrent workload when the file is open.
-const up = "up"

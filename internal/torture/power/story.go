@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/oracle"
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
@@ -156,11 +158,6 @@ func (s *states) judgeCopy(folder string, img image, n int, name string) error {
 // put writes or removes a file of an image, and inspects it. It returns a panic over damaged
 // pages as an error, so the caller can name the file.
 func put(folder, name string, img image) (is string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
 	path := filepath.Join(folder, name)
 	c := img.names[name]
 	if c == nil {
@@ -169,7 +166,11 @@ func put(folder, name string, img image) (is string, err error) {
 	if err := c.writeTo(path); err != nil {
 		return "", err
 	}
-	return inspect(path, true)
+	err = harness.Guard(func() (err error) {
+		is, err = inspect(path, true)
+		return err
+	})
+	return is, err
 }
 
 // putBeside writes the files of an image that belong to the queue's file, and removes those of
@@ -202,7 +203,7 @@ type concurrentStory struct {
 }
 
 func (s *concurrentStory) hear(line string) error {
-	if line == up {
+	if line == harness.Up {
 		s.up = true
 		return nil
 	}
@@ -225,13 +226,7 @@ func (s *concurrentStory) judgeFolder(ctx context.Context, folder string) error 
 		}
 		return nil
 	}
-	q, err := bolt.Open(path, oracle.Options())
-	if err != nil {
-		return err
-	}
-	found, err := oracle.Scan(ctx, q)
-	if err = errors.Join(err, q.Close()); err != nil {
-		return err
-	}
-	return s.oracle.Explain(found)
+	return oracle.Reopen(ctx, path, oracle.Options(), func(_ *bolt.Queue, found map[pawl.ID]oracle.Known) error {
+		return s.oracle.Explain(found)
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
@@ -34,44 +33,24 @@ func watched(t *harness.Try, role string, imageTimeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		c.Kill()
-		c.Rest()
-	}()
 	last := "none yet"
-	timer := time.AfterFunc(imageTimeout, c.Kill)
-	defer timer.Stop()
-	for {
-		line, err := c.Line()
-		timedOut := !timer.Reset(imageTimeout) // it has killed the process
-		if err != nil {
-			if timedOut {
-				err = fmt.Errorf("no end in %v", imageTimeout)
-			}
-			return fmt.Errorf("image %s: %w", last, err)
-		}
-		what, text, _ := strings.Cut(line, " ")
+	err = c.Follow(imageTimeout, func(what, text string) (done bool, err error) {
 		switch what {
 		case "image":
 			last = text
 		case "tried":
 			n, err := strconv.Atoi(text)
-			if err != nil {
-				return err
-			}
-			if t.Count(n); t.Enough() {
-				return nil
-			}
+			t.Count(n)
+			return t.Enough(), err
 		case "violation":
-			text, err := strconv.Unquote(text)
-			if err != nil {
-				return err
-			}
-			return errors.New(text)
-		case "end":
-			return nil
+			return true, harness.ErrorOf(text)
 		}
+		return what == "end", nil
+	})
+	if errors.Is(err, harness.ErrEnded) {
+		return fmt.Errorf("image %s: %w", last, err)
 	}
+	return err
 }
 
 // report is the number of images for a line "tried".
@@ -93,7 +72,7 @@ func role(try func(t *tried) error) func(harness.Args) error {
 		go endWithInput()
 		t := &tried{dir: args[0], seed: seed, rand: rand.New(rand.NewPCG(seed, 1))}
 		if err := try(t); err != nil {
-			harness.Emit("violation", strconv.Quote(err.Error()))
+			harness.EmitError("violation", err)
 			return nil
 		}
 		harness.Emit("tried", t.untold)

@@ -3,7 +3,6 @@ package sim
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -17,14 +16,6 @@ const role = "simulate"
 
 // longest is the time limit of one case in real time. It usually takes a tenth of a second.
 const longest = 30 * time.Second
-
-// hangs ends a child whose case does not end, and prints its stacks.
-func hangs() {
-	stacks := make([]byte, 64<<10)
-	n := runtime.Stack(stacks, true)
-	fmt.Fprintf(os.Stderr, "the case did not end within %v:\n%s\n", longest, stacks[:n])
-	os.Exit(1)
-}
 
 // opener opens the queues of children. The tests of this package plant faults with it.
 var opener = Real
@@ -55,8 +46,7 @@ func tasks(t *testing.T) {
 			runtime.GOMAXPROCS(processors)
 		}
 		wrong := do.carryOut(func(c *Case) error {
-			watchdog := time.AfterFunc(longest, hangs)
-			defer watchdog.Stop()
+			defer harness.EndAfter(longest)()
 			return Simulate(t, c, do.Dir, opener)
 		})
 		text, err := json.Marshal(answer{Wrong: wrong})

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -75,11 +74,11 @@ func prepare(env *harness.Env, family string) func(*harness.Try) error {
 				return err
 			}
 		}
-		a, err := ask(c, task{family, t.Seed, file, t.Dir})
-		if err != nil {
+		var a answer
+		if err := c.Ask(caseTimeout, task{family, t.Seed, file, t.Dir}, &a); err != nil {
 			c.Kill()
 			c.Rest()
-			return fmt.Errorf("%w: %s", err, truncate(c.Stderr()))
+			return fmt.Errorf("the simulation hangs, or its process died: %w: %s", err, truncate(c.Stderr()))
 		}
 		idle <- c
 		if a.Wrong != "" {
@@ -87,24 +86,6 @@ func prepare(env *harness.Env, family string) func(*harness.Try) error {
 		}
 		return nil
 	}
-}
-
-// ask lets a child run a case.
-func ask(c *harness.Child, do task) (a answer, err error) {
-	text, err := json.Marshal(do)
-	if err != nil {
-		return a, err
-	}
-	if _, err = c.In.Write(append(text, '\n')); err != nil {
-		return a, err
-	}
-	watchdog := time.AfterFunc(caseTimeout, c.Kill)
-	defer watchdog.Stop()
-	line, err := c.Line()
-	if err != nil {
-		return a, fmt.Errorf("the simulation hangs, or its process died: %w", err)
-	}
-	return a, json.Unmarshal([]byte(line), &a)
 }
 
 // carryOut makes and simulates the case of a task. It shrinks a failing case and keeps it in
