@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +18,7 @@ import (
 func TestFamilies(t *testing.T) {
 	for f, goal := range map[*harness.Family]int{Kill: 10, Admin: 12} {
 		t.Run(f.Name, func(t *testing.T) {
-			r := f.Run(t.Context(), harness.Plan{Goal: goal, Time: time.Minute, Seed: 1})
+			r := f.Run(t.Context(), harness.Plan{Goal: goal, Seed: 1})
 			for _, v := range r.First {
 				t.Errorf("seed %d: %v", v.Seed, v.Err)
 			}
@@ -78,7 +77,7 @@ func TestSceneCanFail(t *testing.T) {
 					return s.check(try, path, nil, 1)
 				}, nil
 			}}
-			r := f.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Minute, Seed: 1, Once: true})
+			r := f.Run(t.Context(), harness.Plan{Goal: 1, Seed: 1, Once: true})
 			if test.says == "" {
 				require.Zero(t, r.Violations)
 				return

@@ -3,7 +3,6 @@ package faults
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,7 @@ func TestMain(m *testing.M) {
 // tryFamily runs a few tries of a family, and requires that it finds nothing.
 func tryFamily(t *testing.T, f *harness.Family, goal int) {
 	t.Helper()
-	r := f.Run(t.Context(), harness.Plan{Goal: goal, Time: time.Minute, Seed: 1})
+	r := f.Run(t.Context(), harness.Plan{Goal: goal, Seed: 1})
 	if r.Missing != "" {
 		t.Skip(r.Missing)
 	}

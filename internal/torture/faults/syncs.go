@@ -20,19 +20,11 @@ var Syncs = &harness.Family{
 	Unit: "failed syncs",
 	PR:   syncsOfScript, Nightly: syncsOfScript, Share: 40, Parallel: 4,
 	Missing: missingSupervision,
-	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		every, err := everyFault(env.Ctx, fixedScript)
+	Prepare: eachFault(syncsOfScript, func(ctx context.Context, every []at) ([]at, error) {
 		all := syncFaults(every)
-		if err == nil {
-			var more []at
-			more, err = wayBackFaults(env.Ctx, all)
-			all = append(all, more...)
-		}
-		if err == nil && len(all) > syncsOfScript {
-			err = fmt.Errorf("the run has %d possible faults, and the goal of the family is %d; raise it", len(all), syncsOfScript)
-		}
-		return func(t *harness.Try) error { return faulty(t, fixedScript, pick(all, t.Seed)) }, err
-	},
+		more, err := wayBackFaults(ctx, all)
+		return append(all, more...), err
+	}),
 }
 
 // syncsOfScript is an upper bound of the faults in the script's syncs.

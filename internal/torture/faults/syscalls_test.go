@@ -8,7 +8,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -145,7 +144,7 @@ func TestFamilyCanFail(t *testing.T) {
 			return p.judge(t.Ctx, t.Dir, &r)
 		}, nil
 	}}
-	r := f.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Minute, Seed: 1})
+	r := f.Run(t.Context(), harness.Plan{Goal: 1, Seed: 1})
 	require.NotZero(t, r.Violations)
 	require.ErrorContains(t, r.First[0].Err, "is lost")
 	require.NoError(t, os.RemoveAll(filepath.Dir(r.First[0].Dir)))

@@ -11,10 +11,10 @@ import (
 
 // flowForgeries store something among the rows of workflows, below their root bucket.
 var flowForgeries = []forgery{
-	{"a run with absurd fields", (*hostile).putRun},
-	{"a run with absurd fields", (*hostile).putRun},
-	{"an entry with absurd fields", (*hostile).putEntry},
-	{"an entry with absurd fields", (*hostile).putEntry},
+	{"a run with absurd fields", putAbsurd("runs")},
+	{"a run with absurd fields", putAbsurd("runs")},
+	{"an entry with absurd fields", putAbsurd("steps")},
+	{"an entry with absurd fields", putAbsurd("steps")},
 	{"an entry twice", (*hostile).putEntryTwice},
 	{"a value that lies apart", (*hostile).putBlob},
 	{"a name that leads elsewhere", (*hostile).putName},
@@ -105,20 +105,15 @@ func (h *hostile) rowOf(b *bbolt.Bucket) (key, content []byte) {
 	return append([]byte(nil), k...), append([]byte(nil), v[1:len(v)-4]...)
 }
 
-func (h *hostile) putRun(root *bbolt.Bucket) error {
-	key, content := h.rowOf(in(root, "runs"))
-	if key == nil {
-		return nil
+// putAbsurd changes fields of a row of a bucket.
+func putAbsurd(bucket string) func(*hostile, *bbolt.Bucket) error {
+	return func(h *hostile, root *bbolt.Bucket) error {
+		key, content := h.rowOf(in(root, bucket))
+		if key == nil {
+			return nil
+		}
+		return putFlowRow(root, bucket, key, h.absurd(content))
 	}
-	return putFlowRow(root, "runs", key, h.absurd(content))
-}
-
-func (h *hostile) putEntry(root *bbolt.Bucket) error {
-	key, content := h.rowOf(in(root, "steps"))
-	if key == nil {
-		return nil
-	}
-	return putFlowRow(root, "steps", key, h.absurd(content))
 }
 
 func (h *hostile) putEntryTwice(root *bbolt.Bucket) error {

@@ -60,81 +60,70 @@ type line struct {
 	reads bool // it does not change the file
 }
 
+// forms are the arguments of the command lines for each command. JOB and RUN stand for an ID,
+// STATE for a state of jobs, and COPY for a new file. A mark says that the line writes.
+var forms = map[string][]string{
+	"stats":        {"", "-o json"},
+	"job list":     {"-n 0", "-n 0 -o jsonl", "-n 0 -o jsonl -s STATE"},
+	"job show":     {"JOB", "-o jsonl JOB"},
+	"job retry":    {"!JOB", "!--all -y"},
+	"job cancel":   {"!JOB", "!--all -y"},
+	"job delete":   {"!JOB", "!--all -y"},
+	"job run-now":  {"!JOB", "!--all -y"},
+	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`},
+	"dead list":    {"-n 0", "-n 0 -o jsonl"},
+	"dead summary": {"", "--by kind -o jsonl"},
+	"dead retry":   {"!JOB", "!--all -y"},
+	"dead delete":  {"!JOB", "!--all -y"},
+	"dead forward": {"!JOB", "!--all -y --to-queue elsewhere"},
+	"queue list":   {""},
+	"queue show":   {"default"},
+	"queue pause":  {"!default"},
+	"queue resume": {"!default"},
+	"queue purge":  {"!default --state ready -y", "!default --state delayed -y", "!default --state completed -y"},
+	"db info":      {""},
+	"db check":     {""},
+	"db backup":    {"COPY"},
+	"db compact":   {"COPY"},
+	"db reap":      {"!"},
+	salvageCommand: {"case.db COPY"},
+	"export":       {""},
+	"wf list":      {"-n 0", "-n 0 -o jsonl"},
+	"wf verify":    {""},
+	"wf show":      {"-v RUN", "-o jsonl RUN", "story:waits"},
+	"wf signal":    {`!RUN go "a"`},
+	"wf fork":      {"!RUN --from step --id another"},
+	"wf cancel":    {"!RUN", "!--all -y"},
+	"wf terminate": {"!RUN", "!--all -y"},
+	"wf pause":     {"!RUN", "!--all -y"},
+	"wf resume":    {"!RUN", "!--all -y"},
+	"wf prune":     {"!-y"},
+	"work":         {"!--http --once"},
+
+	"version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
+	"watch": {}, "import": {}, "top": {}, // need an app, an export, and a terminal
+}
+
+// salvageCommand names its file in another way.
+const salvageCommand = "db salvage"
+
 // lines returns the command lines for a file, one of its jobs and one of its runs. An unknown
 // command gets the ID of the job.
 func lines(commands []string, id, run pawl.ID) (all []line) {
-	db := func(reads bool, words ...string) {
-		all = append(all, line{append([]string{"--db", "case.db"}, words...), reads})
-	}
+	fill := strings.NewReplacer("JOB", id.String(), "RUN", run.String(), "COPY", copiedName,
+		"STATE", string(pawl.States()[int(id[15])%len(pawl.States())]))
 	for _, c := range commands {
-		switch c {
-		case "stats":
-			db(true, "stats")
-			db(true, "stats", "-o", "json")
-		case "job list":
-			db(true, "job", "list", "-n", "0")
-			db(true, "job", "list", "-n", "0", "-o", "jsonl")
-			db(true, "job", "list", "-n", "0", "-o", "jsonl", "-s", string(pawl.States()[int(id[15])%len(pawl.States())]))
-		case "job show":
-			db(true, "job", "show", id.String())
-			db(true, "job", "show", "-o", "jsonl", id.String())
-		case "dead list":
-			db(true, "dead", "list", "-n", "0")
-			db(true, "dead", "list", "-n", "0", "-o", "jsonl")
-		case "dead summary":
-			db(true, "dead", "summary")
-			db(true, "dead", "summary", "--by", "kind", "-o", "jsonl")
-		case "dead retry":
-			db(false, "dead", "retry", id.String())
-			db(false, "dead", "retry", "--all", "-y")
-		case "job retry", "job cancel", "job delete", "job run-now", "dead delete":
-			db(false, append(strings.Fields(c), id.String())...)
-			db(false, append(strings.Fields(c), "--all", "-y")...)
-		case "dead forward":
-			db(false, "dead", "forward", id.String())
-			db(false, "dead", "forward", "--all", "-y", "--to-queue", "elsewhere")
-		case "job enqueue":
-			db(false, "job", "enqueue", "kind", `{"a":[1,"b"]}`, "--unique", "key", "--retain", "1h")
-		case "queue list", "export", "db info", "db check":
-			db(true, strings.Fields(c)...)
-		case "queue show":
-			db(true, "queue", "show", "default")
-		case "queue pause", "queue resume":
-			db(false, append(strings.Fields(c), "default")...)
-		case "queue purge":
-			for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Completed} {
-				db(false, "queue", "purge", "default", "--state", string(state), "-y")
+		args, known := forms[c]
+		if !known {
+			args = []string{"!JOB"}
+		}
+		for _, a := range args {
+			a, writes := strings.CutPrefix(a, "!")
+			words := append(strings.Fields(c), strings.Fields(fill.Replace(a))...)
+			if c != salvageCommand {
+				words = append([]string{"--db", "case.db"}, words...)
 			}
-		case "db backup", "db compact":
-			db(true, append(strings.Fields(c), copiedName)...)
-		case "wf list":
-			db(true, "wf", "list", "-n", "0")
-			db(true, "wf", "list", "-n", "0", "-o", "jsonl")
-		case "wf verify":
-			db(true, "wf", "verify")
-		case "wf show":
-			db(true, "wf", "show", "-v", run.String())
-			db(true, "wf", "show", "-o", "jsonl", run.String())
-			db(true, "wf", "show", "story:waits")
-		case "wf signal":
-			db(false, "wf", "signal", run.String(), "go", `"a"`)
-		case "wf fork":
-			db(false, "wf", "fork", run.String(), "--from", "step", "--id", "another")
-		case "wf cancel", "wf terminate", "wf pause", "wf resume":
-			db(false, append(strings.Fields(c), run.String())...)
-			db(false, append(strings.Fields(c), "--all", "-y")...)
-		case "wf prune":
-			db(false, "wf", "prune", "-y")
-		case "db reap":
-			db(false, "db", "reap")
-		case "db salvage":
-			all = append(all, line{[]string{"db", "salvage", "case.db", copiedName}, true})
-		case "work":
-			db(false, "work", "--http", "--once")
-		case "version", "help", "completion", "man": // which take no file
-		case "watch", "import", "top": // need an app, an export, and a terminal
-		default:
-			db(false, append(strings.Fields(c), id.String())...)
+			all = append(all, line{words, !writes})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b line) int { // writing commands come last

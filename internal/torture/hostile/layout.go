@@ -144,6 +144,18 @@ func seal(key, sealed []byte) {
 	}
 }
 
+// sealRow corrects the checksum of a row of a bucket.
+func sealRow(bucket string, key, value []byte) {
+	switch {
+	case bucket == "jobs":
+		sealRecord(value)
+	case ofFlows(bucket):
+		sealFlow(bucket, key, value)
+	default:
+		seal(key, value)
+	}
+}
+
 // sealRecord corrects the checksum at the start of a job's record.
 func sealRecord(record []byte) {
 	if len(record) >= 5 {

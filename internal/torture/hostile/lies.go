@@ -160,7 +160,7 @@ func (h *hostile) key() {
 	h.say("byte %d of %s", at, e.bucket)
 	if !e.holdsBucket && h.rand.IntN(2) == 0 {
 		h.forged = true
-		seal(h.file[e.key:e.value], h.file[e.value:e.end])
+		sealRow(e.bucket, h.file[e.key:e.value], h.file[e.value:e.end])
 		h.say("sealed")
 	}
 }

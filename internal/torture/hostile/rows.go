@@ -25,11 +25,7 @@ func (h *hostile) row() {
 		return
 	}
 	h.scribble(h.file[e.value : e.end-4])
-	if ofFlows(e.bucket) {
-		sealFlow(e.bucket, h.file[e.key:e.value], h.file[e.value:e.end])
-	} else {
-		seal(h.file[e.key:e.value], h.file[e.value:e.end])
-	}
+	sealRow(e.bucket, h.file[e.key:e.value], h.file[e.value:e.end])
 	h.forged = true
 	h.say("of %s", e.bucket)
 }

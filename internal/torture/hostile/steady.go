@@ -80,14 +80,7 @@ func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	if bytes.Equal(key, k) && bytes.Equal(value, v) {
 		return k, v
 	}
-	switch {
-	case bucket == "jobs":
-		sealRecord(value)
-	case ofFlows(bucket):
-		sealFlow(bucket, key, value)
-	default:
-		seal(key, value)
-	}
+	sealRow(bucket, key, value)
 	return key, value
 }
 

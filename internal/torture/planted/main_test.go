@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,13 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // plan returns a plan for a number of units.
-func plan(t *testing.T, units int) harness.Plan {
-	limit := time.Minute
-	if deadline, ok := t.Deadline(); ok {
-		limit = time.Until(deadline)
-	}
-	return harness.Plan{Goal: units, Time: limit}
-}
+func plan(units int) harness.Plan { return harness.Plan{Goal: units} }
 
 // pick returns the faults with these names.
 func pick(t *testing.T, names ...string) (some []Fault) {
@@ -85,13 +78,13 @@ func TestProgram(t *testing.T) {
 	for i := range some {
 		some[i].By = []Hunt{{Family: "kill", Units: 20}}
 	}
-	result := of(program, some).Run(t.Context(), plan(t, len(some)))
+	result := of(program, some).Run(t.Context(), plan(len(some)))
 	require.Empty(t, result.First)
 	require.GreaterOrEqual(t, result.Tried, len(some), "two at a time, so that there may be one more")
 
 	hidden := pick(t, "no sync")
 	hidden[0].By = []Hunt{{Family: "kill", Units: 5}}
-	result = of(program, hidden).Run(t.Context(), plan(t, 1))
+	result = of(program, hidden).Run(t.Context(), plan(1))
 	require.NotEmpty(t, result.First)
 	require.ErrorContains(t, result.First[0].Err, `fault "no sync"`)
 	require.ErrorContains(t, result.First[0].Err, "family kill did not find it in 3 hunts: nothing in")
@@ -229,7 +222,7 @@ func TestFaultsIgnoreComments(t *testing.T) {
 // Rule: a verdict distinguishes a violation, no violation, and no try.
 func TestVerdict(t *testing.T) {
 	family := func(f *harness.Family, units int) string {
-		result := f.Run(t.Context(), plan(t, units))
+		result := f.Run(t.Context(), plan(units))
 		return verdict(&result)
 	}
 	broken := &harness.Family{Name: "broken", Unit: "tries", Prepare: func(*harness.Env) (func(*harness.Try) error, error) {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // run tries a family until it has counted so many units.
 func run(t *testing.T, f *harness.Family, seed uint64, goal int) {
 	t.Helper()
-	r := f.Run(context.Background(), harness.Plan{Goal: goal, Time: time.Hour, Seed: seed})
+	r := f.Run(context.Background(), harness.Plan{Goal: goal, Seed: seed})
 	if r.Missing != "" {
 		t.Skip(r.Missing)
 	}
@@ -223,7 +223,7 @@ func TestWatched(t *testing.T) {
 		f := &harness.Family{Name: name, Parallel: 1, Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
 			return func(t *harness.Try) error { return watched(t, name, test.imageTimeout) }, nil
 		}}
-		r := f.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Hour, Once: true})
+		r := f.Run(t.Context(), harness.Plan{Goal: 1, Once: true})
 		require.Equal(t, 1, r.Violations)
 		require.ErrorContains(t, r.First[0].Err, test.want)
 		require.NoError(t, os.RemoveAll(filepath.Dir(r.First[0].Dir)))

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +35,7 @@ func memoryDir(t *testing.T) string {
 // runFamily tries a family a few times.
 func runFamily(t *testing.T, f *harness.Family, plan harness.Plan) harness.Result {
 	t.Helper()
-	plan.Time, plan.Folder = time.Hour, t.TempDir()
+	plan.Folder = t.TempDir()
 	return f.Run(context.Background(), plan)
 }
 

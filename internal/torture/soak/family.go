@@ -12,13 +12,14 @@
 package soak
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
@@ -103,51 +104,48 @@ func (s soak) process(o *orders) (killed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() {
-		c.Kill()
-		c.Rest()
-	}()
 	var samples []sample
 	killAt := s.lines(*o)
-	for {
-		line, err := c.Line()
-		if s.Ctx.Err() != nil {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("round %d: %w", o.round, err)
-		}
-		switch word, rest, _ := strings.Cut(line, " "); word {
+	err = c.Follow(longestRound, func(word, rest string) (done bool, err error) {
+		switch word {
 		case at:
 			if killAt--; killAt == 0 {
 				o.kills++
+				killed = true
 				return true, flat(samples)
 			}
 		case wrong:
-			if text, err := strconv.Unquote(rest); err == nil {
-				rest = text
-			}
-			return false, fmt.Errorf("%s", rest)
+			return true, harness.ErrorOf(rest)
 		case ended:
 			one, err := parseSample(rest)
 			if err != nil {
-				return false, err
+				return true, err
 			}
 			samples = append(samples, one)
 			s.Count(s.size)
 			o.round, o.kills = o.round+1, 0
 			killAt = s.lines(*o)
 			if o.round >= s.rounds || s.Enough() {
-				return false, s.stop(c, samples)
+				return true, s.stop(c, samples)
 			}
-			if _, err := fmt.Fprintln(c.In, goOn); err != nil {
-				return false, fmt.Errorf("round %d: %w", o.round, err)
-			}
+			_, err = fmt.Fprintln(c.In, goOn)
+			return false, err
 		default:
-			return false, fmt.Errorf("round %d: the process printed %q", o.round, line)
+			return true, fmt.Errorf("round %d: the process printed %q %q", o.round, word, rest)
 		}
+		return false, nil
+	})
+	if s.Ctx.Err() != nil {
+		return false, nil
 	}
+	if errors.Is(err, harness.ErrEnded) {
+		err = fmt.Errorf("round %d: %w", o.round, err)
+	}
+	return killed, err
 }
+
+// longestRound is more than a round takes. A stuck process ends earlier by itself.
+const longestRound = 10 * time.Minute
 
 // lines returns the number of lines "at" before a kill, 0 for no kill.
 func (s soak) lines(o orders) int {

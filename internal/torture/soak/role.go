@@ -43,7 +43,7 @@ func (o orders) args() []any { return []any{o.path, o.ledger, o.size, o.round, o
 func work(args harness.Args) error {
 	o := orders{args[0], args[1], args.Int(2), args.Int(3), args.Int(4)}
 	if err := o.live(context.Background(), bufio.NewScanner(os.Stdin)); err != nil {
-		harness.Emit(wrong, fmt.Sprintf("%q", err.Error()))
+		harness.EmitError(wrong, err)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (l *life) watch() (stop func()) {
 			case now != last:
 				last, since = now, time.Now()
 			case time.Since(since) > stuckAfter && !l.waiting.Load():
-				harness.Emit(wrong, fmt.Sprintf("%q", l.stuck()))
+				harness.EmitError(wrong, l.stuck())
 				os.Exit(1)
 			}
 		}
@@ -136,13 +136,10 @@ func (l *life) watch() (stop func()) {
 }
 
 // stuck describes a queue without events.
-func (l *life) stuck() string {
-	text := "there are no more events"
+func (l *life) stuck() error {
 	if l.q == nil {
-		return text + ", and the queue is not open"
+		return errors.New("there are no more events, and the queue is not open")
 	}
-	if stats, err := l.q.Stats(context.Background()); err == nil {
-		text = fmt.Sprintf("%s, and the queue has %+v", text, stats.Queues)
-	}
-	return text
+	stats, err := l.q.Stats(context.Background())
+	return fmt.Errorf("there are no more events, and the queue has %+v (%v)", stats.Queues, err)
 }

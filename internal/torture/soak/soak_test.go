@@ -26,7 +26,7 @@ func small() *harness.Family {
 
 // The first eight rounds have two that are killed and every sort of break.
 func TestShortSoakFindsNothing(t *testing.T) {
-	result := small().Run(t.Context(), harness.Plan{Goal: 8 * smallRound, Time: time.Minute, Seed: rand.Uint64N(1 << 40)})
+	result := small().Run(t.Context(), harness.Plan{Goal: 8 * smallRound, Seed: rand.Uint64N(1 << 40)})
 	require.Empty(t, result.First)
 	require.Equal(t, 8*smallRound, result.Tried)
 }
@@ -268,7 +268,7 @@ func TestWhatAProcessFindsIsAViolation(t *testing.T) {
 			return errors.Join(l.violation())
 		}, nil
 	}
-	result := f.Run(t.Context(), harness.Plan{Goal: 1, Time: time.Minute})
+	result := f.Run(t.Context(), harness.Plan{Goal: 1})
 	require.NotEmpty(t, result.First)
 	require.True(t, strings.Contains(result.First[0].Err.Error(), "none of round 0"))
 }
