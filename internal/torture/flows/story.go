@@ -119,20 +119,15 @@ func (f *file) compare(ctx context.Context) error {
 	}
 	f.open = nil
 	found := make(map[string]bool)
-	for after := ""; ; {
-		list, err := f.r.List(ctx, workflow.Filter{}, after, 1000)
-		if err != nil {
-			return err
+	err := eachRun(ctx, f.r, func(i workflow.Info) error {
+		found[i.Run.String()] = true
+		if err := f.run(ctx, i); err != nil {
+			return fmt.Errorf("run %s, %q, %s: %w", i.Run, i.ID, i.Status, err)
 		}
-		for _, i := range list.Runs {
-			found[i.Run.String()] = true
-			if err := f.run(ctx, i); err != nil {
-				return fmt.Errorf("run %s, %q, %s: %w", i.Run, i.ID, i.Status, err)
-			}
-		}
-		if after = list.Next; after == "" {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for run, id := range f.started {
 		if !found[run] {
@@ -140,6 +135,26 @@ func (f *file) compare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// eachRun calls do for each run of a list.
+func eachRun(ctx context.Context, of interface {
+	List(ctx context.Context, f workflow.Filter, after string, n int) (workflow.Listing, error)
+}, do func(workflow.Info) error) error {
+	for after := ""; ; {
+		list, err := of.List(ctx, workflow.Filter{}, after, 500)
+		if err != nil {
+			return err
+		}
+		for _, i := range list.Runs {
+			if err := do(i); err != nil {
+				return err
+			}
+		}
+		if after = list.Next; after == "" {
+			return nil
+		}
+	}
 }
 
 // run compares one run with the story.

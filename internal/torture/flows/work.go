@@ -167,29 +167,24 @@ func (p *process) end(ctx context.Context, q *bolt.Queue) error {
 			return errors.New("runs are open without an event")
 		}
 		open := 0
-		for after := ""; ; {
-			list, err := p.engine.List(ctx, workflow.Filter{}, after, 500)
-			if err != nil {
-				return err
+		err := eachRun(ctx, p.engine, func(i workflow.Info) error {
+			if i.Status.Ended() {
+				return nil
 			}
-			for _, i := range list.Runs {
-				if i.Status.Ended() {
-					continue
-				}
-				open++
-				if i.Status != workflow.Paused && i.Status != workflow.Blocked && i.Status != workflow.Dead {
-					continue
-				}
-				if i.Status != workflow.Paused {
-					harness.Emit("wrong", i.Flow, i.ID, i.Run, "is", i.Status, i.Error)
-				}
+			open++
+			switch i.Status {
+			case workflow.Blocked, workflow.Dead:
+				harness.Emit("wrong", i.Flow, i.ID, i.Run, "is", i.Status, i.Error)
+				fallthrough
+			case workflow.Paused:
 				if err := p.engine.Resume(ctx, i.Run); err != nil && !allowed(err) {
 					return err
 				}
 			}
-			if after = list.Next; after == "" {
-				break
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		if open == 0 {
 			return nil

@@ -236,15 +236,6 @@ func (c *ctl) carryOut(t *harness.Try, d *driven, h *hostile, l line) (ended boo
 	} else if a, err = d.run(l.words); err != nil {
 		return true, err
 	}
-	if err == nil && a.Took > mostCPU { // the best of three counts: the machine may be busy
-		for range 2 {
-			again, err := d.run(l.words)
-			if err != nil {
-				return true, err
-			}
-			a.Took = min(a.Took, again.Took)
-		}
-	}
 	return false, errors.Join(err, c.judge(h, l, a), c.left(path, h, l))
 }
 

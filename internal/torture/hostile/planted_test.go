@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/usage"
 )
 
 // These tests show that the families can fail.
@@ -86,7 +87,7 @@ func TestFaultOfAStepIsSeen(t *testing.T) {
 	require.ErrorContains(t, w.step("allocates", func() error { sink = make([]byte, 2<<20); return nil }), "allocated 2 MiB")
 	w.cpu = time.Nanosecond
 	require.ErrorContains(t, w.step("computes", func() error {
-		for before := processorTime(); processorTime() == before; {
+		for before := usage.CPU(); usage.CPU() == before; {
 			sink = make([]byte, 100)
 		}
 		return nil

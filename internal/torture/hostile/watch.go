@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
 	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/usage"
 )
 
 // The limits of a step.
@@ -46,7 +46,7 @@ func (w *watch) start() {
 			name, took, active := w.name, time.Since(w.began), w.active
 			w.mu.Unlock()
 			var wrong string
-			switch held := read("/memory/classes/total:bytes") - read("/memory/classes/heap/released:bytes"); {
+			switch held := usage.Held(); {
 			case !active:
 				continue
 			case took > w.wall:
@@ -68,7 +68,7 @@ func (w *watch) step(name string, run func() error) error {
 	w.mu.Lock()
 	w.name, w.began, w.active = name, time.Now(), true
 	w.mu.Unlock()
-	cpu, bytes := processorTime(), read("/gc/heap/allocs:bytes")
+	cpu, bytes := usage.CPU(), usage.Allocated()
 	defer func() {
 		w.mu.Lock()
 		w.active = false
@@ -77,19 +77,12 @@ func (w *watch) step(name string, run func() error) error {
 	if err := harness.Guard(run); err != nil {
 		return err
 	}
-	if took := processorTime() - cpu; took > w.cpu {
+	if took := usage.CPU() - cpu; took > w.cpu {
 		return fmt.Errorf("it took %v", took)
 	}
-	if used := read("/gc/heap/allocs:bytes") - bytes; used > w.bytes {
+	if used := usage.Allocated() - bytes; used > w.bytes {
 		defer debug.FreeOSMemory() // it must not count for the next step
 		return fmt.Errorf("it allocated %d MiB", used>>20)
 	}
 	return nil
-}
-
-// read reads a figure of the runtime.
-func read(name string) uint64 {
-	s := []metrics.Sample{{Name: name}}
-	metrics.Read(s)
-	return s[0].Value.Uint64()
 }

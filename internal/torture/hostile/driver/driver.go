@@ -14,9 +14,10 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 	"time"
+
+	process "github.com/gopawl/pawl/internal/torture/usage"
 )
 
 // drivenAnswer is the result of a command line.
@@ -24,8 +25,8 @@ type drivenAnswer struct {
 	Code           int
 	Stdout, Stderr []byte
 	Panic          string
-	Took           time.Duration
-	Bytes          uint64 // allocated in all
+	Took           time.Duration // of the processor
+	Bytes          uint64        // allocated in all
 }
 
 // With the variable, each line of standard input is the arguments of a command line as JSON,
@@ -61,9 +62,9 @@ func drivenWords() (words []string) {
 
 func driven(args []string) (a drivenAnswer) {
 	var stdout, stderr bytes.Buffer
-	began, before := time.Now(), drivenBytes()
+	began, before := process.CPU(), process.Allocated()
 	defer func() {
-		a.Took, a.Bytes = time.Since(began), drivenBytes()-before
+		a.Took, a.Bytes = process.CPU()-began, process.Allocated()-before
 		a.Stdout, a.Stderr = stdout.Bytes(), stderr.Bytes()
 		if p := recover(); p != nil {
 			a.Panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
@@ -71,10 +72,4 @@ func driven(args []string) (a drivenAnswer) {
 	}()
 	a.Code = runIn(context.Background(), args, strings.NewReader(""), &stdout, &stderr)
 	return a
-}
-
-func drivenBytes() uint64 {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64()
 }

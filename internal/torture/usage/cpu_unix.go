@@ -1,14 +1,14 @@
 //go:build unix
 
-package hostile
+package usage
 
 import (
 	"syscall"
 	"time"
 )
 
-// processorTime returns the CPU time of this process.
-func processorTime() time.Duration {
+// CPU returns the CPU time of this process.
+func CPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
