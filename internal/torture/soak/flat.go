@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,20 +13,25 @@ type sample struct {
 	heap       int // reachable bytes
 	goroutines int
 	files      int   // open ones
+	used       int   // bytes of the queue's file, without its free pages
 	size       int64 // of the queue's file, in bytes
 }
 
 func (s sample) String() string {
-	return fmt.Sprint(s.heap, s.goroutines, s.files, s.size)
+	return fmt.Sprint(s.heap, s.goroutines, s.files, s.used, s.size)
 }
 
 func parseSample(text string) (s sample, err error) {
-	_, err = fmt.Sscan(text, &s.heap, &s.goroutines, &s.files, &s.size)
+	_, err = fmt.Sscan(text, &s.heap, &s.goroutines, &s.files, &s.used, &s.size)
 	return s, err
 }
 
 // sample takes a sample.
-func (l *life) sample() (s sample, err error) {
+func (l *life) sample(ctx context.Context) (s sample, err error) {
+	stats, err := l.q.Stats(ctx)
+	if err != nil {
+		return s, err
+	}
 	info, err := os.Stat(l.path)
 	if err != nil {
 		return s, err
@@ -33,7 +39,7 @@ func (l *life) sample() (s sample, err error) {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s = sample{int(m.HeapAlloc), runtime.NumGoroutine(), -1, info.Size()}
+	s = sample{int(m.HeapAlloc), runtime.NumGoroutine(), -1, int(stats.Size - stats.Free), info.Size()}
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 		s.files = len(open)
 	}
@@ -46,7 +52,13 @@ const (
 	heapFactor     = 1.25
 	heapRoom       = 512 << 10 // bytes, for the runtime's own memory
 	goroutinesRoom = 2
-	sizeFactor     = 2
+	usedFactor     = 1.25
+	usedRoom       = 64 << 10 // bytes: what a compaction saves
+
+	// mostSize is the limit of every single sample of the file's size, in bytes. A file grows to
+	// the largest backlog since it was compacted. A machine that stalls makes a backlog of a
+	// whole round, which takes up to 5 MiB.
+	mostSize = 16 << 20
 
 	// fewSamples is the minimum number of samples for a comparison of thirds.
 	fewSamples = 24
@@ -71,17 +83,16 @@ func flat(samples []sample) error {
 		{"bytes of heap", func(s sample) int { return s.heap }, func(n int) int { return int(float64(n)*heapFactor) + heapRoom }},
 		{"goroutines", func(s sample) int { return s.goroutines }, func(n int) int { return n + goroutinesRoom }},
 		{"open files", func(s sample) int { return s.files }, func(n int) int { return n }},
+		{"bytes in the file", func(s sample) int { return s.used }, func(n int) int { return int(float64(n)*usedFactor) + usedRoom }},
 	} {
 		before, after := median(first, use.of), median(last, use.of)
 		if after > use.most(before) {
 			return fmt.Errorf("the process grows: it had %d %s, and after %d rounds it has %d", before, use.what, len(samples)-third, after)
 		}
 	}
-	size := func(s sample) int { return int(s.size) }
-	steady := median(first, size)
 	for i, s := range samples {
-		if size(s) > sizeFactor*steady {
-			return fmt.Errorf("the file grows: it had %d bytes, and after %d rounds it has %d", steady, i, s.size)
+		if s.size > mostSize {
+			return fmt.Errorf("the file grows: after %d rounds it has %d bytes, and the jobs of a round need a third of that", i, s.size)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 		if err != nil {
 			return fmt.Errorf("round %d: %w", l.round, err)
 		}
-		sample, err := l.sample()
+		sample, err := l.sample(ctx)
 		if err != nil {
 			return err
 		}

@@ -213,7 +213,7 @@ func TestFlat(t *testing.T) {
 	steady := func() []sample {
 		all := make([]sample, 100)
 		for i := range all {
-			all[i] = sample{heap: 4 << 20, goroutines: 12, files: 9, size: 3 << 20}
+			all[i] = sample{heap: 4 << 20, goroutines: 12, files: 9, used: 100 << 10, size: 3 << 20}
 		}
 		return all
 	}
@@ -225,7 +225,8 @@ func TestFlat(t *testing.T) {
 		{"memory does not leak", func(s *sample, round int) { s.heap += round << 16 }},
 		{"no goroutine stays", func(s *sample, round int) { s.goroutines += round / 8 }},
 		{"no open file stays", func(s *sample, round int) { s.files += round / 16 }},
-		{"the file does not grow", func(s *sample, round int) { s.size += int64(round) << 17 }},
+		{"no row stays in the file", func(s *sample, round int) { s.used += round << 12 }},
+		{"no single file is larger than a round needs", func(s *sample, round int) { s.size += int64(round/99) << 24 }},
 	} {
 		samples := steady()
 		for i := range samples {
@@ -233,9 +234,9 @@ func TestFlat(t *testing.T) {
 		}
 		require.Error(t, flat(samples), test.rule)
 	}
-	parsed, err := parseSample(sample{1, 2, 3, 4}.String())
+	parsed, err := parseSample(sample{1, 2, 3, 4, 5}.String())
 	require.NoError(t, err)
-	require.Equal(t, sample{1, 2, 3, 4}, parsed)
+	require.Equal(t, sample{1, 2, 3, 4, 5}, parsed)
 }
 
 // What a process knew when it was killed the next one reads.
