@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // DialOptions configures [Dial]. A nil *DialOptions and every zero field mean the default.
@@ -50,9 +51,10 @@ func (g garbled) Is(target error) bool { return target == ErrUnreachable }
 //
 // The client trusts nothing that the other side sends: it limits the size of answers, follows no
 // redirects, and returns [ErrUnreachable] for an invalid answer. An app that goes away gives the
-// same error. If that happens in the middle of a change, the error also matches
-// pawl.ErrUnknownOutcome. After Enqueue, the envelopes then have the IDs that the jobs would
-// have, so that the caller can look them up, or enqueue them again without storing them twice.
+// same error. If that happens in the middle of a change, or if the context ends there, the error
+// also matches pawl.ErrUnknownOutcome. Enqueue then returns the IDs that the jobs would have, so that
+// the caller can look them up, or enqueue them again without storing them twice; a job that may
+// have replaced another has none.
 //
 // Enqueue and Restore send all jobs of a call in one request, since they store all or none. More
 // than the app accepts in one request gives pawl.ErrBatchTooLarge.
@@ -150,7 +152,12 @@ func (c *client) send(ctx context.Context, path string, body []byte) (*http.Resp
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	response, err := c.http.Do(r)
+	connected := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	response, err := c.http.Do(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	if err != nil && !connected {
+		return nil, &unsent{err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -162,61 +169,70 @@ func (c *client) send(ctx context.Context, path string, body []byte) (*http.Resp
 }
 
 // understood turns an invalid answer, or an error answer, into an error.
-func (c *client) understood(response *http.Response) error {
-	ok := response.StatusCode == http.StatusOK
+func (c *client) understood(response *http.Response) (err error) {
+	status := response.StatusCode
 	switch version := response.Header.Get(versionHeader); {
-	case version == apiVersion && ok:
+	case version == apiVersion && status == http.StatusOK:
 		return nil
-	case version == "" && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
-		return &reply{fmt.Errorf("%w: %s", ErrDenied, response.Status)}
-	case version == "" && response.StatusCode >= 500: // from a proxy, which may have passed the request on
-		return fmt.Errorf("%w: a server in front of the app answered %s", ErrUnreachable, truncate(response.Status))
-	case version == "":
-		return &reply{garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", truncate(response.Status)))}
-	case version != apiVersion:
-		return &reply{fmt.Errorf("%w: the app speaks version %q and this program version %s; use the version of the app", errGarbled, truncate(version), apiVersion)}
+	case version == apiVersion:
+		var f failure
+		if answer, err := readBounded(response.Body, maxFailure); err == nil && json.Unmarshal(answer, &f) == nil && f.Error != nil {
+			return &reply{f.Error.err()}
+		}
+		err = fmt.Errorf("%w: it is %s, without a reason", errGarbled, truncate(response.Status))
+	case version != "":
+		err = fmt.Errorf("%w: the app speaks version %q and this program version %s; use the version of the app", errGarbled, truncate(version), apiVersion)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		err = fmt.Errorf("%w: %s", ErrDenied, response.Status)
+	case status >= 500: // from a proxy
+		err = fmt.Errorf("%w: a server in front of the app answered %s", ErrUnreachable, truncate(response.Status))
+	default:
+		err = garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", truncate(response.Status)))
 	}
-	var f failure
-	answer, err := readBounded(response.Body, maxFailure)
-	if err == nil {
-		err = json.Unmarshal(answer, &f)
+	if status >= 300 && status < 500 { // whoever refused the request did not carry it out
+		return &reply{err}
 	}
-	if err != nil || f.Error == nil {
-		return &reply{fmt.Errorf("%w: it is %s, without a reason", errGarbled, truncate(response.Status))}
-	}
-	return &reply{f.Error.err()}
+	return err
 }
 
-// reply is an error that the other side answered with.
+// reply is an error that the other side answered with, without doing anything else or with a word
+// about what it did.
 type reply struct{ error }
 
 // Unwrap returns the error of the answer.
 func (r *reply) Unwrap() error { return r.error }
 
+// unsent is the error of a request that was never sent.
+type unsent struct{ error }
+
+// Unwrap returns why there was no connection.
+func (u *unsent) Unwrap() error { return u.error }
+
 // explain returns the error for the caller: the app's answer unchanged, the end of the caller's
-// context as such, and everything else as an app that does not answer.
+// context as such, and everything else as an app that does not answer. A change that may have
+// happened has an unknown outcome.
 func (c *client) explain(ctx context.Context, err error, change bool) error {
-	if answer := (*reply)(nil); errors.As(err, &answer) {
-		if ctx.Err() != nil && errors.Is(err, ErrBusy) {
-			return ctx.Err()
-		}
+	answer := (*reply)(nil)
+	answered := errors.As(err, &answer) && !(ctx.Err() != nil && errors.Is(err, ErrBusy))
+	switch {
+	case answered:
 		return answer.error
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil && !change:
 		return ctx.Err()
+	case ctx.Err() != nil && (answer != nil || errors.As(err, new(*unsent))):
+		return driver.NotAccepted(ctx)
 	}
-	within := c.timeoutOf(change)
+	within, happened := c.timeoutOf(change), change && !errors.As(err, new(*unsent))
 	var asked *url.Error // it repeats the method and the address
 	if errors.As(err, &asked) {
 		err = asked.Err
-	}
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, errDistrusted) {
-		change = false // the request was never sent
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ended, or closed the connection")
 	}
 	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w at %s: no answer within %v", ErrUnreachable, c.addr, within)
 	case refusedByMode(err):
@@ -224,7 +240,7 @@ func (c *client) explain(ctx context.Context, err error, change bool) error {
 	case !errors.Is(err, ErrUnreachable):
 		err = fmt.Errorf("%w at %s: %w", ErrUnreachable, c.addr, err)
 	}
-	if change {
+	if happened {
 		return fmt.Errorf("%w: whether it was done is not known: %w", pawl.ErrUnknownOutcome, err)
 	}
 	return err

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -216,10 +215,4 @@ func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
 		}
 	}
 	return errGarbled
-}
-
-// maybeDone reports whether a failed change may have happened.
-func maybeDone(ctx context.Context, err error) bool {
-	return err != nil && !errors.Is(err, pawl.ErrNotAccepted) &&
-		(errors.Is(err, pawl.ErrUnknownOutcome) || ctx.Err() != nil && errors.Is(err, ctx.Err()))
 }

@@ -268,9 +268,17 @@ func (h *handler) work(r *http.Request, to *endpoint, request any) ([]byte, erro
 	b, err := encode(answer, form)
 	if err != nil {
 		h.log.Error("answer has no JSON form", "path", r.URL.Path, "error", err)
-		err = errors.New("the answer has no JSON form; the app's log says more")
+		err = to.broken(errors.New("the answer has no JSON form; the app's log says more"))
 	}
 	return b, err
+}
+
+// broken returns the error of a request that broke off: a change may have happened before.
+func (e *endpoint) broken(err error) error {
+	if e != nil && e.changes {
+		return fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // explain returns why this side ended a request.
@@ -296,5 +304,5 @@ func (h *handler) survive(out *sink, r *http.Request) {
 	if out.began {
 		panic(http.ErrAbortHandler)
 	}
-	h.refuse(out, errPanicked)
+	h.refuse(out, endpoints[r.URL.Path].broken(errPanicked))
 }

@@ -20,14 +20,10 @@ func listPage(ctx context.Context, from Store, q Query) (page Page, err error) {
 	if err != nil {
 		return page, err
 	}
-	limit := q.Limit
-	switch {
-	case limit < 0:
-		return page, invalid("limit", "%d is negative", limit)
-	case limit == 0:
-		limit = DefaultLimit
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return page, err
 	}
-	limit = min(limit, MaxLimit)
 	page.Next = q.After
 	for looked, bytes := 0, 0; ; {
 		room := limit - len(page.Jobs)
@@ -55,6 +51,17 @@ func listPage(ctx context.Context, from Store, q Query) (page Page, err error) {
 			return page, nil
 		}
 	}
+}
+
+// pageSize returns the most elements of a page with that limit.
+func pageSize(limit int) (int, error) {
+	switch {
+	case limit < 0:
+		return 0, invalid("limit", "%d is negative", limit)
+	case limit == 0:
+		return DefaultLimit, nil
+	}
+	return min(limit, MaxLimit), nil
 }
 
 // cut returns a job in the requested detail.

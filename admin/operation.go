@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -23,6 +24,10 @@ type operation[Request, Answer any] struct {
 	work    func(*handler) *gate // the gate where it waits; nil for a cheap operation
 	large   func(*Request) bool  // whether the answer will be large; nil means no
 	do      func(ctx context.Context, a Admin, r *Request) (Answer, error)
+
+	// check returns why an answer cannot be that of an app to this request; nil means that any can.
+	// The client believes only what passes.
+	check func(r *Request, a *Answer) error
 }
 
 // endpoint is an operation as the handler sees it: one with an answer, or a stream.
@@ -91,8 +96,29 @@ func ask[Request, Answer any](ctx context.Context, c *client, o *operation[Reque
 	if err != nil {
 		return answer, fmt.Errorf("write the request: %w", err)
 	}
-	err = c.ask(ctx, o.path, body, o.changes, func(text []byte) error { return decodeAnswer(text, &answer) })
-	return answer, err
+	err = c.ask(ctx, o.path, body, o.changes, func(text []byte) error {
+		if err := decodeAnswer(text, &answer); err != nil || o.check == nil {
+			return err
+		}
+		return o.check(&r, &answer)
+	})
+	if err != nil {
+		var none Answer
+		return none, err
+	}
+	return answer, nil
+}
+
+// checkPage rejects a page with more elements than were requested, or that continues where it
+// began, so that no list is endless.
+func checkPage(elements, most int, after, next string) error {
+	switch {
+	case elements > most:
+		return fmt.Errorf("it has %d elements, at most %d were requested", elements, most)
+	case next != "" && next == after:
+		return errors.New("it continues where it began")
+	}
+	return nil
 }
 
 // lists returns the gate for operations that read many rows.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -110,6 +111,13 @@ func (d direct) Stats(ctx context.Context) (Stats, error) {
 var opList = define(operation[Query, Page]{
 	path: "jobs/list", work: lists, large: func(q *Query) bool { return q.Limit > DefaultLimit || q.Detail >= Whole },
 	do: func(ctx context.Context, a Admin, q *Query) (Page, error) { return a.List(ctx, *q) },
+	check: func(q *Query, p *Page) error {
+		most, err := pageSize(q.Limit)
+		if err != nil {
+			return err
+		}
+		return checkPage(len(p.Jobs), most, q.After, p.Next)
+	},
 })
 
 func (c *client) List(ctx context.Context, q Query) (Page, error) { return ask(ctx, c, opList, q) }
@@ -121,6 +129,12 @@ func (d direct) List(ctx context.Context, q Query) (Page, error) {
 var opSummary = define(operation[SummaryQuery, SummaryPage]{
 	path: "dead/summary", work: lists,
 	do: func(ctx context.Context, a Admin, q *SummaryQuery) (SummaryPage, error) { return a.Summary(ctx, *q) },
+	check: func(q *SummaryQuery, p *SummaryPage) error {
+		if slices.ContainsFunc(p.Groups, func(g Group) bool { return g.Count < 1 }) || p.Damaged < 0 {
+			return errors.New("it has a group without jobs")
+		}
+		return checkPage(len(p.Groups), maxPageGroups+MaxLimit, q.After, p.Next)
+	},
 })
 
 func (c *client) Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error) {
@@ -136,14 +150,16 @@ type jobRequest struct{ ID pawl.ID }
 var opJob = define(operation[jobRequest, *pawl.Envelope]{
 	path: "jobs/show", work: lists,
 	do: func(ctx context.Context, a Admin, r *jobRequest) (*pawl.Envelope, error) { return a.Job(ctx, r.ID) },
+	check: func(r *jobRequest, e **pawl.Envelope) error {
+		if *e == nil || (*e).ID != r.ID {
+			return errors.New("it has another job, or none")
+		}
+		return nil
+	},
 })
 
 func (c *client) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
-	e, err := ask(ctx, c, opJob, jobRequest{id})
-	if err == nil && e == nil {
-		err = fmt.Errorf("%w: it has no job", errGarbled)
-	}
-	return e, err
+	return ask(ctx, c, opJob, jobRequest{id})
 }
 
 func (d direct) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
@@ -160,13 +176,13 @@ var opFindIDs = define(operation[findRequest, foundIDs]{
 		ids, err := a.FindIDs(ctx, r.Part)
 		return foundIDs{ids}, err
 	},
+	check: func(r *findRequest, found *foundIDs) error {
+		return checkPage(len(found.IDs), MaxFound, "", "")
+	},
 })
 
 func (c *client) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
 	found, err := ask(ctx, c, opFindIDs, findRequest{part})
-	if len(found.IDs) > MaxFound {
-		return nil, fmt.Errorf("%w: it has %d IDs, at most %d are allowed", errGarbled, len(found.IDs), MaxFound)
-	}
 	return found.IDs, err
 }
 
@@ -182,14 +198,12 @@ type doRequest struct {
 // outcomes contains an error, or nil, for each ID of a request, in their order.
 type outcomes struct{ Errors []error }
 
-func (o outcomes) of(ids []pawl.ID, err error) ([]error, error) {
-	if err == nil && len(o.Errors) != len(ids) {
-		err = fmt.Errorf("%w: it has outcomes for %d of %d IDs", errGarbled, len(o.Errors), len(ids))
+// checkCount rejects an answer that does not have one outcome for each of those that were named.
+func checkCount(outcomes, named int) error {
+	if outcomes != named {
+		return fmt.Errorf("it has %d outcomes for %d", outcomes, named)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return o.Errors, nil
+	return nil
 }
 
 // opDo and opDryRun differ in what a read-only handler permits.
@@ -208,6 +222,7 @@ func defineDo(path string, changes bool) *operation[doRequest, outcomes] {
 			errs, err := a.Do(ctx, r.Action, r.IDs...)
 			return outcomes{errs}, err
 		},
+		check: func(r *doRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.IDs)) },
 	})
 }
 
@@ -220,7 +235,7 @@ func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, err
 		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)
 	}
 	done, err := ask(ctx, c, o, doRequest{a, ids})
-	return done.of(ids, err)
+	return done.Errors, err
 }
 
 func (d direct) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
@@ -238,6 +253,7 @@ var opEnqueue = define(operation[enqueueRequest, enqueuedJobs]{
 		done, err := a.Enqueue(ctx, r.Jobs...)
 		return enqueuedJobs{done}, err
 	},
+	check: (*enqueueRequest).check,
 })
 
 func (d direct) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
@@ -255,6 +271,7 @@ var opRestore = define(operation[restoreRequest, storedJobs]{
 		err := a.Restore(ctx, r.Jobs, r.Effects)
 		return storedOf(r.Jobs), err
 	},
+	check: (*restoreRequest).check,
 })
 
 func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
@@ -268,14 +285,12 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []d
 	}
 	sent := withIDs(jobs)
 	stored, err := ask(ctx, c, opRestore, restoreRequest{sent, effects})
-	if err == nil {
-		err = stored.complete(jobs)
-	}
-	if maybeDone(ctx, err) {
+	if errors.Is(err, pawl.ErrUnknownOutcome) {
 		for i, e := range jobs {
 			e.ID = sent[i].ID
 		}
 	}
+	stored.complete(jobs)
 	return err
 }
 
@@ -325,7 +340,16 @@ var opReap = define(operation[nothing, reaped]{
 		n, err := a.Reap(ctx)
 		return reaped{n}, err
 	},
+	check: func(_ *nothing, r *reaped) error { return checkNumber(r.Reaped) },
 })
+
+// checkNumber rejects a number of things that is negative.
+func checkNumber(n int) error {
+	if n < 0 {
+		return fmt.Errorf("it counts %d", n)
+	}
+	return nil
+}
 
 func (c *client) Reap(ctx context.Context) (int, error) {
 	r, err := ask(ctx, c, opReap, nothing{})
@@ -355,6 +379,9 @@ var opEffects = define(operation[effectsRequest, effectsPage]{
 			return effectsPage{effects, next, err}, nil
 		}
 		return effectsPage{effects, next, nil}, err
+	},
+	check: func(r *effectsRequest, p *effectsPage) error {
+		return checkPage(len(p.Effects), maxEffects, r.After, p.Next)
 	},
 })
 

@@ -51,6 +51,7 @@ func defineDoRuns(path string, changes bool) *operation[doRunsRequest, outcomes]
 			errs, err := a.Workflows().Do(ctx, r.RunAction, r.Runs...)
 			return outcomes{errs}, err
 		},
+		check: func(r *doRunsRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.Runs)) },
 	})
 }
 
@@ -63,7 +64,7 @@ func (w clientRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]err
 		o = opDryRunRuns
 	}
 	done, err := ask(ctx, w.c, o, doRunsRequest{a, runs})
-	return done.of(runs, err)
+	return done.Errors, err
 }
 
 // runsAtOnce is how many runs of one Do are changed at a time. They share commits.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,10 +13,24 @@ import (
 // enqueuedJobs is what became of jobs that were enqueued, in the order of the jobs.
 type enqueuedJobs struct{ Jobs []pawl.Enqueued }
 
-// check requires an answer that fits this many jobs.
-func (e enqueuedJobs) check(jobs int) error {
-	return checkIDs(e.Jobs, jobs, func(one pawl.Enqueued) pawl.ID { return one.ID })
+// check rejects outcomes that are not those of the jobs, in their order. Another ID than the job's
+// own belongs to the job that has its unique key.
+func (r *enqueueRequest) check(done *enqueuedJobs) error {
+	if err := checkCount(len(done.Jobs), len(r.Jobs)); err != nil {
+		return err
+	}
+	for i, one := range done.Jobs {
+		e := r.Jobs[i]
+		existing := e.UniqueKey != "" && e.OnConflict == pawl.UseExisting
+		if one.ID.IsZero() || one.Existing && !existing || one.ID != e.ID && !one.Existing && !replaces(e) {
+			return fmt.Errorf("its outcome %d is not that of job %s", i, e.ID)
+		}
+	}
+	return nil
 }
+
+// replaces reports whether a job may get the ID of another, which it replaces.
+func replaces(e *pawl.Envelope) bool { return e.UniqueKey != "" && e.OnConflict == pawl.Replace }
 
 func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
@@ -26,18 +41,14 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.En
 	}
 	sent := withIDs(jobs)
 	done, err := ask(ctx, c, opEnqueue, enqueueRequest{sent})
-	if err == nil {
-		err = done.check(len(jobs))
-	}
-	switch {
-	case err == nil:
-		return done.Jobs, nil
-	case !maybeDone(ctx, err):
-		return nil, err
+	if !errors.Is(err, pawl.ErrUnknownOutcome) {
+		return done.Jobs, err
 	}
 	perhaps := make([]pawl.Enqueued, len(sent))
 	for i, e := range sent {
-		perhaps[i].ID = e.ID
+		if !replaces(e) { // the app alone knows which job that was
+			perhaps[i].ID = e.ID
+		}
 	}
 	return perhaps, err
 }
@@ -60,30 +71,26 @@ func storedOf(jobs []*pawl.Envelope) storedJobs {
 	return s
 }
 
-// complete fills in envelopes as the app did.
-func (s storedJobs) complete(jobs []*pawl.Envelope) error {
-	if err := checkIDs(s.Jobs, len(jobs), func(one storedJob) pawl.ID { return one.ID }); err != nil {
+// check rejects an answer that is not about the jobs, in their order.
+func (r *restoreRequest) check(s *storedJobs) error {
+	if err := checkCount(len(s.Jobs), len(r.Jobs)); err != nil {
 		return err
 	}
+	for i, one := range s.Jobs {
+		if one.ID != r.Jobs[i].ID {
+			return fmt.Errorf("its outcome %d is not that of job %s", i, r.Jobs[i].ID)
+		}
+	}
+	return nil
+}
+
+// complete fills in envelopes as the app did.
+func (s storedJobs) complete(jobs []*pawl.Envelope) {
 	for i, one := range s.Jobs {
 		e := jobs[i]
 		e.ID, e.Queue, e.Origin, e.Seq = one.ID, one.Queue, one.Origin, one.Seq
 		e.Created, e.NotBefore = one.Created, one.NotBefore
 	}
-	return nil
-}
-
-// checkIDs requires outcomes with an ID for this many jobs.
-func checkIDs[T any](outcomes []T, jobs int, id func(T) pawl.ID) error {
-	if len(outcomes) != jobs {
-		return fmt.Errorf("%w: it has outcomes for %d of %d jobs", errGarbled, len(outcomes), jobs)
-	}
-	for _, one := range outcomes {
-		if id(one).IsZero() {
-			return fmt.Errorf("%w: it stored a job without an ID", errGarbled)
-		}
-	}
-	return nil
 }
 
 // withIDs returns copies of jobs, each with an ID, so that the caller can look the jobs up after

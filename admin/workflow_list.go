@@ -31,14 +31,3 @@ func WorkflowRuns(ctx context.Context, w Workflows, q WorkflowQuery) iter.Seq2[w
 		}
 	}
 }
-
-// limit returns the most runs of a page.
-func (q *WorkflowQuery) limit() (int, error) {
-	switch {
-	case q.Limit < 0:
-		return 0, invalid("limit", "%d is negative", q.Limit)
-	case q.Limit == 0:
-		return DefaultLimit, nil
-	}
-	return min(q.Limit, MaxLimit), nil
-}

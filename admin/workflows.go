@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -112,17 +113,21 @@ var opRuns = define(operation[WorkflowQuery, workflow.Listing]{
 	do: func(ctx context.Context, a Admin, q *WorkflowQuery) (workflow.Listing, error) {
 		return a.Workflows().List(ctx, *q)
 	},
+	check: func(q *WorkflowQuery, l *workflow.Listing) error {
+		most, err := pageSize(q.Limit)
+		if err != nil {
+			return err
+		}
+		return checkPage(len(l.Runs), most, q.After, l.Next)
+	},
 })
 
 func (w clientRuns) List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error) {
-	if _, err := q.limit(); err != nil {
-		return workflow.Listing{}, err
-	}
 	return ask(ctx, w.c, opRuns, q)
 }
 
 func (d directRuns) List(ctx context.Context, q WorkflowQuery) (workflow.Listing, error) {
-	limit, err := q.limit()
+	limit, err := pageSize(q.Limit)
 	if err != nil {
 		return workflow.Listing{}, err
 	}
@@ -147,12 +152,12 @@ func (d directRuns) Count(ctx context.Context) (workflow.Counts, error) {
 // runName names a run, in a request or an answer.
 type runName struct{ Run pawl.ID }
 
-// named returns the run of an answer, which must name one.
-func (n runName) named(err error) (pawl.ID, error) {
-	if err == nil && n.Run.IsZero() {
-		err = fmt.Errorf("%w: it names no run", errGarbled)
+// checkNamed rejects an answer that names no run.
+func checkNamed[Request any](_ *Request, n *runName) error {
+	if n.Run.IsZero() {
+		return errors.New("it names no run")
 	}
-	return n.Run, err
+	return nil
 }
 
 type findRunRequest struct{ Flow, ID string }
@@ -163,11 +168,12 @@ var opFindRun = define(operation[findRunRequest, runName]{
 		run, err := a.Workflows().Find(ctx, r.Flow, r.ID)
 		return runName{run}, err
 	},
+	check: checkNamed[findRunRequest],
 })
 
 func (w clientRuns) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
 	found, err := ask(ctx, w.c, opFindRun, findRunRequest{flow, id})
-	return found.named(err)
+	return found.Run, err
 }
 
 func (d directRuns) Find(ctx context.Context, flow, id string) (pawl.ID, error) {
@@ -184,17 +190,16 @@ var opShowRun = define(operation[showRequest, *WorkflowRun]{
 	do: func(ctx context.Context, a Admin, r *showRequest) (*WorkflowRun, error) {
 		return a.Workflows().Show(ctx, r.Run, r.Depth)
 	},
+	check: func(r *showRequest, w **WorkflowRun) error {
+		if *w == nil || (*w).Run != r.Run {
+			return errors.New("it has another run, or none")
+		}
+		return nil
+	},
 })
 
 func (w clientRuns) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error) {
-	shown, err := ask(ctx, w.c, opShowRun, showRequest{run, depth})
-	if err == nil && (shown == nil || shown.Run != run) {
-		err = fmt.Errorf("%w: it has another run, or none", errGarbled)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return shown, nil
+	return ask(ctx, w.c, opShowRun, showRequest{run, depth})
 }
 
 func (d directRuns) Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error) {
@@ -245,11 +250,12 @@ var opFork = define(operation[forkRequest, runName]{
 		run, err := a.Workflows().Fork(ctx, r.Run, r.From, r.NewID)
 		return runName{run}, err
 	},
+	check: checkNamed[forkRequest],
 })
 
 func (w clientRuns) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
 	made, err := ask(ctx, w.c, opFork, forkRequest{run, from, newID})
-	return made.named(err)
+	return made.Run, err
 }
 
 func (d directRuns) Fork(ctx context.Context, run pawl.ID, from, newID string) (pawl.ID, error) {
@@ -321,6 +327,12 @@ var opPrune = define(operation[pruneRequest, pruned]{
 		}
 		return pruned{n, false}, err
 	},
+	check: func(_ *pruneRequest, p *pruned) error {
+		if p.More && p.Removed == 0 { // an app removes at least one run, or fails
+			return errors.New("it removed no run, and has more to remove")
+		}
+		return checkNumber(p.Removed)
+	},
 })
 
 func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err error) {
@@ -329,9 +341,6 @@ func (w clientRuns) Prune(ctx context.Context, before time.Time) (n int, err err
 		p, err := ask(ctx, w.c, opPrune, pruneRequest{before})
 		if err != nil {
 			return n, err
-		}
-		if p.More && p.Removed == 0 { // an app removes at least one run, or fails
-			return n, garbled("it removed no run, and has more to remove")
 		}
 		n, more = n+p.Removed, p.More
 		progress(int64(n), -1)
@@ -356,17 +365,16 @@ var opRows = define(operation[rowsRequest, workflow.Rows]{
 	do: func(ctx context.Context, a Admin, r *rowsRequest) (workflow.Rows, error) {
 		return a.Workflows().Rows(ctx, r.Run, r.After)
 	},
+	check: func(r *rowsRequest, rows *workflow.Rows) error {
+		if rows.Run != r.Run {
+			return errors.New("it has a part of another run")
+		}
+		return checkPage(len(rows.Rows), rows.All, r.After, rows.Next)
+	},
 })
 
 func (w clientRuns) Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error) {
-	rows, err := ask(ctx, w.c, opRows, rowsRequest{run, after})
-	if err == nil && rows.Run != run {
-		err = fmt.Errorf("%w: it has a part of another run", errGarbled)
-	}
-	if err != nil {
-		return workflow.Rows{}, err
-	}
-	return rows, nil
+	return ask(ctx, w.c, opRows, rowsRequest{run, after})
 }
 
 func (d directRuns) Rows(ctx context.Context, run pawl.ID, after string) (workflow.Rows, error) {
