@@ -10,7 +10,7 @@ import (
 
 // Of returns the [Admin] in the process that has the queue open. Its Close does nothing.
 func Of(q Store) Admin {
-	l := local{direct: direct{q, true}}
+	l := local{direct: direct{q: q, live: true, flows: true}}
 	if q, ok := q.(Listener); ok {
 		l.events = &broadcaster{q: q}
 	}

@@ -14,15 +14,26 @@ type OfflineStore interface {
 
 // Offline returns the [Admin] of the queue of a stopped app. It has no events and no code of
 // flows: operations that need them return [ErrNotLive]. Its Close closes the store.
-func Offline(q OfflineStore) Admin { return offlineQueue{direct{q, false}, q} }
+func Offline(q OfflineStore) Admin { return offlineQueue{direct{q: q}, q} }
 
-// offlineQueue is the result of Offline.
+// Shared returns the [Admin] of a queue that the processes of apps have open too, such as one on a
+// server. The events and the code of flows are in those processes: Events returns an
+// [*UnsupportedError], and Verify returns [ErrNotLive] as it does for the queue of a stopped app. Its
+// Close closes the store.
+func Shared(q OfflineStore) Admin { return offlineQueue{direct{q: q, live: true}, q} }
+
+// offlineQueue is the result of Offline and of Shared.
 type offlineQueue struct {
 	direct
 	io.Closer
 }
 
-func (offlineQueue) Events(context.Context) iter.Seq2[Event, error] { return noEvents(ErrNotLive) }
+func (q offlineQueue) Events(context.Context) iter.Seq2[Event, error] {
+	if q.live {
+		return noEvents(&UnsupportedError{"events"})
+	}
+	return noEvents(ErrNotLive)
+}
 
 // noEvents returns an iteration that fails.
 func noEvents(err error) iter.Seq2[Event, error] {

@@ -14,7 +14,7 @@ import (
 
 // Admin is what an operator does to a queue. It has three implementations, and one test suite
 // covers all of them: [Of] in the process that has the queue open, [Dial] from another process,
-// and [Offline] for the queue of a stopped app.
+// and [Offline] for the queue of a stopped app, which is also [Shared] for the queue on a server.
 //
 // Its methods are safe for concurrent use. When its context ends, a method returns the context's
 // error; a change that the queue accepted may have happened. In all three implementations errors
@@ -92,8 +92,9 @@ type Admin interface {
 
 // direct carries out operations in this process.
 type direct struct {
-	q    Store
-	live bool // its app runs in this process
+	q     Store
+	live  bool // processes that have the queue open may hold its leases
+	flows bool // its app runs in this process, with the code of its flows
 }
 
 var opStats = define(operation[nothing, Stats]{

@@ -52,8 +52,8 @@ type Workflows interface {
 
 	// Verify compares the journal of a run with the code of the app, and changes nothing. A
 	// *[workflow.DeterminismError] says where they differ; workflow.ErrNoFlow means that the app
-	// has no such flow. The file of a stopped app has no code: Verify then reads everything that
-	// the run has, and returns [ErrNotLive] if that is valid.
+	// has no such flow. The queue of a stopped app, and a [Shared] one, have no code: Verify then
+	// reads everything that the run has, and returns [ErrNotLive] if that is valid.
 	Verify(ctx context.Context, run pawl.ID) error
 
 	// Prune removes the runs that ended before a time, whatever their retention, and returns how
@@ -275,7 +275,7 @@ func (w clientRuns) Verify(ctx context.Context, run pawl.ID) error {
 }
 
 func (d directRuns) Verify(ctx context.Context, run pawl.ID) error {
-	if d.live {
+	if d.flows {
 		_, err := changeRuns(d, func(e *workflow.Engine) (nothing, error) { return nothing{}, e.Verify(ctx, run) })
 		return err
 	}
