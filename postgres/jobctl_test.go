@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,7 +85,9 @@ func TestJobctl(t *testing.T) {
 		{[]string{"db", "backup", "out.db"}, "use pg_dump", 2},
 		{[]string{"work", "--http"}, "it is for files", 2},
 		{[]string{"watch"}, "a queue on a server has no events", 1},
-		{[]string{"job", "show", pawl.ID{1}.String()}, "", 3},
+		{[]string{"job", "show", pawl.ID{1}.String()}, "it never existed", 3},
+		{[]string{"wf", "verify"}, "were read but not compared with code", 4},
+		{[]string{"dead", "forward", "--all", "-y", "--to-db", strings.TrimPrefix(db, "JOBCTL_DB=")}, "is the queue that the jobs are already in", 2},
 	} {
 		_, messages, code := run(t, []string{db}, c.args...)
 		require.Equal(t, c.code, code, "%q: %s", c.args, messages)
@@ -105,6 +108,12 @@ func TestJobctl(t *testing.T) {
 	other := newSchema(t)
 	_, messages, code = run(t, []string{"JOBCTL_DB=" + urlOf("postgresql", other)}, "import", "--create", "--keep-ids", export)
 	require.Zero(t, code, messages)
+	for _, more := range []string{"--create", "--create --dry-run", "--create --keep-ids --skip-existing"} {
+		args := append([]string{"import", export}, strings.Fields(more)...)
+		_, messages, code = run(t, []string{"JOBCTL_DB=" + urlOf("postgres", other)}, args...)
+		require.Equal(t, 1, code, "%s: %s", more, messages)
+		require.Contains(t, messages, "has a queue already", more)
+	}
 	want := jobsOf(t, q)
 	got := jobsOf(t, open(t, other))
 	require.Len(t, got, len(want))

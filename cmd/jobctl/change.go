@@ -76,7 +76,7 @@ func (c *change) run(ctx context.Context, args []string) error {
 		err = reportErr
 	}
 	if err == nil {
-		err = damagedThings(&c.damaged, c.verb.noun())
+		err = c.app.damaged(&c.damaged, c.verb.noun())
 	}
 	c.hint()
 	return err
@@ -183,7 +183,7 @@ func (a *app) askAbout(ctx context.Context, n int, noun, filter, question string
 
 // nothing returns the error for filters that select nothing.
 func (c *change) nothing() error {
-	if err := damagedThings(&c.damaged, c.verb.noun()); err != nil {
+	if err := c.app.damaged(&c.damaged, c.verb.noun()); err != nil {
 		return err
 	}
 	return &failure{exitNoMatch, "no " + c.verb.noun() + " matches (" + c.selection.String() + ")", c.verb.list}

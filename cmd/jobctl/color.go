@@ -11,14 +11,17 @@ const (
 )
 
 // colors reports whether standard output is colored.
-func (a *app) colors() bool {
+func (a *app) colors() bool { return a.colored(a.screen) }
+
+// colored reports whether a stream is colored, which may be a terminal.
+func (a *app) colored(terminal bool) bool {
 	switch a.flags.color {
 	case "always":
 		return true
 	case "never":
 		return false
 	}
-	return a.screen && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+	return terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
 // colorOfState returns the color of a state of a job or a queue.

@@ -55,14 +55,13 @@ func (a *app) command(s *spec) *cobra.Command {
 		switch {
 		case s.args >= 0 && len(args) > s.args:
 			return usage(wordsOf(c), "unexpected argument %q", args[s.args])
-		case !s.nofile && a.flags.db == "" && a.flags.addr == "":
-			return usage(wordsOf(c), "no file was named; add --db FILE")
-		case a.flags.addr != "" && c.Flags().Changed("db"):
+		case a.flags.db != "" && a.flags.addr != "":
 			return usage(wordsOf(c), "--db and --addr were given; choose one")
 		case a.flags.output == "ids" && !s.ids:
 			return usage(wordsOf(c), "-o ids is for commands that list or change jobs, runs, or queues")
+		case !s.nofile && !a.aim():
+			return usage(wordsOf(c), "no file was named; add --db FILE")
 		}
-		a.takeServer()
 		return exampled(wordsOf(c), s.example, s.run(c.Context(), args))
 	}
 	return c

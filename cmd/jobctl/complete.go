@@ -22,7 +22,7 @@ const (
 // no place for an error.
 func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []string) ([]string, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
-	if a.flags.db == "" && a.flags.addr == "" {
+	if !a.aim() {
 		return nil, none
 	}
 	base := c.Context()

@@ -30,7 +30,7 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 		}
 		return queue, err
 	}
-	if a.takeServer(); a.flags.server != "" {
+	if a.flags.server != "" {
 		return a.openServer(ctx, false)
 	}
 	file := offline.New(a.flags.db, &offline.Options{

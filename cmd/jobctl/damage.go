@@ -20,8 +20,8 @@ func (d *damage) add(err error) {
 	}
 }
 
-// err returns nil if nothing was damaged.
-func (d *damage) err() error {
+// damaged returns the error of damage to things of that name; nil if nothing was damaged.
+func (a *app) damaged(d *damage, noun string) error {
 	if d.count == 0 {
 		return nil
 	}
@@ -29,6 +29,7 @@ func (d *damage) err() error {
 	if more := d.count - len(d.first); more > 0 {
 		next += fmt.Sprintf("\nand %d more", more)
 	}
-	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s skipped:", plural(d.count, "damaged job"), wasWere(d.count)),
-		next + "\nThey were not changed. Keep a copy of the file, and restore them from a backup."}
+	const restore = "\nThey were not changed. Restore them from a backup."
+	return &failure{exitDamaged, fmt.Sprintf("%s could not be read and %s skipped:", plural(d.count, "damaged "+noun), wasWere(d.count)),
+		next + a.by("\nThey were not changed. Keep a copy of the file, and restore them from a backup.", restore, restore)}
 }

@@ -93,7 +93,7 @@ func (v *infoView) measure(path string) {
 func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	a.fact("path", "%s", plain.Text(v.Path))
 	if p := v.Process; p != nil {
-		state := fmt.Sprintf("live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), plain.Text(p.StartedAt))
+		state := fmt.Sprintf("live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), p.StartedAt)
 		if p.PID == 0 { // on a server
 			state = "live, " + p.Name
 		}

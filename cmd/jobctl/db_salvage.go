@@ -69,7 +69,10 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 		return usage("db salvage", "name a damaged file and a new one: salvage FROM TO")
 	}
 	from, to := args[0], args[1]
-	a.flags.db, a.flags.addr, a.flags.server = from, "", "" // for messages
+	a = a.aimed(from) // for messages
+	if err := a.fileOnly("db salvage", "restore a dump of the database"); err != nil {
+		return err
+	}
 	if err := a.checkNew(ctx, "db salvage", to, nil); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ type forwarding struct {
 	app   *app
 	queue string
 	fresh bool   // the user expects a new queue
-	db    string // "" for the file that they are in
+	db    string // "" for where they are
+	to    *app   // db, set by ready
 }
 
 func (a *app) deadForwardCommand() *cobra.Command {
@@ -48,7 +49,14 @@ interruption it is in at least one of the files.`,
 
 // ready rejects a file that is missing, and the file that the jobs are in already.
 func (f *forwarding) ready() error {
-	if f.db == "" || isServer(f.db) {
+	if f.db == "" {
+		return nil
+	}
+	f.to = f.app.aimed(f.db)
+	if to := f.to.flags.server; to != "" {
+		if to == f.app.flags.server {
+			return f.same("queue")
+		}
 		return nil
 	}
 	to, err := os.Stat(f.db)
@@ -56,9 +64,13 @@ func (f *forwarding) ready() error {
 		return &failure{exitError, fmt.Sprintf("--to-db: %s", err), "Name the file of an existing queue; nothing was forwarded."}
 	}
 	if from, err := os.Stat(f.app.flags.db); err == nil && os.SameFile(from, to) {
-		return usage("dead forward", "--to-db is the file that the jobs are already in; omit it, and name a queue with --to-queue")
+		return f.same("file")
 	}
 	return nil
+}
+
+func (f *forwarding) same(place string) error {
+	return usage("dead forward", "--to-db is the %s that the jobs are already in; omit it, and name a queue with --to-queue", place)
 }
 
 func (f *forwarding) apply(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
@@ -71,11 +83,9 @@ func (f *forwarding) apply(ctx context.Context, queue admin.Admin, how how, ids 
 	case how.dry:
 		return f.over(ctx, queue, nil, how, ids), nil
 	}
-	other := *f.app // its messages name the other file
-	other.flags.db, other.flags.addr, other.flags.server = f.db, "", ""
-	target, err := other.open(ctx)
+	target, err := f.to.open(ctx)
 	if err != nil {
-		return nil, other.failure(err)
+		return nil, f.to.failure(err) // its messages name the other file
 	}
 	if err := f.checkQueue(ctx, target); err != nil {
 		return nil, errors.Join(err, target.Close())
@@ -134,15 +144,9 @@ func (f *forwarding) move(ctx context.Context, queue admin.Admin, sink dlq.Sink,
 	errs, err := queue.Do(ctx, admin.Action{Verb: admin.Delete, If: &same}, id)
 	switch {
 	case err != nil:
-		return fmt.Errorf("job %s: it is stored in %s, and may still be here: %w", id, f.target(), err)
+		return fmt.Errorf("job %s: it is stored in %s, and may still be here: %w", id, f.to.flags.db, err)
 	case errs[0] == nil, errors.Is(errs[0], pawl.ErrNotFound): // another process removed it
 		return nil
 	}
-	return fmt.Errorf("job %s: it is stored in %s, and is still here: %w", id, f.target(), errs[0])
-}
-
-// target returns --to-db for messages.
-func (f *forwarding) target() string {
-	shown, _ := shownServer(f.db)
-	return shown
+	return fmt.Errorf("job %s: it is stored in %s, and is still here: %w", id, f.to.flags.db, errs[0])
 }

@@ -92,7 +92,7 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	for _, d := range done.Damage[:min(len(done.Damage), shownDamage)] {
 		damaged.first = append(damaged.first, d.Err.Error())
 	}
-	return damaged.err()
+	return a.damaged(&damaged, "job")
 }
 
 // jobsAndRuns counts what was transferred. Most files have no workflows, so it omits zero runs.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/postgres"
 )
 
 // failure is an error with its exit code and what to do next.
@@ -100,71 +102,93 @@ func (a *app) place() string {
 	return a.flags.db
 }
 
+// remedy is what an error means to the user: its exit code, and what to do next. That depends on
+// where the queue is: in a file, behind the address of an app, or on a server.
+type remedy struct {
+	is                error
+	code              int               // 0 for exitError
+	next              string            // wherever the queue is; "" if that depends, or if the text is enough
+	file, app, server string            // otherwise
+	text              func(*app) string // in place of the error's text; nil to keep it
+}
+
+// remedies are in the order in which they are tried: an error may match several.
+var remedies = []remedy{
+	{is: postgres.ErrUnavailable, code: exitLocked, next: "Check the host and the port in --db, and the server; --timeout waits longer."},
+	{is: postgres.ErrPermission, next: "Check the user in --db and the password: PGPASSWORD, or a passfile such as ~/.pgpass."},
+	{is: postgres.ErrNotQueue, next: "Check the database in --db; its parameter schema names another schema than pawl. jobctl creates no\nqueue, except for 'jobctl import --create'."},
+	{is: postgres.ErrReadOnly, next: "Name the primary in --db."},
+	{is: postgres.ErrOlderFormat, code: exitFormat, next: "Start an app of this release, which upgrades the schema."},
+	{is: admin.ErrUnreachable, code: exitLocked, next: "Check that the app is running and serves package admin there; --timeout waits longer."},
+	{is: admin.ErrNotLive, code: exitLocked, next: "Start the app, with package admin in it; the file of a stopped app has no events.",
+		text: func(a *app) string { return fmt.Sprintf("%s: %s", a.place(), admin.ErrNotLive) }},
+	{is: admin.ErrDenied, next: "Run jobctl as the app's user; an HTTP address needs the app's token in the\nvariable JOBCTL_TOKEN."},
+	{is: bolt.ErrReplaced, file: "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and replace the file with the copy.",
+		app: "The app still has the old file. Save it with 'jobctl db backup' before the app ends."},
+	{is: bolt.ErrOverwritten, code: exitDamaged, file: "Stop the app. Then restore a backup, or save what is left with 'jobctl db salvage'.",
+		app: "Stop the app, and restore a backup of its file."},
+	{is: fs.ErrNotExist, file: "Check --db; jobctl never creates a file.", text: (*app).noFile},
+	{is: fs.ErrPermission, file: "Run jobctl as the app's user."},
+	{is: pawl.ErrNotFound, code: exitNoMatch, next: "It is done, or it never existed; 'jobctl job list' shows the jobs."},
+	{is: admin.ErrWorkflowJob, code: exitConflict, next: "'jobctl wf cancel' ends the run and undoes its steps; --force cancels only the job,\nwhich leaves the run dead without undoing anything."},
+	{is: pawl.ErrConflict, code: exitConflict, next: "'jobctl job show' has the details."},
+	{is: pawl.ErrCorrupt, code: exitDamaged,
+		file:   "The file is damaged. Keep a copy of it, and restore a backup, or save its sound data\nwith 'jobctl db salvage'. If it was copied from a running app, copy it again with\n'jobctl db backup'.",
+		app:    "The queue of the app is damaged. Keep a copy of its data, and restore a backup.",
+		server: "The queue is damaged. Keep a dump of the database, and restore a backup."},
+	{is: bolt.ErrInsecure, next: "Run jobctl as the owner of the file, and fix what the error names; or accept the\nfile with --insecure."},
+	{is: pawl.ErrUnknownOutcome, file: "Check the disk; " + listShows, app: "Check the app; " + listShows, server: "Check the server; " + listShows},
+	{is: pawl.ErrPoisoned, file: "Check the disk; " + listShows, app: "Check the disk of the app; " + listShows, server: "Check the server; " + listShows},
+	{is: syscall.ENOSPC, next: "Free space on the disk, and run the command again."},
+	{is: bolt.ErrNotQueue, next: "Check --db: it must name a file that pawl created."},
+	{is: pawl.ErrNewerFormat, code: exitFormat, file: "Use the jobctl of the release that wrote the file.",
+		app: "Use the jobctl of the app's release.", server: "Use the jobctl of the release that upgraded the schema."},
+	{is: bolt.ErrOlderFormat, code: exitFormat, next: "Use the jobctl of the release that wrote the file.",
+		text: func(a *app) string { return a.place() + " has the format of an older release" }},
+	{is: context.DeadlineExceeded, code: exitLocked, file: "Check the app; --timeout waits longer.", app: "Check the app; --timeout waits longer.", server: "Check the server; --timeout waits longer.",
+		text: func(a *app) string { return fmt.Sprintf("%s did not answer within %v", a.place(), a.flags.timeout) }},
+	{is: context.Canceled, code: exitInterrupted, text: func(*app) string { return "interrupted" }},
+}
+
+const listShows = "'jobctl job list' shows the state of the jobs."
+
+// by returns what to do next, by where the queue is.
+func (a *app) by(file, app, server string) string {
+	switch {
+	case a.flags.addr != "":
+		return app
+	case a.flags.server != "":
+		return server
+	}
+	return file
+}
+
+// noFile reports a missing file of --db. Another queue has no file: its error names what is missing.
+func (a *app) noFile() string { return a.by(a.flags.db+": no such file", "", "") }
+
 // failure decides what an error means to the user.
 func (a *app) failure(err error) *failure {
 	var f *failure
-	if errors.As(err, &f) {
-		return f
-	}
-	f = &failure{code: exitError, text: err.Error()}
-	if a.serverFailure(f, err) {
-		return f
-	}
+	var missing *admin.UnsupportedError
 	switch {
+	case errors.As(err, &f):
+		return f
 	case errors.Is(err, bolt.ErrLocked):
 		return a.locked(err)
-	case errors.Is(err, admin.ErrUnreachable):
-		f.code = exitLocked
-		f.next = "Check that the app is running and serves package admin there; --timeout waits longer."
-	case errors.Is(err, admin.ErrNotLive):
-		f.code = exitLocked
-		f.text = fmt.Sprintf("%s: %s", a.place(), admin.ErrNotLive)
-		f.next = "Start the app, with package admin in it; the file of a stopped app has no events."
-	case errors.Is(err, admin.ErrDenied):
-		f.next = "Run jobctl as the app's user; an HTTP address needs the app's token in the\nvariable JOBCTL_TOKEN."
-	case errors.Is(err, bolt.ErrReplaced):
-		f.next = "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and replace the file with the copy."
-	case errors.Is(err, bolt.ErrOverwritten):
-		f.code = exitDamaged
-		f.next = "Stop the app. Then restore a backup, or save what is left with 'jobctl db salvage'."
-	case errors.Is(err, fs.ErrNotExist):
-		f.text = fmt.Sprintf("%s: no such file", a.flags.db)
-		f.next = "Check --db; jobctl never creates a file."
-	case errors.Is(err, fs.ErrPermission) && a.place() != "":
-		f.next = "Run jobctl as the app's user."
-	case errors.Is(err, pawl.ErrNotFound):
-		f.code = exitNoMatch
-		f.next = "It is done, or it was never in this file; 'jobctl job list' shows the jobs."
-	case errors.Is(err, admin.ErrWorkflowJob):
-		f.code = exitConflict
-		f.next = "'jobctl wf cancel' ends the run and undoes its steps; --force cancels only the job,\nwhich leaves the run dead without undoing anything."
-	case errors.Is(err, pawl.ErrConflict):
-		f.code = exitConflict
-		f.next = "'jobctl job show' has the details."
-	case errors.Is(err, pawl.ErrCorrupt):
-		f.code = exitDamaged
-		f.next = "The file is damaged. Keep a copy of it, and restore a backup, or save its sound data\nwith 'jobctl db salvage'. If it was copied from a running app, copy it again with\n'jobctl db backup'."
-	case errors.Is(err, bolt.ErrInsecure):
-		f.next = "Run jobctl as the owner of the file, and fix what the error names; or accept the\nfile with --insecure."
-	case errors.Is(err, pawl.ErrUnknownOutcome), errors.Is(err, pawl.ErrPoisoned):
-		f.next = "Check the disk; 'jobctl job list' shows the state of the jobs."
-	case errors.Is(err, syscall.ENOSPC):
-		f.next = "Free space on the disk, and run the command again."
-	case errors.Is(err, bolt.ErrNotQueue):
-		f.next = "Check --db: it must name a file that pawl created."
-	case errors.Is(err, pawl.ErrNewerFormat):
-		f.code = exitFormat
-		f.next = "Use the jobctl of the release that wrote the file."
-	case errors.Is(err, bolt.ErrOlderFormat):
-		f.code = exitFormat
-		f.text = fmt.Sprintf("%s has the format of an older release", a.flags.db)
-		f.next = "Use the jobctl of the release that wrote the file."
-	case errors.Is(err, context.DeadlineExceeded):
-		f.code = exitLocked
-		f.text = fmt.Sprintf("%s did not answer within %v", a.place(), a.flags.timeout)
-		f.next = "Check the app; --timeout waits longer."
-	case errors.Is(err, context.Canceled):
-		f.code, f.text = exitInterrupted, "interrupted"
+	case a.flags.server != "" && errors.As(err, &missing):
+		return &failure{exitError, "a queue on a server has no " + missing.Operation, "An app has them: name one that serves package admin with --addr."}
+	}
+	f = &failure{code: exitError, text: err.Error()}
+	for _, r := range remedies {
+		if !errors.Is(err, r.is) {
+			continue
+		}
+		f.code = cmp.Or(r.code, exitError)
+		f.next = cmp.Or(r.next, a.by(r.file, r.app, r.server))
+		if r.text != nil {
+			f.text = cmp.Or(r.text(a), f.text)
+		}
+		return f
 	}
 	return f
 }

@@ -99,7 +99,7 @@ func TestForwardOfWhatIsGone(t *testing.T) {
 	}
 	for _, c := range []struct{ deleted, want error }{{nil, nil}, {pawl.ErrNotFound, nil}, {pawl.ErrConflict, pawl.ErrConflict}} {
 		to := &fake{}
-		results := new(forwarding).over(t.Context(), &fake{job: deadJob, deleted: c.deleted}, to, how{}, []pawl.ID{id(1), id(2)})
+		results := (&forwarding{to: new(app)}).over(t.Context(), &fake{job: deadJob, deleted: c.deleted}, to, how{}, []pawl.ID{id(1), id(2)})
 		require.Equal(t, 2, to.stored)
 		for _, result := range results {
 			require.ErrorIs(t, result, c.want)

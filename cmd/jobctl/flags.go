@@ -12,9 +12,9 @@ import (
 
 // shared holds the flags of every command.
 type shared struct {
-	db       string // without the password of a server
+	db       string // a file, or a server without its password; "" with addr
 	server   string // the URL if db is on a server
-	addr     string
+	addr     string // of an app
 	output   string // table, wide, json, jsonl or ids
 	color    string // auto, always or never
 	utc      bool
@@ -25,11 +25,10 @@ type shared struct {
 }
 
 func (a *app) register(flags *pflag.FlagSet) {
-	a.flags = shared{db: a.env("JOBCTL_DB"), output: "table", color: "auto", timeout: 3 * time.Second}
+	a.flags = shared{output: "table", color: "auto", timeout: 3 * time.Second}
 	s := &a.flags
-	flags.StringVar(&s.db, "db", s.db, "the `FILE` of the queue, or its server: postgres://USER@HOST/DATABASE (default: the variable JOBCTL_DB)")
-	flags.Lookup("db").DefValue = ""
-	flags.StringVar(&s.addr, "addr", "", "the `ADDRESS` of its app: unix:///PATH, http://HOST:PORT or https://HOST; the variable JOBCTL_TOKEN holds the token")
+	flags.Var(textFlag(&s.db), "db", "the `FILE` of the queue, or its server: postgres://USER@HOST/DATABASE (default: the variable JOBCTL_DB)")
+	flags.Var(textFlag(&s.addr), "addr", "the `ADDRESS` of its app: unix:///PATH, http://HOST:PORT or https://HOST; the variable JOBCTL_TOKEN holds the token")
 	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object per line), or ids (of jobs or runs, or names of queues, one per line)")
 	flags.Var(oneOf(&s.color, "auto", "always", "never"), "color", "use colors `WHEN`: auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always or never")
 	flags.BoolVar(&s.utc, "utc", false, "show times in tables in UTC, not in local time")

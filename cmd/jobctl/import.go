@@ -65,7 +65,7 @@ and --skip-existing, and without --create.`,
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under their exported IDs")
 	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "skip jobs whose ID or unique key, and runs whose FLOW:ID, is taken")
-	c.Flags().BoolVar(&i.create, "create", false, "create the file of --db, which must not exist")
+	c.Flags().BoolVar(&i.create, "create", false, "create the file of --db, or the queue on its server, which must not exist")
 	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
 	return c
 }
@@ -75,7 +75,7 @@ func (i *importing) run(ctx context.Context, a *app, args []string) error {
 	case len(args) == 0:
 		return usage("import", "name one export, or - for standard input")
 	case i.create && a.flags.addr != "":
-		return usage("import", "--create creates a file and needs --db, not --addr")
+		return usage("import", "--create creates a queue and needs --db, not --addr")
 	}
 	from, err := a.input(args[0])
 	if err != nil {
@@ -158,16 +158,15 @@ func (i *importing) target(ctx context.Context, a *app) (remove func(), err erro
 		return remove, nil
 	}
 	path := a.flags.db
-	if a.flags.server == "" {
-		if _, err := os.Lstat(path); err == nil {
-			return remove, newFile(path, fs.ErrExist)
-		}
-	} else if !i.opts.DryRun {
-		queue, err := a.openServer(ctx, true)
-		if err != nil {
+	switch _, err := os.Lstat(path); {
+	case a.flags.server != "" && i.opts.DryRun:
+		if err := a.absentServer(ctx); err != nil {
 			return remove, err
 		}
-		return remove, queue.Close()
+	case a.flags.server != "":
+		return remove, a.createServer(ctx)
+	case err == nil:
+		return remove, newFile(path, fs.ErrExist)
 	}
 	if i.opts.DryRun {
 		folder, err := os.MkdirTemp("", "jobctl-import-*")

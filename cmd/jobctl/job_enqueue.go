@@ -51,7 +51,7 @@ on_conflict, idempotency_key, idempotency_ttl, retain and headers. All lines are
 checked before the first is stored; then they are stored in portions, each completely
 or not at all. Flags supply what a line omits.
 
-A queue that does not exist is refused, unless the file has no queue yet: add
+A queue that does not exist is refused, unless there is no queue yet: add
 --create-queue. The command prints the IDs, one per line.`,
 		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h

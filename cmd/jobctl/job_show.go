@@ -122,7 +122,7 @@ func findJob(ctx context.Context, queue admin.Admin, text string) (pawl.ID, erro
 		return pawl.ID{}, err
 	case len(ids) == 0:
 		return pawl.ID{}, &failure{exitNoMatch, fmt.Sprintf("no job has an ID that begins or ends with %q", shortID(text)),
-			"It is done, or it was never in this file; 'jobctl job list' shows the jobs."}
+			"It is done, or it never existed; 'jobctl job list' shows the jobs."}
 	case len(ids) == 1:
 		return ids[0], nil
 	}
@@ -235,7 +235,7 @@ func (a *app) showHistory(e *pawl.Envelope) {
 	}
 	text := plural(e.Failures, "failed run")
 	if n := e.Failures - len(e.History); n > 0 {
-		text += fmt.Sprintf(", %d of them dropped from the file", n)
+		text += fmt.Sprintf(", %d of them no longer kept", n)
 	}
 	a.fact("history", "%s", text)
 	for _, f := range e.History {

@@ -54,7 +54,7 @@ func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 	case out.count == 0 && damaged.count == 0:
 		a.say("no jobs match")
 	}
-	return damaged.err()
+	return a.damaged(&damaged, "job")
 }
 
 // detail returns how much of each job the output needs.

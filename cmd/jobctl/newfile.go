@@ -35,6 +35,9 @@ func newName(command string, args []string) (string, error) {
 // its address, the path comes from the app and refers to the app's machine.
 func (a *app) checkNew(ctx context.Context, words, path string, queue admin.Admin) error {
 	file := a.flags.db
+	if a.flags.server != "" {
+		return nil
+	}
 	if file == "" && queue != nil {
 		s, err := queue.Stats(ctx)
 		if err != nil {

@@ -13,7 +13,7 @@ func (a *app) bar(title string, unit progress.Unit) *progress.Bar {
 	if !a.bars {
 		return nil
 	}
-	return progress.Start(a.stderr, title, unit)
+	return progress.Start(a.stderr, title, unit, a.colored(true))
 }
 
 // barFor returns a bar for work that reports its progress to a context.

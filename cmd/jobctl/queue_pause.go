@@ -55,7 +55,7 @@ func (p *pausing) command(short, long string) *cobra.Command {
 		exits:   []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
 		run:     p.run,
 	})
-	c.Flags().BoolVar(&p.all, "all", false, "all queues of the file, after a question")
+	c.Flags().BoolVar(&p.all, "all", false, "all queues, after a question")
 	dryRunFlag(c, &p.dry)
 	return c
 }
@@ -87,7 +87,7 @@ func (p *pausing) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if p.all && !p.dry && !p.app.flags.yes {
-		if err := p.app.askAbout(ctx, len(todo), "queue", "all of the file", p.ask); err != nil {
+		if err := p.app.askAbout(ctx, len(todo), "queue", "all queues", p.ask); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string)
 	}
 	if p.all {
 		if len(s.Queues) == 0 {
-			return nil, &failure{exitNoMatch, "the file has no queue", "A queue exists once a job was enqueued on it."}
+			return nil, &failure{exitNoMatch, "there is no queue", "A queue exists once a job was enqueued on it."}
 		}
 		return s.Queues, nil
 	}

@@ -99,9 +99,9 @@ func queuesThere(s *admin.Stats) string {
 	}
 	switch n := len(names); {
 	case n == 0:
-		return "The file has no queue yet."
+		return "There is no queue yet."
 	case n > shown:
-		return fmt.Sprintf("The file has %d queues; 'jobctl queue list' shows them.", n)
+		return fmt.Sprintf("There are %d queues; 'jobctl queue list' shows them.", n)
 	}
-	return "The file has " + strings.Join(names, ", ") + "."
+	return "The queues are " + strings.Join(names, ", ") + "."
 }

@@ -51,7 +51,7 @@ func TestRetryOfOtherJobs(t *testing.T) {
   Only a dead job can be retried; 'jobctl job show' has the details.
 `},
 		99: {exitNoMatch, "", "error: job " + id(99).String() + `: no such job
-  It is done, or it was never in this file; 'jobctl job list' shows the jobs.
+  It is done, or it never existed; 'jobctl job list' shows the jobs.
 `},
 	} {
 		require.Equal(t, want, jobctl(t, "--db", "app.db", "dead", "retry", id(n).String()))

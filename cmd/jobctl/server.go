@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/url"
 	"regexp"
 	"strings"
@@ -40,23 +39,38 @@ func shownServer(db string) (shown string, secret bool) {
 	return shown + u.Host + u.EscapedPath(), secret
 }
 
-// takeServer moves the URL of a server to where no message finds it, and leaves what messages show.
-func (a *app) takeServer() {
-	if !isServer(a.flags.db) || a.flags.server != "" {
-		return
+// aim decides where the queue is: where a flag names it, or else where JOBCTL_DB does. It reports
+// false if nothing names it. It moves the URL of a server to where no message finds it, and leaves
+// what messages show.
+func (a *app) aim() bool {
+	f := &a.flags
+	explicit := f.db != ""
+	if !explicit && f.addr == "" {
+		f.db = a.env("JOBCTL_DB")
 	}
-	a.flags.server = serverURL.ReplaceAllStringFunc(a.flags.db, strings.ToLower)
-	shown, secret := shownServer(a.flags.db)
-	given := a.flags.db
-	if a.flags.db = shown; secret && a.env("JOBCTL_DB") != given {
+	if f.server != "" || !isServer(f.db) {
+		return f.db != "" || f.addr != ""
+	}
+	f.server = serverURL.ReplaceAllStringFunc(f.db, strings.ToLower)
+	shown, secret := shownServer(f.db)
+	if f.db = shown; secret && explicit {
 		a.note("other users of this machine may see the password in the list of processes; put it into PGPASSWORD, " +
 			"a passfile such as ~/.pgpass, or JOBCTL_DB")
 	}
+	return true
+}
+
+// aimed returns the same program for another queue.
+func (a *app) aimed(db string) *app {
+	other := *a
+	other.flags.db, other.flags.addr, other.flags.server = db, "", ""
+	other.aim()
+	return &other
 }
 
 // fileOnly rejects a server for a command about the file.
 func (a *app) fileOnly(words, instead string) error {
-	if a.takeServer(); a.flags.server == "" {
+	if a.flags.server == "" {
 		return nil
 	}
 	return usage(words, "it is for files, and --db names a server; %s", instead)
@@ -72,7 +86,32 @@ func (a *app) openServer(ctx context.Context, create bool) (admin.Admin, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.flags.db, err)
 	}
-	return serverQueue{admin.Of(q), q, a.flags.db}, nil
+	return serverQueue{admin.Shared(q), q, a.flags.db}, nil
+}
+
+// createServer creates the queue on the server, which must not have one.
+func (a *app) createServer(ctx context.Context) error {
+	if err := a.absentServer(ctx); err != nil {
+		return err
+	}
+	queue, err := a.openServer(ctx, true)
+	if err != nil {
+		return err
+	}
+	return queue.Close()
+}
+
+// absentServer rejects a server that has the queue.
+func (a *app) absentServer(ctx context.Context) error {
+	queue, err := a.openServer(ctx, false)
+	switch {
+	case errors.Is(err, postgres.ErrNotQueue):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(&failure{exitError, a.flags.db + " has a queue already",
+		"Name another database, or another schema with the parameter schema; without --create its jobs are kept\nand others are added."}, queue.Close())
 }
 
 // serverQueue is the queue on a server. Its apps are elsewhere.
@@ -89,7 +128,7 @@ func (s serverQueue) Stats(ctx context.Context) (admin.Stats, error) {
 		return stats, err
 	}
 	clients, err := s.q.Clients(ctx)
-	stats.Path, stats.Free, stats.Process = s.place, -1, nil
+	stats.Path, stats.Free = s.place, -1
 	if clients > 0 {
 		stats.Process = &admin.Process{Name: plural(clients, "client")}
 	}
@@ -97,37 +136,4 @@ func (s serverQueue) Stats(ctx context.Context) (admin.Stats, error) {
 		stats.Queues[i].Served = clients > 0
 	}
 	return stats, err
-}
-
-// Events returns an error: the events of the apps happen in their processes.
-func (s serverQueue) Events(context.Context) iter.Seq2[admin.Event, error] {
-	return func(yield func(admin.Event, error) bool) {
-		yield(admin.Event{}, &admin.UnsupportedError{Operation: "events"})
-	}
-}
-
-func (s serverQueue) Close() error { return s.q.Close() }
-
-// serverFailure explains an error of a server.
-func (a *app) serverFailure(f *failure, err error) bool {
-	var missing *admin.UnsupportedError
-	switch {
-	case errors.Is(err, postgres.ErrUnavailable):
-		f.code = exitLocked
-		f.next = "Check the host and the port in --db, and the server; --timeout waits longer."
-	case errors.Is(err, postgres.ErrPermission):
-		f.next = "Check the user in --db and the password: PGPASSWORD, or a passfile such as ~/.pgpass."
-	case errors.Is(err, postgres.ErrNotQueue):
-		f.next = "Check the database in --db; its parameter schema names another schema than pawl. jobctl creates no\nqueue, except for 'jobctl import --create'."
-	case errors.Is(err, postgres.ErrReadOnly):
-		f.next = "Name the primary in --db."
-	case errors.Is(err, postgres.ErrOlderFormat):
-		f.code = exitFormat
-		f.next = "Start an app of this release, which upgrades the schema."
-	case a.flags.server != "" && errors.As(err, &missing):
-		f.text = fmt.Sprintf("a queue on a server has no %s", missing.Operation)
-	default:
-		return false
-	}
-	return true
 }

@@ -192,7 +192,7 @@ func TestJobShowDroppedHistory(t *testing.T) {
 		}
 	})
 	got := jobctl(t, "--db", "app.db", "job", "show", id(1).String())
-	require.Contains(t, got.stdout, "history     203 failed runs, 3 of them dropped from the file\n  attempt 1  ")
+	require.Contains(t, got.stdout, "history     203 failed runs, 3 of them no longer kept\n  attempt 1  ")
 	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(1).String(), "-o", "jsonl").stdout, `"history_dropped":3`)
 }
 
@@ -200,7 +200,7 @@ func TestJobShowDroppedHistory(t *testing.T) {
 func TestJobShowUnknown(t *testing.T) {
 	build(t, everyState)
 	require.Equal(t, outcomeOf{exitNoMatch, "", `error: job 019caa00-0000-7000-8000-000000000099: no such job
-  It is done, or it was never in this file; 'jobctl job list' shows the jobs.
+  It is done, or it never existed; 'jobctl job list' shows the jobs.
 `}, jobctl(t, "--db", "app.db", "job", "show", id(99).String()))
 	require.Equal(t, outcomeOf{exitUsage, "", `error: invalid id: "17" is not of the form 01234567-89ab-7cde-8f01-23456789abcd
   See 'jobctl job show --help'.

@@ -27,10 +27,10 @@ type statsView struct {
 }
 
 type processView struct {
-	PID       int    `json:"pid"`
-	Name      string `json:"name"`
-	Version   string `json:"version"`
-	StartedAt string `json:"started_at"`
+	PID       int         `json:"pid"`
+	Name      string      `json:"name"`
+	Version   string      `json:"version"`
+	StartedAt admin.Stamp `json:"started_at"`
 }
 
 // queueView is an object of `queue list`, and one queue of `stats`.
@@ -81,7 +81,7 @@ func viewOfStats(s *admin.Stats, now time.Time) statsView {
 		v.FreeBytes = &s.Free
 	}
 	if p := s.Process; p != nil {
-		v.Process = &processView{p.PID, p.Name, p.Version, stamp(p.Started)}
+		v.Process = &processView{p.PID, p.Name, p.Version, admin.Stamp{Time: p.Started}}
 	}
 	for i := range s.Queues {
 		v.Queues = append(v.Queues, viewOfQueue(s, &s.Queues[i], now))

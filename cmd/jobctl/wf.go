@@ -116,7 +116,7 @@ func (a *app) runFailure(err error) error {
 	case err == nil, errors.As(err, new(*failure)):
 		return err
 	case errors.Is(err, workflow.ErrNotFound):
-		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it was never in this file;\n'jobctl wf list' shows the runs."}
+		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it never existed;\n'jobctl wf list' shows the runs."}
 	case errors.Is(err, workflow.ErrNotRunning):
 		return &failure{exitConflict, err.Error(), "'jobctl wf show' shows how it ended."}
 	case errors.Is(err, workflow.ErrUndeclared):
@@ -139,20 +139,4 @@ func damagedRun(run *workflow.Info) error {
 		return nil
 	}
 	return fmt.Errorf("run %s: %w: %s", run.Run, pawl.ErrCorrupt, run.Error)
-}
-
-// damagedRuns returns the error of damage to runs.
-func damagedRuns(d *damage) error { return damagedThings(d, "run") }
-
-// damagedThings returns the error of damage to things other than jobs.
-func damagedThings(d *damage, noun string) error {
-	f := new(failure)
-	if err := d.err(); !errors.As(err, &f) {
-		return err
-	}
-	if noun == "job" {
-		return f
-	}
-	f.text = fmt.Sprintf("%s could not be read and %s skipped:", plural(d.count, "damaged "+noun), wasWere(d.count))
-	return f
 }

@@ -83,7 +83,7 @@ func (l *runList) run(ctx context.Context, a *app) error {
 	default:
 		a.say("there are no workflow runs")
 	}
-	return damagedRuns(damaged)
+	return a.damaged(damaged, "run")
 }
 
 // fill lists up to the limit, and checks whether there is more.

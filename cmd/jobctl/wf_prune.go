@@ -62,7 +62,7 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 	case err != nil:
 		return err
 	case v.Removed == 0 && damaged.count > 0:
-		return damagedRuns(&damaged)
+		return a.damaged(&damaged, "run")
 	case v.Removed == 0:
 		return &failure{exitNoMatch, "no run ended before " + a.clock(before), "'jobctl wf list' shows when runs have ended."}
 	}
@@ -90,7 +90,7 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 		fmt.Fprintf(a.stdout, "removed %d\n", v.Removed)
 	}
 	if err == nil {
-		err = damagedRuns(&damaged)
+		err = a.damaged(&damaged, "run")
 	}
 	return err
 }

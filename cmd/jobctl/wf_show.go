@@ -87,7 +87,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 		}
 	}
 	if err == nil {
-		err = damagedEntries(w)
+		err = a.damagedEntries(w)
 	}
 	return err
 }
@@ -278,14 +278,14 @@ func (a *app) showValue(name string, value []byte) {
 }
 
 // damagedEntries returns the error of a run whose journal is not fully readable.
-func damagedEntries(w *admin.WorkflowRun) error {
+func (a *app) damagedEntries(w *admin.WorkflowRun) error {
 	var d damage
 	for i := range w.Journal {
 		if err := damagedEntry(w.Run, &w.Journal[i]); err != nil {
 			d.add(err)
 		}
 	}
-	return damagedThings(&d, "step")
+	return a.damaged(&d, "step")
 }
 
 // damagedEntry returns the error of an unreadable entry, or nil.

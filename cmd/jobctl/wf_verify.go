@@ -97,7 +97,7 @@ func (v *verification) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		v.view.Compared = isLive
+		v.view.Compared = isLive && v.app.flags.server == ""
 		return v.all(ctx, queue.Workflows(), refs)
 	})
 	if err != nil && len(v.view.Runs) == 0 {
@@ -271,7 +271,8 @@ func (v *verification) verdict(named bool) error {
 		}
 	}
 	if !v.view.Compared {
-		return &failure{exitLocked, "no app is running, so the runs were read but not compared with code", "Start the app, with package admin in it, to compare them with its code."}
+		return &failure{exitLocked, v.app.by("no app is running, so the runs", "the runs", "the runs") + " were read but not compared with code",
+			v.app.by("Start the app, with package admin in it, to compare them with its code.", "", "Name an app that serves package admin with --addr, to compare them with its code.")}
 	}
 	return nil
 }

@@ -48,12 +48,12 @@ type Bar struct {
 // Start returns a bar that shows itself on w if w is a terminal that can redraw a line, and
 // never otherwise. The title names the work, as in "checking jobs.db".
 //
-//	bar := progress.Start(os.Stderr, "checking jobs.db", progress.Bytes)
+//	bar := progress.Start(os.Stderr, "checking jobs.db", progress.Bytes, true)
 //	defer bar.Stop()
 //	err := q.Check(driver.WithProgress(ctx, bar.Set))
 //
 // Call [Bar.Stop] before writing anything else to w.
-func Start(w io.Writer, title string, unit Unit) *Bar {
+func Start(w io.Writer, title string, unit Unit, color bool) *Bar {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -66,8 +66,7 @@ func Start(w io.Writer, title string, unit Unit) *Bar {
 		return columns
 	}
 	// A Windows console shows colors only after they are enabled.
-	color := os.Getenv("NO_COLOR") == "" && runtime.GOOS != "windows"
-	return newBar(w, title, unit, width, color, time.Now)
+	return newBar(w, title, unit, width, color && runtime.GOOS != "windows", time.Now)
 }
 
 func newBar(w io.Writer, title string, unit Unit, width func() int, color bool, now func() time.Time) *Bar {

@@ -147,11 +147,11 @@ func TestNoTerminal(t *testing.T) {
 	require.NoError(t, err)
 	defer null.Close()
 	var buffer bytes.Buffer
-	bar := Start(&buffer, "working", "jobs")
+	bar := Start(&buffer, "working", "jobs", true)
 	require.Nil(t, bar)
 	bar.Set(1, 2)
 	bar.Stop()
 	require.Empty(t, buffer.String())
-	require.Nil(t, Start(file, "working", "jobs"))
-	require.Nil(t, Start(null, "working", "jobs"))
+	require.Nil(t, Start(file, "working", "jobs", true))
+	require.Nil(t, Start(null, "working", "jobs", true))
 }

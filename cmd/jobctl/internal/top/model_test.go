@@ -211,3 +211,26 @@ func TestScreens(t *testing.T) {
 		}
 	}
 }
+
+// Rule: the caller decides about colors, whatever NO_COLOR is.
+func TestEnvironmentOfTheRenderer(t *testing.T) {
+	t.Setenv("NO_COLOR", "please")
+	for _, noColor := range []bool{false, true} {
+		var got []string
+		for _, one := range environment(noColor) {
+			if strings.HasPrefix(one, "NO_COLOR=") {
+				got = append(got, one)
+			}
+		}
+		require.Equal(t, noColor, len(got) == 1, "%q", got)
+		require.NotContains(t, got, "NO_COLOR=please")
+	}
+}
+
+// Rule: the clients of a queue on a server have no process ID.
+func TestHeaderOfAServer(t *testing.T) {
+	m := &model{width: 120, at: time.Unix(0, 0), live: true}
+	m.stats.Process = &admin.Process{Name: "3 clients"}
+	require.Contains(t, m.header(), "3 clients")
+	require.NotContains(t, m.header(), "pid")
+}

@@ -46,7 +46,7 @@ func childMain(mode, path string) {
 	// after the first.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	defer func() { _ = os.WriteFile(path+".ended", nil, 0o600) }() // when the file is closed
-	var opts Options
+	opts := Options{NoColor: os.Getenv("NO_COLOR") != ""}
 	open := func(ctx context.Context, notice func(string)) (admin.Admin, error) {
 		return admin.Open(ctx, offline.New(path, &offline.Options{Notice: notice}), nil)
 	}

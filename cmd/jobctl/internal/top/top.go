@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +46,7 @@ type Source struct {
 // Options configures the screen. The zero value is right for a command.
 type Options struct {
 	Name    string        // shown until the statistics name the file or the address
-	NoColor bool          // NO_COLOR with any value has the same effect
+	NoColor bool          // whatever NO_COLOR is
 	UTC     bool          // times of day in UTC, not in the time zone of this machine
 	Refresh time.Duration // between two readings of a live app; 0 means a second
 	Timeout time.Duration // for one reading or action; 0 means five seconds
@@ -112,11 +114,10 @@ func drawable(o Options) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(o.Input.Fd())) && term.IsTerminal(int(o.Output.Fd()))
 }
 
-// environment returns the variables from which the renderer derives the colors. The renderer
-// accepts only words for true in NO_COLOR, although any value should count (no-color.org).
+// environment returns the variables from which the renderer derives the colors.
 func environment(noColor bool) []string {
-	env := os.Environ()
-	if noColor || os.Getenv("NO_COLOR") != "" {
+	env := slices.DeleteFunc(os.Environ(), func(one string) bool { return strings.HasPrefix(one, "NO_COLOR=") })
+	if noColor {
 		env = append(env, "NO_COLOR=1")
 	}
 	return env

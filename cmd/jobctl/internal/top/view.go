@@ -77,10 +77,14 @@ func (m *model) header() string {
 }
 
 func (m *model) process() string {
-	if p := m.stats.Process; p != nil {
+	switch p := m.stats.Process; {
+	case p == nil:
+		return ""
+	case p.PID == 0: // of several processes
+		return plain.Text(p.Name)
+	default:
 		return fmt.Sprintf("%s (pid %d)", plain.Text(p.Name), p.PID)
 	}
-	return ""
 }
 
 func (m *model) size() string {
