@@ -57,7 +57,7 @@ import (
 // took to end and what it logged.
 func deploy(t *testing.T, binary, dir string) (took time.Duration, log string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary)
 	cmd.Dir = dir

@@ -90,7 +90,7 @@ func TestFlippedBitsOfKeys(t *testing.T) {
 func testFlippedKeys(t *testing.T, s sample, path string, queue bool) {
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ran := make(map[pawl.ID]bool)
 	corrupt := func(err error) bool { return queue && errors.Is(err, pawl.ErrCorrupt) }

@@ -93,7 +93,7 @@ func TestFlippedBits(t *testing.T) {
 }
 
 func testFlipped(t *testing.T, s sample, path string, hit map[string]bool, damaged map[pawl.ID]bool) bool {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	q, err := Open(path, quiet())
 	if hit[string(bucketMeta)] && err != nil {

@@ -62,7 +62,7 @@ func jobOf[T any](args T) *pawl.Job[T] {
 }
 
 // testTimeout bounds what a test waits for; a test that is right never waits so long.
-const testTimeout = 30 * time.Second
+const testTimeout = 2 * time.Minute
 
 // phone is a socket on which processes report. Its connection ends when the process does,
 // and nothing else ends it.

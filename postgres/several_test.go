@@ -193,7 +193,7 @@ func TestSecondFetchOfAnEndedClient(t *testing.T) {
 
 // patient is the context of a call that comes to an end by itself, unless the queue forgets it.
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute/2)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

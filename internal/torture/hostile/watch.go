@@ -14,7 +14,7 @@ import (
 // The limits of a step.
 const (
 	mostCPU   = 2 * time.Second // of CPU time, because the machine may be busy
-	mostWall  = 20 * time.Second
+	mostWall  = time.Minute
 	mostBytes = 256 << 20 // allocated in total
 
 	// mostHeld limits the memory of the process, so the system does not end it.

@@ -139,7 +139,7 @@ func (term *terminal) wait(texts ...string) {
 
 func (term *terminal) until(what string, seen func(screen string) bool) {
 	term.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := term.Wait(ctx, what, seen)
 	require.NoError(term.t, err)
@@ -173,7 +173,7 @@ func (term *terminal) gone() {
 	require.Eventually(term.t, func() bool {
 		_, err := os.Stat(term.path + ".ended")
 		return err == nil
-	}, 15*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // restored requires the modes of a terminal for typing, and types.
@@ -236,7 +236,7 @@ func TestTerminal(t *testing.T) {
 func TestTerminalOfStoppedApp(t *testing.T) {
 	term := startTop(t, "open")
 	term.wait("STOPPED – snapshot of", "▸ email", "stopped")
-	q, err := bolt.Open(term.path, &bolt.Options{LockTimeout: 10 * time.Second})
+	q, err := bolt.Open(term.path, &bolt.Options{LockTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, q.Pause(context.Background(), "default"))
 	require.NoError(t, q.Close())
@@ -254,7 +254,7 @@ func TestTerminalFollowsTheApp(t *testing.T) {
 	ctx := context.Background()
 	term := startTop(t, "open")
 	term.wait("STOPPED", "▸ email")
-	q, err := bolt.Open(term.path, &bolt.Options{LockTimeout: 10 * time.Second})
+	q, err := bolt.Open(term.path, &bolt.Options{LockTimeout: time.Minute})
 	require.NoError(t, err)
 	server, err := admin.Serve(q, &admin.Options{Name: "other-app"})
 	require.NoError(t, err)
@@ -301,7 +301,7 @@ func TestTerminalIsRestored(t *testing.T) {
 		term := startTop(t, "app")
 		term.wait("▸ email")
 		require.NoError(t, term.Close())
-		q, err := bolt.Open(term.path, &bolt.Options{LockTimeout: 30 * time.Second})
+		q, err := bolt.Open(term.path, &bolt.Options{LockTimeout: time.Minute})
 		require.NoError(t, err)
 		require.NoError(t, q.Close())
 	})
