@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -60,7 +61,7 @@ func TestExportOfSomeRuns(t *testing.T) {
 			require.ElementsMatch(t, c.want, got, c.rule)
 			require.EqualValues(t, len(got), exported.Runs)
 			require.Zero(t, exported.Damaged)
-			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 			to.open("")
 			_, err = Import(context.Background(), Of(to.q), bytes.NewReader(b.Bytes()), nil)
 			require.NoError(t, err, c.rule)
@@ -95,7 +96,7 @@ func TestExportOfDamagedRuns(t *testing.T) {
 		{[]string{"pawl.workflow", "seen"}, 11, 17, 17},
 		{[]string{"pawl", "jobs"}, 11, 18, 18},
 	} {
-		path := filepath.Join(t.TempDir(), "damaged.db")
+		path := filepath.Join(memdir.New(t), "damaged.db")
 		require.NoError(t, os.WriteFile(path, whole, 0o600))
 		db, err := bbolt.Open(path, 0o600, nil)
 		require.NoError(t, err)
@@ -283,7 +284,7 @@ func TestImportOfRunsThatAreWrong(t *testing.T) {
 
 // Rule: the app that stores rows checks their content too, even if an import did not.
 func TestRestoreOfRowsThatAreWrong(t *testing.T) {
-	q, err := bolt.Open(filepath.Join(t.TempDir(), "a.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(filepath.Join(memdir.New(t), "a.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	defer q.Close()
 	id := simpleJob(1, nil).ID

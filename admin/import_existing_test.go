@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -170,7 +171,7 @@ func TestImportOfAGroupThatIsRefused(t *testing.T) {
 // Rule: a payload that only this target refuses ends the import at its job.
 func TestImportOfAPayloadThatIsTooLarge(t *testing.T) {
 	from := simpleQueue(t, 5, func(i int, e *pawl.Envelope) { e.Payload = make([]byte, i*100) })
-	to, err := bolt.Open(t.TempDir()+"/jobs.db", &bolt.Options{MaxPayload: 250})
+	to, err := bolt.Open(memdir.New(t)+"/jobs.db", &bolt.Options{MaxPayload: 250})
 	require.NoError(t, err)
 	defer to.Close()
 	imported, err := Import(t.Context(), Of(to), strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})

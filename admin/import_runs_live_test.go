@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -42,7 +43,7 @@ func TestImportOfRunsIntoAnAppThatWorks(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			export, _ := exportOfRuns(t, nil)
-			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 			to.release()
 			to.open("3")
 			sent := false
@@ -73,7 +74,7 @@ func TestImportOfAParentBehindItsChild(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			from := everyRun(t)
-			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 			to.open("3")
 			for _, flow := range []string{"child", "parent"} {
 				var b bytes.Buffer
@@ -105,7 +106,7 @@ func (l *listsOld) List(context.Context, Query) (Page, error) { return l.page, n
 // alone: an import would turn it into a dead job.
 func TestExportOfARunThatGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))
+		from := newRunsApp(t, filepath.Join(memdir.New(t), "from.db"))
 		from.open("1")
 		for _, f := range from.flows() {
 			if f.Name() == "wait" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -85,7 +86,7 @@ func TestImportOfRunsCutOff(t *testing.T) {
 // cutOff interrupts an import at a change, and imports again; through reports that there were
 // fewer changes.
 func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool) {
-	to := newRunsApp(t, filepath.Join(memoryFolder(t), "to.db"))
+	to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 	to.open("")
 	opts := &ImportOptions{KeepIDs: keep, SkipExisting: true}
 	_, err := Import(context.Background(), &cutShort{Admin: Of(to.q), left: n, behind: behind}, strings.NewReader(export), opts)
@@ -112,7 +113,7 @@ func cutOff(t *testing.T, export string, keep, behind bool, n int) (through bool
 func TestImportOfRunsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
-		to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+		to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 		to.open("1")
 		var parts []*workflow.Rows
 		for _, line := range runLines(export) {
@@ -140,7 +141,7 @@ func TestImportOfRunsGivenUp(t *testing.T) {
 func TestImportOfRunsBegunByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
-		to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+		to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 		to.open("")
 		var other *workflow.Rows
 		for _, line := range runLines(export) {
@@ -167,7 +168,7 @@ func TestImportOfRunsBegunByAnother(t *testing.T) {
 func TestImportOfRunsThatAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
-		to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+		to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 		to.open("")
 		_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), nil)
 		require.NoError(t, err)
@@ -203,7 +204,7 @@ func TestImportOfRunsThatAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
 		for _, keep := range []bool{true, false} {
-			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 			to.open("1")
 			for _, f := range to.flows() {
 				if id, taken := map[string]string{"wait": "1", "child": "1/slow"}[f.Name()]; taken {
@@ -242,7 +243,7 @@ func TestImportOfRunsThatHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
 		for _, keep := range []bool{true, false} {
-			to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+			to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 			to.release()
 			to.open("1")
 			_, err := Import(context.Background(), Of(to.q), strings.NewReader(export), &ImportOptions{KeepIDs: keep})
@@ -265,7 +266,7 @@ func TestImportOfRunsOfSeveralMoments(t *testing.T) {
 	for _, parentFirst := range []bool{true, false} {
 		for _, cancelled := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				from := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))
+				from := newRunsApp(t, filepath.Join(memdir.New(t), "from.db"))
 				from.open("1")
 				parent := from.flows()[len(from.flows())-1].(*workflow.Flow[string, string])
 				_, err := parent.Start(context.Background(), from.e, "1", "p")
@@ -285,7 +286,7 @@ func TestImportOfRunsOfSeveralMoments(t *testing.T) {
 				if !parentFirst {
 					lines = append(append(append([]string(nil), after["child"]...), after["quick"]...), before["parent"]...)
 				}
-				to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+				to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 				to.open("1")
 				_, err = Import(context.Background(), Of(to.q), strings.NewReader(exportLines(lines...)), nil)
 				require.NoError(t, err)

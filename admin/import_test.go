@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/memdir"
 )
 
 // Rule: jobs are stored in the order of their sequences, wherever they are in the export, and
@@ -228,7 +229,7 @@ func TestImportEndsWithItsContext(t *testing.T) {
 // Rule: importing dead jobs and retained records emits no new events for them.
 func TestImportIsNoNewDeath(t *testing.T) {
 	var died, enqueued int
-	to, err := bolt.Open(t.TempDir()+"/jobs.db", &bolt.Options{OnEvent: func(e pawl.Event) {
+	to, err := bolt.Open(memdir.New(t)+"/jobs.db", &bolt.Options{OnEvent: func(e pawl.Event) {
 		switch e.Type {
 		case pawl.EventDied:
 			died++

@@ -12,12 +12,13 @@ import (
 
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/memdir"
 )
 
 // openLive opens a queue in a folder of the test, as an app would.
 func openLive(t testing.TB) *bolt.Queue {
 	t.Helper()
-	return openLiveAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	return openLiveAt(t, filepath.Join(memdir.New(t), "jobs.db"))
 }
 
 func openLiveAt(t testing.TB, path string) *bolt.Queue {

@@ -19,10 +19,10 @@ import (
 // that leads to the server of another queue.
 func impostor(t *testing.T) place {
 	t.Helper()
-	s := serveTest(t, openLive(t))
 	folder, err := os.MkdirTemp("", "pawl") // so that the socket paths of all tests are short enough
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	s := serveTest(t, openLiveAt(t, filepath.Join(folder, "another.db"))) // on the same file system
 	q := openLiveAt(t, filepath.Join(folder, "jobs.db"))
 	require.NoError(t, q.Close())
 	at, err := placeOf(q.Path())

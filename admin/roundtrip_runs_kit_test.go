@@ -19,6 +19,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -242,7 +243,7 @@ var states = map[string]workflow.Status{
 // everyRun returns an app whose runs are in every state, and leaves the app running.
 func everyRun(t *testing.T) *runsApp {
 	t.Helper()
-	a := newRunsApp(t, filepath.Join(t.TempDir(), "from.db"))
+	a := newRunsApp(t, filepath.Join(memdir.New(t), "from.db"))
 	a.fails = true
 	a.open("1")
 	a.begin()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/stretchr/testify/require"
 )
 
@@ -40,7 +41,7 @@ func roundTripOfRuns(t *testing.T, live, keep bool) {
 	from := everyRun(t)
 	source := Of(from.q)
 	if !live {
-		copied := filepath.Join(t.TempDir(), "copy.db") // with a leased job
+		copied := filepath.Join(memdir.New(t), "copy.db") // with a leased job
 		var b bytes.Buffer
 		require.NoError(t, source.Backup(context.Background(), &b))
 		require.NoError(t, os.WriteFile(copied, b.Bytes(), 0o600))
@@ -55,7 +56,7 @@ func roundTripOfRuns(t *testing.T, live, keep bool) {
 	synctest.Wait()
 	from.close()
 
-	to := newRunsApp(t, filepath.Join(t.TempDir(), "to.db"))
+	to := newRunsApp(t, filepath.Join(memdir.New(t), "to.db"))
 	to.open("")
 	target := Of(to.q)
 	if !live {

@@ -18,6 +18,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -95,7 +96,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, fill func(*fixture)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, path: filepath.Join(memoryFolder(t), "app.db"), ids: make(map[string]pawl.ID)}
+	f := &fixture{t: t, path: filepath.Join(memdir.New(t), "app.db"), ids: make(map[string]pawl.ID)}
 	f.open()
 	if fill != nil {
 		fill(f)

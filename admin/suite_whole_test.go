@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -105,7 +106,7 @@ var wholeCases = []suiteCase{
 		require.ErrorIs(t, s.Check(t.Context()), pawl.ErrCorrupt)
 	}},
 	{"a backup is a queue like any other, with the same jobs", everyState, nil, func(t *testing.T, s *suiteTest) {
-		path := filepath.Join(t.TempDir(), "copy.db")
+		path := filepath.Join(memdir.New(t), "copy.db")
 		var copied bytes.Buffer
 		require.NoError(t, s.Backup(t.Context(), &copied))
 		require.NoError(t, os.WriteFile(path, copied.Bytes(), 0o600))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 )
@@ -119,10 +120,5 @@ func quiet() *Options { return &Options{Logger: hclog.NewNullLogger()} }
 // hundreds of commits prove nothing about the disk.
 func memoryFolder(t testing.TB) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	return folder
+	return memdir.New(t)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/memdir"
 )
 
 var (
@@ -20,7 +21,7 @@ var (
 
 func inFile(t *testing.T) queue {
 	t.Helper()
-	return open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	return open(t, filepath.Join(memdir.New(t), "jobs.db"))
 }
 
 func open(t *testing.T, path string) *bolt.Queue {
@@ -34,7 +35,7 @@ func open(t *testing.T, path string) *bolt.Queue {
 // damagedStore has three dead jobs; the record of the second is damaged.
 func damagedStore(t *testing.T) (q *bolt.Queue, first, damaged, last pawl.ID) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := filepath.Join(memdir.New(t), "jobs.db")
 	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	first, damaged, last = makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
@@ -92,7 +93,7 @@ func TestDamagedJobStays(t *testing.T) {
 // Rule: dead jobs are forwarded completely from one file to another, even if both files are closed
 // between the two steps.
 func TestForwardFromFileToFile(t *testing.T) {
-	dir := t.TempDir()
+	dir := memdir.New(t)
 	from, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	to, err := bolt.Open(filepath.Join(dir, "failed.db"), &bolt.Options{Logger: hclog.NewNullLogger()})

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
@@ -24,16 +24,9 @@ var aText = strings.Repeat("x", 98)
 // openInMemory opens a queue in memory where the system has a file system there: what is
 // measured here is the code, not the disk.
 func openInMemory(tb testing.TB) *bolt.Queue {
-	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")
-	if err != nil {
-		folder = tb.TempDir()
-	}
-	q, err := bolt.Open(filepath.Join(folder, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(filepath.Join(memdir.New(tb), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		require.NoError(tb, q.Close())
-		require.NoError(tb, os.RemoveAll(folder))
-	})
+	tb.Cleanup(func() { require.NoError(tb, q.Close()) })
 	return q
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -41,7 +42,7 @@ func bubble(t *testing.T, test func(t *testing.T, q *bolt.Queue)) {
 // open makes a queue, which is closed and whose file is checked when the test ends.
 func open(t *testing.T) (*bolt.Queue, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "jobs.db")
+	path := filepath.Join(memdir.New(t), "jobs.db")
 	return reopen(t, path), path
 }
 

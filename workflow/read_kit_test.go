@@ -15,6 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 )
 
 // desk is an engine over a queue whose clock the test sets. It has no worker: tests write by
@@ -32,7 +33,7 @@ const deskBuild = "2"
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, path: filepath.Join(t.TempDir(), "jobs.db"), clock: new(atomic.Int64)}
+	d := &desk{t: t, path: filepath.Join(memdir.New(t), "jobs.db"), clock: new(atomic.Int64)}
 	d.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	d.open()
 	return d

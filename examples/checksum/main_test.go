@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/stretchr/testify/require"
 )
 
@@ -90,7 +91,7 @@ func manifest(t *testing.T, state string) string {
 // Rule: killed at any moment and started again, it goes on where it was, and the
 // manifest has every file once.
 func TestKilledFiveTimes(t *testing.T) {
-	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	root, state := t.TempDir(), filepath.Join(memdir.New(t), "state")
 	want := makeTree(t, root, 3000)
 	kills := 0
 	for limit := 150 * time.Millisecond; kills < 5; {
@@ -123,7 +124,7 @@ func TestSha256sumAcceptsManifest(t *testing.T) {
 	if err != nil {
 		t.Skip("sha256sum is not installed")
 	}
-	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	root, state := t.TempDir(), filepath.Join(memdir.New(t), "state")
 	makeTree(t, root, 300)
 	require.Equal(t, 0, checksum(t, "-state", state, root).code)
 	out, err := exec.Command(tool, "-c", "--quiet", "--strict", filepath.Join(state, "manifest.sha256")).CombinedOutput()
@@ -132,7 +133,7 @@ func TestSha256sumAcceptsManifest(t *testing.T) {
 
 // Rule: started again when finished, it says so and changes nothing.
 func TestFinishedStaysFinished(t *testing.T) {
-	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	root, state := t.TempDir(), filepath.Join(memdir.New(t), "state")
 	makeTree(t, root, 20)
 	require.Equal(t, 0, checksum(t, "-state", state, root).code)
 	before := manifest(t, state)
@@ -146,7 +147,7 @@ func TestFinishedStaysFinished(t *testing.T) {
 // Rule: a file that vanished is retried, ends in the dead letters and is reported;
 // all others are in the manifest.
 func TestVanishedFileIsReported(t *testing.T) {
-	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	root, state := t.TempDir(), filepath.Join(memdir.New(t), "state")
 	want := makeTree(t, root, 20)
 	gone := filepath.Join(root, "gone")
 	require.NoError(t, os.WriteFile(gone, nil, 0o644))
@@ -196,7 +197,7 @@ func TestLeavesOutStateAndSpecialFiles(t *testing.T) {
 
 // Rule: bad input gets a clear error and the right exit code.
 func TestBadInput(t *testing.T) {
-	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	root, state := t.TempDir(), filepath.Join(memdir.New(t), "state")
 	makeTree(t, root, 3)
 	require.Equal(t, 2, checksum(t).code)
 	require.Equal(t, 2, checksum(t, "-j", "0", root).code)
@@ -211,7 +212,7 @@ func TestBadInput(t *testing.T) {
 // Rule: what was being written when the program died is cut off, and nothing before
 // it is lost.
 func TestTornSumsAreCutOff(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sums.log")
+	path := filepath.Join(memdir.New(t), "sums.log")
 	sum := strings.Repeat("ab", sha256.Size)
 	whole := formatLine("a", sum) + formatLine("b\nb", sum)
 	for _, tail := range []string{"", "a", sum, sum + "  c", strings.Repeat("\x00", 100)} {
@@ -229,7 +230,7 @@ func TestTornSumsAreCutOff(t *testing.T) {
 
 // Rule: many sums that come at once are all in the file when their Adds return.
 func TestAddsShareSyncs(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sums.log")
+	path := filepath.Join(memdir.New(t), "sums.log")
 	s, err := openSums(path)
 	require.NoError(t, err)
 	sum := strings.Repeat("cd", sha256.Size)

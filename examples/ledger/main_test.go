@@ -22,6 +22,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/memdir"
 )
 
 // asChild makes the test binary behave as the program itself, so that a test can
@@ -80,7 +81,7 @@ func readBooks(t *testing.T, q *bolt.Reader) (sum int64, posted map[step]int) {
 // Rule: every transfer is made once, with its fee, or refused for want of funds, and no
 // money is made or lost; started again, it changes nothing.
 func TestInProcess(t *testing.T) {
-	state := filepath.Join(t.TempDir(), "ledger.db")
+	state := filepath.Join(memdir.New(t), "ledger.db")
 	args := []string{"-state", state, "-accounts", "5", "-transfers", "150"}
 	code, out, errs := runLedger(args...)
 	require.Equal(t, 0, code, errs)
@@ -104,7 +105,7 @@ func TestInProcess(t *testing.T) {
 // Rule: a transfer without funds is a dead letter that says so, and nothing of its
 // transaction is there.
 func TestRefusedJobIsDead(t *testing.T) {
-	state := filepath.Join(t.TempDir(), "ledger.db")
+	state := filepath.Join(memdir.New(t), "ledger.db")
 	code, _, errs := runLedger("-state", state, "-accounts", "2", "-transfers", "60")
 	require.Equal(t, 0, code, errs)
 	q := openReader(t, state)
@@ -167,7 +168,7 @@ func TestKilledTwentyTimes(t *testing.T) {
 	before := make(map[step]int)
 	fresh := func() {
 		runs++
-		state = filepath.Join(t.TempDir(), fmt.Sprintf("ledger%d.db", runs))
+		state = filepath.Join(memdir.New(t), fmt.Sprintf("ledger%d.db", runs))
 		args = []string{"-state", state, "-accounts", strconv.Itoa(accounts), "-transfers", strconv.Itoa(transfers)}
 		said, before = 0, make(map[step]int)
 	}
@@ -217,7 +218,7 @@ func TestKilledWhileOpening(t *testing.T) {
 	const transfers = 3000
 	for i := range 8 {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
-			state := filepath.Join(t.TempDir(), "ledger.db")
+			state := filepath.Join(memdir.New(t), "ledger.db")
 			_, ok := killed(t, 0, rand.N(120*time.Millisecond), "-state", state, "-transfers", strconv.Itoa(transfers))
 			require.True(t, ok)
 			if _, err := os.Stat(state); os.IsNotExist(err) {
@@ -285,7 +286,7 @@ func TestAuditFinds(t *testing.T) {
 // opened is a ledger with two accounts and three transfers that were not made.
 func opened(t *testing.T) *ledger {
 	t.Helper()
-	q, err := bolt.Open(filepath.Join(t.TempDir(), "ledger.db"), nil)
+	q, err := bolt.Open(filepath.Join(memdir.New(t), "ledger.db"), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	l := &ledger{q: q, plan: plan{Accounts: 2, Transfers: 3}, out: io.Discard}
@@ -295,7 +296,7 @@ func opened(t *testing.T) *ledger {
 
 // Rule: bad input gets a clear error and the right exit code.
 func TestBadInput(t *testing.T) {
-	state := filepath.Join(t.TempDir(), "ledger.db")
+	state := filepath.Join(memdir.New(t), "ledger.db")
 	for _, args := range [][]string{{"file"}, {"-accounts", "1"}, {"-transfers", "-1"}, {"-seed", "x"}} {
 		code, _, errs := runLedger(append([]string{"-state", state}, args...)...)
 		require.Equal(t, 2, code, errs)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -77,7 +78,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T, point string) *desk {
-	return &desk{T: t, state: filepath.Join(t.TempDir(), "shop"), point: point}
+	return &desk{T: t, state: filepath.Join(memdir.New(t), "shop"), point: point}
 }
 
 // order runs the program in a process of its own. One that is killed is started again.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,7 +38,7 @@ type box struct {
 	db string
 }
 
-func newBox(t *testing.T) *box { return &box{t, filepath.Join(t.TempDir(), "config", "outbox.db")} }
+func newBox(t *testing.T) *box { return &box{t, filepath.Join(memdir.New(t), "config", "outbox.db")} }
 
 // result is what a run of the program gave.
 type result struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -85,7 +86,7 @@ func TestScenario05KilledAnywhere(t *testing.T) {
 				})
 				return
 			}
-			path := filepath.Join(memoryFolder(t), "jobs.db")
+			path := filepath.Join(memdir.New(t), "jobs.db")
 			over = life(t, path) == "PASS"
 			synctest.Test(t, func(t *testing.T) {
 				k := newKit(t, path)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -24,7 +25,7 @@ func TestScenario12DiskFull(t *testing.T) {
 	needsFile(t)
 	path := os.Getenv(lifeVariable)
 	if path == "" {
-		require.Equal(t, "PASS", life(t, filepath.Join(memoryFolder(t), "jobs.db")))
+		require.Equal(t, "PASS", life(t, filepath.Join(memdir.New(t), "jobs.db")))
 		return
 	}
 	signal.Ignore(syscall.SIGXFSZ)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -60,20 +61,8 @@ type kit struct {
 // bubble runs a test with a kit whose file does not exist yet.
 func bubble(t *testing.T, test func(t *testing.T, k *kit)) {
 	t.Helper()
-	path := filepath.Join(memoryFolder(t), "jobs.db")
+	path := filepath.Join(memdir.New(t), "jobs.db")
 	synctest.Test(t, func(t *testing.T) { test(t, newKit(t, path)) })
-}
-
-// memoryFolder returns a folder of the test, in memory where the system has that: these tests
-// prove nothing about the disk.
-func memoryFolder(t *testing.T) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "pawl-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	return folder
 }
 
 // longest is the time limit of a scenario by the clock of its bubble. A longer scenario waits

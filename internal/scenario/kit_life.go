@@ -19,6 +19,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 )
 
 // story is a scenario of two lives: first opens the file and ends in a death, and then opens
@@ -58,7 +59,7 @@ func (s story) run(t *testing.T) {
 			})
 			return
 		}
-		path := filepath.Join(memoryFolder(t), "jobs.db")
+		path := filepath.Join(memdir.New(t), "jobs.db")
 		require.Equal(t, lastWords, life(t, path))
 		synctest.Test(t, func(t *testing.T) {
 			s.then(newKit(t, path).reborn())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -171,7 +172,7 @@ func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 				})
 				return
 			}
-			path := filepath.Join(memoryFolder(t), "jobs.db")
+			path := filepath.Join(memdir.New(t), "jobs.db")
 			over = life(t, path) == "PASS"
 			synctest.Test(t, func(t *testing.T) {
 				k := newKit(t, path)

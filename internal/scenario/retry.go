@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -171,7 +172,7 @@ func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 	t.Run("kill", func(t *testing.T) {
 		path := os.Getenv(lifeVariable)
 		if path == "" {
-			path = filepath.Join(memoryFolder(t), "jobs.db")
+			path = filepath.Join(memdir.New(t), "jobs.db")
 			for range n {
 				require.Equal(t, lastWords, life(t, path))
 			}
