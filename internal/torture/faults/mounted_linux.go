@@ -21,14 +21,7 @@ func makeImage(dir, sort string) (string, error) {
 		return "", nil
 	}
 	image := filepath.Join(dir, "image")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		return "", err
-	}
-	const size = 8 << 20
-	if err := os.Truncate(image, size); err != nil {
-		return "", err
-	}
-	return image, harness.System("mkfs."+sort, "-q", "-F", image)
+	return image, harness.MakeFileSystem(image, 8<<20, "mkfs."+sort, "-q", "-F")
 }
 
 // runMounted runs a child with mounts of its own. It is root in a user namespace if this

@@ -82,6 +82,19 @@ func System(words ...string) error {
 	return nil
 }
 
+// MakeFileSystem makes a file system in a new file of a size, most of which stays a hole. The file
+// becomes the last argument of mkfs.
+func MakeFileSystem(path string, size int64, mkfs ...string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		return err
+	}
+	return System(append(mkfs[:len(mkfs):len(mkfs)], path)...)
+}
+
 // CopyFile copies a file, and leaves holes where there are only zeros.
 func CopyFile(from, to string) (err error) {
 	src, err := os.Open(from)

@@ -168,19 +168,11 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 // settle settles the n-th lease in a way that depends on n, or leaves it.
 func settle(ctx context.Context, q *bolt.Queue, l *pawl.Lease, n int) error {
 	cause := errors.New(strings.Repeat("boom ", n%40))
-	switch n % 8 {
-	case 0:
-		return q.Settle(ctx, l.Ack())
-	case 1:
-		return q.Settle(ctx, l.Nack(0, cause))
-	case 2:
-		return q.Settle(ctx, l.Nack(time.Hour, cause))
-	case 3:
-		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, cause))
-	case 4:
-		return q.Settle(ctx, l.Release())
-	case 5:
-		return q.Settle(ctx, l.Snooze(time.Hour))
+	ways := []pawl.Settlement{
+		l.Ack(), l.Nack(0, cause), l.Nack(time.Hour, cause), l.Abandon(pawl.ReasonPermanent, cause), l.Release(), l.Snooze(time.Hour),
+	}
+	if n %= len(ways) + 2; n < len(ways) {
+		return q.Settle(ctx, ways[n])
 	}
 	return nil // it stays leased
 }

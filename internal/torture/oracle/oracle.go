@@ -132,7 +132,8 @@ func outcome(verb string, id pawl.ID, k Known) Known {
 		if verb == "crash" {
 			o.Restart()
 		} else {
-			err = o.Settle(id, Verbs[v].verb, Verbs[v].delay, pawl.ReasonPermanent)
+			s := Verbs[v].settle(new(pawl.Lease))
+			err = o.Settle(id, string(s.Outcome), s.Delay, s.Reason)
 		}
 	case verb == "retry":
 		o.Put(k.job(job, k.State))

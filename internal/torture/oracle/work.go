@@ -133,28 +133,25 @@ func idsOf(leases []*pawl.Lease) []pawl.ID {
 
 // Verb is a way to end a lease.
 type Verb struct {
-	Name  string
-	Do    func(context.Context, *bolt.Queue, *pawl.Lease) error
-	verb  string // as the oracle of the suite names it
-	delay time.Duration
+	Name   string
+	settle func(*pawl.Lease) pawl.Settlement
+}
+
+// Do ends a lease.
+func (v Verb) Do(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
+	return q.Settle(ctx, v.settle(l))
 }
 
 var errBoom = errors.New("boom")
 
 // Verbs are all ways to end a lease, Ack first.
 var Verbs = []Verb{
-	{"ack", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Ack()) }, "ack", 0},
-	{"nack", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
-		return q.Settle(ctx, l.Nack(0, errBoom))
-	}, "nack", 0},
-	{"later", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
-		return q.Settle(ctx, l.Nack(later, errBoom))
-	}, "nack", later},
-	{"abandon", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error {
-		return q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errBoom))
-	}, "abandon", 0},
-	{"release", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Release()) }, "release", 0},
-	{"snooze", func(ctx context.Context, q *bolt.Queue, l *pawl.Lease) error { return q.Settle(ctx, l.Snooze(later)) }, "snooze", later},
+	{"ack", (*pawl.Lease).Ack},
+	{"nack", func(l *pawl.Lease) pawl.Settlement { return l.Nack(0, errBoom) }},
+	{"later", func(l *pawl.Lease) pawl.Settlement { return l.Nack(later, errBoom) }},
+	{"abandon", func(l *pawl.Lease) pawl.Settlement { return l.Abandon(pawl.ReasonPermanent, errBoom) }},
+	{"release", (*pawl.Lease).Release},
+	{"snooze", func(l *pawl.Lease) pawl.Settlement { return l.Snooze(later) }},
 }
 
 // AnyVerb draws a way to end a lease, an Ack more often than each of the others.

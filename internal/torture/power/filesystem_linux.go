@@ -38,14 +38,7 @@ var present = sync.OnceValue(func() (found []fileSystem) {
 
 // format makes a file system in a new file.
 func (fs fileSystem) format(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Truncate(fs.size), f.Close()); err != nil {
-		return err
-	}
-	return harness.System(append(append([]string(nil), fs.make...), path)...)
+	return harness.MakeFileSystem(path, fs.size, fs.make...)
 }
 
 // mounted is a file system mounted from a file.

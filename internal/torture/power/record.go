@@ -27,15 +27,8 @@ type recording struct {
 }
 
 // newRecording starts with an empty folder.
-func newRecording(ctx context.Context, dir string, r *rand.Rand) (_ *recording, err error) {
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, err
-	}
-	folder := filepath.Join(dir, "work")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return nil, err
-	}
-	l, err := trace.NewLog(folder)
+func newRecording(ctx context.Context, dir string, r *rand.Rand) (*recording, error) {
+	l, err := trace.NewWork(dir)
 	return &recording{ctx: ctx, dir: dir, rand: r, log: l}, err
 }
 

@@ -49,7 +49,7 @@ func tasks(t *testing.T) {
 			defer harness.EndAfter(longest)()
 			return Simulate(t, c, do.Dir, opener)
 		})
-		text, err := json.Marshal(answer{Wrong: wrong})
+		text, err := json.Marshal(wrong)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,16 +41,14 @@ const caseTimeout = 2 * time.Minute
 // shrinkTime bounds how long a case that fails is shrunk.
 const shrinkTime = 15 * time.Second
 
-// task is a request to a child: the case of a seed, or one from a file.
+// task is a request to a child: the case of a seed, or one from a file. The answer is the
+// violation, "" for none.
 type task struct {
 	Family string
 	Seed   uint64
 	Case   string `json:",omitempty"`
 	Dir    string
 }
-
-// answer is its answer.
-type answer struct{ Wrong string }
 
 // prepare returns the try. A child runs the case, because only a test has virtual time. A
 // child takes many cases.
@@ -74,15 +72,15 @@ func prepare(env *harness.Env, family string) func(*harness.Try) error {
 				return err
 			}
 		}
-		var a answer
-		if err := c.Ask(caseTimeout, task{family, t.Seed, file, t.Dir}, &a); err != nil {
+		var wrong string
+		if err := c.Ask(caseTimeout, task{family, t.Seed, file, t.Dir}, &wrong); err != nil {
 			c.Kill()
 			c.Rest()
 			return fmt.Errorf("the simulation hangs, or its process died: %w: %s", err, truncate(c.Stderr()))
 		}
 		idle <- c
-		if a.Wrong != "" {
-			return errors.New(a.Wrong)
+		if wrong != "" {
+			return errors.New(wrong)
 		}
 		return nil
 	}

@@ -135,13 +135,18 @@ func (l *life) judgeEffects(tx *bbolt.Tx) error {
 	return nil
 }
 
+// total returns the counts of all queues.
+func total(stats pawl.Stats) (all pawl.Counts) {
+	for _, q := range stats.Queues {
+		driver.AddCounts(&all, q.Counts)
+	}
+	return all
+}
+
 // tally requires that the queue has exactly the stored jobs without an end. No call is under
 // way.
 func (l *life) tally(stats pawl.Stats) error {
-	var have pawl.Counts
-	for _, q := range stats.Queues {
-		driver.AddCounts(&have, q.Counts)
-	}
+	have := total(stats)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want := 0

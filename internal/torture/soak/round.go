@@ -9,7 +9,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
-	"github.com/gopawl/pawl/driver"
 )
 
 // play runs one round: it stores all jobs and works until all have ended. Many rounds have a
@@ -200,11 +199,7 @@ func (l *life) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var all pawl.Counts
-		for _, q := range stats.Queues {
-			driver.AddCounts(&all, q.Counts)
-		}
-		if all == (pawl.Counts{}) {
+		if total(stats) == (pawl.Counts{}) {
 			return l.flush(ctx)
 		}
 		select {

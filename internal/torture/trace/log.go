@@ -22,6 +22,19 @@ type Log struct {
 	next  int            // number of the next file
 }
 
+// NewWork makes the folder "work" below another one, and returns its log.
+func NewWork(dir string) (*Log, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(dir, "work")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return nil, err
+	}
+	return NewLog(folder)
+}
+
 // NewLog returns a log that starts with the content of a folder. The path is absolute and has
 // no links, and the processes use the same path.
 func NewLog(folder string) (*Log, error) {

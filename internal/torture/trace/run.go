@@ -78,19 +78,12 @@ func try(fails bool, more ...string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
-	}
-	folder := filepath.Join(dir, "folder")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return err
-	}
-	l, err := NewLog(folder)
+	l, err := NewWork(dir)
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(dir, "calls")
-	c, err := harness.Start(context.Background(), Wrap(file, more...), probe, filepath.Join(folder, "file"))
+	c, err := harness.Start(context.Background(), Wrap(file, more...), probe, filepath.Join(l.Folder, "file"))
 	if err != nil {
 		return err
 	}
