@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -166,22 +169,42 @@ var mutationsOfSeveral = newTest("mutations",
 		}), "view")
 	}).needing(mutating | several)
 
-// missingRowsOfSeveral has two clients rely on the absence of each other's row.
+// missingRowsOfSeveral has two clients rely on the absence of each other's row. Both mutations of a
+// round are under way before either of them reads.
 var missingRowsOfSeveral = newTest("mutations that rely on a missing row",
 	"If each of two mutations of several clients stores its row unless the other row is there, one of them does, even "+
 		"though the rows that they declare are missing.", func(f *fixture) {
 		const rounds = 20
 		key := func(client, round int) []byte { return fmt.Appendf(nil, "%d of round %02d", client, round) }
-		calls := make(chan error)
+		var begun [rounds]atomic.Int32 // mutations
+		var met [rounds]chan struct{}
+		for round := range met {
+			met[round] = make(chan struct{})
+		}
+		// meet waits until both mutations of a round have begun.
+		meet := func(round int) {
+			if begun[round].Add(1) == 2 {
+				close(met[round])
+			}
+			select {
+			case <-met[round]:
+			case <-time.After(hearsay): // and Check finds it out
+			}
+		}
+		calls := make(chan error, 2)
 		for client, m := range [...]Mutator{f.mutator(), f.another().mutator()} {
 			go func() {
 				var err error
 				for round := range rounds {
 					own, other := key(client, round), key(1-client, round)
 					free := false
+					var once sync.Once
 					err = errors.Join(err, m.Mutate(f.Context(), declared{
 						mutation{
 							func(ops driver.Ops) error {
+								if begun[round].Load() != 2 {
+									return errors.New("a mutation reads before the other has begun")
+								}
 								value, err := ops.Get(testTable, other)
 								free = value == nil
 								return err
@@ -194,6 +217,7 @@ var missingRowsOfSeveral = newTest("mutations that rely on a missing row",
 							},
 						},
 						func(n *driver.Needs) {
+							once.Do(func() { meet(round) })
 							n.Row(testTable, own)
 							n.Row(testTable, other)
 						},
