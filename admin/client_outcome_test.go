@@ -102,7 +102,7 @@ func changes(id pawl.ID) map[string]func(context.Context, *client) error {
 			_, err := c.Enqueue(ctx, &pawl.Envelope{ID: id, Kind: "k"})
 			return err
 		},
-		"restore": func(ctx context.Context, c *client) error {
+		"plain restore": func(ctx context.Context, c *client) error {
 			return c.Restore(ctx, []*pawl.Envelope{{ID: id, Kind: "k"}}, nil)
 		},
 		"reap": func(ctx context.Context, c *client) error {

@@ -266,13 +266,11 @@ type restoreRequest struct {
 	Effects []driver.Effect
 }
 
-var opRestore = define(operation[restoreRequest, storedJobs]{
+var opRestore = define(operation[restoreRequest, nothing]{
 	path: "restore", changes: true,
-	do: func(ctx context.Context, a Admin, r *restoreRequest) (storedJobs, error) {
-		err := a.Restore(ctx, r.Jobs, r.Effects)
-		return storedOf(r.Jobs), err
+	do: func(ctx context.Context, a Admin, r *restoreRequest) (nothing, error) {
+		return nothing{}, a.Restore(ctx, r.Jobs, r.Effects)
 	},
-	check: (*restoreRequest).check,
 })
 
 func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
@@ -284,14 +282,7 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []d
 			return fmt.Errorf("job %d: %w", i, driver.CheckEnvelope(e))
 		}
 	}
-	sent := withIDs(jobs)
-	stored, err := ask(ctx, c, opRestore, restoreRequest{sent, effects})
-	if errors.Is(err, pawl.ErrUnknownOutcome) {
-		for i, e := range jobs {
-			e.ID = sent[i].ID
-		}
-	}
-	stored.complete(jobs)
+	_, err := ask(ctx, c, opRestore, restoreRequest{jobs, effects})
 	return err
 }
 

@@ -52,7 +52,8 @@ type Store interface {
 
 	// Restore stores jobs in the state of their envelopes, and effects, atomically. It refuses
 	// what [driver.CheckRestore] does. A leased job becomes ready, without a crash, in its old
-	// place. An ID or a unique key that is taken returns [pawl.ErrConflict].
+	// place. An ID or a unique key that is taken returns [pawl.ErrConflict]. The jobs stay
+	// unchanged.
 	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
 
 	// Pause stops all fetching from a queue until Resume, even across a restart.

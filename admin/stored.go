@@ -53,46 +53,6 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.En
 	return perhaps, err
 }
 
-// storedJobs is what the queue filled in when it restored jobs, in the order of the jobs.
-type storedJobs struct{ Jobs []storedJob }
-
-type storedJob struct {
-	ID                 pawl.ID
-	Queue, Origin      string
-	Created, NotBefore time.Time
-	Seq                uint64
-}
-
-func storedOf(jobs []*pawl.Envelope) storedJobs {
-	s := storedJobs{make([]storedJob, len(jobs))}
-	for i, e := range jobs {
-		s.Jobs[i] = storedJob{e.ID, e.Queue, e.Origin, e.Created, e.NotBefore, e.Seq}
-	}
-	return s
-}
-
-// check rejects an answer that is not about the jobs, in their order.
-func (r *restoreRequest) check(s *storedJobs) error {
-	if err := checkCount(len(s.Jobs), len(r.Jobs)); err != nil {
-		return err
-	}
-	for i, one := range s.Jobs {
-		if one.ID != r.Jobs[i].ID {
-			return fmt.Errorf("its outcome %d is not that of job %s", i, r.Jobs[i].ID)
-		}
-	}
-	return nil
-}
-
-// complete fills in envelopes as the app did.
-func (s storedJobs) complete(jobs []*pawl.Envelope) {
-	for i, one := range s.Jobs {
-		e := jobs[i]
-		e.ID, e.Queue, e.Origin, e.Seq = one.ID, one.Queue, one.Origin, one.Seq
-		e.Created, e.NotBefore = one.Created, one.NotBefore
-	}
-}
-
 // withIDs returns copies of jobs, each with an ID, so that the caller can look the jobs up after
 // an error with an unknown outcome.
 func withIDs(jobs []*pawl.Envelope) []*pawl.Envelope {

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,9 +23,9 @@ import (
 //   - A ready job with a NotBefore in the future is ready since now.
 //
 // A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what
-// an enqueue would set. Restore fills in these fields in place, and Seq, which it assigns in
-// the order of jobs. It ignores Delay, OnConflict and LeasedSince. For effects the
-// later Until counts; past ones are dropped.
+// an enqueue would set. Each job gets a sequence, in the order of jobs. Restore ignores Delay,
+// OnConflict and LeasedSince, and leaves its arguments unchanged. For effects the later Until
+// counts; past ones are dropped.
 //
 // Each job is reported as [pawl.EventEnqueued], whatever its state: a job that is already dead
 // does not die again and is not counted or logged. Only a job that dies during the restore, as
@@ -47,14 +46,7 @@ func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []dr
 	}
 	seq := q.seq.Add(uint64(len(jobs))) - uint64(len(jobs))
 	op, bytes := newRestore(jobs, effects, q.opts.Now(), seq)
-	err := q.scheduler.intake.do(ctx, op, bytes)
-	if err == nil || errors.Is(err, pawl.ErrUnknownOutcome) {
-		for i, e := range jobs {
-			n := &op.jobs[i]
-			e.ID, e.Queue, e.Origin, e.Created, e.NotBefore, e.Seq = n.ID, n.Queue, n.Origin, n.Created, n.NotBefore, n.Seq
-		}
-	}
-	return err
+	return q.scheduler.intake.do(ctx, op, bytes)
 }
 
 // restore is the operation that stores jobs in their states, and effects.

@@ -118,6 +118,7 @@ func TestRestoreConflicts(t *testing.T) {
 	now := time.Now()
 	keyed := func(state pawl.State, in ...pawl.State) *pawl.Envelope {
 		return like(func(e *pawl.Envelope) {
+			e.ID = pawl.NewID(now)
 			if e.UniqueKey, e.UniqueIn, e.State = "u", in, state; state == pawl.Dead {
 				e.Death = &pawl.Death{Reason: "x", At: now}
 			}
@@ -129,7 +130,7 @@ func TestRestoreConflicts(t *testing.T) {
 			}
 		})
 	}
-	other := like(nil)
+	other := like(func(e *pawl.Envelope) { e.ID = pawl.NewID(now) })
 	for _, test := range []struct {
 		rule   string
 		there  []*pawl.Envelope
@@ -189,10 +190,11 @@ func TestRestoreIsOneTransition(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Restore(ctx, []*pawl.Envelope{like(nil)}, nil), pawl.ErrNotAccepted)
-	e := like(func(e *pawl.Envelope) { e.Payload = make([]byte, 2*largePayload) })
+	e := like(func(e *pawl.Envelope) { e.ID, e.Payload = pawl.NewID(time.Now()), make([]byte, 2*largePayload) })
 	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{e}, nil))
 	require.NoError(t, q.Close())
 	again := openAt(t, path, nil)
-	require.Equal(t, e.ID, leaseOne(t, again).ID)
-	require.Greater(t, find(t, again, add(t, again, nil).ID).Seq, e.Seq, fmt.Sprint("the sequence goes on behind ", e.Seq))
+	l := leaseOne(t, again)
+	require.Equal(t, e.ID, l.ID)
+	require.Greater(t, find(t, again, add(t, again, nil).ID).Seq, l.Seq, fmt.Sprint("the sequence goes on behind ", l.Seq))
 }

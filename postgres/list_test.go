@@ -23,7 +23,7 @@ func TestListReadsAPage(t *testing.T) {
 	fill := func(state pawl.State) (middle *pawl.Envelope) {
 		batch := make([]*pawl.Envelope, jobs)
 		for i := range batch {
-			batch[i] = &pawl.Envelope{Kind: fmt.Sprint(i % 3), State: state}
+			batch[i] = &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: fmt.Sprint(i % 3), State: state}
 			switch state {
 			case pawl.Delayed:
 				batch[i].NotBefore = time.Now().Add(time.Hour)
@@ -34,7 +34,9 @@ func TestListReadsAPage(t *testing.T) {
 			}
 		}
 		require.NoError(t, q.Restore(t.Context(), batch, nil))
-		return batch[jobs/2]
+		middle, err := q.Job(t.Context(), batch[jobs/2].ID)
+		require.NoError(t, err)
+		return middle
 	}
 	middle := make(map[pawl.State]*pawl.Envelope)
 	for _, state := range []pawl.State{pawl.Ready, pawl.Delayed, pawl.Dead, pawl.Completed} {

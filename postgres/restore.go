@@ -25,8 +25,9 @@ ON CONFLICT (name) DO UPDATE SET done_until = greatest(e.done_until, excluded.do
 //     becomes dead, and a completed record whose retention has ended is removed soon.
 //   - A ready job with a NotBefore in the future is ready since now.
 //
-// Restore fills in ID, Queue, Origin, Created, NotBefore and Seq in place, and assigns sequences in the order of
-// jobs. It ignores Delay, OnConflict and LeasedSince. For effects the later Until counts.
+// A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what an
+// enqueue would set. Each job gets a sequence, in the order of jobs. Restore ignores Delay,
+// OnConflict and LeasedSince, and leaves its arguments unchanged. For effects the later Until counts.
 // Each job is reported as [pawl.EventEnqueued], and one that dies during the restore also as
 // [pawl.EventDied].
 //
@@ -74,13 +75,8 @@ func (op *restore) apply(t *txn) error {
 		}
 		arrived[i] = j
 	}
-	for i, j := range arrived {
+	for _, j := range arrived {
 		t.restore(j)
-		result := t.snapshot(j)
-		t.results = append(t.results, func() {
-			e := op.jobs[i]
-			e.ID, e.Queue, e.Origin, e.Created, e.NotBefore, e.Seq = result.ID, result.Queue, result.Origin, result.Created, result.NotBefore, result.Seq
-		})
 	}
 	for _, e := range op.effects {
 		if e.Until.After(t.now) {

@@ -14,7 +14,7 @@ import (
 func TestRestoreALongHistory(t *testing.T) {
 	q := open(t, newSchema(t))
 	const failures = 500
-	e := &pawl.Envelope{Kind: "k", State: pawl.Ready, Attempts: failures, Failures: failures, MaxRetries: failures + 9}
+	e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k", State: pawl.Ready, Attempts: failures, Failures: failures, MaxRetries: failures + 9}
 	for i := range pawl.HistoryKeepHead + pawl.HistoryKeepTail {
 		attempt := i + 1
 		if i >= pawl.HistoryKeepHead {

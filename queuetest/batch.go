@@ -48,15 +48,8 @@ func spoiled(name string, want error, spoil func(*fixture, *pawl.Envelope)) test
 			batch[0].ID = pawl.NewID(time.Now())
 			spoil(f, batch[3])
 			unchanged := f.unchanged()
-			var copies []pawl.Envelope
-			for _, e := range batch {
-				copies = append(copies, *e)
-			}
 			f.is(f.try(batch...), want, "enqueue")
 			unchanged("after the refusal")
-			for i, e := range batch {
-				f.same(e, &copies[i], "an envelope of the batch")
-			}
 		})
 }
 

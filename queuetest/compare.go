@@ -128,6 +128,17 @@ func copied(e *pawl.Envelope) *pawl.Envelope {
 	return &c
 }
 
+// copies is copied for several envelopes. Nil stays nil.
+func copies(jobs []*pawl.Envelope) []*pawl.Envelope {
+	own := make([]*pawl.Envelope, len(jobs))
+	for i, e := range jobs {
+		if e != nil {
+			own[i] = copied(e)
+		}
+	}
+	return own
+}
+
 func brief(b []byte) string { return fmt.Sprintf("%d bytes %.16q", len(b), b) }
 
 // statesText returns a set of states as one text.

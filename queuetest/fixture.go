@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/driver"
 )
 
 var errBoom = errors.New("boom")
@@ -114,22 +114,13 @@ func (f *fixture) try(jobs ...*pawl.Envelope) error {
 // completes the envelopes as the queue completes its own copies, except for the sequence. Where
 // nothing was stored, it fills in the ID only.
 func (f *fixture) put(q pawl.Enqueuer, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
-	given := make([]pawl.Envelope, len(jobs))
-	for i, e := range jobs {
-		if e != nil {
-			given[i] = *e
-		}
-	}
-	now := time.Now()
+	f.Helper()
+	leftAlone, now := f.arguments(jobs...), time.Now()
 	if f.settings.Now != nil {
 		now = f.settings.Now()
 	}
 	done, err := q.Enqueue(f.Context(), jobs...)
-	for i, e := range jobs {
-		if e != nil && difference(e, &given[i]) != "" {
-			f.Errorf("the enqueue changed its argument: %s", difference(e, &given[i]))
-		}
-	}
+	leftAlone("the enqueue")
 	switch {
 	case err != nil && len(done) > 0:
 		f.Errorf("the enqueue returned %v together with %v", done, err)
@@ -138,11 +129,48 @@ func (f *fixture) put(q pawl.Enqueuer, jobs ...*pawl.Envelope) ([]pawl.Enqueued,
 	case err == nil:
 		for i, e := range jobs {
 			if e.ID = done[i].ID; !done[i].Existing {
-				driver.Accept(e, now)
+				*e = *accepted(e, now)
 			}
 		}
 	}
 	return done, err
+}
+
+// arguments returns a check that a call has left the jobs that it was given as they are.
+func (f *fixture) arguments(jobs ...*pawl.Envelope) (leftAlone func(call string)) {
+	given := copies(jobs)
+	return func(call string) {
+		f.Helper()
+		for i, e := range jobs {
+			if d := difference(e, given[i]); d != "" {
+				f.Errorf("%s changed its argument: %s", call, d)
+			} else if e != nil && e.Seq != given[i].Seq {
+				f.Errorf("%s gave its argument the sequence %d", call, e.Seq)
+			}
+		}
+	}
+}
+
+// accepted returns a job as a queue stores one that it accepts at a time, without its sequence. What
+// the fields say about a past in another queue, it does not keep.
+func accepted(e *pawl.Envelope, now time.Time) *pawl.Envelope {
+	own := &pawl.Envelope{
+		ID: e.ID, Kind: e.Kind, Payload: e.Payload, Headers: e.Headers, Priority: e.Priority,
+		Timeout: e.Timeout, Deadline: e.Deadline, MaxRetries: e.MaxRetries, Policy: e.Policy, Retain: e.Retain,
+		UniqueKey: e.UniqueKey, UniqueIn: e.UniqueIn, OnConflict: e.OnConflict,
+		IdempotencyKey: e.IdempotencyKey, IdempotencyTTL: e.IdempotencyTTL, KeyID: e.KeyID, Signature: e.Signature,
+	}
+	own.Queue = cmp.Or(e.Queue, "default")
+	own.Origin = cmp.Or(e.Origin, own.Queue)
+	if own.Created = e.Created; e.Created.IsZero() {
+		own.Created = now
+	}
+	if own.NotBefore = now; e.Delay > 0 {
+		own.NotBefore = now.Add(e.Delay)
+	} else if e.NotBefore.After(now) {
+		own.NotBefore = e.NotBefore
+	}
+	return own
 }
 
 // addKinds enqueues a job of each kind, in this order.

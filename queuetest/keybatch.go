@@ -32,7 +32,7 @@ func (b keyBatch) test() test {
 				id = f.held(b.state, unique("key"))
 			}
 			unchanged := f.unchanged()
-			var batch, copies []*pawl.Envelope
+			var batch []*pawl.Envelope
 			for i, verb := range b.verbs {
 				e := newcomer(string(rune('a' + i)))
 				switch verb {
@@ -43,15 +43,12 @@ func (b keyBatch) test() test {
 				case 'r':
 					e.OnConflict = pawl.Replace
 				}
-				batch, copies = append(batch, e), append(copies, copied(e))
+				batch = append(batch, e)
 			}
 			done, err := f.put(f.q, batch...)
 			if b.stored == "" {
 				f.is(err, pawl.ErrConflict, "enqueue")
 				unchanged("after the refusal")
-				for i, e := range batch {
-					f.same(e, copies[i], "an envelope of the batch")
-				}
 				return
 			}
 			f.ok(err, "enqueue")

@@ -34,13 +34,7 @@ func (o *Oracle) Job(id pawl.ID) *pawl.Envelope {
 
 // Enqueue stores a job whose unique key no other job has.
 func (o *Oracle) Enqueue(e *pawl.Envelope) error {
-	filled := copied(e)
-	if filled.Delay > 0 {
-		filled.NotBefore = o.model.now.Add(filled.Delay)
-	} else if filled.NotBefore.IsZero() {
-		filled.NotBefore = o.model.now
-	}
-	return o.model.enqueue([]*pawl.Envelope{filled}, []pawl.Enqueued{{ID: e.ID}})
+	return o.model.enqueue([]*pawl.Envelope{accepted(e, o.model.now)}, []pawl.Enqueued{{ID: e.ID}})
 }
 
 // Settle ends the lease of a job. Verb is the name of a constructor of a settlement, in

@@ -22,9 +22,13 @@ type Restorer interface {
 
 func (f *fixture) restorer() Restorer { return able[Restorer](f) }
 
+// restore restores jobs that must be accepted, and requires that the call leaves its arguments as they
+// are.
 func (f *fixture) restore(jobs []*pawl.Envelope, effects ...driver.Effect) {
 	f.Helper()
+	leftAlone := f.arguments(jobs...)
 	f.ok(f.restorer().Restore(f.Context(), jobs, effects), "restore")
+	leftAlone("the restore")
 }
 
 // effects reads all effects in pages of a size.
@@ -43,14 +47,6 @@ func (f *fixture) effects(size int) (all []driver.Effect) {
 	}
 }
 
-// clones returns copies of envelopes, for a call that completes them in place.
-func clones(jobs []*pawl.Envelope) (own []*pawl.Envelope) {
-	for _, e := range jobs {
-		own = append(own, copied(e))
-	}
-	return own
-}
-
 var restoreTests = []test{
 	newTest("in their states",
 		"A restored job has the state, counters, history, and times that it had in another queue. A leased job is ready, "+
@@ -64,7 +60,7 @@ var restoreTests = []test{
 			f.nack(f.lease("retry"), time.Hour)
 			want := f.list(pawl.Filter{})
 			f.fresh(f.settings)
-			f.restore(clones(want))
+			f.restore(want)
 			got := f.list(pawl.Filter{})
 			f.sameJobs(idsOf(got), idsOf(want), "jobs")
 			for i, e := range got {
@@ -79,19 +75,39 @@ var restoreTests = []test{
 			equal(f, len(f.fetch(9, "a")), 2, "jobs to fetch")
 			f.is(f.try(&pawl.Envelope{Kind: "a", Queue: "a", UniqueKey: "u-ready", OnConflict: pawl.Reject}), pawl.ErrConflict, "its unique key")
 		}),
+	newTest("leaves its arguments as they are",
+		"A restore leaves its arguments as they are. What they leave open, and the sequence, it fills in for the jobs that "+
+			"it stores.", func(f *fixture) {
+			f.restorer()
+			past := time.Now().Add(-time.Hour)
+			f.restore([]*pawl.Envelope{
+				{Kind: "open", State: pawl.Ready},
+				{Kind: "due", State: pawl.Delayed, NotBefore: past, Delay: time.Hour, OnConflict: pawl.Replace, Seq: 1 << 40},
+				{Kind: "leased", State: pawl.Leased, LeasedSince: past, NotBefore: time.Now().Add(time.Hour)},
+				{Kind: "cancelled", State: pawl.Leased, Cancelled: true, BackoffSince: past},
+				{Kind: "late", State: pawl.Delayed, Deadline: past, Payload: make([]byte, 2000)},
+				{Kind: "dead", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPoison, At: past}, Cancelled: true},
+			})
+			for _, e := range f.list(pawl.Filter{}) {
+				equal(f, e.ID.IsZero(), false, "the ID of the job "+e.Kind+" is zero")
+				equal(f, e.Seq > 0 && e.Seq < 1<<40, true, "it has a sequence of the queue")
+				equal(f, e.Queue+", "+e.Origin, pawl.DefaultQueue+", "+pawl.DefaultQueue, "queue and origin")
+				f.sameTime(e.Created, time.Now(), "created")
+				equal(f, e.NotBefore.IsZero(), false, "not before is zero")
+			}
+		}),
 	newTest("in their order", "Restored jobs get sequences in the order of the call, behind those of the queue.", func(f *fixture) {
 		f.restorer()
-		first := f.must(f.add().ID).Seq
+		last := f.must(f.add().ID).Seq
 		jobs := newBatch(5)
 		for _, e := range jobs {
-			e.State = pawl.Ready
+			e.ID, e.State = pawl.NewID(time.Now()), pawl.Ready
 		}
 		f.restore(jobs)
 		for _, e := range jobs {
-			got := f.must(e.ID)
-			equal(f, got.Seq, e.Seq, "sequence")
-			equal(f, e.Seq > first, true, "the sequence grows")
-			first = e.Seq
+			seq := f.must(e.ID).Seq
+			equal(f, seq > last, true, "the sequence grows")
+			last = seq
 		}
 	}),
 	newTest("what time did",
@@ -181,7 +197,7 @@ var restoreTests = []test{
 		}),
 	restartTest("after a restart", "Restored jobs and effects are durable.", func(f *fixture) {
 		f.restorer()
-		dead := &pawl.Envelope{Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: time.Now()}}
+		dead := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: time.Now()}}
 		f.restore([]*pawl.Envelope{dead}, driver.Effect{Kind: "k", Key: "x", Until: time.Now().Add(time.Hour)})
 		f.restart()
 		equal(f, f.must(dead.ID).State, pawl.Dead, "state")

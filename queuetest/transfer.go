@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/driver"
 )
 
 // Transferer is a queue whose dead jobs can be replaced by other jobs.
@@ -24,13 +23,12 @@ func transferTests() (tests []test) {
 			tr := f.transferer()
 			id, other := f.held(pawl.Dead), f.held(pawl.Dead)
 			job := &pawl.Envelope{ID: id, Kind: "moved", Queue: "elsewhere", Payload: []byte("new"), MaxRetries: 7, Priority: 3}
-			given := copied(job)
+			leftAlone := f.arguments(job)
 			f.ok(tr.Transfer(f.Context(), job, nil), "transfer")
-			f.same(job, given, "the envelope that was given")
-			got := f.must(id)
-			driver.Accept(job, time.Now())
-			job.State = pawl.Ready
-			f.same(got, job, "the job in its place")
+			leftAlone("the transfer")
+			got, want := f.must(id), accepted(job, time.Now())
+			want.State = pawl.Ready
+			f.same(got, want, "the job in its place")
 			equal(f, len(got.History), 0, "entries of its history")
 			equal(f, got.Attempts, 0, "attempts")
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Dead})), []pawl.ID{other}, "dead jobs")
