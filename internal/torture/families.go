@@ -13,8 +13,10 @@ import (
 	"github.com/gopawl/pawl/internal/torture/soak"
 )
 
-// families are all families, in the order of the table.
-var families = []*harness.Family{
+// families are all families, in the order of the table. The last one plants faults under all others.
+var families = append(tried, planted.Over(tried))
+
+var tried = []*harness.Family{
 	crash.Kill,
 	crash.Admin,
 	power.Power,
@@ -35,6 +37,3 @@ var families = []*harness.Family{
 	soak.Soak,
 	flows.Workflow,
 }
-
-// The last family plants faults under all others.
-func init() { families = append(families, planted.Over(families)) }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 	"strings"
 )
+
+// stores are the modules on which a queue stands.
+var stores = map[string]string{"go.etcd.io/bbolt": "bbolt", "github.com/jackc/pgx/v5": "pgx"}
 
 // machine describes the machine of a run in one sentence.
 func machine() string {
@@ -21,8 +24,8 @@ func machine() string {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == "go.etcd.io/bbolt" {
-				parts = append(parts, "bbolt "+strings.TrimPrefix(m.Version, "v"))
+			if name := stores[m.Path]; name != "" {
+				parts = append(parts, name+" "+strings.TrimPrefix(m.Version, "v"))
 			}
 		}
 	}
