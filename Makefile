@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture jobctl examples quickstart checksum webhook ledger order onboarding crawl
+.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
 # The command jobctl and package postgres are modules of their own, so that users of the
 # library do not depend on what a terminal and a server need. IN_EACH runs a command of the go
@@ -72,6 +72,9 @@ compare: ## check the module in bench, and run its small cases
 # same ones again.
 torture: ## run every family of faults; TORTURE=-night runs for hours
 	go run ./internal/torture -from $$((0x$$(git rev-parse HEAD | cut -c1-10))) $(TORTURE)
+
+pgtorture: ## run the families of faults over PostgreSQL; TORTURE=-night runs for hours
+	go run -C postgres ./internal/torture -from $$((0x$$(git rev-parse HEAD | cut -c1-10))) $(TORTURE)
 
 jobctl: ## build bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .
