@@ -10,8 +10,7 @@
 //   - [Lease] is the right to run one envelope until a time.
 //   - [Policy] says how long a failed job waits; [Strategy] is the policy that
 //     is data and travels in the envelope.
-//   - [Event] is what happened to a job, told once it is durable; a [Collector] gets the
-//     counters that events stand for.
+//   - [Event] is what happened to a job, reported once it is durable.
 //   - [Logger] is what the packages log to, such as *slog.Logger.
 //   - [Keyring] signs jobs and verifies their signatures.
 //
@@ -25,6 +24,7 @@
 // stuck past its lease, or when it was interrupted, so handlers are idempotent.
 //
 // The queue in a bbolt file is package bolt; package worker runs handlers over
-// any [Queue]; package dlq looks after dead letters; package driver is for those who
-// write a queue. This package opens no file and starts no goroutine.
+// any [Queue]; package dlq looks after dead letters; package metrics has the counters of a
+// queue; package driver is for those who write a queue. This package opens no file and starts
+// no goroutine.
 package pawl

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -158,4 +159,13 @@ const (
 // String is one line for logs.
 func (e *Envelope) String() string {
 	return fmt.Sprintf("job %s kind=%s queue=%s attempts=%d", e.ID, e.Kind, e.Queue, e.Attempts)
+}
+
+// nextAttempt is the 1-based number of the run that follows completed ones. It
+// saturates at the largest int.
+func nextAttempt(completed int) int {
+	if completed == math.MaxInt {
+		return completed
+	}
+	return completed + 1
 }

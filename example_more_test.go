@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/metrics"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -88,7 +89,7 @@ func ExampleCollector() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "jobs.db")
 
-	var tally pawl.Tally // or your own collector, which exports the figures
+	var tally metrics.Tally // or your own collector, which exports the figures
 	q, err := bolt.Open(path, &bolt.Options{
 		Collector: &tally,
 		Logger:    slog.Default(), // or an hclog.Logger
@@ -104,7 +105,7 @@ func ExampleCollector() {
 	}
 	defer q.Close()
 	_, _ = SendInvoice.Enqueue(context.Background(), q, Invoice{})
-	fmt.Println(tally.Snapshot().Total(pawl.JobsFetched))
+	fmt.Println(tally.Snapshot().Total(metrics.JobsFetched))
 	// Output: 0
 }
 

@@ -346,3 +346,8 @@ func TestBackoffTakesPointer(t *testing.T) {
 	_, err = pawl.Define[mail]("k", pawl.Backoff(&bad)).Policy()
 	requireInvalid(t, err, "policy")
 }
+
+// policyFunc is a policy of an app's own.
+type policyFunc func(pawl.Retry) (time.Duration, bool)
+
+func (f policyFunc) Delay(r pawl.Retry) (time.Duration, bool) { return f(r) }

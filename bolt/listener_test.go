@@ -7,23 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // counting is a collector that may panic.
 type counting struct {
-	pawl.Collector
+	metrics.Collector
 	names  []string
 	panics bool
 }
 
-func (c *counting) Increment(name string, _ pawl.Labels) {
+func (c *counting) Increment(name string, _ metrics.Labels) {
 	c.names = append(c.names, name)
 	if c.panics {
 		panic("boom")
 	}
 }
 
-func (c *counting) Observe(string, pawl.Labels, float64) {}
+func (c *counting) Observe(string, metrics.Labels, float64) {}
 
 // A panic of the collector does not keep OnEvent from its events, nor the other way round, and
 // neither harms the queue.
@@ -45,7 +46,7 @@ func TestListenerThatPanics(t *testing.T) {
 			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 			require.NoError(t, q.Close())
 			require.Equal(t, []string{"enqueued", "fetched", "succeeded"}, events.take())
-			require.Equal(t, []string{pawl.JobsFetched, pawl.JobsSucceeded}, c.names)
+			require.Equal(t, []string{metrics.JobsFetched, metrics.JobsSucceeded}, c.names)
 		})
 	}
 }

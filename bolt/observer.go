@@ -6,15 +6,16 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/ellipsis"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // observer emits the events of durable transactions to the receivers named by the options and
 // to those added later.
 type observer struct {
 	log       pawl.Logger
-	onEvent   func(pawl.Event) // nil if unset
-	collector pawl.Collector   // nil if unset
-	crashCap  int              // 0 without one
+	onEvent   func(pawl.Event)  // nil if unset
+	collector metrics.Collector // nil if unset
+	crashCap  int               // 0 without one
 	listeners driver.Listeners
 }
 

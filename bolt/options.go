@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // Options are the settings of a queue. A nil *Options and every zero field mean the default.
@@ -44,7 +45,7 @@ type Options struct {
 
 	// Collector gets the counters derived from events; see driver.CountEvent. The rules of OnEvent
 	// apply to it. The default is nil.
-	Collector pawl.Collector
+	Collector metrics.Collector
 
 	// Now is the wall clock that decides when delayed jobs become due. The default is time.Now.
 	// It is called from several goroutines at once. Leases do not use it: they expire on

@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // carry restores all jobs and effects of one queue in another, in batches of at most n.
@@ -225,7 +226,7 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 func TestRestoreEmitsEvents(t *testing.T) {
 	var events eventLog
 	var log lockedBuffer
-	var tally pawl.Tally
+	var tally metrics.Tally
 	q := openTest(t, &Options{OnEvent: events.event, Collector: &tally, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Error})})
 	now := time.Now()
 	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{
@@ -238,7 +239,7 @@ func TestRestoreEmitsEvents(t *testing.T) {
 	require.Empty(t, log.String())
 	require.NoError(t, q.Restore(t.Context(), []*pawl.Envelope{{Kind: "k", State: pawl.Leased, Cancelled: true}}, nil))
 	require.Equal(t, []string{"enqueued", "died"}, events.take())
-	require.EqualValues(t, 1, tally.Snapshot().Total(pawl.JobsCancelled))
+	require.EqualValues(t, 1, tally.Snapshot().Total(metrics.JobsCancelled))
 	require.Equal(t, 1, strings.Count(log.String(), "[ERROR]"))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // Sink receives forwarded dead jobs.
@@ -33,8 +34,8 @@ type ForwardOptions struct {
 	// several goroutines. Files then share commits, so 64 is many times as fast as 1.
 	Parallel int
 
-	// Collector counts each job that the sink did not store as pawl.JobsDLQFailed.
-	Collector pawl.Collector
+	// Collector counts each job that the sink did not store as metrics.JobsDLQFailed.
+	Collector metrics.Collector
 
 	// Logger receives an error with severity=critical for each of them. The default is
 	// hclog.Default().
@@ -46,7 +47,7 @@ func (o *ForwardOptions) withDefaults() (c ForwardOptions, err error) {
 		c = *o
 	}
 	if c.Collector == nil {
-		c.Collector = pawl.NoCollector{}
+		c.Collector = metrics.Discard{}
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
@@ -100,7 +101,7 @@ func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, f pawl.Fi
 		death = *job.Death
 	}
 	if err := to.Store(ctx, job); err != nil {
-		o.Collector.Increment(pawl.JobsDLQFailed, pawl.Labels{Queue: from.Queue, Kind: from.Kind})
+		o.Collector.Increment(metrics.JobsDLQFailed, metrics.Labels{Queue: from.Queue, Kind: from.Kind})
 		o.Logger.Error("could not forward dead job; it stays in its queue", "severity", "critical",
 			"id", id, "kind", from.Kind, "queue", from.Queue, "attempts", from.Attempts,
 			"reason", string(death.Reason), "died", death.At.Format(time.RFC3339), "error", err)

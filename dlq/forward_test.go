@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/metrics"
 )
 
 var errDown = errors.New("the sink is down")
@@ -50,7 +51,7 @@ func TestForwardThatFails(t *testing.T) {
 	first := failDead(t, q, &pawl.Envelope{Kind: "a", Queue: "mail"}, pawl.ReasonExhausted, "one", "two")
 	second, third := makeDead(t, q, "mail", "a"), makeDead(t, q, "slow", "b")
 	var log bytes.Buffer
-	var tally pawl.Tally
+	var tally metrics.Tally
 	sink := dlq.SinkFunc(func(_ context.Context, dead *pawl.Envelope) error {
 		if dead.ID == second {
 			return nil
@@ -68,9 +69,9 @@ func TestForwardThatFails(t *testing.T) {
 	require.Equal(t, 1, n)
 	require.Equal(t, []pawl.ID{first, third}, list(t, q, pawl.Filter{}))
 	require.Len(t, get(t, q, first).History, 2, "it is as it was")
-	require.Equal(t, map[pawl.Figure]int64{
-		{Name: "jobs_dlq_failed", Labels: pawl.Labels{Queue: "mail", Kind: "a"}}: 1,
-		{Name: "jobs_dlq_failed", Labels: pawl.Labels{Queue: "slow", Kind: "b"}}: 1,
+	require.Equal(t, map[metrics.Figure]int64{
+		{Name: "jobs_dlq_failed", Labels: metrics.Labels{Queue: "mail", Kind: "a"}}: 1,
+		{Name: "jobs_dlq_failed", Labels: metrics.Labels{Queue: "slow", Kind: "b"}}: 1,
 	}, tally.Snapshot().Counts)
 
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -95,14 +96,14 @@ func TestForwardThatDoesNotRemove(t *testing.T) {
 		stored++
 		return nil
 	})
-	var tally pawl.Tally
+	var tally metrics.Tally
 	opts := &dlq.ForwardOptions{Collector: &tally, Logger: hclog.NewNullLogger()}
 	crash := &shelf{queue: q, delete: func(pawl.ID) error { return pawl.ErrClosed }}
 	n, err := dlq.Forward(t.Context(), crash, sink, opts, pawl.Filter{})
 	require.ErrorIs(t, err, pawl.ErrClosed)
 	require.Zero(t, n)
 	require.Equal(t, []pawl.ID{id}, list(t, q, pawl.Filter{}))
-	require.Zero(t, tally.Snapshot().Total(pawl.JobsDLQFailed), "it was stored")
+	require.Zero(t, tally.Snapshot().Total(metrics.JobsDLQFailed), "it was stored")
 
 	n, err = dlq.Forward(t.Context(), q, sink, opts, pawl.Filter{})
 	require.NoError(t, err)
@@ -145,7 +146,7 @@ func TestForwardEndsWithItsContext(t *testing.T) {
 		makeDead(t, q, "mail", "a")
 	}
 	ids := list(t, q, pawl.Filter{})
-	var tally pawl.Tally
+	var tally metrics.Tally
 	ctx, cancel := context.WithCancel(t.Context())
 	sink := dlq.SinkFunc(func(ctx context.Context, dead *pawl.Envelope) error {
 		if dead.ID == ids[1] {
@@ -158,7 +159,7 @@ func TestForwardEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, n)
 	require.Equal(t, ids[1:], list(t, q, pawl.Filter{}))
-	require.Equal(t, int64(1), tally.Snapshot().Total(pawl.JobsDLQFailed), "the one that was begun")
+	require.Equal(t, int64(1), tally.Snapshot().Total(metrics.JobsDLQFailed), "the one that was begun")
 }
 
 // Rule: a sink that times out on its own fails only with that job.

@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // forward moves all dead jobs, and demands that all went.
@@ -235,14 +236,14 @@ func TestToQueueOntoTheVeryQueueIsRefused(t *testing.T) {
 		own, came := makeDead(t, q, "mail", "a"), makeDead(t, elsewhere, "mail", "a")
 		forward(t, elsewhere, q, "mail", 1)
 		require.NoError(t, q.Settle(t.Context(), fetch(t, q, "mail").Abandon(pawl.ReasonExhausted, errDown)))
-		var tally pawl.Tally
+		var tally metrics.Tally
 		opts := &dlq.ForwardOptions{Collector: &tally, Logger: hclog.NewNullLogger()}
 		n, err := dlq.Forward(t.Context(), q, dlq.ToQueue(q, "mail"), opts, pawl.Filter{})
 		require.ErrorIs(t, err, pawl.ErrConflict)
 		require.ErrorContains(t, err, "retry it")
 		require.Zero(t, n)
 		require.Equal(t, []pawl.ID{own, came}, list(t, q, pawl.Filter{}))
-		require.Equal(t, int64(2), tally.Snapshot().Total(pawl.JobsDLQFailed))
+		require.Equal(t, int64(2), tally.Snapshot().Total(metrics.JobsDLQFailed))
 	})
 }
 

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // CountEvent adds an event to the counters of a collector, by the table in docs/contract.md.
-func CountEvent(c pawl.Collector, e pawl.Event) {
-	l := pawl.Labels{Queue: e.Job.Queue, Kind: e.Job.Kind}
+func CountEvent(c metrics.Collector, e pawl.Event) {
+	l := metrics.Labels{Queue: e.Job.Queue, Kind: e.Job.Kind}
 	increment := func(names ...string) {
 		for _, name := range names {
 			c.Increment(name, l)
@@ -18,47 +19,47 @@ func CountEvent(c pawl.Collector, e pawl.Event) {
 
 	switch e.Type {
 	case pawl.EventFetched:
-		increment(pawl.JobsFetched)
-		observe(pawl.JobsAgeSeconds, max(0, e.At.Sub(e.Job.NotBefore)))
+		increment(metrics.JobsFetched)
+		observe(metrics.JobsAgeSeconds, max(0, e.At.Sub(e.Job.NotBefore)))
 		if !e.Job.BackoffSince.IsZero() {
-			observe(pawl.RetryLatencySeconds, max(0, e.Backoff))
+			observe(metrics.RetryLatencySeconds, max(0, e.Backoff))
 		}
 	case pawl.EventSucceeded:
-		increment(pawl.JobsSucceeded)
-		observe(pawl.JobsExecSeconds, e.Took)
+		increment(metrics.JobsSucceeded)
+		observe(metrics.JobsExecSeconds, e.Took)
 	case pawl.EventSkipped:
-		increment(pawl.JobsSkippedIdempotent)
+		increment(metrics.JobsSkippedIdempotent)
 	case pawl.EventRetried:
-		increment(pawl.JobsFailed, pawl.JobsRequeued, pawl.RetriesTotal)
-		observe(pawl.RetryDelaySeconds, e.Delay)
+		increment(metrics.JobsFailed, metrics.JobsRequeued, metrics.RetriesTotal)
+		observe(metrics.RetryDelaySeconds, e.Delay)
 	case pawl.EventDied:
-		increment(pawl.JobsFailedPermanently)
+		increment(metrics.JobsFailedPermanently)
 		switch e.Job.Death.Reason {
 		case pawl.ReasonExhausted:
-			increment(pawl.JobsFailed, pawl.RetryExhaustedTotal)
+			increment(metrics.JobsFailed, metrics.RetryExhaustedTotal)
 		case pawl.ReasonPermanent:
-			increment(pawl.JobsFailed)
+			increment(metrics.JobsFailed)
 		case pawl.ReasonPoison:
-			increment(pawl.JobsPoisoned)
+			increment(metrics.JobsPoisoned)
 		case pawl.ReasonDeadline:
-			increment(pawl.JobsExpired)
+			increment(metrics.JobsExpired)
 		case pawl.ReasonCancelled:
-			increment(pawl.JobsCancelled)
+			increment(metrics.JobsCancelled)
 		case pawl.ReasonSignature:
-			increment(pawl.JobsRejectedSignature)
+			increment(metrics.JobsRejectedSignature)
 		case pawl.ReasonPayload:
-			increment(pawl.JobsRejectedPayload)
+			increment(metrics.JobsRejectedPayload)
 		}
 	case pawl.EventReleased:
-		increment(pawl.JobsReleased)
+		increment(metrics.JobsReleased)
 	case pawl.EventSnoozed:
-		increment(pawl.JobsSnoozed)
+		increment(metrics.JobsSnoozed)
 	case pawl.EventReaped:
-		increment(pawl.JobsReaped)
+		increment(metrics.JobsReaped)
 	case pawl.EventRecovered:
-		increment(pawl.JobsRecovered)
+		increment(metrics.JobsRecovered)
 	}
 	if e.TimedOut {
-		increment(pawl.JobsTimedOut)
+		increment(metrics.JobsTimedOut)
 	}
 }

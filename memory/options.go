@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means
@@ -35,7 +36,7 @@ type Options struct {
 	OnEvent func(pawl.Event)
 
 	// Collector gets the counters of those events, on the same terms.
-	Collector pawl.Collector
+	Collector metrics.Collector
 
 	// Now is the wall clock, by which delayed jobs become due, deadlines pass and
 	// records are kept. The default is time.Now. Leases do not use it: they expire on

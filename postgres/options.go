@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
@@ -58,7 +59,7 @@ type Options struct {
 	OnEvent func(pawl.Event)
 
 	// Collector gets the counters of those events, on the same terms.
-	Collector pawl.Collector
+	Collector metrics.Collector
 
 	// Now is the wall clock, by which delayed jobs become due, deadlines pass and records are
 	// kept. The default is the clock of the server, which all processes share; another clock is

@@ -3,7 +3,7 @@ package queuetest
 import (
 	"cmp"
 
-	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 func counterTests() []test {
@@ -20,12 +20,12 @@ func counterTests() []test {
 				}
 				counted := w.tally.Snapshot()
 				for _, name := range []string{
-					pawl.JobsFetched, pawl.JobsSucceeded, pawl.JobsFailed, pawl.JobsFailedPermanently, pawl.JobsTimedOut,
-					pawl.JobsReleased, pawl.JobsSnoozed, pawl.JobsReaped,
+					metrics.JobsFetched, metrics.JobsSucceeded, metrics.JobsFailed, metrics.JobsFailedPermanently, metrics.JobsTimedOut,
+					metrics.JobsReleased, metrics.JobsSnoozed, metrics.JobsReaped,
 				} {
 					equal(f, counted.Total(name) > 0, true, "the walk met what counts as "+name)
 				}
-				equal(f, counted.Total(pawl.RetriesTotal), counted.Total(pawl.JobsRequeued), "retries, which are jobs requeued")
+				equal(f, counted.Total(metrics.RetriesTotal), counted.Total(metrics.JobsRequeued), "retries, which are jobs requeued")
 			}),
 	}
 }

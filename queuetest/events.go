@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // story is a sequence of calls and the events that they emit, in order.
@@ -125,7 +126,7 @@ func eventTests() (tests []test) {
 			f.fresh(Settings{Collector: &w.tally})
 			f.ack(f.lone())
 			equal(f, typesOf(w.taken()), "", "events of another queue")
-			equal(f, w.tally.Snapshot().Total(pawl.JobsSucceeded), 1, "successes counted without a listener")
+			equal(f, w.tally.Snapshot().Total(metrics.JobsSucceeded), 1, "successes counted without a listener")
 			f.fresh(Settings{})
 			f.ack(f.lone())
 		}),

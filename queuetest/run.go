@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // Open opens a queue or fails the test. Dir is a folder for this queue alone. A second
@@ -29,8 +30,8 @@ type Settings struct {
 
 	// For a queue that honors them, see Config.Events.
 
-	OnEvent   func(pawl.Event) // receives every event; none
-	Collector pawl.Collector   // receives the counters; none
+	OnEvent   func(pawl.Event)  // receives every event; none
+	Collector metrics.Collector // receives the counters; none
 }
 
 // Config describes what the queue can do besides its methods. Nil means nothing.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // witness receives the events of a queue and has its counters.
@@ -18,7 +19,7 @@ type witness struct {
 	mu     sync.Mutex
 	events []pawl.Event // with jobs of their own
 	late   string       // an event with the time of another moment
-	tally  pawl.Tally
+	tally  metrics.Tally
 }
 
 // witnessed replaces the queue with one whose events and counters are visible. It ends
@@ -105,26 +106,26 @@ func (o outcome) counted() []string {
 
 // figures are counters, and distributions by the observed values.
 type figures struct {
-	counts map[pawl.Figure]int64
-	values map[pawl.Figure]pawl.Distribution
+	counts map[metrics.Figure]int64
+	values map[metrics.Figure]metrics.Distribution
 }
 
 func newFigures() *figures {
-	return &figures{make(map[pawl.Figure]int64), make(map[pawl.Figure]pawl.Distribution)}
+	return &figures{make(map[metrics.Figure]int64), make(map[metrics.Figure]metrics.Distribution)}
 }
 
 // add counts an event by the table of the contract.
 func (s *figures) add(e pawl.Event) {
-	l := pawl.Labels{Queue: e.Job.Queue, Kind: e.Job.Kind}
+	l := metrics.Labels{Queue: e.Job.Queue, Kind: e.Job.Kind}
 	o := outcome{kind: e.Type, timedOut: e.TimedOut}
 	if e.Type == pawl.EventDied {
 		o.reason = e.Job.Death.Reason
 	}
 	for _, name := range o.counted() {
-		s.counts[pawl.Figure{Name: name, Labels: l}]++
+		s.counts[metrics.Figure{Name: name, Labels: l}]++
 	}
 	observe := func(name string, d time.Duration) {
-		key, v := pawl.Figure{Name: name, Labels: l}, d.Seconds()
+		key, v := metrics.Figure{Name: name, Labels: l}, d.Seconds()
 		all, seen := s.values[key]
 		if !seen {
 			all.Min, all.Max = v, v
@@ -147,7 +148,7 @@ func (s *figures) add(e pawl.Event) {
 }
 
 // compare finds where the counters of a queue differ from these.
-func (s *figures) compare(got pawl.Snapshot) error {
+func (s *figures) compare(got metrics.Snapshot) error {
 	if !maps.Equal(got.Counts, s.counts) {
 		return fmt.Errorf("the counters are %v, want %v", got.Counts, s.counts)
 	}

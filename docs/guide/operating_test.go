@@ -12,12 +12,13 @@ import (
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/metrics"
 	"github.com/gopawl/pawl/worker"
 )
 
 // watched opens a queue that counts, and that reports dead jobs.
 func watched(path string) (*bolt.Queue, error) {
-	var tally pawl.Tally // or your own Collector, which exports the counters
+	var tally metrics.Tally // or your own Collector, which exports the counters
 	return bolt.Open(path, &bolt.Options{
 		Collector: &tally,
 		OnEvent: func(e pawl.Event) {

@@ -30,6 +30,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/metrics"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -82,7 +83,7 @@ type runner struct {
 	timeout, backoff time.Duration
 	out              io.Writer
 	log              pawl.Logger
-	counters         pawl.Tally
+	counters         metrics.Tally
 }
 
 func (r *runner) check(args []string) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // left returns the number of events that are neither delivered nor dead.
@@ -37,8 +38,8 @@ func (r *runner) showProgress(ctx context.Context, q *bolt.Queue) (stop func()) 
 			case <-ticker.C:
 				if n, err := left(ctx, q); err == nil {
 					c := r.counters.Snapshot()
-					fmt.Fprintf(r.out, "  %3d delivered  %3d to go  %3d retries so far  %3d dead\n", c.Total(pawl.JobsSucceeded),
-						n, c.Total(pawl.JobsRequeued), c.Total(pawl.JobsFailedPermanently))
+					fmt.Fprintf(r.out, "  %3d delivered  %3d to go  %3d retries so far  %3d dead\n", c.Total(metrics.JobsSucceeded),
+						n, c.Total(metrics.JobsRequeued), c.Total(metrics.JobsFailedPermanently))
 				}
 			}
 		}
@@ -52,11 +53,11 @@ func (r *runner) report(ctx context.Context, q *bolt.Queue, own *endpoint) error
 	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
 	row := func(what string, n any, text string) { fmt.Fprintf(table, "%s\t%v\t%s\n", what, n, text) }
 	fmt.Fprintln(table)
-	row("delivered", c.Total(pawl.JobsSucceeded), "events answered with 2xx")
-	row("skipped", c.Total(pawl.JobsSkippedIdempotent), "enqueued twice, run once")
-	row("retried", c.Total(pawl.JobsRequeued), "failed runs that ran again")
-	row("timed out", c.Total(pawl.JobsTimedOut), "failed runs that took too long")
-	row("dead", c.Total(pawl.JobsFailedPermanently), "events that will not run again")
+	row("delivered", c.Total(metrics.JobsSucceeded), "events answered with 2xx")
+	row("skipped", c.Total(metrics.JobsSkippedIdempotent), "enqueued twice, run once")
+	row("retried", c.Total(metrics.JobsRequeued), "failed runs that ran again")
+	row("timed out", c.Total(metrics.JobsTimedOut), "failed runs that took too long")
+	row("dead", c.Total(metrics.JobsFailedPermanently), "events that will not run again")
 	if own != nil {
 		requests, taken, repeated := own.seen()
 		row("endpoint", taken, "events taken, once for each key")

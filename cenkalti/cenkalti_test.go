@@ -1,4 +1,4 @@
-package pawl_test
+package cenkalti_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/cenkalti"
 )
 
 func half() float64 { return 0.5 }
@@ -24,8 +25,8 @@ func take(b backoff.BackOff, n int) []time.Duration {
 }
 
 func TestToBackOffGivesTheDelaysThenStops(t *testing.T) {
-	b := pawl.ToBackOff(pawl.Exponential(5*sec, 2).Cap(45*sec), 5, half)
-	want := []time.Duration{5 * sec, 10 * sec, 20 * sec, 40 * sec, 45 * sec, backoff.Stop, backoff.Stop}
+	b := cenkalti.ToBackOff(pawl.Exponential(5*time.Second, 2).Cap(45*time.Second), 5, half)
+	want := []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 45 * time.Second, backoff.Stop, backoff.Stop}
 	require.Equal(t, want, take(b, 7), "the first is the wait before attempt 2")
 
 	b.Reset()
@@ -38,7 +39,7 @@ func TestToBackOffGivesTheDelaysThenStops(t *testing.T) {
 }
 
 func TestToBackOffWithoutRetriesStopsAtOnce(t *testing.T) {
-	require.Equal(t, backoff.Stop, pawl.ToBackOff(pawl.Fixed(sec), 0, half).NextBackOff())
+	require.Equal(t, backoff.Stop, cenkalti.ToBackOff(pawl.Fixed(time.Second), 0, half).NextBackOff())
 }
 
 // policyFunc is a policy of an app's own.
@@ -49,7 +50,7 @@ func (f policyFunc) Delay(r pawl.Retry) (time.Duration, bool) { return f(r) }
 func TestToBackOffGivesThePolicyWhatAWorkerWould(t *testing.T) {
 	var seen []pawl.Retry
 	draws := 0.0
-	b := pawl.ToBackOff(policyFunc(func(r pawl.Retry) (time.Duration, bool) {
+	b := cenkalti.ToBackOff(policyFunc(func(r pawl.Retry) (time.Duration, bool) {
 		seen = append(seen, r)
 		return time.Duration(r.Attempt), true
 	}), 3, func() float64 { draws += 0.25; return draws })
@@ -63,16 +64,16 @@ func TestToBackOffGivesThePolicyWhatAWorkerWould(t *testing.T) {
 }
 
 func TestToBackOffStopsWhenThePolicyGivesUp(t *testing.T) {
-	b := pawl.ToBackOff(policyFunc(func(r pawl.Retry) (time.Duration, bool) {
-		return sec, r.Attempt < 4
+	b := cenkalti.ToBackOff(policyFunc(func(r pawl.Retry) (time.Duration, bool) {
+		return time.Second, r.Attempt < 4
 	}), 10, half)
-	require.Equal(t, []time.Duration{sec, sec, backoff.Stop}, take(b, 3))
+	require.Equal(t, []time.Duration{time.Second, time.Second, backoff.Stop}, take(b, 3))
 }
 
 func TestToBackOffDrivesBackoffRetry(t *testing.T) {
 	failure := errors.New("still failing")
 	runs := 0
-	err := backoff.Retry(func() error { runs++; return failure }, pawl.ToBackOff(pawl.None(), 4, half))
+	err := backoff.Retry(func() error { runs++; return failure }, cenkalti.ToBackOff(pawl.None(), 4, half))
 	require.ErrorIs(t, err, failure)
 	require.Equal(t, 5, runs, "total runs are max retries + 1")
 
@@ -82,7 +83,7 @@ func TestToBackOffDrivesBackoffRetry(t *testing.T) {
 			return failure
 		}
 		return nil
-	}, pawl.ToBackOff(pawl.None(), 4, half)))
+	}, cenkalti.ToBackOff(pawl.None(), 4, half)))
 	require.Equal(t, 3, runs)
 }
 
@@ -98,7 +99,7 @@ func (c *counting) NextBackOff() time.Duration {
 	if c.steps++; c.steps == c.stopAt {
 		return backoff.Stop
 	}
-	return time.Duration(c.steps) * ms
+	return time.Duration(c.steps) * time.Millisecond
 }
 
 func TestFromBackOffStepsAttemptMinusOneTimes(t *testing.T) {
@@ -107,16 +108,16 @@ func TestFromBackOffStepsAttemptMinusOneTimes(t *testing.T) {
 		{1002, 1000}, {5000, 1000}, {math.MaxInt, 1000}, // held after 1 000
 	} {
 		var b *counting
-		p := pawl.FromBackOff(func() backoff.BackOff { b = new(counting); return b })
+		p := cenkalti.FromBackOff(func() backoff.BackOff { b = new(counting); return b })
 		delay, ok := p.Delay(pawl.Retry{Completed: test.attempt - 1, Attempt: test.attempt, Random: 0.9})
 		require.True(t, ok)
 		require.Equal(t, test.steps, b.steps, "attempt %d", test.attempt)
-		require.Equal(t, time.Duration(test.steps)*ms, delay, "the last step is the delay before attempt %d", test.attempt)
+		require.Equal(t, time.Duration(test.steps)*time.Millisecond, delay, "the last step is the delay before attempt %d", test.attempt)
 	}
 }
 
 func TestFromBackOffGivesUpAtStop(t *testing.T) {
-	p := pawl.FromBackOff(func() backoff.BackOff { return &counting{stopAt: 3} })
+	p := cenkalti.FromBackOff(func() backoff.BackOff { return &counting{stopAt: 3} })
 	for attempt, goesOn := range map[int]bool{2: true, 3: true, 4: false, 5: false, 2000: false} {
 		delay, ok := p.Delay(pawl.Retry{Completed: attempt - 1, Attempt: attempt})
 		require.Equal(t, goesOn, ok, "attempt %d", attempt)
@@ -128,7 +129,7 @@ func TestFromBackOffGivesUpAtStop(t *testing.T) {
 
 func TestFromBackOffDrawsAFreshIntervalEachTime(t *testing.T) {
 	made, drawn := 0, time.Duration(0)
-	p := pawl.FromBackOff(func() backoff.BackOff {
+	p := cenkalti.FromBackOff(func() backoff.BackOff {
 		made++
 		return drawing{&drawn}
 	})
@@ -165,9 +166,9 @@ func TestFromBackOffDisarmsMaxElapsedTime(t *testing.T) {
 	}
 	require.Equal(t, backoff.Stop, newBackOff().NextBackOff(), "armed, it stops at the first step")
 
-	p := pawl.FromBackOff(newBackOff)
+	p := cenkalti.FromBackOff(newBackOff)
 	for attempt, want := range map[int]time.Duration{
-		2: 500 * ms, 3: 750 * ms, 4: 1125 * ms, 1001: backoff.DefaultMaxInterval, math.MaxInt: backoff.DefaultMaxInterval,
+		2: 500 * time.Millisecond, 3: 750 * time.Millisecond, 4: 1125 * time.Millisecond, 1001: backoff.DefaultMaxInterval, math.MaxInt: backoff.DefaultMaxInterval,
 	} {
 		delay, ok := p.Delay(pawl.Retry{Completed: attempt - 1, Attempt: attempt})
 		require.True(t, ok, "attempt %d", attempt)
@@ -176,15 +177,15 @@ func TestFromBackOffDisarmsMaxElapsedTime(t *testing.T) {
 }
 
 func TestFromBackOffNeverWaitsANegativeTime(t *testing.T) {
-	p := pawl.FromBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(-time.Hour) })
+	p := cenkalti.FromBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(-time.Hour) })
 	delay, ok := p.Delay(pawl.Retry{Completed: 1, Attempt: 2})
 	require.True(t, ok)
 	require.Zero(t, delay)
 }
 
 func TestPolicyThroughBackOffAndBack(t *testing.T) {
-	own := pawl.Exponential(5*sec, 2).Cap(45 * sec)
-	back := pawl.FromBackOff(func() backoff.BackOff { return pawl.ToBackOff(own, 6, half) })
+	own := pawl.Exponential(5*time.Second, 2).Cap(45 * time.Second)
+	back := cenkalti.FromBackOff(func() backoff.BackOff { return cenkalti.ToBackOff(own, 6, half) })
 	for attempt := 0; attempt <= 7; attempt++ {
 		want, _ := own.Delay(pawl.Retry{Completed: attempt - 1, Attempt: attempt})
 		got, ok := back.Delay(pawl.Retry{Completed: attempt - 1, Attempt: attempt})
@@ -196,11 +197,11 @@ func TestPolicyThroughBackOffAndBack(t *testing.T) {
 }
 
 func TestBackOffThroughPolicyAndBack(t *testing.T) {
-	policy := pawl.FromBackOff(func() backoff.BackOff {
+	policy := cenkalti.FromBackOff(func() backoff.BackOff {
 		return backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0))
 	})
-	b := pawl.ToBackOff(policy, 4, half)
-	want := []time.Duration{500 * ms, 750 * ms, 1125 * ms, 1687500 * time.Microsecond, backoff.Stop}
+	b := cenkalti.ToBackOff(policy, 4, half)
+	want := []time.Duration{500 * time.Millisecond, 750 * time.Millisecond, 1125 * time.Millisecond, 1687500 * time.Microsecond, backoff.Stop}
 	require.Equal(t, want, take(b, 5))
 	b.Reset()
 	require.Equal(t, want, take(b, 5))

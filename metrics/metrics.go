@@ -1,4 +1,6 @@
-package pawl
+// Package metrics has the counters of queues: their names, where they go, and a [Tally] that keeps
+// them in memory. docs/contract.md says which event counts where.
+package metrics
 
 import (
 	"maps"
@@ -50,14 +52,14 @@ const (
 	RetryLatencySeconds = "retry_latency_seconds" // from a failed run to the start of its retry
 )
 
-// NoCollector is the collector that drops everything.
-type NoCollector struct{}
+// Discard is the collector that drops everything.
+type Discard struct{}
 
 // Increment implements [Collector].
-func (NoCollector) Increment(string, Labels) {}
+func (Discard) Increment(string, Labels) {}
 
 // Observe implements [Collector].
-func (NoCollector) Observe(string, Labels, float64) {}
+func (Discard) Observe(string, Labels, float64) {}
 
 // Tally is the collector that keeps its figures in memory. The zero value is empty
 // and ready for use.

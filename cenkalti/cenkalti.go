@@ -1,10 +1,13 @@
-package pawl
+// Package cenkalti turns retry policies into values of github.com/cenkalti/backoff/v4, and back.
+package cenkalti
 
 import (
-	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // ToBackOff turns a policy into a backoff.BackOff for a retry loop inside the
@@ -15,12 +18,12 @@ import (
 //
 // The policy sees no error: a BackOff is not told of one. The result is not safe
 // for use by several goroutines at once.
-func ToBackOff(p Policy, maxRetries int, random func() float64) backoff.BackOff {
+func ToBackOff(p pawl.Policy, maxRetries int, random func() float64) backoff.BackOff {
 	return &policyBackOff{policy: p, maxRetries: maxRetries, random: random}
 }
 
 type policyBackOff struct {
-	policy     Policy
+	policy     pawl.Policy
 	maxRetries int
 	random     func() float64
 	completed  int
@@ -31,9 +34,9 @@ func (b *policyBackOff) NextBackOff() time.Duration {
 		return backoff.Stop
 	}
 	b.completed++
-	d, ok := b.policy.Delay(Retry{
+	d, ok := b.policy.Delay(pawl.Retry{
 		Completed: b.completed,
-		Attempt:   nextAttempt(b.completed),
+		Attempt:   driver.NextAttempt(b.completed),
 		Random:    b.random(),
 	})
 	if !ok {
@@ -55,11 +58,11 @@ const maxSteps = 1000
 // turned off: it measures a loop inside one process, and a job's retries are
 // bounded by its max retries. A BackOff that wraps another cannot be looked
 // into; set its MaxElapsedTime to 0 yourself.
-func FromBackOff(factory func() backoff.BackOff) Policy { return backOffPolicy(factory) }
+func FromBackOff(factory func() backoff.BackOff) pawl.Policy { return backOffPolicy(factory) }
 
 type backOffPolicy func() backoff.BackOff
 
-func (factory backOffPolicy) Delay(r Retry) (time.Duration, bool) {
+func (factory backOffPolicy) Delay(r pawl.Retry) (time.Duration, bool) {
 	b := factory()
 	if e, ok := b.(*backoff.ExponentialBackOff); ok {
 		e.MaxElapsedTime = 0
@@ -72,13 +75,4 @@ func (factory backOffPolicy) Delay(r Retry) (time.Duration, bool) {
 		}
 	}
 	return max(d, 0), true
-}
-
-// nextAttempt is the 1-based number of the run that follows completed ones. It
-// saturates at the largest int.
-func nextAttempt(completed int) int {
-	if completed == math.MaxInt {
-		return completed
-	}
-	return completed + 1
 }

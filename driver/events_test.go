@@ -1,7 +1,6 @@
-package pawl_test
+package driver_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -9,21 +8,22 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/metrics"
 )
 
 // ledger is a collector that writes down what it is told, in order.
 type ledger struct {
 	counts   []string
 	observed map[string]float64
-	labels   []pawl.Labels
+	labels   []metrics.Labels
 }
 
-func (l *ledger) Increment(name string, labels pawl.Labels) {
+func (l *ledger) Increment(name string, labels metrics.Labels) {
 	l.counts = append(l.counts, name)
 	l.labels = append(l.labels, labels)
 }
 
-func (l *ledger) Observe(name string, labels pawl.Labels, value float64) {
+func (l *ledger) Observe(name string, labels metrics.Labels, value float64) {
 	if l.observed == nil {
 		l.observed = make(map[string]float64)
 	}
@@ -51,19 +51,19 @@ func TestCountIsTheTable(t *testing.T) {
 	}{
 		"fetched": {pawl.Event{Type: pawl.EventFetched, At: at, Job: &pawl.Envelope{NotBefore: due}},
 			[]string{"jobs_fetched"}, observed{"jobs_age_seconds": 1.5}},
-		"fetched by a clock that was set back": {pawl.Event{Type: pawl.EventFetched, At: due.Add(-sec), Job: &pawl.Envelope{NotBefore: due}},
+		"fetched by a clock that was set back": {pawl.Event{Type: pawl.EventFetched, At: due.Add(-time.Second), Job: &pawl.Envelope{NotBefore: due}},
 			[]string{"jobs_fetched"}, observed{"jobs_age_seconds": 0}},
 		"fetched after a backoff": {
-			pawl.Event{Type: pawl.EventFetched, At: at, Job: &pawl.Envelope{NotBefore: due, BackoffSince: due.Add(-sec)}, Backoff: 2500 * time.Millisecond},
+			pawl.Event{Type: pawl.EventFetched, At: at, Job: &pawl.Envelope{NotBefore: due, BackoffSince: due.Add(-time.Second)}, Backoff: 2500 * time.Millisecond},
 			[]string{"jobs_fetched"}, observed{"jobs_age_seconds": 1.5, "retry_latency_seconds": 2.5}},
 		"fetched after no backoff at all": {
 			pawl.Event{Type: pawl.EventFetched, At: due, Job: &pawl.Envelope{NotBefore: due, BackoffSince: due}},
 			[]string{"jobs_fetched"}, observed{"jobs_age_seconds": 0, "retry_latency_seconds": 0}},
 		"acked": {pawl.Event{Type: pawl.EventSucceeded, Took: 250 * time.Millisecond},
 			[]string{"jobs_succeeded"}, observed{"jobs_exec_seconds": 0.25}},
-		"acked after its timeout": {timedOut(pawl.Event{Type: pawl.EventSucceeded, Took: sec}),
+		"acked after its timeout": {timedOut(pawl.Event{Type: pawl.EventSucceeded, Took: time.Second}),
 			[]string{"jobs_succeeded", "jobs_timed_out"}, observed{"jobs_exec_seconds": 1}},
-		"failed, retries remain": {pawl.Event{Type: pawl.EventRetried, Delay: 5 * sec, Took: sec},
+		"failed, retries remain": {pawl.Event{Type: pawl.EventRetried, Delay: 5 * time.Second, Took: time.Second},
 			[]string{"jobs_failed", "jobs_requeued", "retries_total"}, observed{"retry_delay_seconds": 5}},
 		"timed out, retries remain": {timedOut(pawl.Event{Type: pawl.EventRetried}),
 			[]string{"jobs_failed", "jobs_requeued", "retries_total", "jobs_timed_out"}, observed{"retry_delay_seconds": 0}},
@@ -100,70 +100,8 @@ func TestCountIsTheTable(t *testing.T) {
 			require.ElementsMatch(t, test.counts, l.counts, "each once")
 			require.Equal(t, test.observed, l.observed)
 			for _, labels := range l.labels {
-				require.Equal(t, pawl.Labels{Queue: "slow", Kind: "mail"}, labels)
+				require.Equal(t, metrics.Labels{Queue: "slow", Kind: "mail"}, labels)
 			}
 		})
 	}
-}
-
-func TestTally(t *testing.T) {
-	var tally pawl.Tally
-	empty := tally.Snapshot()
-	require.Zero(t, empty.Total("a"))
-	require.Zero(t, empty.Distribution("d"))
-
-	here, there := pawl.Labels{Queue: "q", Kind: "k"}, pawl.Labels{Queue: "q", Kind: "other"}
-	tally.Increment("a", here)
-	tally.Increment("a", here)
-	tally.Increment("a", there)
-	tally.Increment("b", here)
-	for _, value := range []float64{3, -1, 7} {
-		tally.Observe("d", here, value)
-	}
-	tally.Observe("d", there, 8)
-
-	s := tally.Snapshot()
-	require.Equal(t, map[pawl.Figure]int64{{Name: "a", Labels: here}: 2, {Name: "a", Labels: there}: 1, {Name: "b", Labels: here}: 1}, s.Counts)
-	require.Equal(t, pawl.Distribution{Count: 3, Sum: 9, Min: -1, Max: 7}, s.Distributions[pawl.Figure{Name: "d", Labels: here}])
-	require.Equal(t, int64(3), s.Total("a"))
-	require.Equal(t, int64(1), s.Total("b"))
-	require.Zero(t, s.Total("c"))
-	require.Equal(t, pawl.Distribution{Count: 4, Sum: 17, Min: -1, Max: 8}, s.Distribution("d"))
-	require.Zero(t, s.Distribution("a"), "a counter is no distribution")
-
-	tally.Increment("b", here)
-	tally.Observe("d", here, 100)
-	require.Equal(t, int64(1), s.Total("b"), "a snapshot is of its moment")
-	require.Equal(t, float64(8), s.Distribution("d").Max)
-}
-
-// Rule: the first value is the least and the greatest, also when all are positive.
-func TestDistributionOfOneValue(t *testing.T) {
-	var tally pawl.Tally
-	tally.Observe("d", pawl.Labels{}, 5)
-	require.Equal(t, pawl.Distribution{Count: 1, Sum: 5, Min: 5, Max: 5}, tally.Snapshot().Distribution("d"))
-}
-
-func TestTallyOfManyGoroutines(t *testing.T) {
-	var tally pawl.Tally
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 1000 {
-				tally.Increment("a", pawl.Labels{})
-				tally.Observe("d", pawl.Labels{}, 1)
-				tally.Snapshot()
-			}
-		})
-	}
-	all.Wait()
-	s := tally.Snapshot()
-	require.Equal(t, int64(8000), s.Total("a"))
-	require.Equal(t, pawl.Distribution{Count: 8000, Sum: 8000, Min: 1, Max: 1}, s.Distribution("d"))
-}
-
-func TestNoCollectorDropsEverything(t *testing.T) {
-	var c pawl.Collector = pawl.NoCollector{}
-	c.Increment("a", pawl.Labels{})
-	c.Observe("d", pawl.Labels{}, 1)
 }
