@@ -263,8 +263,7 @@ func ackTests() []test {
 				f.addKinds("a", "b")
 				leases := f.leases(2)
 				unchanged := f.unchanged()
-				ctx, cancel := context.WithCancel(f.Context())
-				cancel()
+				ctx := f.ended()
 				err := f.q.Settle(ctx, leases[0].Ack(), leases[1].Ack(), forged(leases[0]).Ack())
 				f.refused(err, pawl.ErrNotAccepted)
 				f.is(err, context.Canceled, "ack")
@@ -273,10 +272,7 @@ func ackTests() []test {
 			}),
 		newTest("many at once", "When several acks have the same leases, exactly one of them acks each lease.", func(f *fixture) {
 			const callers = 8
-			batch := newBatch(60)
-			for _, e := range batch {
-				e.Retain = time.Hour
-			}
+			batch := newBatch(60, kept(time.Hour))
 			f.enqueue(batch...)
 			leases := f.leases(len(batch))
 			acked := make([]atomic.Int32, len(leases))

@@ -52,24 +52,13 @@ func (whenRecord) ReadsBody() bool { return false }
 
 func (fn when) Matches(job *pawl.Envelope) bool { return fn(job) }
 
-// changes are the verbs with the states that they accept.
-var changes = []struct {
-	verb pawl.Verb
-	from []pawl.State
-}{
-	{pawl.VerbRetry, []pawl.State{pawl.Dead}},
-	{pawl.VerbCancel, []pawl.State{pawl.Ready, pawl.Delayed, pawl.Leased}},
-	{pawl.VerbDelete, []pawl.State{pawl.Dead, pawl.Completed}},
-	{pawl.VerbRunNow, []pawl.State{pawl.Delayed}},
-}
-
 func changeTests() (tests []test) {
-	for _, c := range changes {
+	for _, verb := range []pawl.Verb{pawl.VerbRetry, pawl.VerbCancel, pawl.VerbDelete, pawl.VerbRunNow} {
 		tests = append(tests,
-			newTest("condition of "+string(c.verb),
+			newTest("condition of "+string(verb),
 				"A change applies to the jobs that match its condition in its transaction. Other jobs stay unchanged and "+
 					"give ErrNotEligible, which is an ErrConflict.", func(f *fixture) {
-					for _, state := range c.from {
+					for _, state := range accepts[verb] {
 						id := f.held(state)
 						unchanged := f.unchanged()
 						for _, condition := range []pawl.Condition{
@@ -77,23 +66,23 @@ func changeTests() (tests []test) {
 							pawl.Filter{DiedBefore: time.Now().Add(-time.Hour)},
 							when(func(*pawl.Envelope) bool { return false }),
 						} {
-							err := f.change(pawl.Change{Verb: c.verb, If: condition}, id)[0]
+							err := f.change(pawl.Change{Verb: verb, If: condition}, id)[0]
 							f.is(err, pawl.ErrNotEligible, "a change of a job that does not match")
 							f.is(err, pawl.ErrConflict, "a change of a job that does not match")
 							unchanged("after the refusal")
 						}
-						f.ok(f.change(pawl.Change{Verb: c.verb, If: pawl.Filter{State: state}}, id)[0], "a change of a job that matches")
+						f.ok(f.change(pawl.Change{Verb: verb, If: pawl.Filter{State: state}}, id)[0], "a change of a job that matches")
 						f.fresh(f.settings)
 					}
 				}),
 		)
 		for _, state := range states {
 			tests = append(tests,
-				newTest(fmt.Sprintf("dry run of %s, %s", c.verb, state),
+				newTest(fmt.Sprintf("dry run of %s, %s", verb, state),
 					"A dry run gives the same answers as the change would, and changes nothing.", func(f *fixture) {
 						id, none := f.held(state), pawl.NewID(time.Now())
-						dry := f.dryRun(pawl.Change{Verb: c.verb}, id, none)
-						real := f.change(pawl.Change{Verb: c.verb}, id, none)
+						dry := f.dryRun(pawl.Change{Verb: verb}, id, none)
+						real := f.change(pawl.Change{Verb: verb}, id, none)
 						for i := range real {
 							if fmt.Sprint(dry[i]) != fmt.Sprint(real[i]) {
 								f.Errorf("the dry run says %v, the change %v", dry[i], real[i])
@@ -189,8 +178,7 @@ func changeCases() []test {
 					_, err = call(f.Context(), pawl.Change{Verb: pawl.VerbDelete}, make([]pawl.ID, pawl.MaxBatchJobs+1)...)
 					f.is(err, pawl.ErrBatchTooLarge, "too many jobs")
 				}
-				ctx, cancel := context.WithCancel(f.Context())
-				cancel()
+				ctx := f.ended()
 				_, err := q.Change(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
 				f.is(err, pawl.ErrNotAccepted, "a change")
 				unchanged("after the refusals")

@@ -95,10 +95,7 @@ func delayTests() []test {
 			equal(f, len(f.fetch(9)), 0, "jobs that are due")
 		}),
 		newTest("many due at once", "All jobs that are due become ready, however many there are.", func(f *fixture) {
-			batch := newBatch(1200)
-			for _, e := range batch {
-				e.Delay = time.Second
-			}
+			batch := newBatch(1200, after(time.Second))
 			f.ok(f.try(batch...), "enqueue")
 			f.pass(time.Second)
 			equal(f, len(f.fetch(len(batch))), len(batch), "jobs")

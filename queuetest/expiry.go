@@ -64,8 +64,7 @@ func alarmTests() (tests []test) {
 			f.expired(late.ID, late.Deadline, "when it was due after its deadline")
 			f.expired(exact.ID, exact.Deadline, "when it was due at its deadline")
 			id := f.add().ID
-			f.ends(call, nil, "fetch")
-			equal(f, (*leases)[0].ID, id, "job")
+			f.gets(call, leases, id, "fetch")
 		}),
 		newTest("passed over until then",
 			never+" A job that is passed over for its key expires as usual, and a drain does not wait for it afterwards.", func(f *fixture) {
@@ -190,19 +189,16 @@ func alarmTests() (tests []test) {
 				equal(f, f.must(id).Attempts, 0, "attempts")
 			}),
 		newTest("a clock that is set forward", never+" Deadlines follow the wall clock.", func(f *fixture) {
-			var c clock
-			f.fresh(Settings{Now: c.now})
+			c := f.clocked()
 			id := f.add(within(time.Hour)).ID
 			c.step(2 * time.Hour)
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			f.pass(time.Hour)
-			equal(f, f.must(id).State, pawl.Dead, "state")
-			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
+			f.diedOf(id, pawl.ReasonDeadline, "state")
 		}),
 		newTest("a clock that is set back", "A job expires when the wall clock shows its deadline, also after the clock "+
 			"was set back.", func(f *fixture) {
-			var c clock
-			f.fresh(Settings{Now: c.now})
+			c := f.clocked()
 			e := f.add(within(10 * time.Minute))
 			c.step(-time.Hour)
 			f.pass(70*time.Minute - 1)

@@ -320,6 +320,29 @@ func (f *fixture) ends(call <-chan error, want error, what string) {
 	}
 }
 
+// gets requires that a fetch which waited has returned a job, and returns its lease.
+func (f *fixture) gets(call <-chan error, leases *[]*pawl.Lease, id pawl.ID, what string) *pawl.Lease {
+	f.Helper()
+	f.ends(call, nil, what)
+	equal(f, (*leases)[0].ID, id, "job of "+what)
+	return (*leases)[0]
+}
+
+// diedOf requires that a job is dead for a reason.
+func (f *fixture) diedOf(id pawl.ID, reason pawl.Reason, what string) {
+	f.Helper()
+	e := f.must(id)
+	equal(f, e.State, pawl.Dead, what)
+	equal(f, e.Death.Reason, reason, "reason, "+what)
+}
+
+// ended returns a context that has ended.
+func (f *fixture) ended() context.Context {
+	ctx, cancel := context.WithCancel(f.Context())
+	cancel()
+	return ctx
+}
+
 // waitLimit is how long the cases wait, in virtual time, for something that must
 // happen. It is longer than every delay in them. It keeps a queue that forgets a caller
 // from stopping all later cases.

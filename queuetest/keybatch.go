@@ -133,8 +133,7 @@ func keyBatchTests() (tests []test) {
 				f.pass(0)
 				equal(f, f.must(e.ID).State, pawl.Dead, "state of the one past its deadline")
 
-				var c clock
-				f.fresh(Settings{Now: c.now})
+				c := f.clocked()
 				e, next = newcomer("in time", within(time.Hour)), newcomer("next")
 				f.enqueue(e)
 				c.step(2 * time.Hour) // which the queue has not noticed yet

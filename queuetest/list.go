@@ -153,21 +153,14 @@ var listTests = []test{
 				f.is(err, pawl.ErrInvalid, bad.what)
 			}
 		}),
-	newTest("too late", "A list or a search whose context has ended gives its error. After Close, both give ErrClosed.", func(f *fixture) {
-		q, find := f.lister(), f.finder()
-		id := f.add().ID
-		ctx, cancel := context.WithCancel(f.Context())
-		cancel()
-		_, err := q.ListParts(ctx, pawl.Filter{}, 0, "", 1)
-		f.is(err, context.Canceled, "list")
-		_, err = find.FindIDs(ctx, id.String(), 1)
-		f.is(err, context.Canceled, "search")
-		f.closed()
-		_, err = q.ListParts(f.Context(), pawl.Filter{}, 0, "", 1)
-		f.is(err, pawl.ErrClosed, "list")
-		_, err = find.FindIDs(f.Context(), id.String(), 1)
-		f.is(err, pawl.ErrClosed, "search")
-	}),
+	tooLate("too late", "A list or a search whose context has ended gives its error. After Close, both give ErrClosed.",
+		context.Canceled, func(f *fixture) []func(context.Context) error {
+			q, find, id := f.lister(), f.finder(), f.add().ID
+			return []func(context.Context) error{
+				func(ctx context.Context) error { _, err := q.ListParts(ctx, pawl.Filter{}, 0, "", 1); return err },
+				func(ctx context.Context) error { _, err := find.FindIDs(ctx, id.String(), 1); return err },
+			}
+		}),
 	newTest("IDs by a part",
 		"A search returns the IDs that begin or end with a part of four digits or more, with or without dashes, in upper "+
 			"or lower case, and no more than it is asked for.", func(f *fixture) {

@@ -9,6 +9,33 @@ import (
 	"github.com/gopawl/pawl"
 )
 
+// drain has workers fetch from the clients of a queue until no job is left, at most as many at a time
+// as the request says. Handle settles them. It gets a number that grows with each fetch.
+func (f *fixture) drain(clients []*fixture, workers int, r pawl.Request, handle func(q pawl.Queue, i int, leases []*pawl.Lease)) {
+	ctx := f.patient()
+	r.Wait = pawl.WaitFinished
+	var wg sync.WaitGroup
+	for n := range workers {
+		q := clients[n%len(clients)].q
+		wg.Go(func() {
+			for i := n; ; i++ {
+				own := r
+				own.Max = 1 + i%r.Max
+				leases, err := q.Fetch(ctx, own)
+				if errors.Is(err, pawl.ErrEmpty) {
+					return
+				}
+				if err != nil {
+					f.Errorf("fetch: %v", err)
+					return
+				}
+				handle(q, i, leases)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 var manyTests = []test{
 	newTest("holders at once", "A job has one holder at a time, and every enqueued job is run to its end.", func(f *fixture) {
 		const jobs, workers = 120, 8
@@ -61,42 +88,41 @@ var manyTests = []test{
 			for range 5 {
 				f.add()
 				l := f.lease()
-				answers := make(chan error, 12)
-				for i := range 12 {
-					go func() { answers <- verbs[i%len(verbs)].end(f.Context(), f.q, l) }()
-				}
-				succeeded := 0
-				for range 12 {
-					err := <-answers
-					if err == nil {
-						succeeded++
-						continue
-					}
-					f.is(err, pawl.ErrLeaseLost, "a settle that came too late")
-				}
-				equal(f, succeeded, 1, "settles that succeeded")
+				f.atOnce(12, pawl.ErrLeaseLost, func(i int) error { return verbs[i%len(verbs)].end(f.Context(), f.q, l) })
 				for _, l := range f.fetch(9) {
 					f.ack(l)
 				}
 			}
 		}),
 	newTest("an ID from many at once",
-		"Of several concurrent enqueues of one ID one succeeds, and the others get ErrConflict.", func(f *fixture) {
-			id := pawl.NewID(time.Now())
-			answers := make(chan error, 8)
-			for range 8 {
-				go func() { answers <- f.try(&pawl.Envelope{ID: id, Kind: "k"}) }()
-			}
-			stored := 0
-			for range 8 {
-				err := <-answers
-				if err == nil {
-					stored++
-					continue
-				}
-				f.is(err, pawl.ErrConflict, "an enqueue that came too late")
-			}
-			equal(f, stored, 1, "enqueues that succeeded")
-			equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
-		}),
+		"Of several concurrent enqueues of one ID one succeeds, and the others get ErrConflict.", func(f *fixture) { f.oneID(f) }),
+}
+
+// atOnce makes calls at the same time. One must succeed, and the others fail with an error that
+// matches want.
+func (f *fixture) atOnce(calls int, want error, call func(i int) error) {
+	f.Helper()
+	answers := make(chan error, calls)
+	for i := range calls {
+		go func() { answers <- call(i) }()
+	}
+	succeeded := 0
+	for range calls {
+		if err := <-answers; err == nil {
+			succeeded++
+		} else {
+			f.is(err, want, "a call that came too late")
+		}
+	}
+	equal(f, succeeded, 1, "calls that succeeded")
+}
+
+// oneID has clients enqueue one ID at once.
+func (f *fixture) oneID(clients ...*fixture) {
+	f.Helper()
+	id := pawl.NewID(time.Now())
+	f.atOnce(10*len(clients), pawl.ErrConflict, func(i int) error {
+		return clients[i%len(clients)].try(&pawl.Envelope{ID: id, Kind: "k"})
+	})
+	equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
 }

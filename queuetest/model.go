@@ -239,15 +239,48 @@ func (m *model) place(j *modelJob, due time.Time) {
 	}
 }
 
-// retry returns the error that a retry must return. Without an error, the job becomes
-// ready.
-func (m *model) retry(id pawl.ID, keepAttempts bool) error {
+// accepts are the states of the jobs to which each verb of an operator applies.
+var accepts = map[pawl.Verb][]pawl.State{
+	pawl.VerbRetry:  {pawl.Dead},
+	pawl.VerbCancel: {pawl.Ready, pawl.Delayed, pawl.Leased},
+	pawl.VerbDelete: {pawl.Dead, pawl.Completed},
+	pawl.VerbRunNow: {pawl.Delayed},
+}
+
+// operate does what an operator does to a job, unless it returns the error that the queue must
+// return.
+func (m *model) operate(verb pawl.Verb, id pawl.ID, keepAttempts bool) error {
 	j := m.find(id)
-	if j == nil {
+	switch {
+	case j == nil:
 		return pawl.ErrNotFound
+	case !slices.Contains(accepts[verb], j.State):
+		return pawl.ErrConflict
 	}
+	switch verb {
+	case pawl.VerbRetry:
+		return m.retry(j, keepAttempts)
+	case pawl.VerbDelete:
+		m.remove(j)
+		m.emit(j, pawl.Event{Type: pawl.EventDeleted})
+	case pawl.VerbRunNow:
+		j.State, j.NotBefore = pawl.Ready, m.now
+		m.emit(j, pawl.Event{Type: pawl.EventRunNow})
+	case pawl.VerbCancel:
+		if j.State != pawl.Leased {
+			m.makeDead(j, pawl.ReasonCancelled, pawl.Event{})
+		} else if !j.Cancelled {
+			j.Cancelled = true
+			m.emit(j, pawl.Event{Type: pawl.EventCancelled})
+		}
+	}
+	return nil
+}
+
+// retry makes a dead job ready, unless its deadline has passed or another job has its key.
+func (m *model) retry(j *modelJob, keepAttempts bool) error {
 	h := m.holders[j.unique()]
-	if j.State != pawl.Dead || m.late(j) || h != nil && h != j && driver.BlockedBy(&j.Envelope, h.State) {
+	if m.late(j) || h != nil && h != j && driver.BlockedBy(&j.Envelope, h.State) {
 		return pawl.ErrConflict
 	}
 	j.State, j.Death, j.Crashes, j.NotBefore, j.BackoffSince = pawl.Ready, nil, 0, m.now, time.Time{}
@@ -257,37 +290,6 @@ func (m *model) retry(id pawl.ID, keepAttempts bool) error {
 	}
 	m.hold(j)
 	m.emit(j, pawl.Event{Type: pawl.EventRevived})
-	return nil
-}
-
-// cancel returns the error that a cancel must return.
-func (m *model) cancel(id pawl.ID) error {
-	j := m.find(id)
-	switch {
-	case j == nil:
-		return pawl.ErrNotFound
-	case j.State == pawl.Dead || j.State == pawl.Completed:
-		return pawl.ErrConflict
-	case j.State != pawl.Leased:
-		m.makeDead(j, pawl.ReasonCancelled, pawl.Event{})
-	case !j.Cancelled:
-		j.Cancelled = true
-		m.emit(j, pawl.Event{Type: pawl.EventCancelled})
-	}
-	return nil
-}
-
-// delete returns the error that a delete must return.
-func (m *model) delete(id pawl.ID) error {
-	j := m.find(id)
-	switch {
-	case j == nil:
-		return pawl.ErrNotFound
-	case j.State != pawl.Dead && j.State != pawl.Completed:
-		return pawl.ErrConflict
-	}
-	m.remove(j)
-	m.emit(j, pawl.Event{Type: pawl.EventDeleted})
 	return nil
 }
 
@@ -341,3 +343,56 @@ func (m *model) counts() map[string]pawl.Counts {
 	}
 	return all
 }
+
+// An Oracle knows what each operation does to a job. It is the model of the random
+// walks, for tests that observe jobs in other ways, such as in the file of a killed
+// process.
+type Oracle struct{ model *model }
+
+// NewOracle returns an Oracle without jobs for a queue with these settings.
+func NewOracle(s Settings) *Oracle { return &Oracle{newModel(s)} }
+
+// Put adds a job as its envelope describes it. A leased job gets a current lease.
+func (o *Oracle) Put(e *pawl.Envelope) {
+	j := &modelJob{Envelope: *copied(e)}
+	if j.State == pawl.Leased {
+		j.expires = o.model.now.Add(o.model.lease)
+	}
+	o.model.jobs = append(o.model.jobs, j)
+	o.model.hold(j)
+}
+
+// Job returns a job as inspection must show it, or nil.
+func (o *Oracle) Job(id pawl.ID) *pawl.Envelope {
+	if j := o.model.find(id); j != nil {
+		return copied(&j.Envelope)
+	}
+	return nil
+}
+
+// Enqueue stores a job whose unique key no other job has.
+func (o *Oracle) Enqueue(e *pawl.Envelope) error {
+	return o.model.enqueue([]*pawl.Envelope{accepted(e, o.model.now)}, []pawl.Enqueued{{ID: e.ID}})
+}
+
+// Settle ends the lease of a job. Verb is the name of a constructor of a settlement, in
+// lower case.
+func (o *Oracle) Settle(id pawl.ID, verb string, delay time.Duration, reason pawl.Reason) error {
+	j := o.model.find(id)
+	if j == nil || j.State != pawl.Leased {
+		return pawl.ErrLeaseLost
+	}
+	o.model.settle(j, verb, pawl.Event{Delay: delay}, reason)
+	return nil
+}
+
+// Retry makes a dead job ready.
+func (o *Oracle) Retry(id pawl.ID, keepAttempts bool) error {
+	return o.model.operate(pawl.VerbRetry, id, keepAttempts)
+}
+
+// Delete removes a dead or completed job.
+func (o *Oracle) Delete(id pawl.ID) error { return o.model.operate(pawl.VerbDelete, id, false) }
+
+// Restart ends the process: every lease counts a crash.
+func (o *Oracle) Restart() { o.model.restart(true) }

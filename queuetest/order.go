@@ -1,6 +1,8 @@
 package queuetest
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -102,5 +104,134 @@ func placeTests() []test {
 				f.abandon(l)
 				f.retry(l.ID, false)
 			}),
+	}
+}
+
+// fill puts n jobs on each queue, whose kind is the name of the queue.
+func (f *fixture) fill(n int, queues ...string) {
+	f.Helper()
+	for range n {
+		for _, name := range queues {
+			f.add(on(name))
+		}
+	}
+}
+
+// fetched returns the kinds of the jobs of this many fetches of one job.
+func (f *fixture) fetched(times int, queues ...string) (text string) {
+	f.Helper()
+	for range times {
+		text += kinds(f.fetch(1, queues...))
+	}
+	return text
+}
+
+var turnTests = []test{
+	newTest("within one fetch", "Several queues take turns.", func(f *fixture) {
+		f.fill(3, "a", "b", "c")
+		f.inTurns(kinds(f.fetch(9, "a", "b", "c")), 3)
+	}),
+	newTest("over fetches of one", "Several queues take turns, also from fetch to fetch.", func(f *fixture) {
+		f.fill(3, "a", "b", "c")
+		f.inTurns(f.fetched(9, "a", "b", "c"), 3)
+	}),
+	newTest("over fetches of two", "Several queues take turns, also if a fetch ends within a round.", func(f *fixture) {
+		f.fill(4, "a", "b", "c")
+		var text string
+		for range 6 {
+			text += kinds(f.fetch(2, "a", "b", "c"))
+		}
+		f.inTurns(text, 3)
+	}),
+	newTest("beside fetches from other queues", "Several queues take turns, also if other fetches name other queues in "+
+		"between.", func(f *fixture) {
+		f.fill(6, "a", "b", "c")
+		var text string
+		for range 6 {
+			text += kinds(f.fetch(1, "a", "b"))
+			f.leases(1, "c")
+		}
+		f.inTurns(text, 2)
+	}),
+	newTest("named in another order", "Several queues take turns, whatever the order in which a request names them.", func(f *fixture) {
+		f.fill(6, "a", "b")
+		var text string
+		for range 3 {
+			text += kinds(f.fetch(1, "a", "b")) + kinds(f.fetch(1, "a", "b"))
+			f.fill(1, "a", "b")
+			text += kinds(f.fetch(1, "b", "a")) + kinds(f.fetch(1, "b", "a"))
+		}
+		f.inTurns(text, 2)
+	}),
+	newTest("an empty queue", "The turn of an empty queue goes to the others, equally.", func(f *fixture) {
+		f.fill(1, "b")
+		f.ack(f.lease("b"))
+		f.fill(6, "a", "c")
+		text := f.fetched(8, "a", "b", "c")
+		equal(f, strings.Count(text, "a"), 4, "jobs of one of the two in "+text)
+	}),
+	newTest("an empty queue anywhere in the request",
+		"The other queues take turns, whichever queue is empty and whatever the order in which a request names them.", func(f *fixture) {
+			for _, order := range []string{"abc", "acb", "bac", "bca", "cab", "cba"} {
+				for _, empty := range order {
+					f.fresh(f.settings)
+					names := strings.Split(order, "")
+					f.fill(1, string(empty))
+					f.ack(f.lease(string(empty)))
+					f.fill(3, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == string(empty) })...)
+					f.inTurns(f.fetched(6, names...), 2)
+				}
+			}
+		}),
+	newTest("a queue that runs dry", "When a queue runs out of jobs, the others take the remaining places.", func(f *fixture) {
+		f.fill(1, "a")
+		f.fill(4, "b")
+		text := kinds(f.leases(5, "a", "b", "never seen"))
+		equal(f, strings.Count(text[:2], "a"), 1, "jobs of a in the first round of "+text)
+	}),
+	newTest("priority counts within a queue",
+		"Order applies within a queue: no priority takes the turn of another queue.", func(f *fixture) {
+			f.fill(3, "a")
+			for range 3 {
+				f.add(on("b"), priority(100))
+			}
+			f.inTurns(kinds(f.fetch(6, "a", "b")), 2)
+		}),
+	newTest("a queue that is named twice", "A queue that a request names twice is one queue, and no job is leased twice.", func(f *fixture) {
+		f.fill(2, "a")
+		leases := f.leases(2, "a", "a")
+		equal(f, leases[0].ID == leases[1].ID, false, "one job was leased twice")
+		equal(f, len(f.fetch(9, "a", "a")), 0, "jobs left")
+	}),
+	newTest("only the queues that are named",
+		"A fetch takes jobs from the queues that its request names, and from the default queue if it names none.", func(f *fixture) {
+			f.fill(1, "a", pawl.DefaultQueue, "b")
+			equal(f, kinds(f.fetch(9)), pawl.DefaultQueue, "without a name")
+			equal(f, kinds(f.fetch(9, "b")), "b", "from b")
+			equal(f, len(f.fetch(9, "c")), 0, "jobs from a queue that never was")
+			equal(f, kinds(f.fetch(9, "a")), "a", "from a")
+		}),
+	newTest("names never mix", "The name of a queue may have any bytes except NUL, and no name is mistaken for another.", func(f *fixture) {
+		names := []string{
+			"a", "aa", "a\x01", "a\xff", "\xff", "\xff\xff", "\x01", " ", "ü", "\xc3", "a/b", "%s",
+			strings.Repeat("a", pawl.MaxNameBytes-1), strings.Repeat("a", pawl.MaxNameBytes), strings.Repeat("\xff", pawl.MaxNameBytes),
+		}
+		f.fill(2, names...)
+		for _, name := range names {
+			equal(f, kinds(f.fetch(99, name)), name+name, "jobs of a queue")
+		}
+	}),
+}
+
+// inTurns requires that each round of this many jobs has one job of each queue.
+func (f *fixture) inTurns(text string, queues int) {
+	f.Helper()
+	for i := 0; i < len(text); i += queues {
+		round := text[i:min(i+queues, len(text))]
+		for _, name := range round {
+			if strings.Count(round, string(name)) != 1 {
+				f.Fatalf("the queues came as %s, so %s had two turns in one round", text, string(name))
+			}
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package queuetest
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -85,9 +84,7 @@ func pauseTests() (tests []test) {
 				f.pass(time.Hour)
 				f.waits(call, "while its queue is paused")
 				f.resume("q")
-				f.ends(call, nil, "fetch")
-				equal(f, (*leases)[0].ID, id, "job")
-				f.ack((*leases)[0])
+				f.ack(f.gets(call, leases, id, "fetch"))
 			}
 		}),
 		newTest("a drain waits",
@@ -182,8 +179,7 @@ func pauseTests() (tests []test) {
 			"A pause or resume whose context has ended returns ErrNotAccepted and changes nothing. After Close, both "+
 				"return ErrClosed.", func(f *fixture) {
 				p := f.pauser()
-				ctx, cancel := context.WithCancel(f.Context())
-				cancel()
+				ctx := f.ended()
 				f.fill(2, "q")
 				f.is(p.Pause(ctx, "q"), pawl.ErrNotAccepted, "pause")
 				f.leases(1, "q")

@@ -178,10 +178,7 @@ func retainTests() (tests []test) {
 			equal(f, kindsOf(f.list(pawl.Filter{})), "2", "completed jobs later")
 		}),
 		newTest("many", "Completed jobs are removed at their time, however many there are.", func(f *fixture) {
-			batch := newBatch(1100)
-			for _, e := range batch {
-				e.Retain = time.Minute
-			}
+			batch := newBatch(1100, kept(time.Minute))
 			f.ok(f.try(batch...), "enqueue")
 			acked := make(chan error, len(batch))
 			for _, l := range f.leases(len(batch)) { // at once, so that they may share a commit
@@ -196,8 +193,7 @@ func retainTests() (tests []test) {
 		}),
 		newTest("by the wall clock", "A completed job is removed at its time by the wall clock, also after the clock was "+
 			"set.", func(f *fixture) {
-			var c clock
-			f.fresh(Settings{Now: c.now})
+			c := f.clocked()
 			id := f.completedBy(24 * time.Hour)
 			c.step(25 * time.Hour)
 			f.add()

@@ -32,8 +32,7 @@ func runNowTests() (tests []test) {
 				leases, call := f.fetching(f.Context(), pawl.Request{Max: 1})
 				f.waits(call, "while the job waits")
 				f.runNow(id)
-				f.ends(call, nil, "fetch")
-				equal(f, (*leases)[0].ID, id, "job")
+				f.gets(call, leases, id, "fetch")
 				f.pass(1000 * time.Hour)
 				equal(f, len(f.list(pawl.Filter{})), 2, "jobs: none came twice")
 			}),
@@ -92,8 +91,7 @@ func runNowTests() (tests []test) {
 			f.sameTime(l.BackoffSince, failed, "backoff")
 		}),
 		newTest("what is due already", "A job that RunNow finds due is ready since it was due.", func(f *fixture) {
-			var c clock
-			f.fresh(Settings{Now: c.now})
+			c := f.clocked()
 			id := f.add(after(time.Hour)).ID
 			due := f.must(id).NotBefore
 			c.step(2 * time.Hour)
@@ -104,13 +102,11 @@ func runNowTests() (tests []test) {
 			f.sameTime(f.must(id).NotBefore, due, "since when it is ready")
 		}),
 		newTest("past its deadline", "RunNow of a job past its deadline makes it dead, as the passing of time does.", func(f *fixture) {
-			var c clock
-			f.fresh(Settings{Now: c.now})
+			c := f.clocked()
 			id := f.add(within(time.Hour), after(2*time.Hour)).ID
 			c.step(90 * time.Minute)
 			f.runNow(id)
-			equal(f, f.must(id).State, pawl.Dead, "state")
-			equal(f, f.must(id).Death.Reason, pawl.ReasonDeadline, "reason")
+			f.diedOf(id, pawl.ReasonDeadline, "state")
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 		}),
 		newTest("a deadline to come", "A job that RunNow made ready still becomes dead at its deadline.", func(f *fixture) {
@@ -172,27 +168,3 @@ var runNowStories = []story{{
 	},
 	want: "enqueued run_now died/deadline",
 }}
-
-// runNow returns the error that RunNow must return. Without an error, the job becomes
-// ready.
-func (m *model) runNow(id pawl.ID) error {
-	j := m.find(id)
-	switch {
-	case j == nil:
-		return pawl.ErrNotFound
-	case j.State != pawl.Delayed:
-		return pawl.ErrConflict
-	}
-	j.State, j.NotBefore = pawl.Ready, m.now
-	m.emit(j, pawl.Event{Type: pawl.EventRunNow})
-	return nil
-}
-
-func (w *walker) stepRunNow() {
-	if runner, ok := w.q.(NowRunner); ok {
-		id := w.id()
-		err := runner.RunNow(w.Context(), id)
-		w.note("run job %s now: %v", id, err)
-		w.is(err, w.model.runNow(id), "run now")
-	}
-}

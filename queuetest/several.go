@@ -1,7 +1,6 @@
 package queuetest
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -61,10 +60,7 @@ func staleClient(name string, lose func(f, other *fixture, l *pawl.Lease)) test 
 			l := f.lease()
 			lose(f, other, l)
 			unchanged := other.unchanged()
-			for _, v := range verbs {
-				f.is(v.end(f.Context(), f.q, l), pawl.ErrLeaseLost, v.name)
-			}
-			equal(f, len(f.extend(l)), 1, "leases lost")
+			f.isStale(l)
 			unchanged("after the stale calls")
 		})
 }
@@ -91,18 +87,9 @@ func severalTests() []test {
 	}
 	tests = append(tests,
 		staleClient("expired", func(f, _ *fixture, l *pawl.Lease) { f.expire(l) }),
-		staleClient("expired, and leased by the other", func(f, other *fixture, l *pawl.Lease) {
-			f.expire(l)
-			other.lease()
-		}),
-		staleClient("expired, and done by the other", func(f, other *fixture, l *pawl.Lease) {
-			f.expire(l)
-			other.ack(other.lease())
-		}),
-		staleClient("released, and leased by the other", func(f, other *fixture, l *pawl.Lease) {
-			f.release(l)
-			other.lease()
-		}),
+		staleClient("expired, and leased by the other", func(f, other *fixture, l *pawl.Lease) { f.expire(l); other.lease() }),
+		staleClient("expired, and done by the other", func(f, other *fixture, l *pawl.Lease) { f.expire(l); other.ack(other.lease()) }),
+		staleClient("released, and leased by the other", func(f, other *fixture, l *pawl.Lease) { f.release(l); other.lease() }),
 		drainsOf(pawl.WaitDrained), drainsOf(pawl.WaitFinished))
 	tests = append(tests, mutationsOfSeveral, missingRowsOfSeveral)
 	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests)
@@ -154,34 +141,19 @@ var sharingTests = []test{
 			const jobs = 120
 			var holders sync.Map
 			var acked atomic.Int32
-			var wg sync.WaitGroup
 			f.ok(f.try(newBatch(jobs)...), "enqueue")
-			for n, c := range []*fixture{f.another(), f.another(), f.another()} {
-				for range 2 {
-					wg.Go(func() {
-						for i := n; ; i++ {
-							leases, err := c.q.Fetch(f.patient(), pawl.Request{Max: 1 + i%4, Wait: pawl.WaitFinished})
-							if errors.Is(err, pawl.ErrEmpty) {
-								return
-							}
-							if err != nil {
-								f.Errorf("fetch: %v", err)
-								return
-							}
-							for _, l := range leases {
-								if _, twice := holders.LoadOrStore(l.ID, n); twice {
-									f.Errorf("job %s is leased twice", l.ID)
-								}
-								if err := c.q.Settle(f.Context(), l.Ack()); err != nil {
-									f.Errorf("ack: %v", err)
-								}
-								acked.Add(1)
-							}
-						}
-					})
+			clients := []*fixture{f.another(), f.another(), f.another()}
+			f.drain(clients, 6, pawl.Request{Max: 4}, func(q pawl.Queue, i int, leases []*pawl.Lease) {
+				for _, l := range leases {
+					if _, twice := holders.LoadOrStore(l.ID, i); twice {
+						f.Errorf("job %s is leased twice", l.ID)
+					}
+					if err := q.Settle(f.Context(), l.Ack()); err != nil {
+						f.Errorf("ack: %v", err)
+					}
+					acked.Add(1)
 				}
-			}
-			wg.Wait()
+			})
 			equal(f, acked.Load(), jobs, "jobs acked")
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs left")
 		}),
@@ -249,8 +221,7 @@ var sharingTests = []test{
 		"A step of the wall clock takes no lease from a client that extends it, whatever the other clients do. A "+
 			"client that ended loses its leases also when the clock was set back.", func(f *fixture) {
 			for _, step := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
-				var c clock
-				f.fresh(Settings{Now: c.now})
+				c := f.clocked()
 				other, leaving := f.another(), f.another()
 				f.add(of("held"))
 				l := f.lease()
@@ -280,8 +251,7 @@ var sharingTests = []test{
 			f.waits(ours, "the fetch of the other")
 			f.ack(l)
 			id := f.add().ID
-			f.ends(ours, nil, "the fetch of the other")
-			equal(f, (*leases)[0].ID, id, "job")
+			f.gets(ours, leases, id, "the fetch of the other")
 		}),
 	newTest("a repeat suspect", "Of the repeat suspects one is leased at a time, over all clients.", func(f *fixture) {
 		other := f.another()
@@ -324,23 +294,7 @@ var keysOfSeveralTests = []test{
 			}
 		}),
 	newTest("an ID at once", "Of many clients that enqueue one ID at once, one stores a job, and the others get ErrConflict.", func(f *fixture) {
-		clients := []*fixture{f, f.another(), f.another()}
-		id := pawl.NewID(time.Now())
-		var stored atomic.Int32
-		var wg sync.WaitGroup
-		for i := range 10 * len(clients) {
-			wg.Go(func() {
-				switch err := clients[i%len(clients)].try(&pawl.Envelope{ID: id, Kind: "k"}); {
-				case err == nil:
-					stored.Add(1)
-				case !errors.Is(err, pawl.ErrConflict):
-					f.Errorf("enqueue: %v", err)
-				}
-			})
-		}
-		wg.Wait()
-		equal(f, stored.Load(), 1, "jobs stored")
-		equal(f, len(f.list(pawl.Filter{})), 1, "jobs")
+		f.oneID(f, f.another(), f.another())
 	}),
 	newTest("an idempotency key",
 		"One job of an idempotency key is leased at a time, over all clients, and its success counts for all of them.", func(f *fixture) {
@@ -358,20 +312,9 @@ var keysOfSeveralTests = []test{
 			clients := []*fixture{f, f.another(), f.another()}
 			id := f.add().ID
 			l := f.lease()
-			var settled atomic.Int32
-			var wg sync.WaitGroup
-			for i := range 4 * len(clients) {
-				wg.Go(func() {
-					switch err := clients[i%len(clients)].q.Settle(f.Context(), l.Nack(time.Hour, errBoom)); {
-					case err == nil:
-						settled.Add(1)
-					case !errors.Is(err, pawl.ErrLeaseLost):
-						f.Errorf("settle: %v", err)
-					}
-				})
-			}
-			wg.Wait()
-			equal(f, settled.Load(), 1, "settlements that counted")
+			f.atOnce(4*len(clients), pawl.ErrLeaseLost, func(i int) error {
+				return clients[i%len(clients)].q.Settle(f.Context(), l.Nack(time.Hour, errBoom))
+			})
 			equal(f, f.must(id).Attempts, 1, "attempts")
 		}),
 }

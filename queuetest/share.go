@@ -211,10 +211,7 @@ func shareTests() []test {
 				"below it.", func(f *fixture) {
 				for _, share := range []float64{0.01, 1.0 / 7, 1.0 / 3, 0.45, 0.7, 0.99} {
 					f.fresh(Settings{})
-					batch := newBatch(60)
-					for _, e := range batch {
-						e.Kind = "r"
-					}
+					batch := newBatch(60, of("r"))
 					f.ok(f.try(batch...), "enqueue")
 					for _, l := range f.leases(60) {
 						f.nack(l, 0)

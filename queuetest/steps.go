@@ -1,7 +1,6 @@
 package queuetest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -138,7 +137,7 @@ func (w *walker) fetchAs(r pawl.Request) []*pawl.Lease {
 func (w *walker) stepThin() {
 	for _, j := range w.model.jobs {
 		if j.State == pawl.Dead || j.State == pawl.Completed {
-			w.stepDelete(j.ID)
+			w.stepOperate(deleting, j.ID)
 			return
 		}
 	}
@@ -241,33 +240,24 @@ func (w *walker) stepExtend() {
 	}
 }
 
-func (w *walker) stepRetry() {
-	if retrier, ok := w.q.(Retrier); ok {
-		id, keep := w.id(), w.random.IntN(2) == 0
-		err := retrier.Retry(w.Context(), id, keep)
-		w.note("retry job %s, attempts kept: %v: %v", id, keep, err)
-		w.is(err, w.model.retry(id, keep), "retry")
+// stepOperate does what an operator does to a job, if the queue has a method for it.
+func (w *walker) stepOperate(o operation, id pawl.ID) {
+	if !o.can(w.q) {
+		return
 	}
+	keep := o.verb == pawl.VerbRetry && w.random.IntN(2) == 0
+	err := o.do(w.fixture, id, keep)
+	w.note("%s of job %s, attempts kept: %v: %v", o.name, id, keep, err)
+	w.is(err, w.model.operate(o.verb, id, keep), o.name)
 }
 
+// stepCancel cancels a job, often one that is leased.
 func (w *walker) stepCancel() {
-	if canceller, ok := w.q.(Canceller); ok {
-		id := w.id()
-		if w.random.IntN(2) == 0 {
-			id = w.given().ID
-		}
-		err := canceller.Cancel(w.Context(), id)
-		w.note("cancel job %s: %v", id, err)
-		w.is(err, w.model.cancel(id), "cancel")
+	id := w.id()
+	if w.random.IntN(2) == 0 {
+		id = w.given().ID
 	}
-}
-
-func (w *walker) stepDelete(id pawl.ID) {
-	if deleter, ok := w.q.(Deleter); ok {
-		err := deleter.Delete(w.Context(), id)
-		w.note("delete job %s: %v", id, err)
-		w.is(err, w.model.delete(id), "delete")
-	}
+	w.stepOperate(cancelling, id)
 }
 
 // stepPause pauses a queue, or resumes one, which is likelier.
@@ -287,8 +277,7 @@ func (w *walker) stepPause() {
 
 // stepEnded makes a call whose context has ended.
 func (w *walker) stepEnded() {
-	ctx, cancel := context.WithCancel(w.Context())
-	cancel()
+	ctx := w.ended()
 	all := calls()
 	c := all[w.random.IntN(len(all))]
 	w.note("%s with a context that has ended", c.name)

@@ -177,13 +177,13 @@ func (w *walker) step() {
 	case n < 66:
 		w.stepExtend()
 	case n < 70:
-		w.stepRunNow()
+		w.stepOperate(runningNow, w.id())
 	case n < 74:
-		w.stepRetry()
+		w.stepOperate(retrying, w.id())
 	case n < 78:
 		w.stepCancel()
 	case n < 80:
-		w.stepDelete(w.id())
+		w.stepOperate(deleting, w.id())
 	case n < 83:
 		w.stepPause()
 	case n < 84:
