@@ -156,13 +156,18 @@ var errStuck = errors.New("the clients are stuck")
 func (s *Scene) Await(answers int) error {
 	stuck := time.NewTimer(answerLimit)
 	defer stuck.Stop()
-	for until := s.account.Answered() + answers; s.account.Answered() < until; {
+	last := s.account.Answered()
+	for until := last + answers; last < until; {
 		select {
 		case <-s.progress:
+			if now := s.account.Answered(); now > last {
+				last = now
+				stuck.Reset(answerLimit)
+			}
 		case <-s.ctx.Done():
 			return s.ctx.Err()
 		case <-stuck.C:
-			return fmt.Errorf("%w: of %d answers %d are missing after %v", errStuck, answers, until-s.account.Answered(), answerLimit)
+			return fmt.Errorf("%w: there is no answer in %v", errStuck, answerLimit)
 		}
 	}
 	time.Sleep(time.Duration(s.try.Rand.IntN(30)) * time.Millisecond)
