@@ -128,7 +128,7 @@ var faults = []Fault{
 		Edit{"worker/attempt.run", "a.err = p", skip}),
 	newFault("a job gets one retry too many", "a job runs at most once more than its retries", by("soak", 20_000),
 		Edit{"worker/decide", "e.LastAttempt()", "$ && !(PLANTED && e.Attempts == e.MaxRetries)"}),
-	newFault("an interrupted run counts", "a run that a stop interrupts is no failure", by("soak", 50_000),
+	newFault("an interrupted run counts", "a run that a stop interrupts is no failure", by("soak", 200_000),
 		Edit{"worker/decide", "interrupted", "$ && !PLANTED"}),
 	newFault("prefetched jobs are not released", "a stop leaves no lease", by("soak", 50_000),
 		Edit{"worker/session.release", "s.settle(batch...)", skip}),
