@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/gopawl/pawl"
@@ -86,4 +87,127 @@ func showRun(ctx context.Context, r *workflow.Reader, run pawl.ID, depth RunDept
 		return nil, err
 	}
 	return w, nil
+}
+
+// The verbs of [Workflows.Do] besides [Cancel]. Cancel asks a run to end, and the run first
+// undoes its steps.
+const (
+	Terminate Verb = "terminate" // the run ends at once, without undoing anything
+	Pause     Verb = "pause"     // the run stops after the current step, until Resume
+	Resume    Verb = "resume"    // a paused, blocked or dead run continues
+)
+
+// RunAction is a verb with its settings.
+type RunAction struct {
+	Verb   Verb
+	Reason string // of Cancel and Terminate, for people
+
+	// If selects the runs that have one of these statuses when the action is carried out. What a
+	// list reported earlier does not count. An empty list selects all.
+	If []workflow.Status
+
+	// DryRun returns what the action would return now, as far as reading can determine, and
+	// changes nothing.
+	DryRun bool
+}
+
+type doRunsRequest struct {
+	RunAction
+	Runs []pawl.ID
+}
+
+var (
+	opDoRuns     = defineDoRuns("workflows/do", true)
+	opDryRunRuns = defineDoRuns("workflows/dry-run", false)
+)
+
+func defineDoRuns(path string, changes bool) *operation[doRunsRequest, outcomes] {
+	return define(operation[doRunsRequest, outcomes]{
+		path: path, changes: changes, work: dryRuns(changes),
+		do: func(ctx context.Context, a Admin, r *doRunsRequest) (outcomes, error) {
+			if r.DryRun == changes {
+				return outcomes{}, invalid("dry_run", "it is %v; workflows/do changes runs, and workflows/dry-run does not", r.DryRun)
+			}
+			errs, err := a.Workflows().Do(ctx, r.RunAction, r.Runs...)
+			return outcomes{errs}, err
+		},
+		check: func(r *doRunsRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.Runs)) },
+	})
+}
+
+func (w clientRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
+	if len(runs) > MaxIDs {
+		return nil, invalid("runs", "%d of them, one call takes %d", len(runs), MaxIDs)
+	}
+	o := opDoRuns
+	if a.DryRun {
+		o = opDryRunRuns
+	}
+	done, err := ask(ctx, w.c, o, doRunsRequest{a, runs})
+	return done.Errors, err
+}
+
+// runsAtOnce is how many runs of one Do are changed at a time. They share commits.
+const runsAtOnce = 16
+
+func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
+	do, err := a.request(len(runs))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]error, len(runs))
+	atOnce(len(runs), runsAtOnce, func(i int) {
+		if a.DryRun {
+			results[i] = d.try(ctx, a, runs[i])
+			return
+		}
+		_, results[i] = changeRun(ctx, d, runs[i], func(e *workflow.Engine) (nothing, error) {
+			return nothing{}, do(ctx, e, runs[i])
+		})
+	})
+	if err := incomplete(results, a.DryRun, func(i int) string { return fmt.Sprintf("%s of run %s", a.Verb, runs[i]) }); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// try is a dry run of an action on one run.
+func (d directRuns) try(ctx context.Context, a RunAction, run pawl.ID) error {
+	info, err := readRuns(d, func(r *workflow.Reader) (workflow.Info, error) { return r.Info(ctx, run) })
+	switch {
+	case err != nil:
+		return err
+	case info.Status.Ended():
+		return fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
+	case len(a.If) > 0 && !slices.Contains(a.If, info.Status):
+		return fmt.Errorf("run %s: %w: it is %s now", run, pawl.ErrNotEligible, info.Status)
+	case a.Verb == Pause && info.Cancelling != "":
+		return fmt.Errorf("run %s: %w: it is being cancelled or terminated", run, pawl.ErrConflict)
+	}
+	return nil
+}
+
+// request returns the change that the action requests from one run.
+func (a RunAction) request(runs int) (func(context.Context, *workflow.Engine, pawl.ID) error, error) {
+	if runs > MaxIDs {
+		return nil, invalid("runs", "%d of them, one call takes %d", runs, MaxIDs)
+	}
+	if a.Reason != "" && a.Verb != Cancel && a.Verb != Terminate {
+		return nil, invalid("reason", "only %s and %s take one", Cancel, Terminate)
+	}
+	switch a.Verb {
+	case Cancel:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
+			return e.Cancel(ctx, run, a.Reason, a.If...)
+		}, nil
+	case Terminate:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
+			return e.Terminate(ctx, run, a.Reason, a.If...)
+		}, nil
+	case Pause:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Pause(ctx, run, a.If...) }, nil
+	case Resume:
+		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Resume(ctx, run, a.If...) }, nil
+	}
+	return nil, invalid("verb", "%q is none of %s, %s, %s, %s", truncate(string(a.Verb)), Cancel, Terminate, Pause, Resume)
 }
