@@ -16,7 +16,7 @@ type spec struct {
 	long    string // the first paragraph of --help
 	example string // command lines
 	json    string // the fields of its JSON, "" if it has none
-	exits   []int  // exit codes besides 0, 1, 2 and 130
+	exits   []int  // exit codes besides 0, 1, 2 and 130, and besides 4, 5 and 7 unless nofile
 	nofile  bool   // it needs neither --db nor --addr
 	ids     bool   // it supports -o ids
 	args    int    // how many arguments it accepts, any number if negative
@@ -35,9 +35,13 @@ const (
 
 // command builds a command from its spec. The caller adds its flags.
 func (a *app) command(s *spec) *cobra.Command {
+	exits := s.exits
+	if !s.nofile {
+		exits = append([]int{exitLocked, exitDamaged, exitFormat}, exits...)
+	}
 	c := &cobra.Command{
 		Use: s.use, Short: s.short, Long: s.long, Example: s.example,
-		Annotations:           map[string]string{jsonFields: s.json, exitCodes: exitNames(s.exits)},
+		Annotations:           map[string]string{jsonFields: s.json, exitCodes: exitNames(exits)},
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
@@ -89,6 +93,7 @@ func (a *app) commands() *cobra.Command {
 		a.completionCommand(), a.manCommand(), a.versionCommand(),
 	)
 	for _, c := range leaves(root) {
+		a.completeFlags(c)
 		refuseTwice(c)
 	}
 	root.PersistentFlags().SortFlags = false

@@ -28,7 +28,6 @@ working: a running app sends the copy. The copy appears completely or not at all
 and is an ordinary queue file. A plain copy of a file in use is usually broken.`,
 		example: "  jobctl --db jobs.db db backup jobs-2026-03-01.db",
 		json:    "one object with from, to, size_bytes\n",
-		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, args []string) error {
 			out, err := newName("db backup", args)
 			if err != nil {

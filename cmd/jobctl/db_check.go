@@ -35,7 +35,6 @@ the app runs, the check reads the file as of one moment, and pages that are free
 during the check are not reused until it ends.`,
 		example: "  jobctl --db jobs.db db check",
 		json:    "one object with path, sound, pages_checked, jobs (null if it is not\n  sound), error (null if it is)\n",
-		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.check(ctx) },
 	})
 }

@@ -27,7 +27,6 @@ and the app stops when it notices.
 and the owner. After an interruption the file is either the old one or the new one.`,
 		example: "  jobctl --db jobs.db db compact --replace",
 		json:    "one object with from, to, size_bytes\n",
-		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, args []string) error {
 			if err := a.fileOnly("db compact", "the server does it by itself, as autovacuum"); err != nil {
 				return err

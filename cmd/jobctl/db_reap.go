@@ -25,7 +25,6 @@ again, with one crash counted for each, or dead if they were cancelled or are pa
 their deadline. The app does the same when it starts. --dry-run counts the leases.`,
 		example: "  jobctl --db jobs.db db reap",
 		json:    "one object with reaped (with --dry-run: the number of leases),\n  dry_run\n",
-		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.reap(ctx, dry) },
 	})
 	dryRunFlag(c, &dry)

@@ -43,7 +43,6 @@ interruption it is in at least one of the files.`,
 			c.Flags().Var(nameFlag(&f.queue, driver.CheckQueue), "to-queue", "to this `QUEUE` (default "+dlq.FailedJobs+")")
 			c.Flags().BoolVar(&f.fresh, "create-queue", false, "even to a queue that does not exist yet")
 			c.Flags().Var(textFlag(&f.db), "to-db", "to this `FILE`")
-			_ = c.RegisterFlagCompletionFunc("to-queue", a.completeQueues)
 		})
 }
 

@@ -35,7 +35,6 @@ times, addresses and quoted texts.`,
   key ("": no error, or no such field), count, first_died_at, last_died_at,
   example (the ID of the last dead job)
 `,
-		exits: []int{exitLocked, exitDamaged, exitFormat},
 		run: func(ctx context.Context, _ []string) error {
 			return a.deadSummary(ctx, &filter, by, limit)
 		},
@@ -44,7 +43,6 @@ times, addresses and quoted texts.`,
 	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"error", "kind", "queue", "reason", "payload."}, cobra.ShellCompDirectiveNoFileComp))
 	filter.register(a, c, pawl.Dead)
 	c.Flags().VarP(countFlag(&limit), "limit", "n", "at most `COUNT` groups, 0 for all (default 50)")
-	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	return c
 }
 

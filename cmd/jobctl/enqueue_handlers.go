@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -140,7 +139,7 @@ func (h *handlerJob) command(a *app, args []string) (*pawl.Envelope, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the current folder: %w", err)
 	}
-	input, err := h.body(a)
+	input, err := a.argument(h.data, "Name a file after the @ of --data.")
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +170,7 @@ func checkHandled(job *pawl.Envelope) error {
 
 // request returns the job that sends a request.
 func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
-	body, err := h.body(a)
+	body, err := a.argument(h.data, "Name a file after the @ of --data.")
 	if err != nil {
 		return nil, err
 	}
@@ -180,23 +179,6 @@ func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
 		method = "POST"
 	}
 	return handlers.HTTP.Envelope(handlers.Request{Method: method, URL: to, Headers: h.headers, Body: body, OK: h.ok})
-}
-
-// body returns what --data refers to.
-func (h *handlerJob) body(a *app) ([]byte, error) {
-	if h.data == "-" {
-		return readAll(a.stdin, "standard input")
-	}
-	name, isFile := strings.CutPrefix(h.data, "@")
-	if !isFile {
-		return []byte(h.data), nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, &failure{exitError, err.Error(), "Name a file after the @ of --data."}
-	}
-	defer f.Close()
-	return readAll(f, name)
 }
 
 // addEnv parses one --env.

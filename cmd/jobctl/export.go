@@ -42,9 +42,8 @@ its kind workflow/FLOW. 'jobctl import' describes how runs continue elsewhere.
 A job or a run that cannot be read is named in the export, and the exit code is 5.`,
 		example: `  jobctl --db jobs.db export > jobs.jsonl
   jobctl --db jobs.db export -s dead --to dead.jsonl`,
-		json:  "with --to one object with to, queues, jobs, effects, damaged, runs\n",
-		exits: []int{exitLocked, exitDamaged, exitFormat},
-		run:   func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
+		json: "with --to one object with to, queues, jobs, effects, damaged, runs\n",
+		run:  func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
 	})
 	f.register(a, c)
 	c.Flags().Var(textFlag(&to), "to", "write to this new `FILE`, completely or not at all (default: standard output)")

@@ -59,7 +59,7 @@ func TestListReportsMore(t *testing.T) {
 		"may be": {Next: "further"},
 	} {
 		asOfToday(t.Context(), nil, false, func(a *app) error {
-			l, queue := list{limit: 1}, &fake{pages: []admin.Page{{Jobs: []pawl.Listed{job}, Next: "cursor"}, behind}}
+			l, queue := list{paging: paging{limit: 1}}, &fake{pages: []admin.Page{{Jobs: []pawl.Listed{job}, Next: "cursor"}, behind}}
 			require.NoError(t, l.fill(t.Context(), queue, a.jobListing(), new(damage)))
 			require.Equal(t, rest, l.rest)
 			require.Equal(t, "cursor", l.next)

@@ -38,7 +38,6 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	if len(states) != 1 {
 		words := stateWords(states)
 		flags.VarP(eachOf(&f.inStates, words...), "state", "s", "only jobs in this `STATE`: "+listed(words)+"; may be repeated")
-		_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 	flags.VarP(eachFlag(&f.kinds, driver.CheckKind), "kind", "k", "only jobs of this `KIND`; may be repeated")
 	flags.Var(textFlag(&f.lastError), "error", "only jobs whose last error contains this `TEXT`")
@@ -53,19 +52,8 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	if dead {
 		f.died.register(a, c)
 		flags.Var(oneOf(&f.sort, sortWords...), "sort", "sort by `KEY`: "+listed(sortWords))
-		_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortWords, cobra.ShellCompDirectiveNoFileComp))
 	}
 	flags.BoolVar(&f.newest, "newest", false, "newest first: dead jobs by when they became dead, others by creation")
-	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
-	_ = c.RegisterFlagCompletionFunc("kind", a.completeKinds)
-	if flags.Lookup("reason") != nil {
-		_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonWords, cobra.ShellCompDirectiveNoFileComp))
-	}
-	for _, name := range []string{"error", "payload", "since", "until", "older-than"} {
-		if flags.Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-		}
-	}
 }
 
 // deathFlags select dead jobs by the time when they became dead.
@@ -74,9 +62,6 @@ type deathFlags struct{ since, until time.Time }
 func (d *deathFlags) register(a *app, c *cobra.Command) {
 	c.Flags().Var(a.momentFlag(&d.since), "died-since", "only jobs that became dead at or after this `TIME`")
 	c.Flags().Var(a.momentFlag(&d.until), "died-until", "only jobs that became dead before this `TIME`")
-	for _, name := range []string{"died-since", "died-until"} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-	}
 }
 
 func (d *deathFlags) given() bool { return !d.since.IsZero() || !d.until.IsZero() }

@@ -90,19 +90,19 @@ func refuseTwice(c *cobra.Command) {
 
 // eachOf is a flag that collects several of these words.
 func eachOf(to *[]string, words ...string) pflag.Value {
-	return manyFlag{flagFunc{func(given string) error {
+	return chosen{manyFlag{flagFunc{func(given string) error {
 		one := ""
 		if err := oneOf(&one, words...).Set(given); err != nil {
 			return err
 		}
 		*to = append(*to, one)
 		return nil
-	}}}
+	}}}, words}
 }
 
 // oneOf is a flag that takes one of several words.
 func oneOf(to *string, words ...string) pflag.Value {
-	return flagFunc{func(given string) error {
+	return chosen{flagFunc{func(given string) error {
 		for _, word := range words {
 			if given == word {
 				*to = given
@@ -110,7 +110,35 @@ func oneOf(to *string, words ...string) pflag.Value {
 			}
 		}
 		return fmt.Errorf("it must be one of %s", strings.Join(words, ", "))
-	}}
+	}}, words}
+}
+
+// chosen is the value of a flag that takes words, which complete it.
+type chosen struct {
+	pflag.Value
+	words []string
+}
+
+// completeFlags completes the values of a command's flags: with their words, or else by what the
+// help calls the value. Of a flag that has its own completion, it changes nothing.
+func (a *app) completeFlags(c *cobra.Command) {
+	byName := map[string]cobra.CompletionFunc{
+		"QUEUE": a.completeQueues, "KIND": a.completeKinds, "FLOW": a.completeFlows,
+		"FILE": files, "FOLDER": files, "BODY": files, "PROGRAM": files,
+	}
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if _, own := c.GetFlagCompletionFunc(f.Name); own || f.NoOptDefVal == "true" {
+			return
+		}
+		name, _ := pflag.UnquoteUsage(f)
+		complete := cobra.CompletionFunc(cobra.NoFileCompletions)
+		if v, ok := f.Value.(chosen); ok {
+			complete = cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp)
+		} else if byName[name] != nil {
+			complete = byName[name]
+		}
+		_ = c.RegisterFlagCompletionFunc(f.Name, complete)
+	})
 }
 
 // nameFlag is a flag for a name. It rejects an empty name: a script's -q "$Q" with an empty Q

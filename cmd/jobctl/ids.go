@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"strings"
 
 	"github.com/gopawl/pawl"
 )
@@ -23,26 +24,39 @@ func (a *app) readIDs(command string, args []string) ([]pawl.ID, error) {
 		}
 		return nil
 	}
+	return ids, a.eachName(args, bufio.ScanWords, "ID", add)
+}
+
+// eachName calls add for each argument, and for each name on standard input in place of a "-".
+// There must be one if there is an argument.
+func (a *app) eachName(args []string, split bufio.SplitFunc, noun string, add func(string) error) error {
+	found := false
 	for _, arg := range args {
 		if arg != "-" {
+			found = true
 			if err := add(arg); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
-		words := bufio.NewScanner(a.stdin)
-		words.Split(bufio.ScanWords)
-		for words.Scan() {
-			if err := add(words.Text()); err != nil {
-				return nil, err
+		names := bufio.NewScanner(a.stdin)
+		names.Split(split)
+		for names.Scan() {
+			name := strings.TrimSpace(names.Text())
+			if name == "" {
+				continue
+			}
+			found = true
+			if err := add(name); err != nil {
+				return err
 			}
 		}
-		if err := words.Err(); err != nil {
-			return nil, fmt.Errorf("read IDs from standard input: %w", err)
+		if err := names.Err(); err != nil {
+			return fmt.Errorf("read %ss from standard input: %w", noun, err)
 		}
 	}
-	if len(args) > 0 && len(ids) == 0 {
-		return nil, &failure{exitNoMatch, "there is no ID on standard input", ""}
+	if len(args) > 0 && !found {
+		return &failure{exitNoMatch, "there is no " + noun + " on standard input", ""}
 	}
-	return ids, nil
+	return nil
 }

@@ -60,7 +60,7 @@ and --skip-existing, and without --create.`,
   keys), paused (queues), checked (sound jobs of the export), damaged (jobs and
   runs of which it has only the ID), dry_run, runs (stored), runs_skipped
 `,
-		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits: []int{exitConflict},
 		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under their exported IDs")

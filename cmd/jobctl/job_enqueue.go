@@ -57,7 +57,7 @@ A queue that does not exist is refused, unless there is no queue yet: add
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
 		json:  "one object, with --batch a list, with id (null for --dry-run), existing\n  (nothing was stored: id is the job that has the unique key), dry_run\n",
-		exits: []int{exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits: []int{exitConflict},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
 	e.register(a, c)
@@ -84,8 +84,6 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.BoolVar(&e.fresh, "create-queue", false, "even on a queue that does not exist yet")
 	flags.BoolVar(&e.batch, "batch", false, "add many jobs from JSON lines")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
-	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
-	_ = c.RegisterFlagCompletionFunc("on-conflict", cobra.FixedCompletions([]string{"use_existing", "reject", "replace"}, cobra.ShellCompDirectiveNoFileComp))
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || e.batch {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -110,7 +108,7 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 	e.line.Kind = args[0]
 	text := "null"
 	if len(args) == 2 {
-		b, err := a.argument(args[1])
+		b, err := a.argument(args[1], jsonFile)
 		if err != nil {
 			return err
 		}
@@ -208,8 +206,12 @@ func (e *enqueuing) explained(a *app, err error) *failure {
 // payload, and twice that for JSON's longer notation.
 const maxArgument = 3 * pawl.MaxBatchBytes
 
+// jsonFile is what to do if the file of an argument that is JSON is missing.
+const jsonFile = "Name a file with the JSON of the job's arguments after the @."
+
 // argument returns what an argument refers to: itself, standard input for -, or a file after @.
-func (a *app) argument(arg string) ([]byte, error) {
+// missing says what to do if there is no such file.
+func (a *app) argument(arg, missing string) ([]byte, error) {
 	if arg == "-" {
 		return readAll(a.stdin, "standard input")
 	}
@@ -219,7 +221,7 @@ func (a *app) argument(arg string) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, &failure{exitError, err.Error(), "Name a file with the JSON of the job's arguments after the @."}
+		return nil, &failure{exitError, err.Error(), missing}
 	}
 	defer f.Close()
 	return readAll(f, name)

@@ -47,7 +47,7 @@ digits that are unique to the job.`,
 In a value, bytes of MessagePack are base64 and its keys are strings; hex and
 base64 are exact.
 `,
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		exits:    []int{exitNoMatch},
 		complete: a.completeIDs(pawl.States()...),
 		run:      func(ctx context.Context, args []string) error { return a.showJob(ctx, args, form) },
 	}
@@ -56,7 +56,6 @@ base64 are exact.
 	c.Flags().Var(oneOf(&form, forms...), "payload", `the `+"`FORM`"+` of the payload: auto (default) is JSON if it is MessagePack, else hex;
 json: JSON or nothing; hex and base64: always that; none: only its size. Output is cut at 4 KiB;
 -o json prints all of it`)
-	_ = c.RegisterFlagCompletionFunc("payload", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

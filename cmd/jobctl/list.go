@@ -16,45 +16,83 @@ type jobListing struct {
 	cells func(*pawl.Envelope) []string
 }
 
-// list is one page of a list of jobs, read in portions, so that memory stays bounded however
-// long the list is.
-type list struct {
-	filter filterFlags
-	limit  int
-	after  string
+// paging is one page of a list, read in portions, so that memory stays bounded however long the
+// list is.
+type paging struct {
+	limit int
+	after string
 
-	rest string // "are" or "may be": whether more jobs follow; "": there are none
+	rest string // "are" or "may be": whether more follow; "": there are none
 	next string
 }
 
+func (p *paging) register(c *cobra.Command, things string) {
+	p.limit = admin.DefaultLimit
+	c.Flags().VarP(countFlag(&p.limit), "limit", "n", "at most `COUNT` "+things+", 0 for all (default 50)")
+	c.Flags().Var(textFlag(&p.after), "after", "continue after this `CURSOR` from the previous page")
+}
+
+// read calls list for portions up to the limit, and checks whether there is more: then it asks for
+// a single one that is not shown.
+func (p *paging) read(out *listing, list func(after string, limit int, shown bool) (found int, next string, err error)) error {
+	for after := p.after; ; {
+		limit := admin.MaxLimit
+		if p.limit > 0 {
+			limit = min(limit, p.limit-out.count)
+		}
+		_, next, err := list(after, limit, true)
+		if after = next; err != nil || next == "" {
+			return err
+		}
+		if p.limit > 0 && out.count >= p.limit {
+			p.next = next
+			found, next, err := list(after, 1, false)
+			switch {
+			case found > 0:
+				p.rest = "are"
+			case next != "": // checking further would take long
+				p.rest = "may be"
+			}
+			return err
+		}
+	}
+}
+
+// end ends the list after that error of read. none says why it is empty.
+func (p *paging) end(out *listing, err error, damaged *damage, noun, none string) error {
+	if p.rest != "" {
+		out.next = p.next
+	}
+	if err == nil || out.count > 0 { // an unreachable queue is not an empty list
+		out.close()
+	}
+	switch a := out.app; {
+	case err != nil:
+		return err
+	case p.rest != "":
+		a.say("showing the first %d, there %s more; -n 0 shows all, and --after %s the next ones", out.count, p.rest, p.next)
+	case out.count == 0 && damaged.count == 0:
+		a.say("%s", none)
+	}
+	return out.app.damaged(damaged, noun)
+}
+
+// list is one page of a list of jobs.
+type list struct {
+	filter filterFlags
+	paging
+}
+
 func (l *list) register(a *app, c *cobra.Command, states ...pawl.State) {
-	l.limit = admin.DefaultLimit
 	l.filter.register(a, c, states...)
-	c.Flags().VarP(countFlag(&l.limit), "limit", "n", "at most `COUNT` jobs, 0 for all (default 50)")
-	c.Flags().Var(textFlag(&l.after), "after", "continue after this `CURSOR` from the previous page")
-	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
-	_ = c.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
+	l.paging.register(c, "jobs")
 }
 
 func (l *list) run(ctx context.Context, a *app, out *jobListing) error {
 	out.of = "jobs"
 	var damaged damage
 	err := a.with(ctx, func(queue admin.Admin) error { return l.fill(ctx, queue, out, &damaged) })
-	if l.rest != "" {
-		out.next = l.next
-	}
-	if err == nil || out.count > 0 { // an unreachable queue is not an empty list
-		out.close()
-	}
-	switch {
-	case err != nil:
-		return err
-	case l.rest != "":
-		a.say("showing the first %d, there %s more; -n 0 shows all, and --after %s the next ones", out.count, l.rest, l.next)
-	case out.count == 0 && damaged.count == 0:
-		a.say("no jobs match")
-	}
-	return a.damaged(&damaged, "job")
+	return l.end(out.listing, err, &damaged, "job", "no jobs match")
 }
 
 // detail returns how much of each job the output needs.
@@ -83,20 +121,19 @@ func payloadCell(payload []byte) string {
 	return cell(string(value), payloadWidth)
 }
 
-// fill lists up to the limit, and checks whether there is more.
+// fill lists up to the limit.
 func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, damaged *damage) error {
 	if err := l.filter.known(ctx, queue); err != nil {
 		return err
 	}
-	q := admin.Query{Filter: l.filter.filters()[0], After: l.after, Detail: out.app.detail()}
-	for detail := q.Detail; ; {
-		q.Limit, q.Detail = admin.MaxLimit, detail
-		if l.limit > 0 {
-			q.Limit = min(q.Limit, l.limit-out.count)
+	return l.read(out.listing, func(after string, limit int, shown bool) (int, string, error) {
+		q := admin.Query{Filter: l.filter.filters()[0], After: after, Limit: limit, Detail: admin.IDs}
+		if shown {
+			q.Detail = out.app.detail()
 		}
 		page, err := queue.List(ctx, q)
-		if err != nil {
-			return err
+		if err != nil || !shown {
+			return len(page.Jobs), page.Next, err
 		}
 		for _, listed := range page.Jobs {
 			if listed.Err != nil {
@@ -110,23 +147,94 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 				one.json = jobOf(listed.Job)
 			}
 			if err := out.add(one); err != nil {
-				return err
+				return 0, "", err
 			}
 		}
-		if q.After = page.Next; q.After == "" {
-			return nil
-		}
-		if l.limit > 0 && out.count >= l.limit {
-			l.next = q.After
-			q.Limit, q.Detail = 1, admin.IDs
-			page, err := queue.List(ctx, q)
-			switch {
-			case len(page.Jobs) > 0:
-				l.rest = "are"
-			case page.Next != "": // checking further would take long
-				l.rest = "may be"
-			}
-			return err
-		}
+		return len(page.Jobs), page.Next, nil
+	})
+}
+
+// listing writes the items of a list as they arrive, in the form of -o. The app's buffer keeps a
+// write error until its last flush.
+type listing struct {
+	app   *app
+	table table
+	count int
+
+	of   string // jobs or runs: -o json puts the list into an object, beside the cursor
+	next string // the cursor after the last item; "" at the end
+}
+
+// listing begins a list. wide are the additional columns of -o wide.
+func (a *app) listing(columns []column, wide ...column) *listing {
+	if a.wide() {
+		columns = append(columns, wide...)
 	}
+	return &listing{app: a, table: a.table(columns...)}
+}
+
+// item is one entry of a list.
+type item struct {
+	id    string   // for -o ids
+	json  any      // for programs
+	cells []string // for people: the cells of all columns, including the wide ones
+}
+
+func (l *listing) add(it item) error {
+	l.count++
+	out := l.app.stdout
+	switch l.app.flags.output {
+	case "table", "wide":
+		l.table.add(it.cells[:len(l.table.columns)]...)
+		return nil
+	case "ids":
+		out.WriteString(it.id + "\n")
+		return nil
+	}
+	text, err := encode(it.json)
+	if err != nil {
+		return err
+	}
+	if l.app.flags.output == "json" {
+		between := ",\n  "
+		if l.count == 1 {
+			between = l.head() + "\n  "
+		}
+		out.WriteString(between)
+		out.Write(text)
+		return nil
+	}
+	out.Write(append(text, '\n'))
+	return nil
+}
+
+// close ends the list, so that the output is complete even if an error ended it early.
+func (l *listing) close() {
+	switch {
+	case l.app.people():
+		l.table.flush()
+	case l.app.flags.output == "json" && l.count == 0:
+		l.app.stdout.WriteString(l.head() + "]" + l.tail() + "\n")
+	case l.app.flags.output == "json":
+		l.app.stdout.WriteString("\n]" + l.tail() + "\n")
+	}
+}
+
+// head and tail return what -o json writes around the items.
+func (l *listing) head() string {
+	if l.of == "" {
+		return "["
+	}
+	return fmt.Sprintf("{%q: [", l.of)
+}
+
+func (l *listing) tail() string {
+	switch {
+	case l.of == "":
+		return ""
+	case l.next == "":
+		return `, "next": null}`
+	}
+	next, _ := encode(l.next) // encoding a string cannot fail
+	return fmt.Sprintf(`, "next": %s}`, next)
 }

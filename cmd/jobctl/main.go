@@ -11,7 +11,7 @@
 // control characters in names, payloads and errors are printed escaped, as \x1b.
 package main
 
-// The program has few concepts. A command is one file: its flags, its help and what it does,
+// The program has few concepts. A command, or a few alike, is one file: flags, help and what it does,
 // through package admin, to the queue that --db or --addr names. The app is what a command uses:
 // standard streams, the clock and the flags that all commands share. A command converts its
 // results into the structs of view.go or into admin.Job, and passes them to a listing or to

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
@@ -15,7 +18,6 @@ func (a *app) queueListCommand() *cobra.Command {
 		long:    "Lists the queues in the order of their first jobs.",
 		example: "  jobctl --db jobs.db queue list\n  jobctl --db jobs.db queue list -o jsonl | jq -r 'select(.paused).name'",
 		json:    "a list of objects with\n  " + queueFields + "With -o ids the names of the queues.\n",
-		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.listQueues(ctx) },
 	})
 }
@@ -40,4 +42,42 @@ func (a *app) listQueues(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// queueFields is the part of --help that lists the fields of a queueView.
+const queueFields = `name, paused (true or false), state (paused, served,
+    no_worker, or stopped: no app has the file), ready, delayed,
+    leased, dead, completed, oldest_ready_at (a time), oldest_ready_age (a
+    duration), succeeded, failed (how many attempts ended that way since the app
+    began to serve; null for a stopped app)
+`
+
+// queueTable returns a table of queues; queueRow makes its rows.
+func (a *app) queueTable() *table {
+	t := a.table([]column{
+		{title: "QUEUE", cut: middle}, {title: "READY", right: true}, {title: "DELAYED", right: true},
+		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true, spare: 1},
+		{title: "OLDEST", right: true}, {title: "STATE", color: colorOfState},
+	}...)
+	if a.wide() {
+		t.columns = append(t.columns, column{title: "SUCCEEDED", right: true}, column{title: "FAILED", right: true}, column{title: "OLDEST SINCE"})
+	}
+	return &t
+}
+
+func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []string {
+	oldest, since, state, succeeded, failed := "-", "-", plain.QueueState(q, s.Process != nil), "-", "-"
+	if !q.Oldest.IsZero() {
+		oldest, since = plain.Span(max(now.Sub(q.Oldest), 0)), a.clock(q.Oldest)
+	}
+	if s.Process != nil {
+		done := s.Done[q.Name]
+		succeeded, failed = strconv.FormatInt(done.Succeeded, 10), strconv.FormatInt(done.Failed, 10)
+	}
+	row := []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed),
+		strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, state}
+	if a.wide() {
+		row = append(row, succeeded, failed, since)
+	}
+	return row
 }

@@ -52,7 +52,7 @@ func (p *pausing) command(short, long string) *cobra.Command {
 		long:    long + " A queue that does not exist is an error, and then no queue is changed. --all\nreports the number of queues and asks.",
 		example: "  jobctl --db jobs.db queue " + p.word + " email\n  jobctl --db jobs.db queue " + p.word + " --all -y",
 		json:    "a list of objects with queue, paused, changed (false: nothing to do),\n  dry_run; with -o ids the names of the queues\n",
-		exits:   []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		exits:   []int{exitNoMatch},
 		run:     p.run,
 	})
 	c.Flags().BoolVar(&p.all, "all", false, "all queues, after a question")

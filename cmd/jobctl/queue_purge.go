@@ -29,7 +29,7 @@ touched: 'jobctl job cancel -s leased' asks them to end.`,
 		example: `  jobctl --db jobs.db queue purge email --state completed --older-than 7d
   jobctl --db jobs.db queue purge email --state delayed --dry-run`,
 		json:  v.changeJSON(),
-		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat}, complete: a.completeQueue,
+		exits: []int{exitNoMatch}, complete: a.completeQueue,
 	}
 	c := a.command(s)
 	s.run = func(ctx context.Context, args []string) error {

@@ -19,7 +19,7 @@ func (a *app) queueShowCommand() *cobra.Command {
 		long:    "Prints one queue: how many jobs it has in each state, and whether it is paused.",
 		example: "  jobctl --db jobs.db queue show email",
 		json:    "one object with\n  " + queueFields,
-		exits:   []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		exits:   []int{exitNoMatch},
 		run:     func(ctx context.Context, args []string) error { return a.showQueue(ctx, args) },
 	})
 }

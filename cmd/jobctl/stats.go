@@ -50,13 +50,10 @@ before a word restricts it to one queue.`,
   queues: a list of ` + queueFields + `  runs (null: there are none): active, paused, blocked, done, failed,
     cancelled, terminated, damaged, more (true: older ones were not counted)
 `,
-		exits: []int{exitLocked, exitDamaged, exitFormat},
-		run:   func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
+		run: func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
 	})
 	c.Flags().Var(ageFlag(&f.every), "watch", "repeat after this `TIME`, until interrupted or until a limit of --fail-if is exceeded")
 	c.Flags().Var(&f.limits, "fail-if", "exit code 5 if one of these `LIMITS` is exceeded")
-	_ = c.RegisterFlagCompletionFunc("watch", cobra.NoFileCompletions)
-	_ = c.RegisterFlagCompletionFunc("fail-if", cobra.NoFileCompletions)
 	return c
 }
 

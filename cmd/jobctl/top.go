@@ -19,7 +19,6 @@ and releases the file between readings. ? lists the keys: those that change some
 are upper case, and ask first. Without a terminal it prints what 'jobctl stats' does,
 once.`,
 		example: "  jobctl --db jobs.db top",
-		exits:   []int{exitLocked, exitDamaged, exitFormat},
 		run:     func(ctx context.Context, _ []string) error { return a.top(ctx) },
 	})
 }

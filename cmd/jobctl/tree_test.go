@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,5 +79,29 @@ func TestEveryCommandHasScripts(t *testing.T) {
 				require.True(t, met[words][code], "no script ends '%s' with exit code %d", words, code)
 			}
 		}
+	}
+}
+
+// Rule: each value of a flag is completed: with its words, with names from the queue, with files
+// where it names one, and otherwise with nothing.
+func TestFlagsAreCompleted(t *testing.T) {
+	build(t, everyState)
+	a := &app{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, env: func(string) string { return "app.db" }, now: time.Now, note: func(string) {}}
+	root := a.commands()
+	files := []string{"to", "to-db", "data", "dir", "allow", "allow-dir", "output-dir"}
+	words := map[string]string{"on-conflict": "reject", "sort": "died", "reason": "poison", "drain": "all", "queue": "email", "to-queue": "email", "kind": "mail.send"}
+	for _, c := range leaves(root) {
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" || f.NoOptDefVal == "true" {
+				return
+			}
+			complete, ok := c.GetFlagCompletionFunc(f.Name)
+			require.True(t, ok, "%s --%s", wordsOf(c), f.Name)
+			got, directive := complete(c, nil, "")
+			require.Equal(t, slices.Contains(files, f.Name), directive&cobra.ShellCompDirectiveNoFileComp == 0, "%s --%s", wordsOf(c), f.Name)
+			if word := words[f.Name]; word != "" && wordsOf(c) != "wf cancel" && wordsOf(c) != "wf terminate" { // their reason is a text
+				require.Contains(t, got, word, "%s --%s", wordsOf(c), f.Name)
+			}
+		})
 	}
 }

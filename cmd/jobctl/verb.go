@@ -113,7 +113,7 @@ An ID of - reads IDs from standard input. With filters or --all it first reports
 many jobs match, and asks; -o json, jsonl and ids do not ask and need -y.`,
 		example:  example,
 		json:     v.changeJSON(),
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits:    []int{exitNoMatch, exitConflict},
 		complete: a.completeIDs(v.states...),
 		run:      ch.run,
 	})
@@ -145,13 +145,12 @@ and ids do not ask and need -y.`,
 With -o jsonl only the objects of runs, one per line; with -o ids the IDs of
 those that were %s.
 `, fieldOf(v.did), fieldOf(v.did), v.did),
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits:    []int{exitNoMatch, exitConflict},
 		complete: a.completeRefs(-1, v.statuses...),
 		run:      ch.run,
 	})
 	runs.register(a, c, v.statuses...)
 	ch.register(c, flags)
-	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	return c
 }
 

@@ -68,7 +68,6 @@ read in time are lost, and the next line reports how many.`,
   duration of an attempt that ended), timed_out, delay (until the retry), reason
   (of a dead job), error, missed (how many events before this one were lost)
 `,
-		exits: []int{exitLocked},
 		run: func(ctx context.Context, _ []string) error {
 			w.lines = c.Flags().Changed("output")
 			return w.run(ctx, a)
@@ -77,7 +76,6 @@ read in time are lost, and the next line reports how many.`,
 	c.Flags().VarP(eachFlag(&w.queues, driver.CheckQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
 	c.Flags().Var(manyFlag{flagFunc{w.events}}, "events", "only these `EVENTS`, separated by commas: "+strings.Join(eventWords(), ", "))
 	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` events")
-	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions(eventWords(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -80,29 +80,7 @@ func (a *app) readRefs(words string, args []string) (refs []ref, err error) {
 		}
 		return err
 	}
-	for _, arg := range args {
-		if arg != "-" {
-			if err := add(arg); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		lines := bufio.NewScanner(a.stdin)
-		for lines.Scan() {
-			if text := strings.TrimSpace(lines.Text()); text != "" {
-				if err := add(text); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if err := lines.Err(); err != nil {
-			return nil, fmt.Errorf("read runs from standard input: %w", err)
-		}
-	}
-	if len(refs) == 0 && len(args) > 0 {
-		return nil, &failure{exitNoMatch, "there is no run on standard input", ""}
-	}
-	return refs, nil
+	return refs, a.eachName(args, bufio.ScanLines, "run", add)
 }
 
 // withWorkflows opens the queue while do runs. It explains errors about runs.

@@ -44,7 +44,6 @@ runs again.`,
 func reasonFlag(to *string) func(*cobra.Command) {
 	return func(c *cobra.Command) {
 		c.Flags().Var(textFlag(to), "reason", "`WHY`, for people who inspect the run")
-		_ = c.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
 	}
 }
 

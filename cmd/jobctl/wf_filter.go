@@ -26,9 +26,6 @@ func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Stat
 	flags.Var(textFlag(&f.flow), "flow", "only runs of `FLOW`")
 	flags.VarP(oneOf(&f.status, words...), "status", "s", "only runs in `STATUS`: "+listed(words))
 	flags.Var(textFlag(&f.prefix), "id-prefix", "only runs whose ID from their starter begins with `TEXT`")
-	_ = c.RegisterFlagCompletionFunc("flow", a.completeFlows)
-	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("id-prefix", cobra.NoFileCompletions)
 }
 
 // statusWords returns statuses as flag values; all statuses if there are none.

@@ -33,7 +33,7 @@ ended or not, and keeps its signals. A STEP is written as in 'jobctl wf show'. T
 command prints the ID of the new run.`,
 		example:  "  jobctl --db jobs.db wf fork order:1042 --from charge --id 1042-again",
 		json:     "one object with run (the new one; null for --dry-run), id, forked_from\n  (the run), step, dry_run\n",
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits:    []int{exitNoMatch, exitConflict},
 		complete: a.completeRefs(1),
 		run: func(ctx context.Context, args []string) error {
 			r, err := oneRef("wf fork", args)
@@ -52,7 +52,6 @@ command prints the ID of the new run.`,
 	c.Flags().Var(textFlag(&id), "id", "the `ID` of the new run among those of its flow")
 	dryRunFlag(c, &dry)
 	_ = c.RegisterFlagCompletionFunc("from", a.completeSteps)
-	_ = c.RegisterFlagCompletionFunc("id", cobra.NoFileCompletions)
 	return c
 }
 

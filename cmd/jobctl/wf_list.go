@@ -31,15 +31,11 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
 // runList is one page of a list of runs.
 type runList struct {
 	filter runFilter
-	limit  int
-	after  string
-
-	more bool
-	next string
+	paging
 }
 
 func (a *app) wfListCommand() *cobra.Command {
-	l := &runList{limit: admin.DefaultLimit}
+	l := new(runList)
 	c := a.command(&spec{
 		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "runs, by flow, status and ID", ids: true,
 		long: `Lists workflow runs in the order in which they were started. WHEN is when a run
@@ -51,57 +47,38 @@ the middle; -o wide shows everything.`,
 		example: `  jobctl --db jobs.db wf list -s blocked
   jobctl --db jobs.db wf list --flow order --id-prefix 2026/
   jobctl --db jobs.db wf list -s dead -o ids | jobctl --db jobs.db wf resume -`,
-		json:  "one object with next (a cursor for --after; null at the end) and\n  runs: a list of objects with the fields below\nWith -o jsonl only the objects of runs, one per line.\n" + runFields,
-		exits: []int{exitLocked, exitDamaged, exitFormat},
-		run:   func(ctx context.Context, _ []string) error { return l.run(ctx, a) },
+		json: "one object with next (a cursor for --after; null at the end) and\n  runs: a list of objects with the fields below\nWith -o jsonl only the objects of runs, one per line.\n" + runFields,
+		run:  func(ctx context.Context, _ []string) error { return l.run(ctx, a) },
 	})
 	l.filter.register(a, c)
-	c.Flags().VarP(countFlag(&l.limit), "limit", "n", "at most `COUNT` runs, 0 for all (default 50)")
-	c.Flags().Var(textFlag(&l.after), "after", "continue after this `CURSOR` from the previous page")
-	_ = c.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
-	_ = c.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
+	l.register(c, "runs")
 	return c
 }
 
 func (l *runList) run(ctx context.Context, a *app) error {
 	out, damaged := a.runListing(), new(damage)
 	err := a.runFailure(a.with(ctx, func(queue admin.Admin) error { return l.fill(ctx, a, queue, out, damaged) }))
-	if l.more {
-		out.next = l.next
+	none := "there are no workflow runs"
+	if l.filter.given() || l.after != "" {
+		none = "no runs match; 'jobctl wf list' without filters shows all"
 	}
-	if err == nil || out.count > 0 { // an unreachable queue is not an empty list
-		out.close()
-	}
-	switch {
-	case err != nil:
-		return err
-	case l.more:
-		a.say("showing the first %d, there may be more; -n 0 shows all, and --after %s the next ones", out.count, l.next)
-	case out.count > 0 || damaged.count > 0:
-	case l.filter.given() || l.after != "":
-		a.say("no runs match; 'jobctl wf list' without filters shows all")
-	default:
-		a.say("there are no workflow runs")
-	}
-	return a.damaged(damaged, "run")
+	return l.end(out, err, damaged, "run", none)
 }
 
-// fill lists up to the limit, and checks whether there is more.
+// fill lists up to the limit.
 func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *listing, damaged *damage) error {
-	w, q, now := queue.Workflows(), l.filter.query(), a.now()
+	now := a.now()
 	var held map[pawl.ID]bool
-	for q.After = l.after; ; {
-		q.Limit = admin.MaxLimit
-		if l.limit > 0 {
-			q.Limit = min(q.Limit, l.limit-out.count)
-		}
-		page, err := w.List(ctx, q)
-		if err != nil {
-			return err
+	return l.read(out, func(after string, limit int, shown bool) (int, string, error) {
+		q := l.filter.query()
+		q.After, q.Limit = after, limit
+		page, err := queue.Workflows().List(ctx, q)
+		if err != nil || !shown {
+			return len(page.Runs), page.Next, err
 		}
 		if a.people() && held == nil && slices.ContainsFunc(page.Runs, isRunning) {
 			if held, err = leased(ctx, queue); err != nil {
-				return err
+				return 0, "", err
 			}
 		}
 		for i := range page.Runs {
@@ -111,19 +88,11 @@ func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *list
 				continue
 			}
 			if err := out.add(item{run.Run.String(), admin.WorkflowOf(*run), a.runRow(run, held, now)}); err != nil {
-				return err
+				return 0, "", err
 			}
 		}
-		if q.After = page.Next; q.After == "" {
-			return nil
-		}
-		if l.limit > 0 && out.count >= l.limit {
-			l.next, q.Limit = q.After, 1
-			page, err := w.List(ctx, q)
-			l.more = len(page.Runs) > 0 || page.Next != ""
-			return err
-		}
-	}
+		return len(page.Runs), page.Next, nil
+	})
 }
 
 // isRunning reports whether a run is running, or could be.

@@ -30,11 +30,10 @@ freed space is reused.`,
 		example: `  jobctl --db jobs.db wf prune --before 30d
   jobctl --db jobs.db wf prune --before 2026-03-01 --dry-run`,
 		json:  "one object with removed (with --dry-run: how many would be), before (a\n  time), dry_run\n",
-		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		exits: []int{exitNoMatch},
 		run:   func(ctx context.Context, _ []string) error { return a.prune(ctx, before, dry) },
 	})
 	c.Flags().Var(a.momentFlag(&before), "before", "runs that ended before this `TIME`, or longer ago than this age (default now)")
-	_ = c.RegisterFlagCompletionFunc("before", cobra.NoFileCompletions)
 	dryRunFlag(c, &dry)
 	return c
 }

@@ -39,7 +39,7 @@ show' shows the job of a run.`,
 A value is an object with size_bytes, encoding (messagepack or unknown), value
 (as JSON, as in 'jobctl job show'), base64, hex.
 `,
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		exits:    []int{exitNoMatch},
 		complete: a.completeRefs(1),
 		run:      func(ctx context.Context, args []string) error { return a.showRun(ctx, args) },
 	})

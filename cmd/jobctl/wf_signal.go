@@ -34,7 +34,7 @@ declares its signals accepts no others: exit code 6.`,
 		example: `  jobctl --db jobs.db wf signal order:1042 approved '{"By":"ada"}'
   jobctl --db jobs.db wf signal order:1042 approved @by.json --dedup mail-77`,
 		json:     "one object with run, signal (its name), dry_run\n",
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits:    []int{exitNoMatch, exitConflict},
 		complete: a.completeRefs(1, openStatuses...),
 		run: func(ctx context.Context, args []string) error {
 			return a.signal(ctx, args, dedup, dry)
@@ -42,7 +42,6 @@ declares its signals accepts no others: exit code 6.`,
 	})
 	c.Flags().Var(textFlag(&dedup), "dedup", "of the signals with this `KEY`, the run gets only the first")
 	dryRunFlag(c, &dry)
-	_ = c.RegisterFlagCompletionFunc("dedup", cobra.NoFileCompletions)
 	return c
 }
 
@@ -59,7 +58,7 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	}
 	text := []byte("null")
 	if len(args) == 3 {
-		if text, err = a.argument(args[2]); err != nil {
+		if text, err = a.argument(args[2], "Name a file with the JSON of the signal's value after the @."); err != nil {
 			return err
 		}
 	}

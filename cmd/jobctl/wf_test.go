@@ -233,13 +233,13 @@ func TestRunsAreEscaped(t *testing.T) {
 	}
 }
 
-// Rule: a list without a limit shows everything, and a limited list says that there may be more.
+// Rule: a list without a limit shows everything, and a limited list says that there are more.
 func TestRunsListReportsMore(t *testing.T) {
 	build(t, workflows)
 	for limit, more := range map[string]bool{"9": true, "10": false, "11": false, "0": false} {
 		got := jobctl(t, words("--db app.db wf list -o ids -n "+limit)...)
 		require.Equal(t, exitOK, got.code)
-		require.Equal(t, more, strings.Contains(got.stderr, "there may be more"), limit)
+		require.Equal(t, more, strings.Contains(got.stderr, "there are more"), limit)
 	}
 }
 

@@ -68,7 +68,7 @@ damaged.
 With -o jsonl only the objects of runs, one per line; with -o ids the IDs of
 those that do not match.
 `,
-		exits:    []int{exitNoMatch, exitLocked, exitDamaged, exitConflict, exitFormat},
+		exits:    []int{exitNoMatch, exitConflict},
 		complete: a.completeRefs(-1, openStatuses...),
 		run:      v.run,
 	})

@@ -86,7 +86,7 @@ It prints a line on standard error for each attempt that ended, once that is dur
   dead job), error, output_file, output_cut_bytes, missed (how many lines
   before this one a slow reader lost)
 `,
-		exits: []int{exitNoMatch, exitLocked, exitDamaged, exitFormat},
+		exits: []int{exitNoMatch},
 	}
 	c := a.command(s)
 	s.run = func(ctx context.Context, _ []string) error {
@@ -96,7 +96,6 @@ It prints a line on standard error for each attempt that ended, once that is dur
 		return w.run(ctx, a)
 	}
 	w.register(c.Flags())
-	_ = c.RegisterFlagCompletionFunc("queue", a.completeQueues)
 	return c
 }
 
