@@ -21,10 +21,7 @@ import (
 // journey is a flow with calls of all kinds, and the flow of its children.
 func journey(k *kit) (parent, child *workflow.Flow[int, int]) {
 	step := func(r *workflow.Run, name string) (int, error) {
-		return workflow.Step(r, name, func(context.Context) (int, error) {
-			k.effect(r)
-			return 1, nil
-		})
+		return act(k, r, name, 1)
 	}
 	child = workflow.Define("leg", func(r *workflow.Run, n int) (int, error) { return step(r, fmt.Sprintf("walk %d", n)) })
 	parent = workflow.Define("journey", func(r *workflow.Run, _ int) (sum int, err error) {
@@ -69,7 +66,7 @@ func journeyEnds(k *kit) {
 // Rule: wherever a process is killed, the run ends in the next life as it would have otherwise.
 // Each step takes effect; those in progress take effect twice, under one key; transactions take
 // effect exactly once. A repeated start and a repeated signal exist once.
-func TestScenario05KilledAnywhere(t *testing.T) {
+func (suite) Scenario05KilledAnywhere(t *testing.T) {
 	const most, every = 400, 7 // reads of the clock
 	path := os.Getenv(lifeVariable)
 	over := false

@@ -18,7 +18,7 @@ import (
 
 // Rule: the order in which branches continue changes nothing: each call has the identity that
 // its author wrote, its result is its own, and the journal of one order fits all others.
-func TestScenario33BranchesInAnyOrder(t *testing.T) {
+func (suite) Scenario33BranchesInAnyOrder(t *testing.T) {
 	const branches, steps = 5, 4
 	want := []string{"each eu begun"}
 	for b := range branches {
@@ -73,9 +73,7 @@ func TestScenario33BranchesInAnyOrder(t *testing.T) {
 				next[b]++
 				k.settle()
 			}
-			out, err := outcome(k, find(k, f, "1"))
-			require.NoError(t, err)
-			require.Equal(t, []int{6, 46, 86, 126, 166}, out)
+			returns(k, find(k, f, "1"), []int{6, 46, 86, 126, 166})
 			journal := k.journal(h.Run())
 			slices.Sort(journal)
 			require.Equal(t, want, journal)
@@ -123,7 +121,7 @@ func contest(k *kit) *workflow.Flow[int, []string] {
 // Rule: the winner of a race is stored before anybody acts on it. A loser that ignores the
 // interruption ends later, and after a crash would be first, but has still lost. A loser that
 // did not end does not run again.
-func TestScenario34LoserEndsLater(t *testing.T) {
+func (suite) Scenario34LoserEndsLater(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		t.Run(fmt.Sprintf("ends=%v", ends), func(t *testing.T) {
 			story{
@@ -165,7 +163,7 @@ func TestScenario34LoserEndsLater(t *testing.T) {
 // Rule: the losers of a race are interrupted wherever they are: in a step, before its next
 // attempt, in a sleep, a wait, a child, a nested branch, and also when they are about to wait.
 // The run does not wait for what they wait for.
-func TestScenario34LosersAreAbandoned(t *testing.T) {
+func (suite) Scenario34LosersAreAbandoned(t *testing.T) {
 	child := workflow.Define("child", func(r *workflow.Run, _ int) (string, error) { return word.Wait(r, workflow.Forever) })
 	fails := errors.New("not yet")
 	for name, lose := range map[string]func(k *kit, r *workflow.Run) (string, error){
@@ -189,59 +187,54 @@ func TestScenario34LosersAreAbandoned(t *testing.T) {
 		},
 	} {
 		for _, crash := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/crash=%v", name, crash), func(t *testing.T) {
-				bubble(t, func(t *testing.T, k *kit) {
-					f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
-						loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) { return lose(k, r) })
-						winner := workflow.Go(r, "winner", func(r *workflow.Run) (string, error) { return last.Wait(r, workflow.Forever) })
-						_, v, err := workflow.Race(r, "first", winner, loser)
-						k.at("won")
-						if err != nil {
+			sub(t, fmt.Sprintf("%s/crash=%v", name, crash), func(t *testing.T, k *kit) {
+				f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
+					loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) { return lose(k, r) })
+					winner := workflow.Go(r, "winner", func(r *workflow.Run) (string, error) { return last.Wait(r, workflow.Forever) })
+					_, v, err := workflow.Race(r, "first", winner, loser)
+					k.at("won")
+					if err != nil {
+						return "", err
+					}
+					if crash {
+						if err := workflow.Sleep(r, "long", time.Minute); err != nil {
 							return "", err
 						}
-						if crash {
-							if err := workflow.Sleep(r, "long", time.Minute); err != nil {
-								return "", err
-							}
-						}
-						if _, err := loser.Wait(r); !errors.Is(err, workflow.ErrAbandoned) {
-							return "", fmt.Errorf("the loser: %w", err)
-						}
-						return v, nil
-					})
-					about := k.gate("about to wait")
-					won := k.gate("won")
-					k.open(f, child)
-					h := start(k, f, "1", 0)
-					k.settle()
-					require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "me", ""))
-					<-won.reached
-					close(won.open)
-					k.settle()
-					close(about.open)
-					if crash {
-						k.crash()
-						k.pass(time.Minute)
-					} else {
-						k.settle()
 					}
-					require.Equal(t, workflow.Done, k.info(h.Run()).Status)
-					out, err := outcome(k, find(k, f, "1"))
-					require.NoError(t, err)
-					require.Equal(t, "me", out)
-					if name == "child" {
-						k.settle()
-						h := find(k, child, "1/loser/c")
-						require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status, "it goes with its parent")
+					if _, err := loser.Wait(r); !errors.Is(err, workflow.ErrAbandoned) {
+						return "", fmt.Errorf("the loser: %w", err)
 					}
+					return v, nil
 				})
+				about := k.gate("about to wait")
+				won := k.gate("won")
+				k.open(f, child)
+				h := startAndSettle(k, f, "1", 0)
+				require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "me", ""))
+				<-won.reached
+				close(won.open)
+				k.settle()
+				close(about.open)
+				if crash {
+					k.crash()
+					k.pass(time.Minute)
+				} else {
+					k.settle()
+				}
+				require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+				returns(k, find(k, f, "1"), "me")
+				if name == "child" {
+					k.settle()
+					h := find(k, child, "1/loser/c")
+					require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status, "it goes with its parent")
+				}
 			})
 		}
 	}
 }
 
 // Rule: a loser's transaction that has not begun does not begin, and the run continues.
-func TestScenario34LoserBeforeItsTransaction(t *testing.T) {
+func (suite) Scenario34LoserBeforeItsTransaction(t *testing.T) {
 	if under.Beside {
 		t.Skip("the transaction does not wait for the queue, so it is before the end of the race")
 	}
@@ -298,38 +291,33 @@ func (p hourAt) Delay(pawl.Retry) (time.Duration, bool) {
 // Rule: All waits for every branch even if one has failed, without holding anything while
 // another is suspended, and returns the available results with the errors of all failed
 // branches.
-func TestScenario35AllWithFailedAndSuspended(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		full, empty := errors.New("full"), errors.New("empty")
-		f := workflow.Define("all", func(r *workflow.Run, _ int) (string, error) {
-			step := func(name string, failure error) *workflow.Branch[string] {
-				return workflow.Go(r, name, func(r *workflow.Run) (string, error) {
-					return workflow.Step(r, "s", func(context.Context) (string, error) {
-						k.effect(r)
-						return name, failure
-					}, workflow.MaxRetries(0))
-				})
-			}
-			received := workflow.Go(r, "heard", func(r *workflow.Run) (string, error) { return word.Wait(r, workflow.Forever) })
-			out, err := workflow.All(r, step("a", nil), step("b", full), received, step("c", empty))
-			if errors.Is(err, workflow.ErrSuspended) {
-				return "", err
-			}
-			if !errors.Is(err, full) || !errors.Is(err, empty) {
-				return "", fmt.Errorf("wrong: %w", err)
-			}
-			return fmt.Sprintf("%q and %v", out, err), nil
-		})
-		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
-		require.Equal(t, workflow.Waiting, k.info(h.Run()).Status)
-		require.Equal(t, pawl.Counts{Delayed: 1}, k.jobs())
-		k.crash()
-		say(k, h.Run(), "hello", "")
-		out, err := outcome(k, find(k, f, "1"))
-		require.NoError(t, err)
-		require.Equal(t, `["a" "" "hello" ""] and branch "b": step "b/s": full`+"\n"+`branch "c": step "c/s": empty`, out)
-		require.ElementsMatch(t, []string{"a/s", "b/s", "c/s"}, k.effects())
+func (suite) Scenario35AllWithFailedAndSuspended(t *testing.T, k *kit) {
+	full, empty := errors.New("full"), errors.New("empty")
+	f := workflow.Define("all", func(r *workflow.Run, _ int) (string, error) {
+		step := func(name string, failure error) *workflow.Branch[string] {
+			return workflow.Go(r, name, func(r *workflow.Run) (string, error) {
+				return workflow.Step(r, "s", func(context.Context) (string, error) {
+					k.effect(r)
+					return name, failure
+				}, workflow.MaxRetries(0))
+			})
+		}
+		received := workflow.Go(r, "heard", func(r *workflow.Run) (string, error) { return word.Wait(r, workflow.Forever) })
+		out, err := workflow.All(r, step("a", nil), step("b", full), received, step("c", empty))
+		if errors.Is(err, workflow.ErrSuspended) {
+			return "", err
+		}
+		if !errors.Is(err, full) || !errors.Is(err, empty) {
+			return "", fmt.Errorf("wrong: %w", err)
+		}
+		return fmt.Sprintf("%q and %v", out, err), nil
 	})
+	k.open(f)
+	h := startAndSettle(k, f, "1", 0)
+	require.Equal(t, workflow.Waiting, k.info(h.Run()).Status)
+	require.Equal(t, pawl.Counts{Delayed: 1}, k.jobs())
+	k.crash()
+	say(k, h.Run(), "hello", "")
+	returns(k, find(k, f, "1"), `["a" "" "hello" ""] and branch "b": step "b/s": full`+"\n"+`branch "c": step "c/s": empty`)
+	require.ElementsMatch(t, []string{"a/s", "b/s", "c/s"}, k.effects())
 }

@@ -38,7 +38,7 @@ func legs(k *kit, join bool, names ...string) code {
 // Rule: a branch that is renamed, removed, inserted, moved, or replaced by a call of another
 // kind blocks the run like any call, whether somebody waits for it or not. After the end of the
 // journal, the run continues.
-func TestScenario13ChangedBranches(t *testing.T) {
+func (suite) Scenario13ChangedBranches(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, new []string
 		why      []string // empty if the run continues
@@ -52,22 +52,18 @@ func TestScenario13ChangedBranches(t *testing.T) {
 		"as it is": {[]string{"a", "b"}, []string{"a", "b"}, nil},
 	} {
 		for _, join := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, waited for: %v", name, join), func(t *testing.T) {
-				bubble(t, func(t *testing.T, k *kit) {
-					f := plan(legs(k, join, c.old...))
-					k.open(f)
-					h := start(k, f, "1", 0)
-					k.settle()
-					journal, effects := k.journal(h.Run()), k.effects()
-					h = rebuild(k, "2", legs(k, join, c.new...))
-					if c.why != nil {
-						blocked(k, h.Run(), "2", journal, c.why...)
-					} else {
-						_, err := outcome(k, h)
-						require.NoError(t, err)
-					}
-					require.Equal(t, effects, k.effects(), "nothing runs again")
-				})
+			sub(t, fmt.Sprintf("%s, waited for: %v", name, join), func(t *testing.T, k *kit) {
+				f := plan(legs(k, join, c.old...))
+				k.open(f)
+				h := startAndSettle(k, f, "1", 0)
+				journal, effects := k.journal(h.Run()), k.effects()
+				h = rebuild(k, "2", legs(k, join, c.new...))
+				if c.why != nil {
+					blocked(k, h.Run(), "2", journal, c.why...)
+				} else {
+					succeeds(k, h)
+				}
+				require.Equal(t, effects, k.effects(), "nothing runs again")
 			})
 		}
 	}
@@ -75,53 +71,48 @@ func TestScenario13ChangedBranches(t *testing.T) {
 
 // Rule: the start of a branch costs no commit: it is part of the next write, which may be the
 // one that suspends or ends the run.
-func TestScenario13BranchCostsNoCommit(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := plan(func(r *workflow.Run) (string, error) {
-			for n := range 20 {
-				if _, err := workflow.Go(r, fmt.Sprint("b", n), func(*workflow.Run) (int, error) { return 0, nil }).Wait(r); err != nil {
-					return "", err
-				}
+func (suite) Scenario13BranchCostsNoCommit(t *testing.T, k *kit) {
+	f := plan(func(r *workflow.Run) (string, error) {
+		for n := range 20 {
+			if _, err := workflow.Go(r, fmt.Sprint("b", n), func(*workflow.Run) (int, error) { return 0, nil }).Wait(r); err != nil {
+				return "", err
 			}
-			k.at("begun")
-			return "done", nil
-		})
-		begun := k.gate("begun")
-		k.open(f)
-		h := start(k, f, "1", 0)
-		<-begun.reached
-		require.Empty(t, k.journal(h.Run()))
-		close(begun.open)
-		_, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Len(t, k.journal(h.Run()), 20)
+		}
+		k.at("begun")
+		return "done", nil
 	})
+	begun := k.gate("begun")
+	k.open(f)
+	h := start(k, f, "1", 0)
+	<-begun.reached
+	require.Empty(t, k.journal(h.Run()))
+	close(begun.open)
+	succeeds(k, h)
+	require.Len(t, k.journal(h.Run()), 20)
 }
 
 // Rule: after a crash between the start of a branch and the next write neither is stored. The
 // branch starts again, and nothing blocks the run.
-func TestScenario13CrashBeforeTheBeginningIsWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := plan(func(r *workflow.Run) (string, error) {
-			b := workflow.Go(r, "b", func(r *workflow.Run) (string, error) {
-				k.at("in b")
-				return calls(k, "x")(r)
-			})
-			if _, err := b.Wait(r); err != nil {
-				return "", err
-			}
-			return calls(k, "wait")(r)
+func (suite) Scenario13CrashBeforeTheBeginningIsWritten(t *testing.T, k *kit) {
+	f := plan(func(r *workflow.Run) (string, error) {
+		b := workflow.Go(r, "b", func(r *workflow.Run) (string, error) {
+			k.at("in b")
+			return calls(k, "x")(r)
 		})
-		in := k.gate("in b")
-		k.open(f)
-		h := start(k, f, "1", 0)
-		<-in.reached
-		require.Empty(t, k.journal(h.Run()))
-		k.crash()
-		k.settle()
-		require.Equal(t, []string{"branch b begun", "step b/x done: x", "wait proceed pending"}, k.journal(h.Run()))
-		require.Equal(t, []string{"b/x"}, k.effects())
+		if _, err := b.Wait(r); err != nil {
+			return "", err
+		}
+		return calls(k, "wait")(r)
 	})
+	in := k.gate("in b")
+	k.open(f)
+	h := start(k, f, "1", 0)
+	<-in.reached
+	require.Empty(t, k.journal(h.Run()))
+	k.crash()
+	k.settle()
+	require.Equal(t, []string{"branch b begun", "step b/x done: x", "wait proceed pending"}, k.journal(h.Run()))
+	require.Equal(t, []string{"b/x"}, k.effects())
 }
 
 // pay pays each item in a branch of Each, and then waits for the signal.
@@ -129,10 +120,7 @@ func pay(k *kit, name string, limit int, items ...string) code {
 	return func(r *workflow.Run) (string, error) {
 		itself := func(item string) string { return item }
 		all, err := workflow.Each(r, name, items, itself, limit, func(r *workflow.Run, item string) (string, error) {
-			return workflow.Step(r, "pay", func(context.Context) (string, error) {
-				k.effect(r)
-				return "paid " + item, nil
-			})
+			return act(k, r, "pay", "paid "+item)
 		})
 		if err != nil {
 			return "", err
@@ -147,7 +135,7 @@ func pay(k *kit, name string, limit int, items ...string) code {
 // Rule: items of Each are identified by their keys: a new item runs once, wherever it is, the
 // order may change, and the results belong to the items. An item that has begun must stay, and
 // so must the call itself.
-func TestScenario14EachItems(t *testing.T) {
+func (suite) Scenario14EachItems(t *testing.T) {
 	for name, c := range map[string]struct {
 		each  string
 		items []string
@@ -163,31 +151,26 @@ func TestScenario14EachItems(t *testing.T) {
 		"replaced":     {"item", []string{"a", "B", "c"}, "", nil, `the journal has branch "item/b"`},
 		"renamed":      {"thing", []string{"a", "b", "c"}, "", nil, `the journal has each "item" (entry 1, written by build 1), build 2 has each "thing"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := plan(pay(k, "item", 1, "a", "b", "c"))
-				k.open(f)
-				h := start(k, f, "1", 0)
-				k.settle()
-				journal, effects := k.journal(h.Run()), k.effects()
-				require.Equal(t, []string{"item/a/pay", "item/b/pay", "item/c/pay"}, effects)
-				h = rebuild(k, "2", pay(k, c.each, 2, c.items...))
-				if c.why != "" {
-					blocked(k, h.Run(), "2", journal, c.why)
-				} else {
-					out, err := outcome(k, h)
-					require.NoError(t, err)
-					require.Equal(t, c.out, out)
-				}
-				require.Equal(t, append(effects, c.again...), k.effects())
-			})
+		sub(t, name, func(t *testing.T, k *kit) {
+			f := plan(pay(k, "item", 1, "a", "b", "c"))
+			k.open(f)
+			h := startAndSettle(k, f, "1", 0)
+			journal, effects := k.journal(h.Run()), k.effects()
+			require.Equal(t, []string{"item/a/pay", "item/b/pay", "item/c/pay"}, effects)
+			h = rebuild(k, "2", pay(k, c.each, 2, c.items...))
+			if c.why != "" {
+				blocked(k, h.Run(), "2", journal, c.why)
+			} else {
+				returns(k, h, c.out)
+			}
+			require.Equal(t, append(effects, c.again...), k.effects())
 		})
 	}
 }
 
 // Rule: items that have begun continue before new ones, whatever the limit is now, so that the
 // run waits for everything that it waited for.
-func TestScenario14BegunItemsComeFirst(t *testing.T) {
+func (suite) Scenario14BegunItemsComeFirst(t *testing.T) {
 	code := func(k *kit, limit int, items ...string) code {
 		return func(r *workflow.Run) (string, error) {
 			itself := func(item string) string { return item }
@@ -200,14 +183,12 @@ func TestScenario14BegunItemsComeFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		f := plan(code(k, 2, "a", "b"))
 		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
+		h := startAndSettle(k, f, "1", 0)
 		k.restart("2", plan(code(k, 1, "new", "a", "b")))
 		k.pass(time.Hour)
 		require.Equal(t, []string{"each item begun", "branch item/a begun", "branch item/b begun", "sleep item/a/a done", "sleep item/b/b done",
 			"branch item/new begun", "sleep item/new/new pending"}, sortedBegins(k.journal(h.Run())))
-		_, err := outcome(k, find(k, f, "1"))
-		require.NoError(t, err)
+		succeeds(k, find(k, f, "1"))
 	})
 }
 
@@ -222,47 +203,45 @@ func sortedBegins(journal []string) []string {
 }
 
 // Rule: an empty key, a duplicate key, and a nil function are refused before anything begins.
-func TestScenario14BadKeys(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		each := func(key func(string) string, items ...string) code {
-			return func(r *workflow.Run) (string, error) {
-				_, err := workflow.Each(r, "item", items, key, 1, func(r *workflow.Run, _ string) (string, error) { return calls(k, "x")(r) })
-				return "", err
-			}
+func (suite) Scenario14BadKeys(t *testing.T, k *kit) {
+	each := func(key func(string) string, items ...string) code {
+		return func(r *workflow.Run) (string, error) {
+			_, err := workflow.Each(r, "item", items, key, 1, func(r *workflow.Run, _ string) (string, error) { return calls(k, "x")(r) })
+			return "", err
 		}
-		itself := func(item string) string { return item }
-		for i, c := range []struct {
-			code code
-			why  string
-		}{
-			{each(itself, "a", "b", "a"), `items 0 and 2 both have "a"`},
-			{each(itself, "a", ""), "that of item 1 is empty"},
-			{each(nil, "a"), "the function is nil"},
-		} {
-			f := plan(func(r *workflow.Run) (string, error) {
-				_, err := c.code(r)
-				if !errors.Is(err, pawl.ErrInvalid) {
-					return "", fmt.Errorf("not invalid: %w", err)
-				}
-				return "", err
-			})
-			if i == 0 {
-				k.open(f)
-			} else {
-				k.restart("1", f)
+	}
+	itself := func(item string) string { return item }
+	for i, c := range []struct {
+		code code
+		why  string
+	}{
+		{each(itself, "a", "b", "a"), `items 0 and 2 both have "a"`},
+		{each(itself, "a", ""), "that of item 1 is empty"},
+		{each(nil, "a"), "the function is nil"},
+	} {
+		f := plan(func(r *workflow.Run) (string, error) {
+			_, err := c.code(r)
+			if !errors.Is(err, pawl.ErrInvalid) {
+				return "", fmt.Errorf("not invalid: %w", err)
 			}
-			h := start(k, f, fmt.Sprint(i), 0)
-			_, err := outcome(k, h)
-			require.ErrorContains(t, err, c.why)
-			require.NotContains(t, err.Error(), "not invalid")
-			require.Empty(t, k.journal(h.Run()))
+			return "", err
+		})
+		if i == 0 {
+			k.open(f)
+		} else {
+			k.restart("1", f)
 		}
-	})
+		h := start(k, f, fmt.Sprint(i), 0)
+		_, err := outcome(k, h)
+		require.ErrorContains(t, err, c.why)
+		require.NotContains(t, err.Error(), "not invalid")
+		require.Empty(t, k.journal(h.Run()))
+	}
 }
 
 // Rule: a race depends on its branches and their order: with other branches, or another order,
 // the winner would be another, so the run is blocked.
-func TestScenario16RaceOfOtherBranches(t *testing.T) {
+func (suite) Scenario16RaceOfOtherBranches(t *testing.T) {
 	race := func(k *kit, order ...int) code {
 		return func(r *workflow.Run) (string, error) {
 			all := []*workflow.Branch[string]{leg(k, r, "quick", "x"), leg(k, r, "slow", "sleep y")}
@@ -286,25 +265,21 @@ func TestScenario16RaceOfOtherBranches(t *testing.T) {
 		"in another order": {[]int{1, 0}, `race "first" of the branches ["slow" "quick"]`},
 		"without one":      {[]int{0}, `race "first" of the branches ["quick"]`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				h := change(k, race(k, 0, 1), race(k, c.order...))
-				if c.why == "" {
-					out, err := outcome(k, h)
-					require.NoError(t, err)
-					require.Equal(t, "x.", out)
-					return
-				}
-				require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
-				require.Contains(t, k.info(h.Run()).Error, c.why)
-			})
+		sub(t, name, func(t *testing.T, k *kit) {
+			h := change(k, race(k, 0, 1), race(k, c.order...))
+			if c.why == "" {
+				returns(k, h, "x.")
+				return
+			}
+			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+			require.Contains(t, k.info(h.Run()).Error, c.why)
 		})
 	}
 }
 
 // Rule: the code must request a version in the journal before the scope makes a new call, or
 // the run is blocked: it would continue with code of another version.
-func TestScenario19MarkerRemoved(t *testing.T) {
+func (suite) Scenario19MarkerRemoved(t *testing.T) {
 	versioned := func(k *kit, marker string, after ...string) code {
 		return func(r *workflow.Run) (string, error) {
 			if marker != "" {
@@ -319,8 +294,7 @@ func TestScenario19MarkerRemoved(t *testing.T) {
 		bubble(t, func(t *testing.T, k *kit) {
 			h := change(k, versioned(k, "tax", "b"), versioned(k, marker, "b"))
 			if marker == "tax" {
-				_, err := outcome(k, h)
-				require.NoError(t, err)
+				succeeds(k, h)
 				return
 			}
 			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
@@ -335,7 +309,7 @@ func TestScenario19MarkerRemoved(t *testing.T) {
 // Rule: once a run undoes its steps, neither its calls nor its undo steps may change: a new
 // call, an undo step with another name, a missing one, and a function that does not fail now
 // block it, and a dry run finds each.
-func TestScenario13ChangedWhileItUndoes(t *testing.T) {
+func (suite) Scenario13ChangedWhileItUndoes(t *testing.T) {
 	failing := func(k *kit, undo string, err error, steps ...string) code {
 		return func(r *workflow.Run) (string, error) {
 			if undo != "" {
@@ -368,31 +342,28 @@ func TestScenario13ChangedWhileItUndoes(t *testing.T) {
 		"gone":    {func(k *kit) code { return failing(k, "", broken, "a") }, "build 2 has nothing more"},
 		"no fail": {func(k *kit) code { return failing(k, "u", nil, "a") }, "the function had failed, and now it has not"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := plan(failing(k, "u", broken, "a"))
-				k.open(f)
-				h := start(k, f, "1", 0)
-				k.settle()
-				journal := k.journal(h.Run())
-				require.Contains(t, journal[1], "undo _undo/u pending")
-				f = plan(c.new(k))
-				k.restart("2", f)
-				h = find(k, f, "1")
-				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
-				k.settle()
-				if c.why == "" {
-					require.NoError(t, k.e.Verify(t.Context(), h.Run()))
-					_, err := outcome(k, h)
-					require.ErrorContains(t, err, "broken; and not all was undone")
-					return
-				}
-				require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
-				require.Contains(t, k.info(h.Run()).Error, c.why)
-				require.Equal(t, []string{"a", "_undo/u"}, k.effects())
-				var mismatch *workflow.DeterminismError
-				require.ErrorAs(t, k.e.Verify(t.Context(), h.Run()), &mismatch)
-			})
+		sub(t, name, func(t *testing.T, k *kit) {
+			f := plan(failing(k, "u", broken, "a"))
+			k.open(f)
+			h := startAndSettle(k, f, "1", 0)
+			journal := k.journal(h.Run())
+			require.Contains(t, journal[1], "undo _undo/u pending")
+			f = plan(c.new(k))
+			k.restart("2", f)
+			h = find(k, f, "1")
+			require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			k.settle()
+			if c.why == "" {
+				require.NoError(t, k.e.Verify(t.Context(), h.Run()))
+				_, err := outcome(k, h)
+				require.ErrorContains(t, err, "broken; and not all was undone")
+				return
+			}
+			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+			require.Contains(t, k.info(h.Run()).Error, c.why)
+			require.Equal(t, []string{"a", "_undo/u"}, k.effects())
+			var mismatch *workflow.DeterminismError
+			require.ErrorAs(t, k.e.Verify(t.Context(), h.Run()), &mismatch)
 		})
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	changePairs = flag.Int("change.pairs", 500, "how many pairs of versions TestChangedCode tries")
+	changePairs = flag.Int("change.pairs", 500, "how many pairs of versions ChangedCode tries")
 	changeFirst = flag.Uint64("change.first", 1, "the seed of the first of them")
 )
 
@@ -29,9 +29,10 @@ type tally struct{ same, ended, blocked, may, other int }
 // Nothing is done twice, and nothing under two keys. The same code never blocks it, and neither
 // does a change after the end of the journal. A dry run finds every mismatch that it can see.
 //
-// It tries 500 pairs. For more, use go test -run ChangedCode ./workflow -args -change.pairs
-// 10000. A failure names its seed. To repeat it, use -change.first SEED -change.pairs 1.
-func TestChangedCode(t *testing.T) {
+// It tries 500 pairs. For more, use go test -run TestScenarios/ChangedCode ./workflow -args
+// -change.pairs 10000. A failure names its seed. To repeat it, use -change.first SEED
+// -change.pairs 1.
+func (suite) ChangedCode(t *testing.T) {
 	var all tally
 	pairs := race.Fewer(*changePairs)
 	for n := range uint64(pairs) {

@@ -21,10 +21,7 @@ import (
 func errand(k *kit, do func(r *workflow.Run) error) *workflow.Flow[int, string] {
 	return workflow.Define("errand", func(r *workflow.Run, _ int) (string, error) {
 		step := func(name string) error {
-			_, err := workflow.Step(r, name, func(context.Context) (int, error) {
-				k.effect(r)
-				return 1, nil
-			})
+			_, err := act(k, r, name, 1)
 			return err
 		}
 		if err := step("book"); err != nil {
@@ -102,211 +99,193 @@ func childOf(k *kit) *workflow.Flow[int, string] {
 // Rule: a run that is cancelled, wherever it is, and once or twice, continues at once: its
 // current call and all others are refused, its steps are undone once, and it ends as cancelled,
 // with the first reason. A crash on the way changes nothing.
-func TestScenario37Cancel(t *testing.T) {
+func (suite) Scenario37Cancel(t *testing.T) {
 	for name := range places(nil) {
 		for _, crash := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/crash=%v", name, crash), func(t *testing.T) {
-				bubble(t, func(t *testing.T, k *kit) {
-					f := errand(k, places(k)[name])
-					step, backoff, unbook := k.gate("step"), k.gate("backoff"), k.gate("unbook")
-					close(step.open)
-					k.open(f, childOf(k))
-					h := start(k, f, "1", 0)
-					k.settle()
-					for _, reason := range []string{"first", "second"} {
-						require.NoError(t, h.Cancel(t.Context(), reason))
-					}
-					close(backoff.open)
-					<-unbook.reached
-					if crash {
-						k.crash()
-					} else {
-						close(unbook.open)
-					}
-					k.settle()
-					info := k.info(h.Run())
-					require.Equal(t, workflow.Cancelled, info.Status)
-					require.Equal(t, "first", info.Error)
-					_, err := outcome(k, find(k, f, "1"))
-					require.ErrorIs(t, err, workflow.ErrCancelled)
-					want := []string{"book", "_undo/unbook"}
-					if name == "child" {
-						want = append(want, "_undo/child's")
-						require.Equal(t, workflow.Cancelled, k.info(find(k, childOf(k), "1/c").Run()).Status)
-					}
-					if crash {
-						require.Subset(t, want, k.effects()) // the undo step's key may occur twice
-					} else {
-						require.ElementsMatch(t, want, k.effects())
-					}
-					require.ErrorIs(t, k.e.Cancel(t.Context(), h.Run(), "third"), workflow.ErrNotRunning)
-				})
+			sub(t, fmt.Sprintf("%s/crash=%v", name, crash), func(t *testing.T, k *kit) {
+				f := errand(k, places(k)[name])
+				step, backoff, unbook := k.gate("step"), k.gate("backoff"), k.gate("unbook")
+				close(step.open)
+				k.open(f, childOf(k))
+				h := startAndSettle(k, f, "1", 0)
+				for _, reason := range []string{"first", "second"} {
+					require.NoError(t, h.Cancel(t.Context(), reason))
+				}
+				close(backoff.open)
+				<-unbook.reached
+				if crash {
+					k.crash()
+				} else {
+					close(unbook.open)
+				}
+				k.settle()
+				info := k.info(h.Run())
+				require.Equal(t, workflow.Cancelled, info.Status)
+				require.Equal(t, "first", info.Error)
+				_, err := outcome(k, find(k, f, "1"))
+				require.ErrorIs(t, err, workflow.ErrCancelled)
+				want := []string{"book", "_undo/unbook"}
+				if name == "child" {
+					want = append(want, "_undo/child's")
+					require.Equal(t, workflow.Cancelled, k.info(find(k, childOf(k), "1/c").Run()).Status)
+				}
+				if crash {
+					require.Subset(t, want, k.effects()) // the undo step's key may occur twice
+				} else {
+					require.ElementsMatch(t, want, k.effects())
+				}
+				require.ErrorIs(t, k.e.Cancel(t.Context(), h.Run(), "third"), workflow.ErrNotRunning)
 			})
 		}
 	}
 }
 
 // Rule: a run that is cancelled before it has begun makes no calls.
-func TestScenario37CancelBeforeTheFirstClaim(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := errand(k, places(k)["sleep"])
-		k.slots = -1
-		k.open(f)
-		h := start(k, f, "1", 0)
-		require.NoError(t, h.Cancel(t.Context(), "changed my mind"))
-		require.Equal(t, "changed my mind", k.info(h.Run()).Cancelling)
-		k.restartWithSlots(1)
-		_, err := outcome(k, find(k, f, "1"))
-		require.ErrorIs(t, err, workflow.ErrCancelled)
-		require.ErrorContains(t, err, "changed my mind")
-		require.Empty(t, k.effects())
-		require.Empty(t, k.journal(h.Run()))
-	})
+func (suite) Scenario37CancelBeforeTheFirstClaim(t *testing.T, k *kit) {
+	f := errand(k, places(k)["sleep"])
+	k.slots = -1
+	k.open(f)
+	h := start(k, f, "1", 0)
+	require.NoError(t, h.Cancel(t.Context(), "changed my mind"))
+	require.Equal(t, "changed my mind", k.info(h.Run()).Cancelling)
+	k.restartWithSlots(1)
+	_, err := outcome(k, find(k, f, "1"))
+	require.ErrorIs(t, err, workflow.ErrCancelled)
+	require.ErrorContains(t, err, "changed my mind")
+	require.Empty(t, k.effects())
+	require.Empty(t, k.journal(h.Run()))
 }
 
 // Rule: Cancel does not change a run that has failed and undoes its steps: it continues to
 // undo, and frees its slot while that waits.
-func TestScenario37CancelWhileUndoing(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		broken := errors.New("broken")
-		f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
-			r.Undo("undo", func(context.Context) error {
-				k.effect(r)
-				if k.called("undo") == 1 {
-					return errors.New("not yet")
-				}
-				return nil
-			}, workflow.Backoff(hourAt{k, "backoff"}))
-			return 0, broken
-		})
-		backoff := k.gate("backoff")
-		k.open(f)
-		h := start(k, f, "1", 0)
-		<-backoff.reached
-		g := k.hold()
-		cancelled := make(chan error)
-		go func() { cancelled <- h.Cancel(context.Background(), "too late") }()
-		k.settle()
-		close(backoff.open)
-		k.settle()
-		g.commit()
-		require.NoError(t, <-cancelled)
-		require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
-		_, err := outcome(k, h)
-		require.ErrorIs(t, err, broken)
-		require.Equal(t, []string{"_undo/undo", "_undo/undo"}, k.effects())
-		require.Equal(t, workflow.Failed, k.info(h.Run()).Status)
+func (suite) Scenario37CancelWhileUndoing(t *testing.T, k *kit) {
+	broken := errors.New("broken")
+	f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
+		r.Undo("undo", func(context.Context) error {
+			k.effect(r)
+			if k.called("undo") == 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		}, workflow.Backoff(hourAt{k, "backoff"}))
+		return 0, broken
 	})
+	backoff := k.gate("backoff")
+	k.open(f)
+	h := start(k, f, "1", 0)
+	<-backoff.reached
+	g := k.hold()
+	cancelled := make(chan error)
+	go func() { cancelled <- h.Cancel(context.Background(), "too late") }()
+	k.settle()
+	close(backoff.open)
+	k.settle()
+	g.commit()
+	require.NoError(t, <-cancelled)
+	require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
+	_, err := outcome(k, h)
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, []string{"_undo/undo", "_undo/undo"}, k.effects())
+	require.Equal(t, workflow.Failed, k.info(h.Run()).Status)
 }
 
 // Rule: undo steps run in one order, before and after a crash: the order follows the calls that
 // have ended before, and not a refused call.
-func TestScenario37UndoInOneOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
-			undo := func(r *workflow.Run, name string) {
-				r.Undo(name, func(context.Context) error {
-					k.effect(r)
-					k.at(name)
-					return nil
-				})
-			}
-			a := workflow.Go(r, "a", func(r *workflow.Run) (int, error) {
-				k.at("a")
-				_, err := workflow.Step(r, "s", func(ctx context.Context) (int, error) {
-					<-ctx.Done()
-					return 0, ctx.Err()
-				})
-				undo(r, "undo a")
-				return 0, err
+func (suite) Scenario37UndoInOneOrder(t *testing.T, k *kit) {
+	f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
+		undo := func(r *workflow.Run, name string) {
+			r.Undo(name, func(context.Context) error {
+				k.effect(r)
+				k.at(name)
+				return nil
 			})
-			_, err := workflow.Step(r, "s", func(context.Context) (int, error) {
-				k.at("b")
-				return 1, nil
+		}
+		a := workflow.Go(r, "a", func(r *workflow.Run) (int, error) {
+			k.at("a")
+			_, err := workflow.Step(r, "s", func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
 			})
-			undo(r, "undo b")
-			_, refused := a.Wait(r)
-			return 0, errors.Join(err, refused)
+			undo(r, "undo a")
+			return 0, err
 		})
-		a, b, undo := k.gate("a"), k.gate("b"), k.gate("undo a")
-		k.open(f)
-		h := start(k, f, "1", 0)
-		<-b.reached
-		close(a.open) // so that its step is the second
-		k.settle()
-		close(b.open)
-		k.settle()
-		require.NoError(t, h.Cancel(t.Context(), "enough"))
-		<-undo.reached
-		k.crash()
-		_, err := outcome(k, find(k, f, "1"))
-		require.ErrorIs(t, err, workflow.ErrCancelled)
-		require.Equal(t, []string{"_undo/undo b", "_undo/undo a", "_undo/undo a"}, k.effects())
+		_, err := workflow.Step(r, "s", func(context.Context) (int, error) {
+			k.at("b")
+			return 1, nil
+		})
+		undo(r, "undo b")
+		_, refused := a.Wait(r)
+		return 0, errors.Join(err, refused)
 	})
+	a, b, undo := k.gate("a"), k.gate("b"), k.gate("undo a")
+	k.open(f)
+	h := start(k, f, "1", 0)
+	<-b.reached
+	close(a.open) // so that its step is the second
+	k.settle()
+	close(b.open)
+	k.settle()
+	require.NoError(t, h.Cancel(t.Context(), "enough"))
+	<-undo.reached
+	k.crash()
+	_, err := outcome(k, find(k, f, "1"))
+	require.ErrorIs(t, err, workflow.ErrCancelled)
+	require.Equal(t, []string{"_undo/undo b", "_undo/undo a", "_undo/undo a"}, k.effects())
 }
 
 // Rule: Terminate ends a run at once, wherever it is, without undoing anything: even while it
 // undoes, and when its journal is unreadable.
-func TestScenario37Terminate(t *testing.T) {
+func (suite) Scenario37Terminate(t *testing.T) {
 	for name := range places(nil) {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := errand(k, places(k)[name])
-				backoff := k.gate("backoff")
-				k.open(f, childOf(k))
-				step := k.gate("step")
-				close(step.open)
-				h := start(k, f, "1", 0)
-				k.settle()
-				require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
-				close(backoff.open)
-				k.settle()
-				require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
-				_, err := outcome(k, h)
-				require.ErrorIs(t, err, workflow.ErrTerminated)
-				require.NotContains(t, k.effects(), "_undo/unbook")
-			})
+		sub(t, name, func(t *testing.T, k *kit) {
+			f := errand(k, places(k)[name])
+			backoff := k.gate("backoff")
+			k.open(f, childOf(k))
+			step := k.gate("step")
+			close(step.open)
+			h := startAndSettle(k, f, "1", 0)
+			require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
+			close(backoff.open)
+			k.settle()
+			require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
+			_, err := outcome(k, h)
+			require.ErrorIs(t, err, workflow.ErrTerminated)
+			require.NotContains(t, k.effects(), "_undo/unbook")
 		})
 	}
-	t.Run("undo", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
-				r.Undo("undo", func(ctx context.Context) error {
-					<-ctx.Done()
-					return ctx.Err()
-				})
-				return 0, errors.New("broken")
+	sub(t, "undo", func(t *testing.T, k *kit) {
+		f := workflow.Define("undoing", func(r *workflow.Run, _ int) (int, error) {
+			r.Undo("undo", func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
 			})
-			k.open(f)
-			h := start(k, f, "1", 0)
-			k.settle()
-			require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
-			k.settle()
-			require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
+			return 0, errors.New("broken")
 		})
+		k.open(f)
+		h := startAndSettle(k, f, "1", 0)
+		require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
+		k.settle()
+		require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
 	})
-	t.Run("damaged", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			f := errand(k, places(k)["sleep"])
-			k.open(f)
-			h := start(k, f, "1", 0)
-			k.settle()
-			require.NoError(t, k.q.Mutate(t.Context(), ride{func(tx driver.Writer) error {
-				var first []byte
-				err := tx.Scan(tableSteps, driver.Span{Limit: 1}, func(key, _ []byte) bool {
-					first = bytes.Clone(key)
-					return false
-				})
-				if err != nil {
-					return err
-				}
-				return tx.Put(tableSteps, first, []byte("this is no entry"))
-			}}, 0))
-			k.pass(time.Hour)
-			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
-			require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
-			k.settle()
-			require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
-		})
+	sub(t, "damaged", func(t *testing.T, k *kit) {
+		f := errand(k, places(k)["sleep"])
+		k.open(f)
+		h := startAndSettle(k, f, "1", 0)
+		require.NoError(t, k.q.Mutate(t.Context(), ride{func(tx driver.Writer) error {
+			var first []byte
+			err := tx.Scan(tableSteps, driver.Span{Limit: 1}, func(key, _ []byte) bool {
+				first = bytes.Clone(key)
+				return false
+			})
+			if err != nil {
+				return err
+			}
+			return tx.Put(tableSteps, first, []byte("this is no entry"))
+		}}, 0))
+		k.pass(time.Hour)
+		require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+		require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "now"))
+		k.settle()
+		require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
 	})
 }

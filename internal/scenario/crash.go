@@ -46,9 +46,7 @@ func tripEnds(k *kit) []string {
 	k.t.Helper()
 	f := trip(k)
 	k.open(f)
-	out, err := outcome(k, find(k, f, "1"))
-	require.NoError(k.t, err)
-	require.Equal(k.t, 13, out)
+	returns(k, find(k, f, "1"), 13)
 	return k.effects()
 }
 
@@ -78,7 +76,7 @@ func tripStopsIn(gate string, at death) func(*kit) {
 
 // Rule: a start that was not durable leaves nothing, and can be repeated. A start that is
 // durable but was not reported exists, and starting again finds it.
-func TestScenario01StartLostBeforeCommit(t *testing.T) {
+func (suite) Scenario01StartLostBeforeCommit(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
 			first: func(k *kit) {
@@ -112,7 +110,7 @@ func TestScenario01StartLostBeforeCommit(t *testing.T) {
 }
 
 // Rule: a start in an app's transaction is lost with the transaction.
-func TestScenario01StartTxLostBeforeCommit(t *testing.T) {
+func (suite) Scenario01StartTxLostBeforeCommit(t *testing.T) {
 	story{
 		first: func(k *kit) {
 			f := trip(k)
@@ -132,7 +130,7 @@ func TestScenario01StartTxLostBeforeCommit(t *testing.T) {
 }
 
 // Rule: a run that was started and that no worker has had yet runs once, in the next process.
-func TestScenario02StartedNotClaimed(t *testing.T) {
+func (suite) Scenario02StartedNotClaimed(t *testing.T) {
 	story{
 		first: func(k *kit) {
 			f := trip(k)
@@ -149,14 +147,14 @@ func TestScenario02StartedNotClaimed(t *testing.T) {
 }
 
 // Rule: a run that a worker had, and whose function had made no call, runs once.
-func TestScenario02ClaimedNotCalled(t *testing.T) {
+func (suite) Scenario02ClaimedNotCalled(t *testing.T) {
 	story{first: tripStops("call 1"), then: func(k *kit) {
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 	}}.run(t)
 }
 
 // Rule: after a death within a step that step runs again, and earlier steps do not.
-func TestScenario03MidStep(t *testing.T) {
+func (suite) Scenario03MidStep(t *testing.T) {
 	story{first: tripStops("in b"), then: func(k *kit) {
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 	}}.run(t)
@@ -164,7 +162,7 @@ func TestScenario03MidStep(t *testing.T) {
 
 // Rule: a step that took effect, and whose end was not stored, runs again under the same key,
 // even if it dies twice.
-func TestScenario04EffectBeforeCheckpoint(t *testing.T) {
+func (suite) Scenario04EffectBeforeCheckpoint(t *testing.T) {
 	story{first: tripStops("end of b"), then: func(k *kit) {
 		f, g := trip(k), k.gate("end of b")
 		k.open(f)
@@ -178,7 +176,7 @@ func TestScenario04EffectBeforeCheckpoint(t *testing.T) {
 
 // Rule: a step that runs at most once, and whose end is unknown, fails and does not run again.
 // A step that had not begun runs.
-func TestScenario04AtMostOnce(t *testing.T) {
+func (suite) Scenario04AtMostOnce(t *testing.T) {
 	pay := func(k *kit) *workflow.Flow[int, string] {
 		return workflow.Define("pay", func(r *workflow.Run, _ int) (string, error) {
 			k.at("top")
@@ -212,9 +210,7 @@ func TestScenario04AtMostOnce(t *testing.T) {
 				then: func(k *kit) {
 					f := pay(k)
 					k.open(f)
-					out, err := outcome(k, find(k, f, "1"))
-					require.NoError(k.t, err)
-					require.Equal(k.t, c.out, out)
+					returns(k, find(k, f, "1"), c.out)
 					k.sameKeys("pay", 1)
 				},
 			}.run(t)
@@ -224,7 +220,7 @@ func TestScenario04AtMostOnce(t *testing.T) {
 
 // Rule: a step's checkpoint in progress is in the file entirely or not at all: the step runs
 // again under its key, or never.
-func TestScenario05CheckpointInFlight(t *testing.T) {
+func (suite) Scenario05CheckpointInFlight(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{first: tripStopsIn("end of b", at), then: func(k *kit) {
 			k.slots = -1
@@ -246,24 +242,20 @@ func TestScenario05CheckpointInFlight(t *testing.T) {
 
 // Rule: a commit that fails because of a neighbor costs a run nothing: the next commit writes
 // its entries, and none of them twice.
-func TestScenario05CommitUndone(t *testing.T) {
+func (suite) Scenario05CommitUndone(t *testing.T) {
 	for _, gate := range []string{"end of a", "night", "end of c", "end"} {
-		t.Run(gate, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f, g := trip(k), k.gate(gate)
-				k.open(f)
-				h := start(k, f, "1", 10)
-				<-g.reached
-				commit := k.hold()
-				close(g.open)
-				commit.undone()
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Equal(t, 13, out)
-				require.Equal(t, []string{"a", "b", "c"}, k.effects())
-				require.Equal(t, []string{"step a done: 1", "step b done: 1", "sleep night done", "step c done: 1"}, k.journal(h.Run()))
-				require.Equal(t, 2, k.calls("trip"))
-			})
+		sub(t, gate, func(t *testing.T, k *kit) {
+			f, g := trip(k), k.gate(gate)
+			k.open(f)
+			h := start(k, f, "1", 10)
+			<-g.reached
+			commit := k.hold()
+			close(g.open)
+			commit.undone()
+			returns(k, h, 13)
+			require.Equal(t, []string{"a", "b", "c"}, k.effects())
+			require.Equal(t, []string{"step a done: 1", "step b done: 1", "sleep night done", "step c done: 1"}, k.journal(h.Run()))
+			require.Equal(t, 2, k.calls("trip"))
 		})
 	}
 }
@@ -298,21 +290,19 @@ func printed(k *kit) *workflow.Flow[string, report] {
 
 // Rule: a death between the last step and the end of a run does not change the run's result,
 // and no step runs again.
-func TestScenario06LastStepBeforeCompletion(t *testing.T) {
+func (suite) Scenario06LastStepBeforeCompletion(t *testing.T) {
 	compare := func(k *kit, calls int) {
 		f := printed(k)
 		k.open(f)
 		h := find(k, f, "1")
-		_, err := outcome(k, h)
-		require.NoError(k.t, err)
+		succeeds(k, h)
 		require.Equal(k.t, calls, k.calls("printed"))
 		got, err := k.e.Output(k.t.Context(), h.Run())
 		require.NoError(k.t, err)
 		require.Equal(k.t, []string{"date", "sum"}, k.effects())
 
 		other := start(k, f, "2", "title") // undisturbed
-		_, err = outcome(k, other)
-		require.NoError(k.t, err)
+		succeeds(k, other)
 		want, err := k.e.Output(k.t.Context(), other.Run())
 		require.NoError(k.t, err)
 		require.NotEmpty(k.t, want)

@@ -19,51 +19,42 @@ func (k *kit) damageJob(id pawl.ID) {
 // Rule: a child with a damaged job keeps neither its parent from ending, nor a race from being
 // decided that the waiting branch has lost. A damaged job of the parent does not keep its child
 // from ending.
-func TestReviewDamagedJobOfARelative(t *testing.T) {
-	t.Run("race", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			_, c := family()
-			f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
-				loser := workflow.Go(r, "loser", func(r *workflow.Run) (int, error) { return workflow.Call(r, "c", c, 0) })
-				winner := workflow.Go(r, "winner", func(r *workflow.Run) (int, error) { return 2, workflow.Sleep(r, "s", time.Minute) })
-				_, out, err := workflow.Race(r, "first", winner, loser)
-				return out, err
-			})
-			k.open(f, c)
-			h := start(k, f, "1", 0)
-			k.settle()
-			child := find(k, c, "1/loser/c").Run()
-			k.damageJob(child)
-			k.pass(2 * time.Minute)
-			require.Equal(t, workflow.Done, k.info(h.Run()).Status, k.info(h.Run()).Error)
-			k.damageJob(child)
+func (suite) ReviewDamagedJobOfARelative(t *testing.T) {
+	sub(t, "race", func(t *testing.T, k *kit) {
+		_, c := family()
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			loser := workflow.Go(r, "loser", func(r *workflow.Run) (int, error) { return workflow.Call(r, "c", c, 0) })
+			winner := workflow.Go(r, "winner", func(r *workflow.Run) (int, error) { return 2, workflow.Sleep(r, "s", time.Minute) })
+			_, out, err := workflow.Race(r, "first", winner, loser)
+			return out, err
 		})
+		k.open(f, c)
+		h := startAndSettle(k, f, "1", 0)
+		child := find(k, c, "1/loser/c").Run()
+		k.damageJob(child)
+		k.pass(2 * time.Minute)
+		require.Equal(t, workflow.Done, k.info(h.Run()).Status, k.info(h.Run()).Error)
+		k.damageJob(child)
 	})
-	t.Run("end", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			p, c := family()
-			k.open(p, c)
-			h := start(k, p, "1", 0)
-			k.settle()
-			child := find(k, c, "1/c").Run()
-			k.damageJob(child)
-			require.NoError(t, h.Cancel(t.Context(), "enough"))
-			k.pass(time.Minute)
-			require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status)
-			k.damageJob(child)
-		})
+	sub(t, "end", func(t *testing.T, k *kit) {
+		p, c := family()
+		k.open(p, c)
+		h := startAndSettle(k, p, "1", 0)
+		child := find(k, c, "1/c").Run()
+		k.damageJob(child)
+		require.NoError(t, h.Cancel(t.Context(), "enough"))
+		k.pass(time.Minute)
+		require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status)
+		k.damageJob(child)
 	})
-	t.Run("parent", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			p, c := family()
-			k.open(p, c)
-			h := start(k, p, "1", 0)
-			k.settle()
-			child := find(k, c, "1/c").Run()
-			k.damageJob(h.Run())
-			k.pass(2 * time.Hour)
-			require.Equal(t, workflow.Done, k.info(child).Status)
-			k.damageJob(h.Run())
-		})
+	sub(t, "parent", func(t *testing.T, k *kit) {
+		p, c := family()
+		k.open(p, c)
+		h := startAndSettle(k, p, "1", 0)
+		child := find(k, c, "1/c").Run()
+		k.damageJob(h.Run())
+		k.pass(2 * time.Hour)
+		require.Equal(t, workflow.Done, k.info(child).Status)
+		k.damageJob(h.Run())
 	})
 }

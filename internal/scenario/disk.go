@@ -11,7 +11,7 @@ import (
 
 // Rule: if the last page that was written is torn, the journal is complete as of the previous
 // commit: the step whose end is lost runs again under its key.
-func TestScenario12TornLastPage(t *testing.T) {
+func (suite) Scenario12TornLastPage(t *testing.T) {
 	needsFile(t)
 	story{first: tripStopsIn("end of b", after), then: func(k *kit) {
 		f, err := os.OpenFile(k.path, os.O_RDWR, 0)

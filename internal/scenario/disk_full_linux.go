@@ -21,7 +21,7 @@ import (
 // again under its key. Earlier steps do not.
 //
 // The limit applies to a process, so this test has its own process.
-func TestScenario12DiskFull(t *testing.T) {
+func (suite) Scenario12DiskFull(t *testing.T) {
 	needsFile(t)
 	path := os.Getenv(lifeVariable)
 	if path == "" {
@@ -72,14 +72,10 @@ func TestScenario12DiskFull(t *testing.T) {
 		require.NotContains(t, k.effects(), "c", "nothing goes on that is not written down")
 
 		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &all))
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, 1, out)
+		returns(k, h, 1)
 		k.sameKeys("a", 1)
 		require.Equal(t, []string{"a", "b", "c"}, slices.Compact(k.effects()))
 		require.Greater(t, len(k.effects()), 3, "b ran again")
 		require.Len(t, slices.Compact(k.keys()), 3)
 	})
 }
-
-func init() { tests = append(tests, test{"Scenario12DiskFull", TestScenario12DiskFull}) }

@@ -48,7 +48,7 @@ func drains(k *kit) *workflow.Flow[string, []string] {
 // Rule: a run receives a signal that arrives after its last look for it and before its end, as
 // long as nothing took effect since the look. So it does with the signals that another look
 // received meanwhile.
-func TestScenario26SignalBeforeTheEnd(t *testing.T) {
+func (suite) Scenario26SignalBeforeTheEnd(t *testing.T) {
 	for _, then := range []string{"", "nap", "version"} {
 		t.Run(then, func(t *testing.T) {
 			eachDeath(t, func(at death) story {
@@ -85,67 +85,59 @@ func TestScenario26SignalBeforeTheEnd(t *testing.T) {
 }
 
 // Rule: a run goes back once for each such signal, and ends.
-func TestScenario26EndComesOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(drains(k))
-		h := start(k, drains(k), "1", "")
-		for _, w := range []string{"one", "two", "three"} {
-			end := k.gate("end")
-			if w == "one" {
-				k.restartWithSlots(4)
-			}
-			<-end.reached
-			say(k, h.Run(), w, "")
-			close(end.open)
+func (suite) Scenario26EndComesOnce(t *testing.T, k *kit) {
+	k.open(drains(k))
+	h := start(k, drains(k), "1", "")
+	for _, w := range []string{"one", "two", "three"} {
+		end := k.gate("end")
+		if w == "one" {
+			k.restartWithSlots(4)
 		}
-		h = find(k, drains(k), "1")
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, []string{"one", "two", "three"}, out)
-		require.LessOrEqual(t, k.calls("function"), 4)
-	})
+		<-end.reached
+		say(k, h.Run(), w, "")
+		close(end.open)
+	}
+	h = find(k, drains(k), "1")
+	returns(k, h, []string{"one", "two", "three"})
+	require.LessOrEqual(t, k.calls("function"), 4)
 }
 
 // Rule: a timeout before a call with an effect is final, and a signal that nobody looks for at
 // the end stays unread. The run ends all the same.
-func TestScenario26SignalThatNobodyReads(t *testing.T) {
+func (suite) Scenario26SignalThatNobodyReads(t *testing.T) {
 	for _, then := range []string{"step", "branch", "unknown"} {
-		t.Run(then, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				end := k.gate("end")
-				k.open(drains(k))
-				h := start(k, drains(k), "1", then)
-				<-end.reached
-				if then == "unknown" {
-					require.NoError(t, workflow.DefineSignal[int]("unknown").Send(t.Context(), k.e, h.Run(), 1, ""))
-				} else {
-					say(k, h.Run(), "late", "")
-				}
-				close(end.open)
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Empty(t, out)
-				require.Equal(t, 1, k.info(h.Run()).Unread)
-				require.Equal(t, 1, k.calls("function"))
-			})
+		sub(t, then, func(t *testing.T, k *kit) {
+			end := k.gate("end")
+			k.open(drains(k))
+			h := start(k, drains(k), "1", then)
+			<-end.reached
+			if then == "unknown" {
+				require.NoError(t, workflow.DefineSignal[int]("unknown").Send(t.Context(), k.e, h.Run(), 1, ""))
+			} else {
+				say(k, h.Run(), "late", "")
+			}
+			close(end.open)
+			out, err := outcome(k, h)
+			require.NoError(t, err)
+			require.Empty(t, out)
+			require.Equal(t, 1, k.info(h.Run()).Unread)
+			require.Equal(t, 1, k.calls("function"))
 		})
 	}
 }
 
 // Rule: a run that is being cancelled or terminated does not go back.
-func TestScenario26EndOfACancelledRun(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		end := k.gate("end")
-		k.open(drains(k))
-		h := start(k, drains(k), "1", "")
-		<-end.reached
-		say(k, h.Run(), "late", "")
-		require.NoError(t, k.e.Cancel(t.Context(), h.Run(), "enough"))
-		close(end.open)
-		out, err := outcome(k, h)
-		require.NoError(t, err, "it had returned")
-		require.Empty(t, out)
-	})
+func (suite) Scenario26EndOfACancelledRun(t *testing.T, k *kit) {
+	end := k.gate("end")
+	k.open(drains(k))
+	h := start(k, drains(k), "1", "")
+	<-end.reached
+	say(k, h.Run(), "late", "")
+	require.NoError(t, k.e.Cancel(t.Context(), h.Run(), "enough"))
+	close(end.open)
+	out, err := outcome(k, h)
+	require.NoError(t, err, "it had returned")
+	require.Empty(t, out)
 }
 
 // declares is a flow that takes words, and waits for the signal named by its input.
@@ -157,77 +149,63 @@ func declares(more ...workflow.SignalDefinition) *workflow.Flow[string, string] 
 
 // Rule: a signal that the flow does not declare is refused with the declared names: those of
 // the build that runs it, and those of the last such build while none does.
-func TestScenario26UndeclaredSignal(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		refused := func(run pawl.ID, s *workflow.Signal[string], declared string) {
-			t.Helper()
-			err := s.Send(t.Context(), k.e, run, "x", "")
-			require.ErrorIs(t, err, workflow.ErrUndeclared)
-			require.ErrorContains(t, err, declared)
-			info := k.info(run)
-			require.ErrorIs(t, info.Accepts(s.Name()), workflow.ErrUndeclared)
-			require.Zero(t, info.Unread)
-		}
-		worrd := workflow.DefineSignal[string]("worrd")
-		k.open(declares())
-		h := start(k, declares(), "1", "word")
-		k.settle()
-		refused(h.Run(), worrd, "takes word:")
-		refused(h.Run(), last, "takes word:")
+func (suite) Scenario26UndeclaredSignal(t *testing.T, k *kit) {
+	refused := func(run pawl.ID, s *workflow.Signal[string], declared string) {
+		t.Helper()
+		err := s.Send(t.Context(), k.e, run, "x", "")
+		require.ErrorIs(t, err, workflow.ErrUndeclared)
+		require.ErrorContains(t, err, declared)
+		info := k.info(run)
+		require.ErrorIs(t, info.Accepts(s.Name()), workflow.ErrUndeclared)
+		require.Zero(t, info.Unread)
+	}
+	worrd := workflow.DefineSignal[string]("worrd")
+	k.open(declares())
+	h := startAndSettle(k, declares(), "1", "word")
+	refused(h.Run(), worrd, "takes word:")
+	refused(h.Run(), last, "takes word:")
 
-		k.restart("2", declares(last))
-		refused(h.Run(), worrd, "takes last, word:")
-		k.restart("3", trip(k)) // without such a flow
-		refused(h.Run(), last, "takes word:")
-		k.restart("4", declares(last))
-		require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
-		say(k, h.Run(), "hello", "")
-		out, err := outcome(k, find(k, declares(), "1"))
-		require.NoError(t, err)
-		require.Equal(t, "hello", out)
-		require.ErrorIs(t, worrd.Send(t.Context(), k.e, h.Run(), "x", ""), workflow.ErrNotRunning)
-	})
+	k.restart("2", declares(last))
+	refused(h.Run(), worrd, "takes last, word:")
+	k.restart("3", trip(k)) // without such a flow
+	refused(h.Run(), last, "takes word:")
+	k.restart("4", declares(last))
+	require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
+	say(k, h.Run(), "hello", "")
+	returns(k, find(k, declares(), "1"), "hello")
+	require.ErrorIs(t, worrd.Send(t.Context(), k.e, h.Run(), "x", ""), workflow.ErrNotRunning)
 }
 
 // Rule: a flow that declares no signals accepts any.
-func TestScenario26NothingDeclared(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(listen(k))
-		h := start(k, listen(k), "1", 1)
-		require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
-		require.Empty(t, k.info(h.Run()).Declared)
-	})
+func (suite) Scenario26NothingDeclared(t *testing.T, k *kit) {
+	k.open(listen(k))
+	h := start(k, listen(k), "1", 1)
+	require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
+	require.Empty(t, k.info(h.Run()).Declared)
 }
 
 // Rule: a run that waits for a signal that its flow does not declare is blocked, and says so.
-func TestScenario26WaitForUndeclaredSignal(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(declares())
-		h := start(k, declares(), "1", "last")
-		k.settle()
-		info := k.info(h.Run())
-		require.Equal(t, workflow.Blocked, info.Status)
-		require.Contains(t, info.Error, `wait "last"`)
-		require.Contains(t, info.Error, "Receives")
-		k.restart("2", declares(last))
-		require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
-		out, err := outcome(k, find(k, declares(last), "1"))
-		require.NoError(t, err)
-		require.Equal(t, "x", out)
-	})
+func (suite) Scenario26WaitForUndeclaredSignal(t *testing.T, k *kit) {
+	k.open(declares())
+	h := startAndSettle(k, declares(), "1", "last")
+	info := k.info(h.Run())
+	require.Equal(t, workflow.Blocked, info.Status)
+	require.Contains(t, info.Error, `wait "last"`)
+	require.Contains(t, info.Error, "Receives")
+	k.restart("2", declares(last))
+	require.NoError(t, last.Send(t.Context(), k.e, h.Run(), "x", ""))
+	returns(k, find(k, declares(last), "1"), "x")
 }
 
 // Rule: a bad signal is reported by the first use of the flow that declares it.
-func TestReceivesReportsABadSignal(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(trip(k))
-		_, err := declares(workflow.DefineSignal[int]("a/b")).Start(t.Context(), k.e, "1", "word")
-		require.ErrorIs(t, err, pawl.ErrInvalid)
-		var many []workflow.SignalDefinition
-		for i := range workflow.MaxDeclared {
-			many = append(many, workflow.DefineSignal[int](string(rune('a'+i%26))+time.Duration(i).String()))
-		}
-		_, err = declares(many...).Start(t.Context(), k.e, "1", "word")
-		require.ErrorContains(t, err, "1001 are declared")
-	})
+func (suite) ReceivesReportsABadSignal(t *testing.T, k *kit) {
+	k.open(trip(k))
+	_, err := declares(workflow.DefineSignal[int]("a/b")).Start(t.Context(), k.e, "1", "word")
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	var many []workflow.SignalDefinition
+	for i := range workflow.MaxDeclared {
+		many = append(many, workflow.DefineSignal[int](string(rune('a'+i%26))+time.Duration(i).String()))
+	}
+	_, err = declares(many...).Start(t.Context(), k.e, "1", "word")
+	require.ErrorContains(t, err, "1001 are declared")
 }

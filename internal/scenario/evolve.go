@@ -36,72 +36,62 @@ func sumOf[V any](name string, opts ...workflow.Option) *workflow.Flow[V, V] {
 // Rule: a value of a run with a field that its type lacks is never read without that field. The
 // run is blocked with an error that names the field, nothing is lost, and it continues under a
 // build that has the field, or whose flow has AllowUnknownFields.
-func TestRunKeepsFieldsThatATypeLacks(t *testing.T) {
+func (suite) RunKeepsFieldsThatATypeLacks(t *testing.T) {
 	for name, last := range map[string]workflow.Definition{
 		"with the field":     sumOf[wide]("sum"),
 		"AllowUnknownFields": sumOf[narrow]("sum", workflow.AllowUnknownFields()),
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := sumOf[wide]("sum")
-				k.open(f)
-				h := start(k, f, "1", wide{1, 2})
-				k.settle()
-				k.restart("2", sumOf[narrow]("sum"))
-				k.pass(13 * time.Hour)
-				info := k.info(h.Run())
-				require.Equal(t, workflow.Blocked, info.Status)
-				require.Contains(t, info.Error, `no field "B"`)
-				require.Contains(t, info.Error, "AllowUnknownFields")
+		sub(t, name, func(t *testing.T, k *kit) {
+			f := sumOf[wide]("sum")
+			k.open(f)
+			h := startAndSettle(k, f, "1", wide{1, 2})
+			k.restart("2", sumOf[narrow]("sum"))
+			k.pass(13 * time.Hour)
+			info := k.info(h.Run())
+			require.Equal(t, workflow.Blocked, info.Status)
+			require.Contains(t, info.Error, `no field "B"`)
+			require.Contains(t, info.Error, "AllowUnknownFields")
 
-				k.restart("3", last)
-				k.pass(time.Hour)
-				payload, err := driver.EncodePayload(map[string]int{"A": 3, "B": 4})
-				require.NoError(t, err)
-				require.NoError(t, k.e.Send(t.Context(), h.Run(), "more", payload, ""))
-				k.settle()
-				require.Equal(t, workflow.Done, k.info(h.Run()).Status)
-			})
+			k.restart("3", last)
+			k.pass(time.Hour)
+			payload, err := driver.EncodePayload(map[string]int{"A": 3, "B": 4})
+			require.NoError(t, err)
+			require.NoError(t, k.e.Send(t.Context(), h.Run(), "more", payload, ""))
+			k.settle()
+			require.Equal(t, workflow.Done, k.info(h.Run()).Status)
 		})
 	}
 }
 
 // Rule: a signal with a field that its type lacks blocks the run, and is not lost.
-func TestSignalWithAFieldThatItsTypeLacks(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := sumOf[narrow]("sum")
-		k.open(f)
-		h := start(k, f, "1", narrow{1})
-		k.pass(13 * time.Hour)
-		payload, err := driver.EncodePayload(map[string]int{"a": 3})
-		require.NoError(t, err)
-		require.NoError(t, k.e.Send(t.Context(), h.Run(), "more", payload, ""))
-		k.settle()
-		info := k.info(h.Run())
-		require.Equal(t, workflow.Blocked, info.Status)
-		require.Contains(t, info.Error, `no field "a"`)
+func (suite) SignalWithAFieldThatItsTypeLacks(t *testing.T, k *kit) {
+	f := sumOf[narrow]("sum")
+	k.open(f)
+	h := start(k, f, "1", narrow{1})
+	k.pass(13 * time.Hour)
+	payload, err := driver.EncodePayload(map[string]int{"a": 3})
+	require.NoError(t, err)
+	require.NoError(t, k.e.Send(t.Context(), h.Run(), "more", payload, ""))
+	k.settle()
+	info := k.info(h.Run())
+	require.Equal(t, workflow.Blocked, info.Status)
+	require.Contains(t, info.Error, `no field "a"`)
 
-		k.restart("2", sumOf[narrow]("sum", workflow.AllowUnknownFields()))
-		k.settle()
-		require.Equal(t, workflow.Done, k.info(h.Run()).Status)
-	})
+	k.restart("2", sumOf[narrow]("sum", workflow.AllowUnknownFields()))
+	k.settle()
+	require.Equal(t, workflow.Done, k.info(h.Run()).Status)
 }
 
 // Rule: a caller whose type lacks a field of the result gets an error, and no part of the
 // result.
-func TestResultWithAFieldThatItsTypeLacks(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		result := func(*workflow.Run, int) (wide, error) { return wide{1, 2}, nil }
-		f := workflow.Define("sum", result)
-		k.open(f)
-		start(k, f, "1", 0)
-		k.settle()
-		lacks := func(*workflow.Run, int) (narrow, error) { return narrow{}, nil }
-		_, err := outcome(k, find(k, workflow.Define("sum", lacks), "1"))
-		require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
-		require.ErrorContains(t, err, `no field "B"`)
-		out, err := outcome(k, find(k, workflow.Define("sum", lacks, workflow.AllowUnknownFields()), "1"))
-		require.NoError(t, err)
-		require.Equal(t, narrow{1}, out)
-	})
+func (suite) ResultWithAFieldThatItsTypeLacks(t *testing.T, k *kit) {
+	result := func(*workflow.Run, int) (wide, error) { return wide{1, 2}, nil }
+	f := workflow.Define("sum", result)
+	k.open(f)
+	startAndSettle(k, f, "1", 0)
+	lacks := func(*workflow.Run, int) (narrow, error) { return narrow{}, nil }
+	_, err := outcome(k, find(k, workflow.Define("sum", lacks), "1"))
+	require.ErrorIs(t, err, pawl.ErrPayloadEncoding)
+	require.ErrorContains(t, err, `no field "B"`)
+	returns(k, find(k, workflow.Define("sum", lacks, workflow.AllowUnknownFields()), "1"), narrow{1})
 }

@@ -82,7 +82,7 @@ func pending(k *kit, run pawl.ID) (words []string) {
 // Rule: the commit that decides a race gives back the signal that a loser received and has not
 // used, together with the decision or not at all. The branch then has no result, before a crash
 // and after it.
-func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
+func (suite) Scenario34LoserGivesBackItsSignal(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
 			first: func(k *kit) {
@@ -108,9 +108,7 @@ func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
 				require.Equal(k.t, []string{"hello", "again"}, pending(k, h.Run()))
 				require.NoError(k.t, k.e.Check(k.t.Context()))
 				k.restartWithSlots(8)
-				out, err := outcome(k, find(k, limited(k), "1"))
-				require.NoError(k.t, err)
-				require.Equal(k.t, []string{"winner", "abandoned", "hello"}, out)
+				returns(k, find(k, limited(k), "1"), []string{"winner", "abandoned", "hello"})
 				require.Equal(k.t, []string{"again"}, pending(k, h.Run()))
 			},
 		}
@@ -119,94 +117,84 @@ func TestScenario34LoserGivesBackItsSignal(t *testing.T) {
 
 // Rule: a loser takes no signal once the race is being decided, and a signal that it took while
 // the decision waited is given back.
-func TestScenario34TakeUnderWay(t *testing.T) {
+func (suite) Scenario34TakeUnderWay(t *testing.T) {
 	for _, taken := range []bool{false, true} {
-		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				loser, winner := k.gate("loser"), k.gate("winner")
-				k.open(limited(k))
-				h := start(k, limited(k), "1", false)
-				say(k, h.Run(), "hello", "")
-				<-loser.reached
-				<-winner.reached
-				g := k.hold()
-				close(loser.open) // its take waits for the queue
+		sub(t, fmt.Sprintf("taken=%v", taken), func(t *testing.T, k *kit) {
+			loser, winner := k.gate("loser"), k.gate("winner")
+			k.open(limited(k))
+			h := start(k, limited(k), "1", false)
+			say(k, h.Run(), "hello", "")
+			<-loser.reached
+			<-winner.reached
+			g := k.hold()
+			close(loser.open) // its take waits for the queue
+			k.settle()
+			if taken {
+				rest := make(chan struct{})
+				answer := g.last(func(driver.Writer) error { // it has taken the signal, and does not know it
+					<-rest
+					return nil
+				})
+				g.commit()
+				close(winner.open)
 				k.settle()
-				if taken {
-					rest := make(chan struct{})
-					answer := g.last(func(driver.Writer) error { // it has taken the signal, and does not know it
-						<-rest
-						return nil
-					})
-					g.commit()
-					close(winner.open)
-					k.settle()
-					close(rest)
-					require.NoError(t, <-answer)
-				} else {
-					close(winner.open)
-					g.commit()
-				}
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Equal(t, []string{"winner", "abandoned", "hello"}, out)
-				require.Empty(t, pending(k, h.Run()))
-				require.NoError(t, k.e.Check(t.Context()))
-			})
+				close(rest)
+				require.NoError(t, <-answer)
+			} else {
+				close(winner.open)
+				g.commit()
+			}
+			returns(k, h, []string{"winner", "abandoned", "hello"})
+			require.Empty(t, pending(k, h.Run()))
+			require.NoError(t, k.e.Check(t.Context()))
 		})
 	}
 }
 
 // Rule: a signal that a loser has used stays used, even if the race is decided after a crash.
 // So it is decided once each branch has reached the end of the journal.
-func TestScenario34UsedSignalStaysUsed(t *testing.T) {
+func (suite) Scenario34UsedSignalStaysUsed(t *testing.T) {
 	for _, crash := range []bool{false, true} {
-		t.Run(fmt.Sprintf("crash=%v", crash), func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				winner, has := k.gate("winner"), k.gate("loser has it")
-				k.open(limited(k))
-				h := start(k, limited(k), "1", true)
-				say(k, h.Run(), "hello", "")
-				<-has.reached
-				if crash {
-					between := k.gate("between")
-					has = k.gate("loser has it")
-					k.crash()
-					h = find(k, limited(k), "1")
-					<-between.reached
-					k.settle()
-					require.NotContains(t, k.journal(h.Run()), "race first done")
-					close(between.open)
-					k.settle()
-				} else {
-					close(winner.open)
-					k.settle()
-				}
-				require.Empty(t, pending(k, h.Run()))
-				close(has.open)
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Equal(t, []string{"winner", "acted on hello", "nothing"}, out)
-			})
+		sub(t, fmt.Sprintf("crash=%v", crash), func(t *testing.T, k *kit) {
+			winner, has := k.gate("winner"), k.gate("loser has it")
+			k.open(limited(k))
+			h := start(k, limited(k), "1", true)
+			say(k, h.Run(), "hello", "")
+			<-has.reached
+			if crash {
+				between := k.gate("between")
+				has = k.gate("loser has it")
+				k.crash()
+				h = find(k, limited(k), "1")
+				<-between.reached
+				k.settle()
+				require.NotContains(t, k.journal(h.Run()), "race first done")
+				close(between.open)
+				k.settle()
+			} else {
+				close(winner.open)
+				k.settle()
+			}
+			require.Empty(t, pending(k, h.Run()))
+			close(has.open)
+			returns(k, h, []string{"winner", "acted on hello", "nothing"})
 		})
 	}
 }
 
 // Rule: undo steps that a loser named after a signal that it gave back do not run.
-func TestScenario34UndoOfASignalThatWentBack(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		winner, has := k.gate("winner"), k.gate("loser has it")
-		k.open(limited(k))
-		h := start(k, limited(k), "1", false)
-		say(k, h.Run(), "fail", "")
-		<-has.reached
-		close(winner.open)
-		k.settle()
-		close(has.open)
-		_, err := outcome(k, h)
-		require.ErrorContains(t, err, "as it was asked")
-		require.NotContains(t, err.Error(), "not all was undone")
-	})
+func (suite) Scenario34UndoOfASignalThatWentBack(t *testing.T, k *kit) {
+	winner, has := k.gate("winner"), k.gate("loser has it")
+	k.open(limited(k))
+	h := start(k, limited(k), "1", false)
+	say(k, h.Run(), "fail", "")
+	<-has.reached
+	close(winner.open)
+	k.settle()
+	close(has.open)
+	_, err := outcome(k, h)
+	require.ErrorContains(t, err, "as it was asked")
+	require.NotContains(t, err.Error(), "not all was undone")
 }
 
 // both is a flow that collects a word and a last word in nested branches, within an hour.
@@ -234,60 +222,54 @@ func both(k *kit) *workflow.Flow[int, string] {
 
 // Rule: a branch gives back all signals that it and the branches below it have received, in
 // order, before those that arrived later. The journal still fits the code and an export.
-func TestScenario34BranchesGiveBackAll(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(both(k))
-		h := start(k, both(k), "1", 0)
-		say(k, h.Run(), "one", "")
-		say(k, h.Run(), "two", "")
-		say(k, h.Run(), "three", "")
-		k.settle()
-		require.Equal(t, []string{"three"}, pending(k, h.Run()))
-		k.restart("2")
-		h = find(k, both(k), "1")
-		k.pass(time.Hour)
-		require.Equal(t, []string{"one", "two", "three"}, pending(k, h.Run()))
-		k.restart("3")
-		k.settle()
-		require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status, k.info(h.Run()).Error)
-		require.NoError(t, k.e.Verify(t.Context(), h.Run()))
-		require.NoError(t, k.e.Check(t.Context()))
-		rows, err := k.e.Rows(t.Context(), h.Run(), "")
-		require.NoError(t, err)
-		var c workflow.RowsCheck
-		carried, err := c.Add(&rows)
-		require.NoError(t, err)
-		require.Equal(t, 3, carried.Unread)
-		out, err := outcome(k, find(k, both(k), "1"))
-		require.NoError(t, err)
-		require.Equal(t, "late", out)
-	})
+func (suite) Scenario34BranchesGiveBackAll(t *testing.T, k *kit) {
+	k.open(both(k))
+	h := start(k, both(k), "1", 0)
+	say(k, h.Run(), "one", "")
+	say(k, h.Run(), "two", "")
+	say(k, h.Run(), "three", "")
+	k.settle()
+	require.Equal(t, []string{"three"}, pending(k, h.Run()))
+	k.restart("2")
+	h = find(k, both(k), "1")
+	k.pass(time.Hour)
+	require.Equal(t, []string{"one", "two", "three"}, pending(k, h.Run()))
+	k.restart("3")
+	k.settle()
+	require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status, k.info(h.Run()).Error)
+	require.NoError(t, k.e.Verify(t.Context(), h.Run()))
+	require.NoError(t, k.e.Check(t.Context()))
+	rows, err := k.e.Rows(t.Context(), h.Run(), "")
+	require.NoError(t, err)
+	var c workflow.RowsCheck
+	carried, err := c.Add(&rows)
+	require.NoError(t, err)
+	require.Equal(t, 3, carried.Unread)
+	returns(k, find(k, both(k), "1"), "late")
 }
 
 // Rule: a fork has the signals received by the calls before it, and gives them back itself. It
 // does not have a Wait whose signal was given back.
-func TestScenario39ForkBeforeASignalWentBack(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := both(k)
-		k.open(f)
-		h := start(k, f, "1", 0)
-		say(k, h.Run(), "one", "")
-		k.settle()
-		early, err := k.e.Fork(t.Context(), h.Run(), "pair/word#2/word", "early") // it has received the first word
-		require.NoError(t, err)
-		k.settle()
-		say(k, early, "two", "")
-		k.pass(time.Hour)
-		require.Equal(t, []string{"one"}, pending(k, h.Run()))
-		require.Equal(t, []string{"one", "two"}, pending(k, early))
-		late, err := k.e.Fork(t.Context(), h.Run(), "first", "late")
-		require.NoError(t, err)
-		k.settle()
-		require.False(t, slices.ContainsFunc(k.entries(late), func(e workflow.Entry) bool {
-			return e.Step() == "pair/word" && e.State != workflow.EntryPending // the fork itself may wait until its race is decided
-		}), "%v", k.journal(late))
-		say(k, late, "two", "")
-		require.Equal(t, []string{"two"}, pending(k, late))
-		require.NoError(t, k.e.Check(t.Context()))
-	})
+func (suite) Scenario39ForkBeforeASignalWentBack(t *testing.T, k *kit) {
+	f := both(k)
+	k.open(f)
+	h := start(k, f, "1", 0)
+	say(k, h.Run(), "one", "")
+	k.settle()
+	early, err := k.e.Fork(t.Context(), h.Run(), "pair/word#2/word", "early") // it has received the first word
+	require.NoError(t, err)
+	k.settle()
+	say(k, early, "two", "")
+	k.pass(time.Hour)
+	require.Equal(t, []string{"one"}, pending(k, h.Run()))
+	require.Equal(t, []string{"one", "two"}, pending(k, early))
+	late, err := k.e.Fork(t.Context(), h.Run(), "first", "late")
+	require.NoError(t, err)
+	k.settle()
+	require.False(t, slices.ContainsFunc(k.entries(late), func(e workflow.Entry) bool {
+		return e.Step() == "pair/word" && e.State != workflow.EntryPending // the fork itself may wait until its race is decided
+	}), "%v", k.journal(late))
+	say(k, late, "two", "")
+	require.Equal(t, []string{"two"}, pending(k, late))
+	require.NoError(t, k.e.Check(t.Context()))
 }

@@ -37,10 +37,7 @@ func calls(k *kit, names ...string) code {
 			case name == "wait":
 				_, err = proceed.Wait(r, workflow.Forever)
 			default:
-				_, err = workflow.Step(r, name, func(context.Context) (string, error) {
-					k.effect(r)
-					return name, nil
-				})
+				_, err = act(k, r, name, name)
 			}
 			if err != nil {
 				return "", err
@@ -57,8 +54,7 @@ func change(k *kit, old, new code) *workflow.Handle[string] {
 	k.t.Helper()
 	f := plan(old)
 	k.open(f)
-	h := start(k, f, "1", 0)
-	k.settle()
+	h := startAndSettle(k, f, "1", 0)
 	require.Equal(k.t, workflow.Waiting, k.info(h.Run()).Status)
 	return rebuild(k, "2", new)
 }
@@ -142,59 +138,56 @@ func testChanges(t *testing.T, scenario int) {
 		if c.scenario != scenario {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := plan(calls(k, c.old...))
-				k.open(f)
-				h := start(k, f, "1", 0)
-				k.pass(2 * time.Hour) // longer than the sleeps
-				require.Equal(t, workflow.Waiting, k.info(h.Run()).Status)
-				journal, effects := k.journal(h.Run()), k.effects()
+		sub(t, c.name, func(t *testing.T, k *kit) {
+			f := plan(calls(k, c.old...))
+			k.open(f)
+			h := start(k, f, "1", 0)
+			k.pass(2 * time.Hour) // longer than the sleeps
+			require.Equal(t, workflow.Waiting, k.info(h.Run()).Status)
+			journal, effects := k.journal(h.Run()), k.effects()
 
-				h = rebuild(k, "2", calls(k, c.new...))
-				if c.why != nil {
-					blocked(k, h.Run(), "2", journal, c.why...)
-					require.Equal(t, effects, k.effects(), "nothing has run")
-					return
-				}
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				want := ""
-				for _, name := range c.new {
-					want += name + "."
-				}
-				require.Equal(t, want, out)
-			})
+			h = rebuild(k, "2", calls(k, c.new...))
+			if c.why != nil {
+				blocked(k, h.Run(), "2", journal, c.why...)
+				require.Equal(t, effects, k.effects(), "nothing has run")
+				return
+			}
+			out, err := outcome(k, h)
+			require.NoError(t, err)
+			want := ""
+			for _, name := range c.new {
+				want += name + "."
+			}
+			require.Equal(t, want, out)
 		})
 	}
 }
 
 // Rule: a completed step under another name blocks the run.
-func TestScenario13Renamed(t *testing.T) { testChanges(t, 13) }
+func (suite) Scenario13Renamed(t *testing.T) { testChanges(t, 13) }
 
 // Rule: a new step blocks the run before the end of the journal, and runs after it.
-func TestScenario14Inserted(t *testing.T) { testChanges(t, 14) }
+func (suite) Scenario14Inserted(t *testing.T) { testChanges(t, 14) }
 
 // Rule: a missing step blocks the run, at the next call or at the return.
-func TestScenario15Removed(t *testing.T) { testChanges(t, 15) }
+func (suite) Scenario15Removed(t *testing.T) { testChanges(t, 15) }
 
 // Rule: steps in another order block the run before the end of the journal, but not after it.
-func TestScenario16Reordered(t *testing.T) { testChanges(t, 16) }
+func (suite) Scenario16Reordered(t *testing.T) { testChanges(t, 16) }
 
 // Rule: a call of another kind is another call, even if its name is the same.
-func TestScenario17KindChanged(t *testing.T) { testChanges(t, 17) }
+func (suite) Scenario17KindChanged(t *testing.T) { testChanges(t, 17) }
 
 // Rule: if the order of a loop changes from one execution of the function to the next, as with
 // a map, the first wake at which it differs detects that. A sorted loop passes.
-func TestScenario18MapOrder(t *testing.T) {
+func (suite) Scenario18MapOrder(t *testing.T) {
 	orders := [][]string{{"x", "y", "z", "wait"}, {"z", "x", "y", "wait"}}
 	bubble(t, func(t *testing.T, k *kit) {
 		f := plan(func(r *workflow.Run) (string, error) {
 			return calls(k, orders[min(k.called("loop"), 2)-1]...)(r)
 		})
 		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
+		h := startAndSettle(k, f, "1", 0)
 		journal := k.journal(h.Run())
 		require.NoError(t, proceed.Send(t.Context(), k.e, h.Run(), 1, ""))
 		k.settle()
@@ -207,45 +200,41 @@ func TestScenario18MapOrder(t *testing.T) {
 // Rule: once a build has blocked a run, opening the file with that build again does not try the
 // run again. Another build does, and so does an operator. The run then ends as if it had never
 // been blocked.
-func TestScenario21FixedBuildUnblocks(t *testing.T) {
+func (suite) Scenario21FixedBuildUnblocks(t *testing.T) {
 	for _, way := range []string{"another build", "resumed"} {
-		t.Run(way, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				right := calls(k, "a", "wait", "b")
-				h := change(k, right, calls(k, "wrong", "wait", "b"))
-				require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+		sub(t, way, func(t *testing.T, k *kit) {
+			right := calls(k, "a", "wait", "b")
+			h := change(k, right, calls(k, "wrong", "wait", "b"))
+			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
 
-				attempts := func() int {
-					job, err := k.q.Job(t.Context(), h.Run())
-					require.NoError(t, err)
-					return job.Attempts
-				}
-				before := attempts()
-				f := plan(right)
-				k.restart("2", f) // a flow of the same name
-				k.pass(time.Hour)
-				require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
-				require.Equal(t, before, attempts(), "it was not tried")
-
-				if way == "resumed" {
-					require.NoError(t, k.e.Resume(t.Context(), h.Run()))
-				} else {
-					k.restart("3", f)
-				}
-				h = find(k, f, "1")
-				out, err := outcome(k, h)
+			attempts := func() int {
+				job, err := k.q.Job(t.Context(), h.Run())
 				require.NoError(t, err)
-				require.Equal(t, "a.wait.b.", out)
-				require.Equal(t, []string{"a", "b"}, k.effects())
-				require.Empty(t, k.info(h.Run()).Error)
-			})
+				return job.Attempts
+			}
+			before := attempts()
+			f := plan(right)
+			k.restart("2", f) // a flow of the same name
+			k.pass(time.Hour)
+			require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+			require.Equal(t, before, attempts(), "it was not tried")
+
+			if way == "resumed" {
+				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			} else {
+				k.restart("3", f)
+			}
+			h = find(k, f, "1")
+			returns(k, h, "a.wait.b.")
+			require.Equal(t, []string{"a", "b"}, k.effects())
+			require.Empty(t, k.info(h.Run()).Error)
 		})
 	}
 }
 
 // Rule: a step that is called with another fingerprint blocks the run. A step with the same
 // fingerprint, or with none, does not.
-func TestScenario22FingerprintChanged(t *testing.T) {
+func (suite) Scenario22FingerprintChanged(t *testing.T) {
 	print := func(opts ...workflow.StepOption) code {
 		return func(r *workflow.Run) (string, error) {
 			out, err := workflow.Step(r, "print", func(context.Context) (string, error) { return "page", nil }, opts...)
@@ -271,18 +260,14 @@ func TestScenario22FingerprintChanged(t *testing.T) {
 		{"added", nil, []workflow.StepOption{of(1)}, false},
 		{"removed", []workflow.StepOption{of(1)}, nil, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				h := change(k, print(c.old...), print(c.new...))
-				if c.fits {
-					out, err := outcome(k, h)
-					require.NoError(t, err)
-					require.Equal(t, "page", out)
-					return
-				}
-				blocked(k, h.Run(), "2", []string{"step print done: page", "wait proceed pending"},
-					`step "print" with another fingerprint`, "made with other input than now")
-			})
+		sub(t, c.name, func(t *testing.T, k *kit) {
+			h := change(k, print(c.old...), print(c.new...))
+			if c.fits {
+				returns(k, h, "page")
+				return
+			}
+			blocked(k, h.Run(), "2", []string{"step print done: page", "wait proceed pending"},
+				`step "print" with another fingerprint`, "made with other input than now")
 		})
 	}
 }
@@ -295,7 +280,7 @@ type (
 
 // Rule: a result, an input or a signal that the code can no longer read is an error that says
 // so, and blocks the run. The function never receives a zero value in its place.
-func TestScenario23ResultNotDecoded(t *testing.T) {
+func (suite) Scenario23ResultNotDecoded(t *testing.T) {
 	price := func(r *workflow.Run, wait bool) error {
 		if !wait {
 			return nil
@@ -310,46 +295,38 @@ func TestScenario23ResultNotDecoded(t *testing.T) {
 		}
 		return fmt.Sprint(v), err
 	}
-	t.Run("of a step", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			var seen []newResult
-			h := change(k, old, func(r *workflow.Run) (string, error) {
-				v, err := workflow.Step(r, "price", func(context.Context) (newResult, error) { return newResult{"1"}, nil })
-				if err == nil {
-					seen = append(seen, v)
-					err = price(r, true)
-				}
-				return fmt.Sprint(v), err
-			})
-			blocked(k, h.Run(), "2", []string{"step price done: map[Cents:100]", "wait proceed pending"},
-				`step "price" of another type`, "its result cannot be read")
-			require.Empty(t, seen)
+	sub(t, "of a step", func(t *testing.T, k *kit) {
+		var seen []newResult
+		h := change(k, old, func(r *workflow.Run) (string, error) {
+			v, err := workflow.Step(r, "price", func(context.Context) (newResult, error) { return newResult{"1"}, nil })
+			if err == nil {
+				seen = append(seen, v)
+				err = price(r, true)
+			}
+			return fmt.Sprint(v), err
 		})
+		blocked(k, h.Run(), "2", []string{"step price done: map[Cents:100]", "wait proceed pending"},
+			`step "price" of another type`, "its result cannot be read")
+		require.Empty(t, seen)
 	})
-	t.Run("the input", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			called := 0
-			f := plan(old)
-			k.open(f)
-			h := start(k, f, "1", 5)
-			k.settle()
-			k.restart("2", workflow.Define("plan", func(*workflow.Run, string) (string, error) { called++; return "", nil }))
-			require.NoError(t, proceed.Send(t.Context(), k.e, h.Run(), 1, ""))
-			k.settle()
-			info := k.info(h.Run())
-			require.Equal(t, workflow.Blocked, info.Status)
-			require.Contains(t, info.Error, "build 2 has the type string")
-			require.Zero(t, called)
-		})
+	sub(t, "the input", func(t *testing.T, k *kit) {
+		called := 0
+		f := plan(old)
+		k.open(f)
+		h := startAndSettle(k, f, "1", 5)
+		k.restart("2", workflow.Define("plan", func(*workflow.Run, string) (string, error) { called++; return "", nil }))
+		require.NoError(t, proceed.Send(t.Context(), k.e, h.Run(), 1, ""))
+		k.settle()
+		info := k.info(h.Run())
+		require.Equal(t, workflow.Blocked, info.Status)
+		require.Contains(t, info.Error, "build 2 has the type string")
+		require.Zero(t, called)
 	})
-	t.Run("of the run", func(t *testing.T) {
-		bubble(t, func(t *testing.T, k *kit) {
-			k.open(plan(calls(k, "a")))
-			start(k, plan(calls(k, "a")), "1", 0)
-			k.settle()
-			other := workflow.Define("plan", func(*workflow.Run, int) (int, error) { return 0, nil })
-			_, err := outcome(k, find(k, other, "1"))
-			require.ErrorContains(t, err, `result of workflow plan "1"`)
-		})
+	sub(t, "of the run", func(t *testing.T, k *kit) {
+		k.open(plan(calls(k, "a")))
+		startAndSettle(k, plan(calls(k, "a")), "1", 0)
+		other := workflow.Define("plan", func(*workflow.Run, int) (int, error) { return 0, nil })
+		_, err := outcome(k, find(k, other, "1"))
+		require.ErrorContains(t, err, `result of workflow plan "1"`)
 	})
 }

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -25,10 +24,7 @@ func full(k *kit) *workflow.Flow[string, string] {
 		if _, err := workflow.Version(r, "v", 1, 2); err != nil {
 			return "", err
 		}
-		large, err := workflow.Step(r, "large", func(context.Context) (string, error) {
-			k.effect(r)
-			return strings.Repeat("x", 100_000), nil
-		})
+		large, err := act(k, r, "large", strings.Repeat("x", 100_000))
 		if err != nil {
 			return "", err
 		}
@@ -39,10 +35,7 @@ func full(k *kit) *workflow.Flow[string, string] {
 		if err != nil {
 			return "", err
 		}
-		small, err := workflow.Step(r, "small", func(context.Context) (string, error) {
-			k.effect(r)
-			return "small", nil
-		})
+		small, err := act(k, r, "small", "small")
 		if err != nil {
 			return "", err
 		}
@@ -69,9 +62,7 @@ func startFull(k *kit, id string) *workflow.Handle[string] {
 func endFull(k *kit, h *workflow.Handle[string], l string) {
 	k.t.Helper()
 	require.NoError(k.t, last.Send(k.t.Context(), k.e, h.Run(), l, ""))
-	out, err := outcome(k, h)
-	require.NoError(k.t, err)
-	require.Equal(k.t, "in"+fmt.Sprint(100_000)+"gotsmall"+l, out)
+	returns(k, h, "in"+fmt.Sprint(100_000)+"gotsmall"+l)
 }
 
 // rowsOf counts a run's rows in each bucket, with a digest of their content.
@@ -100,116 +91,107 @@ func (k *kit) rowsOf(run pawl.ID) (counts map[string]int, sum [sha256.Size]byte)
 // Rule: a fork has the results of the calls before the step, including separate copies of large
 // ones, and makes that call and all later ones itself. Signals and published values are not
 // copied, and the original run is unchanged.
-func TestScenario39Fork(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := full(k)
-		k.open(f, nap)
-		h := startFull(k, "1")
-		for _, ended := range []bool{false, true} {
-			if ended {
-				endFull(k, h, "over")
-			}
-			_, before := k.rowsOf(h.Run())
-			effects := len(k.keys())
-			id := fmt.Sprintf("fork ended=%v", ended)
-			fork, err := k.e.Fork(t.Context(), h.Run(), "small", id)
-			require.NoError(t, err)
-			_, err = k.e.Fork(t.Context(), h.Run(), "small", id)
-			require.ErrorIs(t, err, workflow.ErrConflict)
-			k.settle()
-			require.Equal(t, h.Run(), k.info(fork).Forked)
-			require.Len(t, k.keys(), effects+1)
-			require.Equal(t, fork.String()+"/small", k.keys()[effects])
-			require.Contains(t, k.journal(fork), "wait word done: got")
-			require.Contains(t, k.journal(fork)[1], "step large done: xxx")
-			signals, err := k.e.Signals(t.Context(), fork)
-			require.NoError(t, err)
-			require.Empty(t, signals)
-			published, err := k.e.Published(t.Context(), fork)
-			require.NoError(t, err)
-			require.Empty(t, published)
-			_, after := k.rowsOf(h.Run())
-			require.Equal(t, before, after)
-
-			k.crash()
-			k.pass(time.Hour)
-			endFull(k, find(k, f, id), "fork")
-			h = find(k, f, "1")
+func (suite) Scenario39Fork(t *testing.T, k *kit) {
+	f := full(k)
+	k.open(f, nap)
+	h := startFull(k, "1")
+	for _, ended := range []bool{false, true} {
+		if ended {
+			endFull(k, h, "over")
 		}
-		_, err := k.e.Prune(t.Context(), k.now(), nil) // whatever becomes of one run, the other has its own
+		_, before := k.rowsOf(h.Run())
+		effects := len(k.keys())
+		id := fmt.Sprintf("fork ended=%v", ended)
+		fork, err := k.e.Fork(t.Context(), h.Run(), "small", id)
 		require.NoError(t, err)
-		_, err = k.e.Fork(t.Context(), h.Run(), "", "late")
-		require.ErrorIs(t, err, workflow.ErrNotFound)
-	})
+		_, err = k.e.Fork(t.Context(), h.Run(), "small", id)
+		require.ErrorIs(t, err, workflow.ErrConflict)
+		k.settle()
+		require.Equal(t, h.Run(), k.info(fork).Forked)
+		require.Len(t, k.keys(), effects+1)
+		require.Equal(t, fork.String()+"/small", k.keys()[effects])
+		require.Contains(t, k.journal(fork), "wait word done: got")
+		require.Contains(t, k.journal(fork)[1], "step large done: xxx")
+		signals, err := k.e.Signals(t.Context(), fork)
+		require.NoError(t, err)
+		require.Empty(t, signals)
+		published, err := k.e.Published(t.Context(), fork)
+		require.NoError(t, err)
+		require.Empty(t, published)
+		_, after := k.rowsOf(h.Run())
+		require.Equal(t, before, after)
+
+		k.crash()
+		k.pass(time.Hour)
+		endFull(k, find(k, f, id), "fork")
+		h = find(k, f, "1")
+	}
+	_, err := k.e.Prune(t.Context(), k.now(), nil) // whatever becomes of one run, the other has its own
+	require.NoError(t, err)
+	_, err = k.e.Fork(t.Context(), h.Run(), "", "late")
+	require.ErrorIs(t, err, workflow.ErrNotFound)
 }
 
 // Rule: a run that restarts keeps its name and the signals that it has not received, and
 // nothing of its journal: its steps run again, under other keys, with the new input.
-func TestScenario42Restart(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("loop", func(r *workflow.Run, round int) (string, error) {
-			if _, err := workflow.Version(r, fmt.Sprint("round ", round), 1, 1); err != nil {
-				return "", err
-			}
-			if _, err := workflow.Step(r, "large", func(context.Context) (string, error) {
-				k.effect(r)
-				return strings.Repeat("x", 10_000), nil
-			}); err != nil {
-				return "", err
-			}
-			w, err := word.Wait(r, workflow.Forever)
-			if err != nil {
-				return "", err
-			}
-			b := workflow.Go(r, "aside", func(r *workflow.Run) (int, error) { return workflow.Call(r, "child", nap, 0) })
-			if w != "end" {
-				first := workflow.Go(r, "ahead", func(r *workflow.Run) (int, error) { return 0, workflow.Sleep(r, "s", time.Minute) })
-				if _, _, err := workflow.Race(r, "race", first, b); err != nil {
-					return "", err
-				}
-				return "", workflow.Restart(r, round+1)
-			}
-			if _, err := b.Wait(r); err != nil {
-				return "", err
-			}
-			return fmt.Sprint(w, round), nil
-		})
-		k.open(f, nap)
-		h := start(k, f, "1", 0)
-		for i, w := range []string{"a", "b", "c"} {
-			say(k, h.Run(), w, fmt.Sprint(i))
+func (suite) Scenario42Restart(t *testing.T, k *kit) {
+	f := workflow.Define("loop", func(r *workflow.Run, round int) (string, error) {
+		if _, err := workflow.Version(r, fmt.Sprint("round ", round), 1, 1); err != nil {
+			return "", err
 		}
-		k.pass(3 * time.Minute)
-		info := k.info(h.Run())
-		require.Equal(t, "1", info.ID)
-		require.Equal(t, 3, info.Restarts)
-		require.Zero(t, info.Unread)
-		require.Equal(t, workflow.Waiting, info.Status)
-		require.Len(t, k.journal(h.Run()), 3)
-		require.Equal(t, "version round 3 done: 1", k.journal(h.Run())[0])
-		counts, _ := k.rowsOf(h.Run())
-		require.Equal(t, map[string]int{"runs": 1, "ids": 1, "steps": 3, "blobs": 2, "seen": 3}, counts)
-		require.Len(t, k.effects(), 4)
-		require.Len(t, distinct(k.keys()), 4)
-		input, err := k.e.Input(t.Context(), h.Run())
-		require.NoError(t, err)
-		var round int
-		require.NoError(t, driver.DecodePayload(input, &round))
-		require.Equal(t, 3, round)
-
-		say(k, h.Run(), "c", "2") // is still known
-		k.crash()
-		for _, child := range []string{"1/aside/child", "1/aside/child@1", "1/aside/child@2"} {
-			require.Equal(t, workflow.Cancelled, k.info(find(k, nap, child).Run()).Status)
+		if _, err := act(k, r, "large", strings.Repeat("x", 10_000)); err != nil {
+			return "", err
 		}
-		say(k, h.Run(), "end", "")
-		out, err := outcome(k, find(k, f, "1"))
-		require.NoError(t, err)
-		require.Equal(t, "end3", out)
-		again, err := f.Start(t.Context(), k.e, "1", 0)
-		require.NoError(t, err)
-		require.Equal(t, h.Run(), again.Run(), "the name is taken by what it was started with")
+		w, err := word.Wait(r, workflow.Forever)
+		if err != nil {
+			return "", err
+		}
+		b := workflow.Go(r, "aside", func(r *workflow.Run) (int, error) { return workflow.Call(r, "child", nap, 0) })
+		if w != "end" {
+			first := workflow.Go(r, "ahead", func(r *workflow.Run) (int, error) { return 0, workflow.Sleep(r, "s", time.Minute) })
+			if _, _, err := workflow.Race(r, "race", first, b); err != nil {
+				return "", err
+			}
+			return "", workflow.Restart(r, round+1)
+		}
+		if _, err := b.Wait(r); err != nil {
+			return "", err
+		}
+		return fmt.Sprint(w, round), nil
 	})
+	k.open(f, nap)
+	h := start(k, f, "1", 0)
+	for i, w := range []string{"a", "b", "c"} {
+		say(k, h.Run(), w, fmt.Sprint(i))
+	}
+	k.pass(3 * time.Minute)
+	info := k.info(h.Run())
+	require.Equal(t, "1", info.ID)
+	require.Equal(t, 3, info.Restarts)
+	require.Zero(t, info.Unread)
+	require.Equal(t, workflow.Waiting, info.Status)
+	require.Len(t, k.journal(h.Run()), 3)
+	require.Equal(t, "version round 3 done: 1", k.journal(h.Run())[0])
+	counts, _ := k.rowsOf(h.Run())
+	require.Equal(t, map[string]int{"runs": 1, "ids": 1, "steps": 3, "blobs": 2, "seen": 3}, counts)
+	require.Len(t, k.effects(), 4)
+	require.Len(t, distinct(k.keys()), 4)
+	input, err := k.e.Input(t.Context(), h.Run())
+	require.NoError(t, err)
+	var round int
+	require.NoError(t, driver.DecodePayload(input, &round))
+	require.Equal(t, 3, round)
+
+	say(k, h.Run(), "c", "2") // is still known
+	k.crash()
+	for _, child := range []string{"1/aside/child", "1/aside/child@1", "1/aside/child@2"} {
+		require.Equal(t, workflow.Cancelled, k.info(find(k, nap, child).Run()).Status)
+	}
+	say(k, h.Run(), "end", "")
+	returns(k, find(k, f, "1"), "end3")
+	again, err := f.Start(t.Context(), k.e, "1", 0)
+	require.NoError(t, err)
+	require.Equal(t, h.Run(), again.Run(), "the name is taken by what it was started with")
 }
 
 func distinct(all []string) map[string]bool {
@@ -222,66 +204,64 @@ func distinct(all []string) map[string]bool {
 
 // Rule: at the end of its retention a run is removed completely from all buckets, whoever
 // removes it. Its name is free, and open or kept runs stay complete, whatever their age.
-func TestScenario43Retention(t *testing.T) {
+func (suite) Scenario43Retention(t *testing.T) {
 	for _, by := range []string{"time", "prune"} {
-		t.Run(by, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := full(k)
-				failing := workflow.Define("failing", func(*workflow.Run, int) (int, error) { return 0, errors.New("broken") },
-					workflow.Retain(48*time.Hour))
-				k.open(f, nap, failing)
-				gone, open := startFull(k, "gone"), startFull(k, "open")
-				endFull(k, gone, "over")
-				counts, _ := k.rowsOf(gone.Run())
-				for _, bucket := range []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "ended"} {
-					require.NotZero(t, counts[bucket], bucket)
-				}
-				_, err := outcome(k, start(k, failing, "kept", 0))
-				require.ErrorContains(t, err, "broken")
-				kept := find(k, failing, "kept").Run()
-				child := find(k, nap, "gone/child").Run()
-				_, openRows := k.rowsOf(open.Run())
-				_, keptRows := k.rowsOf(kept)
+		sub(t, by, func(t *testing.T, k *kit) {
+			f := full(k)
+			failing := workflow.Define("failing", func(*workflow.Run, int) (int, error) { return 0, errors.New("broken") },
+				workflow.Retain(48*time.Hour))
+			k.open(f, nap, failing)
+			gone, open := startFull(k, "gone"), startFull(k, "open")
+			endFull(k, gone, "over")
+			counts, _ := k.rowsOf(gone.Run())
+			for _, bucket := range []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "ended"} {
+				require.NotZero(t, counts[bucket], bucket)
+			}
+			_, err := outcome(k, start(k, failing, "kept", 0))
+			require.ErrorContains(t, err, "broken")
+			kept := find(k, failing, "kept").Run()
+			child := find(k, nap, "gone/child").Run()
+			_, openRows := k.rowsOf(open.Run())
+			_, keptRows := k.rowsOf(kept)
 
-				remove := func() {
-					t.Helper()
-					if by == "prune" {
-						_, err := k.e.Prune(t.Context(), k.now().Add(-24*time.Hour+1), nil)
-						require.NoError(t, err)
-					}
+			remove := func() {
+				t.Helper()
+				if by == "prune" {
+					_, err := k.e.Prune(t.Context(), k.now().Add(-24*time.Hour+1), nil)
+					require.NoError(t, err)
 				}
-				k.jump(23 * time.Hour)
-				k.pass(time.Hour - 1)
-				remove()
-				require.Equal(t, workflow.Done, k.info(gone.Run()).Status)
-				k.pass(1)
-				remove()
-				counts, _ = k.rowsOf(gone.Run())
-				require.Empty(t, counts)
-				_, err = f.Handle(t.Context(), k.e, "gone")
-				require.ErrorIs(t, err, workflow.ErrNotFound)
-				_, err = gone.Result(t.Context())
-				require.ErrorIs(t, err, workflow.ErrNotFound)
+			}
+			k.jump(23 * time.Hour)
+			k.pass(time.Hour - 1)
+			remove()
+			require.Equal(t, workflow.Done, k.info(gone.Run()).Status)
+			k.pass(1)
+			remove()
+			counts, _ = k.rowsOf(gone.Run())
+			require.Empty(t, counts)
+			_, err = f.Handle(t.Context(), k.e, "gone")
+			require.ErrorIs(t, err, workflow.ErrNotFound)
+			_, err = gone.Result(t.Context())
+			require.ErrorIs(t, err, workflow.ErrNotFound)
 
-				if by == "time" { // its children have their own retention
-					require.Equal(t, workflow.Done, k.info(child).Status)
-					_, rows := k.rowsOf(kept)
-					require.Equal(t, keptRows, rows)
-				}
-				_, rows := k.rowsOf(open.Run())
-				require.Equal(t, openRows, rows)
-				k.jump(1000 * 24 * time.Hour)
-				_, err = outcome(k, start(k, failing, "last", 0))
-				require.Error(t, err)
-				_, rows = k.rowsOf(open.Run())
-				require.Equal(t, openRows, rows)
-				endFull(k, open, "at last")
+			if by == "time" { // its children have their own retention
+				require.Equal(t, workflow.Done, k.info(child).Status)
+				_, rows := k.rowsOf(kept)
+				require.Equal(t, keptRows, rows)
+			}
+			_, rows := k.rowsOf(open.Run())
+			require.Equal(t, openRows, rows)
+			k.jump(1000 * 24 * time.Hour)
+			_, err = outcome(k, start(k, failing, "last", 0))
+			require.Error(t, err)
+			_, rows = k.rowsOf(open.Run())
+			require.Equal(t, openRows, rows)
+			endFull(k, open, "at last")
 
-				again := startFull(k, "gone")
-				require.NotEqual(t, gone.Run(), again.Run())
-				endFull(k, again, "again")
-				require.NoError(t, k.e.Check(t.Context()))
-			})
+			again := startFull(k, "gone")
+			require.NotEqual(t, gone.Run(), again.Run())
+			endFull(k, again, "again")
+			require.NoError(t, k.e.Check(t.Context()))
 		})
 	}
 }

@@ -65,6 +65,12 @@ func bubble(t *testing.T, test func(t *testing.T, k *kit)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newKit(t, path)) })
 }
 
+// sub runs a subtest with a kit.
+func sub(t *testing.T, name string, test func(t *testing.T, k *kit)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, test) })
+}
+
 // longest is the time limit of a scenario by the clock of its bubble. A longer scenario waits
 // for something that does not come.
 const longest = 100 * 24 * time.Hour
@@ -221,6 +227,14 @@ func start[In, Out any](k *kit, f *workflow.Flow[In, Out], id string, in In) *wo
 	return h
 }
 
+// startAndSettle starts a run and settles.
+func startAndSettle[In, Out any](k *kit, f *workflow.Flow[In, Out], id string, in In) *workflow.Handle[Out] {
+	k.t.Helper()
+	h := start(k, f, id, in)
+	k.settle()
+	return h
+}
+
 // find returns the run with an ID, for a life other than the one that started it.
 func find[In, Out any](k *kit, f *workflow.Flow[In, Out], id string) *workflow.Handle[Out] {
 	k.t.Helper()
@@ -239,6 +253,29 @@ func outcome[Out any](k *kit, h *workflow.Handle[Out]) (Out, error) {
 		k.t.Fatalf("the run has not ended: %+v\n%s", k.info(h.Run()), strings.Join(k.journal(h.Run()), "\n"))
 	}
 	return out, err
+}
+
+// returns requires that a run ends with a result.
+func returns[Out any](k *kit, h *workflow.Handle[Out], want Out) {
+	k.t.Helper()
+	out, err := outcome(k, h)
+	require.NoError(k.t, err)
+	require.Equal(k.t, want, out)
+}
+
+// succeeds requires that a run ends with any result.
+func succeeds[Out any](k *kit, h *workflow.Handle[Out]) {
+	k.t.Helper()
+	_, err := outcome(k, h)
+	require.NoError(k.t, err)
+}
+
+// act is a step that takes effect and returns v.
+func act[T any](k *kit, r *workflow.Run, name string, v T) (T, error) {
+	return workflow.Step(r, name, func(context.Context) (T, error) {
+		k.effect(r)
+		return v, nil
+	})
 }
 
 // effect is a step's effect on the outside world: it records its key, for this life.

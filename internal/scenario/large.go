@@ -52,46 +52,40 @@ func steps(k *kit, r *workflow.Run, n, size int) error {
 
 // Rule: ended runs are removed at the end of their retention, as fast as they end, even if
 // nobody starts another. If nothing is due, nothing is written.
-func TestScenario43RemovedWithoutStarts(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
-			workflow.Retain(time.Second))
-		k.open(f)
-		for round := range 3 {
-			for i := range 20 {
-				_, err := outcome(k, start(k, f, fmt.Sprint(round, i), 30))
-				require.NoError(t, err)
-			}
-			k.pass(10 * time.Second)
-			rows, last := k.allRows()
-			require.Zero(t, rows)
-			k.pass(48 * time.Hour)
-			_, later := k.allRows()
-			require.Equal(t, last, later, "transactions")
+func (suite) Scenario43RemovedWithoutStarts(t *testing.T, k *kit) {
+	f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
+		workflow.Retain(time.Second))
+	k.open(f)
+	for round := range 3 {
+		for i := range 20 {
+			succeeds(k, start(k, f, fmt.Sprint(round, i), 30))
 		}
-	})
+		k.pass(10 * time.Second)
+		rows, last := k.allRows()
+		require.Zero(t, rows)
+		k.pass(48 * time.Hour)
+		_, later := k.allRows()
+		require.Equal(t, last, later, "transactions")
+	}
 }
 
 // Rule: runs that become due while the file is closed are removed in the next life.
-func TestScenario43RemovedInTheNextLife(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
-			workflow.Retain(time.Hour))
-		k.open(f)
-		_, err := outcome(k, start(k, f, "1", 3))
-		require.NoError(t, err)
-		k.restart("2")
-		k.jump(time.Hour)
-		k.restart("3")
-		k.pass(time.Second)
-		rows, _ := k.allRows()
-		require.Zero(t, rows)
-	})
+func (suite) Scenario43RemovedInTheNextLife(t *testing.T, k *kit) {
+	f := workflow.Define("short", func(r *workflow.Run, n int) (int, error) { return n, steps(k, r, n, 10) },
+		workflow.Retain(time.Hour))
+	k.open(f)
+	succeeds(k, start(k, f, "1", 3))
+	k.restart("2")
+	k.jump(time.Hour)
+	k.restart("3")
+	k.pass(time.Second)
+	rows, _ := k.allRows()
+	require.Zero(t, rows)
 }
 
 // Rule: the commit in which a run restarts removes nothing of its journal, however long that
 // is. The run removes it completely, in portions.
-func TestScenario42RestartOfALongJournal(t *testing.T) {
+func (suite) Scenario42RestartOfALongJournal(t *testing.T) {
 	const long, large = 6, 900 << 10
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("loop", func(r *workflow.Run, round int) (int, error) {
@@ -123,9 +117,7 @@ func TestScenario42RestartOfALongJournal(t *testing.T) {
 			require.Equal(t, long, left)
 			g = next
 		}
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, 3, out)
+		returns(k, h, 3)
 		require.Empty(t, k.journal(h.Run()))
 		counts, _ := k.rowsOf(h.Run())
 		require.Equal(t, map[string]int{"runs": 1, "ids": 1, "blobs": 2, "ended": 1}, counts)
@@ -137,7 +129,7 @@ func TestScenario42RestartOfALongJournal(t *testing.T) {
 // Rule: wherever a process is killed while a run restarts and its journal is removed, the file
 // is sound, the run has one of the two journals, and the next life removes the rest. Each step
 // takes effect, under one key.
-func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
+func (suite) Scenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 	const long, large, looks = 12, 900 << 10, 60 // some five portions
 	path := os.Getenv(lifeVariable)
 	loop := func(k *kit, look int) *workflow.Flow[int, int] {
@@ -166,8 +158,7 @@ func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 					k.mortal = true
 					f := loop(k, look)
 					k.open(f)
-					_, err := outcome(k, start(k, f, "1", 0))
-					require.NoError(t, err)
+					succeeds(k, start(k, f, "1", 0))
 					k.looks.Store(-1)
 				})
 				return
@@ -195,9 +186,7 @@ func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 				k.close()
 				k.slots = 1
 				k.open(f)
-				out, err := outcome(k, find(k, f, "1"))
-				require.NoError(t, err)
-				require.Equal(t, 1, out)
+				returns(k, find(k, f, "1"), 1)
 				counts, _ := k.rowsOf(h.Run())
 				require.Equal(t, 1, counts["steps"])
 				require.Equal(t, 2, counts["blobs"])
@@ -215,7 +204,7 @@ func TestScenario42KilledWhileAJournalIsRemoved(t *testing.T) {
 
 // Rule: a fork of a long journal takes several commits, none of which writes all of it. Until
 // the last one nobody sees a run. What a death leaves is removed some days later.
-func TestScenario39ForkOfALongJournal(t *testing.T) {
+func (suite) Scenario39ForkOfALongJournal(t *testing.T) {
 	const long, large, most = 6, 900 << 10, 3
 	eachDeath(t, func(at death) story {
 		flow := func(k *kit) *workflow.Flow[int, int] {
@@ -232,8 +221,7 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 				f := flow(k)
 				k.open(f)
 				h := start(k, f, "1", long)
-				_, err := outcome(k, h)
-				require.NoError(k.t, err)
+				succeeds(k, h)
 				g := k.hold()
 				go func() { _, _ = k.e.Fork(context.Background(), h.Run(), "last", "2") }()
 				answer := g.last(func(tx driver.Writer) error {
@@ -254,8 +242,7 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 				h := find(k, f, "1")
 				other, err := k.e.Fork(k.t.Context(), h.Run(), "last", "2")
 				require.NoError(k.t, err)
-				_, err = outcome(k, find(k, f, "2"))
-				require.NoError(k.t, err)
+				succeeds(k, find(k, f, "2"))
 				require.Len(k.t, k.entries(other), long+1)
 				require.Len(k.t, k.effects(), long)
 				k.pass(5 * 24 * time.Hour)
@@ -277,7 +264,7 @@ func TestScenario39ForkOfALongJournal(t *testing.T) {
 }
 
 // Rule: all children of a run that ends are cancelled, however many there are.
-func TestScenario32ManyChildrenAreCancelled(t *testing.T) {
+func (suite) Scenario32ManyChildrenAreCancelled(t *testing.T) {
 	const many = 250 // more than one commit cancels
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("many", func(r *workflow.Run, n int) (int, error) {
@@ -291,8 +278,7 @@ func TestScenario32ManyChildrenAreCancelled(t *testing.T) {
 			return 0, err
 		})
 		k.open(f, nap)
-		h := start(k, f, "1", many)
-		k.settle()
+		h := startAndSettle(k, f, "1", many)
 		require.NoError(t, k.e.Terminate(t.Context(), h.Run(), "enough"))
 		_, err := outcome(k, h)
 		require.ErrorIs(t, err, workflow.ErrTerminated)

@@ -206,27 +206,25 @@ func (o *oracle) ended(x *execution, v int, err error) {
 // restarts: an ended call always returns the same result and does not run again, no signal is
 // lost or received twice, no run is stuck, and every run ends in a way that the requests to it
 // allow.
-func TestScenario45Model(t *testing.T) {
+func (suite) Scenario45Model(t *testing.T) {
 	for seed := range uint64(race.Fewer(*modelSeeds)) {
-		t.Run(fmt.Sprint("seed ", *modelFirst+seed), func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				t.Cleanup(func() { k.pass(24 * time.Hour) }) // until steps that ignore their contexts end
-				random := rand.New(rand.NewPCG(*modelFirst+seed, 45))
-				o := newOracle(k)
-				k.maxCrashes = -1 // crashes say nothing about the runs
-				k.slots = 1 + random.IntN(6)
-				k.open(o.program)
-				for i := range 3 {
-					a := author{Rand: random}
-					start(k, o.program, fmt.Sprint(i), a.program(0))
-				}
-				for range 30 {
-					o.happen(random)
-					o.sound()
-				}
-				o.endAll()
-				o.judge()
-			})
+		sub(t, fmt.Sprint("seed ", *modelFirst+seed), func(t *testing.T, k *kit) {
+			t.Cleanup(func() { k.pass(24 * time.Hour) }) // until steps that ignore their contexts end
+			random := rand.New(rand.NewPCG(*modelFirst+seed, 45))
+			o := newOracle(k)
+			k.maxCrashes = -1 // crashes say nothing about the runs
+			k.slots = 1 + random.IntN(6)
+			k.open(o.program)
+			for i := range 3 {
+				a := author{Rand: random}
+				start(k, o.program, fmt.Sprint(i), a.program(0))
+			}
+			for range 30 {
+				o.happen(random)
+				o.sound()
+			}
+			o.endAll()
+			o.judge()
 		})
 	}
 }

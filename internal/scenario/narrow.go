@@ -11,7 +11,7 @@ import (
 
 // Rule: a number that the type of a new build cannot hold blocks the run. The function never
 // receives another number, for an input, the result of a step or a signal.
-func TestNarrowedNumbersBlock(t *testing.T) {
+func (suite) NarrowedNumbersBlock(t *testing.T) {
 	wide, small := workflow.DefineSignal[int]("number"), workflow.DefineSignal[uint8]("number")
 	old := workflow.Define("f", func(r *workflow.Run, n int) (int, error) {
 		if _, err := workflow.Step(r, "s", func(context.Context) (int, error) { return -n, nil }); err != nil {
@@ -38,18 +38,15 @@ func TestNarrowedNumbersBlock(t *testing.T) {
 			return 0, err
 		}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				k.open(old)
-				h := start(k, old, "1", 300)
-				k.settle()
-				k.restart("2", narrow)
-				require.NoError(t, wide.Send(t.Context(), k.e, h.Run(), 300, ""))
-				k.settle()
-				info := k.info(h.Run())
-				require.Equal(t, workflow.Blocked, info.Status)
-				require.Contains(t, info.Error, "300 does not fit in")
-			})
+		sub(t, name, func(t *testing.T, k *kit) {
+			k.open(old)
+			h := startAndSettle(k, old, "1", 300)
+			k.restart("2", narrow)
+			require.NoError(t, wide.Send(t.Context(), k.e, h.Run(), 300, ""))
+			k.settle()
+			info := k.info(h.Run())
+			require.Equal(t, workflow.Blocked, info.Status)
+			require.Contains(t, info.Error, "300 does not fit in")
 		})
 	}
 }

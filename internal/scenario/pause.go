@@ -16,54 +16,52 @@ import (
 
 // Rule: a paused run makes no call even when its time has come. After Resume it continues at
 // once, and sees what arrived meanwhile. Neither a restart nor a crash ends a pause.
-func TestScenario38PauseOverATimer(t *testing.T) {
+func (suite) Scenario38PauseOverATimer(t *testing.T) {
 	for _, name := range []string{"sleep", "backoff", "wait"} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				attempts := 0
-				f := errand(k, func(r *workflow.Run) error {
-					switch name {
-					case "sleep":
-						return workflow.Sleep(r, "s", time.Hour)
-					case "wait":
-						_, err := word.Wait(r, 2*time.Hour)
-						return err
-					}
-					_, err := workflow.Step(r, "s", func(context.Context) (int, error) {
-						if attempts++; attempts == 1 {
-							return 0, pawl.RetryAfter(time.Hour, errors.New("not yet"))
-						}
-						return 1, nil
-					})
+		sub(t, name, func(t *testing.T, k *kit) {
+			attempts := 0
+			f := errand(k, func(r *workflow.Run) error {
+				switch name {
+				case "sleep":
+					return workflow.Sleep(r, "s", time.Hour)
+				case "wait":
+					_, err := word.Wait(r, 2*time.Hour)
 					return err
-				})
-				k.open(f)
-				h := start(k, f, "1", 0)
-				k.pass(time.Minute)
-				require.NoError(t, k.e.Pause(t.Context(), h.Run()))
-				require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
-				k.pass(30 * time.Minute)
-				k.restart("1")
-				k.pass(time.Hour)
-				k.crash()
-				if name == "wait" {
-					say(k, h.Run(), "hello", "")
 				}
-				k.pass(10 * time.Hour)
-				require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
-				require.Equal(t, []string{"book"}, k.effects())
-				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
-				k.settle()
-				require.Equal(t, workflow.Done, k.info(h.Run()).Status)
-				require.Equal(t, []string{"book", "tell"}, k.effects())
+				_, err := workflow.Step(r, "s", func(context.Context) (int, error) {
+					if attempts++; attempts == 1 {
+						return 0, pawl.RetryAfter(time.Hour, errors.New("not yet"))
+					}
+					return 1, nil
+				})
+				return err
 			})
+			k.open(f)
+			h := start(k, f, "1", 0)
+			k.pass(time.Minute)
+			require.NoError(t, k.e.Pause(t.Context(), h.Run()))
+			require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
+			k.pass(30 * time.Minute)
+			k.restart("1")
+			k.pass(time.Hour)
+			k.crash()
+			if name == "wait" {
+				say(k, h.Run(), "hello", "")
+			}
+			k.pass(10 * time.Hour)
+			require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
+			require.Equal(t, []string{"book"}, k.effects())
+			require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			k.settle()
+			require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+			require.Equal(t, []string{"book", "tell"}, k.effects())
 		})
 	}
 }
 
 // Rule: if a run is paused during a step, the step is completed and the next one waits. A pause
 // that ends in the meantime has no effect.
-func TestScenario38PauseInAStep(t *testing.T) {
+func (suite) Scenario38PauseInAStep(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		bubble(t, func(t *testing.T, k *kit) {
 			f := trip(k)
@@ -106,32 +104,29 @@ func (q late) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) 
 }
 
 // Rule: a run that is resumed while it is about to be suspended for its pause is not suspended.
-func TestScenario38ResumeWhileItPauses(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := errand(k, func(r *workflow.Run) error { return workflow.Sleep(r, "s", time.Hour) })
-		k.slots = -1
-		k.open(f)
-		ctx, stop := context.WithCancel(t.Context())
-		w := worker.New(late{k.q, k}, &worker.Options{Concurrency: 1, Drain: 1, Logger: hclog.NewNullLogger()})
-		require.NoError(t, k.e.Handle(ctx, w, f))
-		gone := make(chan error)
-		go func() { gone <- w.Run(ctx) }()
-		h := start(k, f, "1", 0)
-		k.settle()
-		require.NoError(t, k.e.Pause(ctx, h.Run()))
-		fetched := k.gate("fetched")
-		k.pass(time.Hour)
-		<-fetched.reached
-		g := k.hold()
-		resumed := make(chan error)
-		go func() { resumed <- k.e.Resume(context.Background(), h.Run()) }()
-		k.settle()
-		close(fetched.open)
-		k.settle() // it has seen the pause
-		g.commit()
-		require.NoError(t, <-resumed)
-		require.Equal(t, workflow.Done, k.info(h.Run()).Status)
-		stop()
-		<-gone
-	})
+func (suite) Scenario38ResumeWhileItPauses(t *testing.T, k *kit) {
+	f := errand(k, func(r *workflow.Run) error { return workflow.Sleep(r, "s", time.Hour) })
+	k.slots = -1
+	k.open(f)
+	ctx, stop := context.WithCancel(t.Context())
+	w := worker.New(late{k.q, k}, &worker.Options{Concurrency: 1, Drain: 1, Logger: hclog.NewNullLogger()})
+	require.NoError(t, k.e.Handle(ctx, w, f))
+	gone := make(chan error)
+	go func() { gone <- w.Run(ctx) }()
+	h := startAndSettle(k, f, "1", 0)
+	require.NoError(t, k.e.Pause(ctx, h.Run()))
+	fetched := k.gate("fetched")
+	k.pass(time.Hour)
+	<-fetched.reached
+	g := k.hold()
+	resumed := make(chan error)
+	go func() { resumed <- k.e.Resume(context.Background(), h.Run()) }()
+	k.settle()
+	close(fetched.open)
+	k.settle() // it has seen the pause
+	g.commit()
+	require.NoError(t, <-resumed)
+	require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+	stop()
+	<-gone
 }

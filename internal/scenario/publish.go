@@ -74,97 +74,88 @@ func commits(k *kit) int {
 
 // Rule: an older value never replaces a newer published one, after any wake, crash or Restart.
 // Publishing a value again costs no commit.
-func TestScenario42PublishDoesNotGoBack(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(reports())
-		h := start(k, reports(), "1", 0)
-		k.settle()
-		for range 2 { // rounds
-			for i, want := range []string{"started", "half done", "half done", "done"} {
-				require.Equal(t, map[string]string{"status": want}, published(k, h.Run()), "%d", i)
-				k.crash()
+func (suite) Scenario42PublishDoesNotGoBack(t *testing.T, k *kit) {
+	k.open(reports())
+	h := startAndSettle(k, reports(), "1", 0)
+	for range 2 { // rounds
+		for i, want := range []string{"started", "half done", "half done", "done"} {
+			require.Equal(t, map[string]string{"status": want}, published(k, h.Run()), "%d", i)
+			k.crash()
+			k.settle()
+			require.Equal(t, want, published(k, h.Run())["status"])
+			require.NoError(t, k.e.Check(t.Context()))
+			if i == 1 {
+				before := commits(k)
+				require.NoError(t, k.e.Resume(t.Context(), h.Run())) // a commit
 				k.settle()
-				require.Equal(t, want, published(k, h.Run())["status"])
-				require.NoError(t, k.e.Check(t.Context()))
-				if i == 1 {
-					before := commits(k)
-					require.NoError(t, k.e.Resume(t.Context(), h.Run())) // a commit
-					k.settle()
-					require.LessOrEqual(t, commits(k), before+2, "it is leased, and suspended again")
-				}
-				k.pass(24 * time.Hour)
+				require.LessOrEqual(t, commits(k), before+2, "it is leased, and suspended again")
 			}
+			k.pass(24 * time.Hour)
 		}
-		require.Equal(t, "over", published(k, h.Run())["status"])
-		require.Equal(t, workflow.Done, k.info(h.Run()).Status)
-	})
+	}
+	require.Equal(t, "over", published(k, h.Run())["status"])
+	require.Equal(t, workflow.Done, k.info(h.Run()).Status)
 }
 
 // Rule: an export has the publish counts of a run, so the run publishes nothing twice in the
 // other file. A count that no run has is refused.
-func TestScenario42PublishedCountsTravel(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(reports())
-		h := start(k, reports(), "1", 0)
-		k.pass(36 * time.Hour)
-		rows, err := k.e.Rows(t.Context(), h.Run(), "")
-		require.NoError(t, err)
-		counts := 0
-		for i, row := range rows.Rows {
-			if row.In == "published" && row.Key[0] == '_' {
-				counts++
-				for _, bad := range [][]byte{nil, make([]byte, 7), {0xff, 0, 0, 0, 0, 0, 0, 0}} {
-					other := rows
-					other.Rows = append([]workflow.Row(nil), rows.Rows...)
-					other.Rows[i].Value = bad
-					var c workflow.RowsCheck
-					_, err := c.Add(&other)
-					require.ErrorIs(t, err, pawl.ErrInvalid)
-				}
+func (suite) Scenario42PublishedCountsTravel(t *testing.T, k *kit) {
+	k.open(reports())
+	h := start(k, reports(), "1", 0)
+	k.pass(36 * time.Hour)
+	rows, err := k.e.Rows(t.Context(), h.Run(), "")
+	require.NoError(t, err)
+	counts := 0
+	for i, row := range rows.Rows {
+		if row.In == "published" && row.Key[0] == '_' {
+			counts++
+			for _, bad := range [][]byte{nil, make([]byte, 7), {0xff, 0, 0, 0, 0, 0, 0, 0}} {
+				other := rows
+				other.Rows = append([]workflow.Row(nil), rows.Rows...)
+				other.Rows[i].Value = bad
+				var c workflow.RowsCheck
+				_, err := c.Add(&other)
+				require.ErrorIs(t, err, pawl.ErrInvalid)
 			}
 		}
-		require.Equal(t, 2, counts)
-		var c workflow.RowsCheck
-		_, err = c.Add(&rows)
-		require.NoError(t, err)
-	})
+	}
+	require.Equal(t, 2, counts)
+	var c workflow.RowsCheck
+	_, err = c.Add(&rows)
+	require.NoError(t, err)
 }
 
 // Rule: a run that goes back to a Wait before its end publishes again what it published after
 // it.
-func TestScenario42PublishBehindTheLastLook(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("totals", func(r *workflow.Run, _ int) (string, error) {
-			total := "none"
-			for {
-				w, err := word.Wait(r, 0)
-				if errors.Is(err, workflow.ErrTimeout) {
-					break
-				}
-				if err != nil {
-					return "", err
-				}
-				total += " " + w
-				if err := workflow.Publish(r, "last", w); err != nil {
-					return "", err
-				}
+func (suite) Scenario42PublishBehindTheLastLook(t *testing.T, k *kit) {
+	f := workflow.Define("totals", func(r *workflow.Run, _ int) (string, error) {
+		total := "none"
+		for {
+			w, err := word.Wait(r, 0)
+			if errors.Is(err, workflow.ErrTimeout) {
+				break
 			}
-			if err := workflow.Publish(r, "total", total); err != nil {
+			if err != nil {
 				return "", err
 			}
-			k.at("end")
-			return total, nil
-		})
-		end := k.gate("end")
-		k.open(f)
-		h := start(k, f, "1", 0)
-		<-end.reached
-		require.Equal(t, "none", published(k, h.Run())["total"])
-		say(k, h.Run(), "one", "")
-		close(end.open)
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, "none one", out)
-		require.Equal(t, map[string]string{"last": "one", "total": "none one"}, published(k, h.Run()))
+			total += " " + w
+			if err := workflow.Publish(r, "last", w); err != nil {
+				return "", err
+			}
+		}
+		if err := workflow.Publish(r, "total", total); err != nil {
+			return "", err
+		}
+		k.at("end")
+		return total, nil
 	})
+	end := k.gate("end")
+	k.open(f)
+	h := start(k, f, "1", 0)
+	<-end.reached
+	require.Equal(t, "none", published(k, h.Run())["total"])
+	say(k, h.Run(), "one", "")
+	close(end.open)
+	returns(k, h, "none one")
+	require.Equal(t, map[string]string{"last": "one", "total": "none one"}, published(k, h.Run()))
 }

@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -72,16 +73,19 @@ type Tx interface {
 // under is the kind of queue under test. A test binary has one.
 var under Store
 
+// suite has the tests as its methods. A test with a kit runs in a bubble.
+type suite struct{}
+
 // Run runs all tests over a kind of queue.
 func Run(t *testing.T, s Store) {
 	under = s
-	for _, test := range tests {
-		t.Run(test.name, test.run)
+	tests := reflect.ValueOf(suite{})
+	for i := range tests.NumMethod() {
+		name := tests.Type().Method(i).Name
+		if test, ok := tests.Method(i).Interface().(func(*testing.T, *kit)); ok {
+			sub(t, name, test)
+		} else {
+			t.Run(name, tests.Method(i).Interface().(func(*testing.T)))
+		}
 	}
-}
-
-// test is a test of this package.
-type test struct {
-	name string
-	run  func(t *testing.T)
 }

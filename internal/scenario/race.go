@@ -54,15 +54,13 @@ func goesOn(k *kit, h *workflow.Handle[string]) {
 	require.Contains(k.t, k.journal(h.Run()), "wait word pending")
 	require.Equal(k.t, workflow.Waiting, k.info(h.Run()).Status)
 	say(k, h.Run(), "over", "")
-	out, err := outcome(k, h)
-	require.NoError(k.t, err)
-	require.Equal(k.t, "over", out)
+	returns(k, h, "over")
 	require.NoError(k.t, k.e.Check(k.t.Context()))
 }
 
 // Rule: the commit that decides a race asks the children of the losers to end, together with
 // the decision or not at all. They end before their parent.
-func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
+func (suite) Scenario34ChildOfALoserIsCancelled(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
 			first: func(k *kit) {
@@ -97,52 +95,47 @@ func TestScenario34ChildOfALoserIsCancelled(t *testing.T) {
 }
 
 // Rule: it is also cancelled if nothing dies, at once, while it is running.
-func TestScenario34ChildOfALoserEndsAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f, child := match(k)
-		winner := k.gate("winner")
-		k.open(f, child)
-		h := start(k, f, "1", 0)
-		k.settle()
-		close(winner.open)
-		k.settle()
-		info := k.info(find(k, child, "1/loser/c").Run())
-		require.Equal(t, workflow.Cancelled, info.Status)
-		require.Equal(t, "the branch that started it has lost a race", info.Error)
-		goesOn(k, h)
-	})
+func (suite) Scenario34ChildOfALoserEndsAtOnce(t *testing.T, k *kit) {
+	f, child := match(k)
+	winner := k.gate("winner")
+	k.open(f, child)
+	h := startAndSettle(k, f, "1", 0)
+	close(winner.open)
+	k.settle()
+	info := k.info(find(k, child, "1/loser/c").Run())
+	require.Equal(t, workflow.Cancelled, info.Status)
+	require.Equal(t, "the branch that started it has lost a race", info.Error)
+	goesOn(k, h)
 }
 
 // Rule: a loser that is about to start a child starts none, even if its commit fails and each
 // call in the commit is retried.
-func TestScenario34LoserBeforeItsChild(t *testing.T) {
+func (suite) Scenario34LoserBeforeItsChild(t *testing.T) {
 	for name, commit := range map[string]func(*group){"commit": (*group).commit, "undone": (*group).undone} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f, child := match(k)
-				loser, winner := k.gate("loser"), k.gate("winner")
-				k.open(f, child)
-				start(k, f, "1", 0)
-				<-loser.reached
-				<-winner.reached
-				g := k.hold()
-				close(loser.open)
-				k.settle() // it waits for the queue
-				close(winner.open)
-				k.settle()
-				commit(g)
-				_, err := child.Handle(t.Context(), k.e, "1/loser/c")
-				require.ErrorIs(t, err, workflow.ErrNotFound)
-				k.crash()
-				goesOn(k, find(k, f, "1"))
-			})
+		sub(t, name, func(t *testing.T, k *kit) {
+			f, child := match(k)
+			loser, winner := k.gate("loser"), k.gate("winner")
+			k.open(f, child)
+			start(k, f, "1", 0)
+			<-loser.reached
+			<-winner.reached
+			g := k.hold()
+			close(loser.open)
+			k.settle() // it waits for the queue
+			close(winner.open)
+			k.settle()
+			commit(g)
+			_, err := child.Handle(t.Context(), k.e, "1/loser/c")
+			require.ErrorIs(t, err, workflow.ErrNotFound)
+			k.crash()
+			goesOn(k, find(k, f, "1"))
 		})
 	}
 }
 
 // Rule: if an entry was never written because its branch had lost, another call gets its number
 // after a crash, and keeps its result.
-func TestScenario34NumberOfAChildThatNeverWas(t *testing.T) {
+func (suite) Scenario34NumberOfAChildThatNeverWas(t *testing.T) {
 	story{
 		first: func(k *kit) {
 			f, child := match(k)
@@ -168,31 +161,29 @@ func TestScenario34NumberOfAChildThatNeverWas(t *testing.T) {
 
 // Rule: a child that is in the file when the race is decided is cancelled, even if the loser
 // that starts it does not know that yet.
-func TestScenario34LoserWhileItStartsItsChild(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f, child := match(k)
-		loser, winner := k.gate("loser"), k.gate("winner")
-		k.open(f, child)
-		h := start(k, f, "1", 0)
-		<-loser.reached
-		<-winner.reached
-		g := k.hold()
-		close(loser.open)
-		k.settle()
-		rest := make(chan struct{})
-		answer := g.last(func(driver.Writer) error { // the rows of the child are written
-			<-rest
-			return nil
-		})
-		g.commit()
-		close(winner.open)
-		k.settle() // the decision waits for the queue
-		close(rest)
-		require.NoError(t, <-answer)
-		k.settle()
-		require.Equal(t, workflow.Cancelled, k.info(find(k, child, "1/loser/c").Run()).Status)
-		goesOn(k, h)
+func (suite) Scenario34LoserWhileItStartsItsChild(t *testing.T, k *kit) {
+	f, child := match(k)
+	loser, winner := k.gate("loser"), k.gate("winner")
+	k.open(f, child)
+	h := start(k, f, "1", 0)
+	<-loser.reached
+	<-winner.reached
+	g := k.hold()
+	close(loser.open)
+	k.settle()
+	rest := make(chan struct{})
+	answer := g.last(func(driver.Writer) error { // the rows of the child are written
+		<-rest
+		return nil
 	})
+	g.commit()
+	close(winner.open)
+	k.settle() // the decision waits for the queue
+	close(rest)
+	require.NoError(t, <-answer)
+	k.settle()
+	require.Equal(t, workflow.Cancelled, k.info(find(k, child, "1/loser/c").Run()).Status)
+	goesOn(k, h)
 }
 
 // within calls fn in a branch of a branch, and so on, each with a name of the maximum length.
@@ -207,30 +198,25 @@ func within[T any](r *workflow.Run, depth int, fn func(r *workflow.Run) (T, erro
 
 // Rule: a race whose result is too large to store returns an error, and nobody has lost it: its
 // branches continue.
-func TestRaceThatIsTooLargeToBeDecided(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		var raced error
-		f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
-			return within(r, 5, func(r *workflow.Run) (string, error) {
-				branches := []*workflow.Branch[string]{workflow.Go(r, "listens", func(r *workflow.Run) (string, error) {
-					return word.Wait(r, workflow.Forever)
-				})}
-				for range 980 {
-					branches = append(branches, workflow.Go(r, "b", func(*workflow.Run) (string, error) { return "", nil }))
-				}
-				if _, _, raced = workflow.Race(r, "first", branches...); raced == nil {
-					return "", nil
-				}
-				return branches[0].Wait(r)
-			})
+func (suite) RaceThatIsTooLargeToBeDecided(t *testing.T, k *kit) {
+	var raced error
+	f := workflow.Define("race", func(r *workflow.Run, _ int) (string, error) {
+		return within(r, 5, func(r *workflow.Run) (string, error) {
+			branches := []*workflow.Branch[string]{workflow.Go(r, "listens", func(r *workflow.Run) (string, error) {
+				return word.Wait(r, workflow.Forever)
+			})}
+			for range 980 {
+				branches = append(branches, workflow.Go(r, "b", func(*workflow.Run) (string, error) { return "", nil }))
+			}
+			if _, _, raced = workflow.Race(r, "first", branches...); raced == nil {
+				return "", nil
+			}
+			return branches[0].Wait(r)
 		})
-		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
-		require.ErrorIs(t, raced, workflow.ErrTooLarge)
-		say(k, h.Run(), "heard", "")
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, "heard", out)
 	})
+	k.open(f)
+	h := startAndSettle(k, f, "1", 0)
+	require.ErrorIs(t, raced, workflow.ErrTooLarge)
+	say(k, h.Run(), "heard", "")
+	returns(k, h, "heard")
 }

@@ -19,7 +19,7 @@ import (
 // Rule: a run that received its cancellation stays cancelled, even if the child for which it
 // waited has ended since, or a branch that ignores interruptions, which would then have won a
 // race.
-func TestScenario37CancelIsNotTakenBack(t *testing.T) {
+func (suite) Scenario37CancelIsNotTakenBack(t *testing.T) {
 	for name, do := range map[string]func(k *kit, r *workflow.Run){
 		"child": func(k *kit, r *workflow.Run) { _, _ = workflow.Call(r, "c", childOf(k), 0) },
 		"race": func(k *kit, r *workflow.Run) {
@@ -37,40 +37,37 @@ func TestScenario37CancelIsNotTakenBack(t *testing.T) {
 			_, _, _ = workflow.Race(r, "first", deaf, waits)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := workflow.Define("undoing", func(r *workflow.Run, _ int) (string, error) {
-					r.Undo("undo", func(context.Context) error {
-						k.effect(r)
-						k.at("undo")
-						return nil
-					})
-					do(k, r)
-					return "done", nil
+		sub(t, name, func(t *testing.T, k *kit) {
+			f := workflow.Define("undoing", func(r *workflow.Run, _ int) (string, error) {
+				r.Undo("undo", func(context.Context) error {
+					k.effect(r)
+					k.at("undo")
+					return nil
 				})
-				deaf, notified, undo := k.gate("deaf"), k.gate("told"), k.gate("undo")
-				k.open(f, childOf(k))
-				h := start(k, f, "1", 0)
-				k.settle()
-				require.NoError(t, h.Cancel(t.Context(), "enough"))
-				k.settle()
-				close(deaf.open)
-				k.settle() // it ends before the other does
-				close(notified.open)
-				<-undo.reached
-				k.settle() // the child has ended too
-				k.crash()
-				_, err := outcome(k, find(k, f, "1"))
-				require.ErrorIs(t, err, workflow.ErrCancelled)
-				require.Contains(t, k.effects(), "_undo/undo")
+				do(k, r)
+				return "done", nil
 			})
+			deaf, notified, undo := k.gate("deaf"), k.gate("told"), k.gate("undo")
+			k.open(f, childOf(k))
+			h := startAndSettle(k, f, "1", 0)
+			require.NoError(t, h.Cancel(t.Context(), "enough"))
+			k.settle()
+			close(deaf.open)
+			k.settle() // it ends before the other does
+			close(notified.open)
+			<-undo.reached
+			k.settle() // the child has ended too
+			k.crash()
+			_, err := outcome(k, find(k, f, "1"))
+			require.ErrorIs(t, err, workflow.ErrCancelled)
+			require.Contains(t, k.effects(), "_undo/undo")
 		})
 	}
 }
 
 // Rule: a loser of a race that waited for a child has lost, even if the child, which ignores
 // the cancel, ends later with a result.
-func TestScenario34LosersChildEndsLater(t *testing.T) {
+func (suite) Scenario34LosersChildEndsLater(t *testing.T) {
 	for n := range 4 {
 		crash, slow := n%2 == 0, n/2 == 0 // it reaches its call when the race is over
 		bubble(t, func(t *testing.T, k *kit) {
@@ -101,8 +98,7 @@ func TestScenario34LosersChildEndsLater(t *testing.T) {
 			})
 			child := k.gate("deaf")
 			k.open(f, deaf)
-			h := start(k, f, "1", 0)
-			k.settle()
+			h := startAndSettle(k, f, "1", 0)
 			loser := k.gate("loser")
 			if !slow {
 				close(loser.open)
@@ -120,37 +116,32 @@ func TestScenario34LosersChildEndsLater(t *testing.T) {
 			if crash {
 				k.crash()
 			}
-			out, err := outcome(k, find(k, f, "1"))
-			require.NoError(t, err)
-			require.Equal(t, "won", out)
+			returns(k, find(k, f, "1"), "won")
 		})
 	}
 }
 
 // Rule: undo steps named since a sleep run, even if the run is cancelled in the following step
 // and the process dies there.
-func TestScenario37CancelAfterASleep(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
-			if err := workflow.Sleep(r, "nap", time.Hour); err != nil {
-				return 0, err
-			}
-			r.Undo("unbook", func(context.Context) error { k.effect(r); return nil })
-			return workflow.Step(r, "book", func(ctx context.Context) (int, error) {
-				k.at("book")
-				return 1, ctx.Err()
-			})
+func (suite) Scenario37CancelAfterASleep(t *testing.T, k *kit) {
+	f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+		if err := workflow.Sleep(r, "nap", time.Hour); err != nil {
+			return 0, err
+		}
+		r.Undo("unbook", func(context.Context) error { k.effect(r); return nil })
+		return workflow.Step(r, "book", func(ctx context.Context) (int, error) {
+			k.at("book")
+			return 1, ctx.Err()
 		})
-		k.open(f)
-		g := k.gate("book")
-		h := start(k, f, "1", 0)
-		k.settle()
-		k.pass(time.Hour)
-		<-g.reached
-		require.NoError(t, k.e.Cancel(t.Context(), h.Run(), "enough"))
-		k.crash()
-		k.settle()
-		require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status)
-		require.Equal(t, []string{"_undo/unbook"}, k.effects())
 	})
+	k.open(f)
+	g := k.gate("book")
+	h := startAndSettle(k, f, "1", 0)
+	k.pass(time.Hour)
+	<-g.reached
+	require.NoError(t, k.e.Cancel(t.Context(), h.Run(), "enough"))
+	k.crash()
+	k.settle()
+	require.Equal(t, workflow.Cancelled, k.info(h.Run()).Status)
+	require.Equal(t, []string{"_undo/unbook"}, k.effects())
 }

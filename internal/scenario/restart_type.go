@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -16,48 +15,40 @@ type order struct{ Item string }
 
 // Rule: a Restart with a type other than the flow's blocks the run at the call and keeps its
 // journal, so that a corrected build continues from there.
-func TestRestartWithAnotherType(t *testing.T) {
+func (suite) RestartWithAnotherType(t *testing.T) {
 	for name, again := range map[string]func(r *workflow.Run) error{
 		"fields": func(r *workflow.Run) error { return workflow.Restart(r, struct{ Name string }{"lamp"}) },
 		"kind":   func(r *workflow.Run) error { return workflow.Restart(r, "lamp") },
 		"any":    func(r *workflow.Run) error { return workflow.Restart[any](r, "lamp") },
 		"alone":  func(r *workflow.Run) error { _ = workflow.Restart(r, 7); return errors.New("not it") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				flow := func(again func(r *workflow.Run) error) *workflow.Flow[order, string] {
-					return workflow.Define("f", func(r *workflow.Run, o order) (string, error) {
-						if _, err := workflow.Step(r, "s", func(context.Context) (int, error) {
-							k.effect(r)
-							return 1, nil
-						}); err != nil || o.Item == "lamp" {
-							return o.Item, err
-						}
-						return "", again(r)
-					})
-				}
-				k.open(flow(again))
-				h := start(k, flow(again), "1", order{"chair"})
-				k.settle()
-				info := k.info(h.Run())
-				require.Equal(t, workflow.Blocked, info.Status)
-				require.Contains(t, info.Error, "Restart has to be called with the type of the flow")
-				require.Equal(t, []string{"step s done: 1"}, k.journal(h.Run()))
+		sub(t, name, func(t *testing.T, k *kit) {
+			flow := func(again func(r *workflow.Run) error) *workflow.Flow[order, string] {
+				return workflow.Define("f", func(r *workflow.Run, o order) (string, error) {
+					if _, err := act(k, r, "s", 1); err != nil || o.Item == "lamp" {
+						return o.Item, err
+					}
+					return "", again(r)
+				})
+			}
+			k.open(flow(again))
+			h := startAndSettle(k, flow(again), "1", order{"chair"})
+			info := k.info(h.Run())
+			require.Equal(t, workflow.Blocked, info.Status)
+			require.Contains(t, info.Error, "Restart has to be called with the type of the flow")
+			require.Equal(t, []string{"step s done: 1"}, k.journal(h.Run()))
 
-				fixed := flow(func(r *workflow.Run) error { return workflow.Restart(r, order{"lamp"}) })
-				k.restart("2", fixed)
-				out, err := outcome(k, find(k, fixed, "1"))
-				require.NoError(t, err)
-				require.Equal(t, "lamp", out)
-				require.Equal(t, []string{"s", "s"}, k.effects())
-			})
+			fixed := flow(func(r *workflow.Run) error { return workflow.Restart(r, order{"lamp"}) })
+			k.restart("2", fixed)
+			returns(k, find(k, fixed, "1"), "lamp")
+			require.Equal(t, []string{"s", "s"}, k.effects())
 		})
 	}
 }
 
 // Rule: a plain value that the flow's type can hold is accepted, like an untyped constant. A
 // value that it cannot hold blocks the run.
-func TestRestartWithAPlainValue(t *testing.T) {
+func (suite) RestartWithAPlainValue(t *testing.T) {
 	type name string
 	type switched bool
 	restarts(t, int64(1), int64(7), func(r *workflow.Run) error { return workflow.Restart(r, 7) })
@@ -90,9 +81,7 @@ func restarts[In comparable](t *testing.T, first, want In, restart func(r *workf
 	bubble(t, func(t *testing.T, k *kit) {
 		f := again(first, restart)
 		k.open(f)
-		out, err := outcome(k, start(k, f, "1", first))
-		require.NoError(t, err)
-		require.Equal(t, want, out)
+		returns(k, start(k, f, "1", first), want)
 	})
 }
 
@@ -101,8 +90,7 @@ func blocks[In comparable](t *testing.T, first In, restart func(r *workflow.Run)
 	bubble(t, func(t *testing.T, k *kit) {
 		f := again(first, restart)
 		k.open(f)
-		h := start(k, f, "1", first)
-		k.settle()
+		h := startAndSettle(k, f, "1", first)
 		info := k.info(h.Run())
 		require.Equal(t, workflow.Blocked, info.Status)
 		require.Contains(t, info.Error, "Restart has to be called with the type of the flow")
@@ -111,29 +99,23 @@ func blocks[In comparable](t *testing.T, first In, restart func(r *workflow.Run)
 
 // Rule: values that are stored in the same way have the same type: a pointer, and a value in an
 // interface.
-func TestRestartByPointer(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("f", func(r *workflow.Run, o order) (string, error) {
-			switch o.Item {
-			case "chair":
-				return "", workflow.Restart(r, &order{"desk"})
-			case "desk":
-				return "", workflow.Restart[any](r, order{"lamp"})
-			}
-			return o.Item, nil
-		})
-		of := workflow.Define("any", func(r *workflow.Run, v any) (string, error) {
-			if v == "chair" {
-				return "", workflow.Restart(r, 7)
-			}
-			return fmt.Sprint(v), nil
-		})
-		k.open(f, of)
-		out, err := outcome(k, start(k, f, "1", order{"chair"}))
-		require.NoError(t, err)
-		require.Equal(t, "lamp", out)
-		out, err = outcome(k, start[any](k, of, "1", "chair"))
-		require.NoError(t, err)
-		require.Equal(t, "7", out)
+func (suite) RestartByPointer(t *testing.T, k *kit) {
+	f := workflow.Define("f", func(r *workflow.Run, o order) (string, error) {
+		switch o.Item {
+		case "chair":
+			return "", workflow.Restart(r, &order{"desk"})
+		case "desk":
+			return "", workflow.Restart[any](r, order{"lamp"})
+		}
+		return o.Item, nil
 	})
+	of := workflow.Define("any", func(r *workflow.Run, v any) (string, error) {
+		if v == "chair" {
+			return "", workflow.Restart(r, 7)
+		}
+		return fmt.Sprint(v), nil
+	})
+	k.open(f, of)
+	returns(k, start(k, f, "1", order{"chair"}), "lamp")
+	returns(k, start[any](k, of, "1", "chair"), "7")
 }

@@ -31,7 +31,7 @@ func stubborn(k *kit) *workflow.Flow[int, int] {
 // Rule: the number of attempts of a step, and the time of the next one, survive a crash: no
 // retry is lost, and no backoff is shortened or restarted. An attempt cut off by the crash does
 // not count.
-func TestScenario40RetriesSurvive(t *testing.T) {
+func (suite) Scenario40RetriesSurvive(t *testing.T) {
 	t.Run("in the backoff", func(t *testing.T) {
 		story{
 			first: func(k *kit) {
@@ -78,7 +78,7 @@ func TestScenario40RetriesSurvive(t *testing.T) {
 
 // Rule: if one scope of a run retries soon and another sleeps long, the run is not suspended,
 // and the end of the sleep is stored: a crash does not restart it.
-func TestScenario40DeadlineBesideAShortRetry(t *testing.T) {
+func (suite) Scenario40DeadlineBesideAShortRetry(t *testing.T) {
 	flow := func(k *kit) *workflow.Flow[int, int] {
 		return workflow.Define("both", func(r *workflow.Run, _ int) (int, error) {
 			b := workflow.Go(r, "short", func(r *workflow.Run) (int, error) {
@@ -158,15 +158,13 @@ func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 		k.awaitDeath()
 	}
 	if os.Getenv(lifeVariable) == "" {
-		t.Run("crash", func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				for range n {
-					live(k)
-					k.over()
-				}
-				k.maxCrashes = 3
-				fn(k)
-			})
+		sub(t, "crash", func(t *testing.T, k *kit) {
+			for range n {
+				live(k)
+				k.over()
+			}
+			k.maxCrashes = 3
+			fn(k)
 		})
 	}
 	t.Run("kill", func(t *testing.T) {
@@ -194,7 +192,7 @@ func lives(t *testing.T, n, kills, steps int, fn func(k *kit)) {
 
 // Rule: a run that kills each process that takes it is dead after as many crashes as the queue
 // allows, and other runs continue. An operator can restore it, with its journal.
-func TestScenario44PoisonBecomesDead(t *testing.T) {
+func (suite) Scenario44PoisonBecomesDead(t *testing.T) {
 	lives(t, 3, 3, 1, func(k *kit) {
 		other := workflow.Define("other", func(*workflow.Run, int) (int, error) { return 1, nil })
 		f := deadly(k, 3)
@@ -205,27 +203,22 @@ func TestScenario44PoisonBecomesDead(t *testing.T) {
 		require.Equal(k.t, workflow.Dead, info.Status)
 		require.Contains(k.t, info.Error, "poison")
 		require.Len(k.t, k.keys(), 3)
-		_, err := outcome(k, start(k, other, "1", 0))
-		require.NoError(k.t, err)
+		succeeds(k, start(k, other, "1", 0))
 
 		require.NoError(k.t, k.e.Resume(k.t.Context(), h.Run()))
-		out, err := outcome(k, h)
-		require.NoError(k.t, err)
-		require.Equal(k.t, 1, out)
+		returns(k, h, 1)
 		k.sameKeys("s", 4)
 	})
 }
 
 // Rule: a run that makes progress between its crashes does not die of them, however many there
 // are.
-func TestScenario44ProgressForgetsCrashes(t *testing.T) {
+func (suite) Scenario44ProgressForgetsCrashes(t *testing.T) {
 	const steps = 4
 	lives(t, 2*steps, 2, steps, func(k *kit) {
 		f := deadly(k, 2)
 		k.open(f)
-		out, err := outcome(k, find(k, f, "1"))
-		require.NoError(k.t, err)
-		require.Equal(k.t, steps, out)
+		returns(k, find(k, f, "1"), steps)
 		require.Len(k.t, k.keys(), 3*steps)
 	})
 }

@@ -118,52 +118,50 @@ func number(name string) *workflow.Signal[int] { return workflow.DefineSignal[in
 // Rule: each signal that Send accepts is received exactly once, by a branch that won or by the
 // function itself, through waits, races, timeouts, crashes and restarts, until the run has
 // ended. No signal that the function looks for at the end is left.
-func TestScenario26EachSignalOnce(t *testing.T) {
+func (suite) Scenario26EachSignalOnce(t *testing.T) {
 	for seed := range uint64(race.Fewer(*signalSeeds)) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				random := rand.New(rand.NewPCG(seed, 26))
-				k.maxCrashes = -1
-				k.open(selects())
-				h := start(k, selects(), "1", random.Perm(24))
-				var sent []int
-				for n := range 400 {
-					switch random.IntN(12) {
-					case 0:
-						k.crash()
-					case 1:
-						k.restart(k.build)
-					case 2, 3:
-						k.pass([...]time.Duration{time.Millisecond, 3 * time.Millisecond, time.Second, time.Minute}[random.IntN(4)])
-					case 4:
-						k.settle()
-					case 5, 6, 7, 8:
-						err := number([]string{"a", "b"}[random.IntN(2)]).Send(t.Context(), k.e, h.Run(), n, "")
-						if errors.Is(err, workflow.ErrNotRunning) {
-							break
-						}
+		sub(t, fmt.Sprint("seed ", seed), func(t *testing.T, k *kit) {
+			random := rand.New(rand.NewPCG(seed, 26))
+			k.maxCrashes = -1
+			k.open(selects())
+			h := start(k, selects(), "1", random.Perm(24))
+			var sent []int
+			for n := range 400 {
+				switch random.IntN(12) {
+				case 0:
+					k.crash()
+				case 1:
+					k.restart(k.build)
+				case 2, 3:
+					k.pass([...]time.Duration{time.Millisecond, 3 * time.Millisecond, time.Second, time.Minute}[random.IntN(4)])
+				case 4:
+					k.settle()
+				case 5, 6, 7, 8:
+					err := number([]string{"a", "b"}[random.IntN(2)]).Send(t.Context(), k.e, h.Run(), n, "")
+					if errors.Is(err, workflow.ErrNotRunning) {
+						break
+					}
+					require.NoError(t, err)
+					sent = append(sent, n)
+				}
+			}
+			for n := 1000; !k.info(h.Run()).Status.Ended(); n++ {
+				require.NotEqual(t, workflow.Blocked, k.info(h.Run()).Status, k.info(h.Run()).Error)
+				require.Less(t, n, 3000, "%+v", k.info(h.Run()))
+				for i, s := range []string{"a", "b"} {
+					err := number(s).Send(t.Context(), k.e, h.Run(), 2*n+i, "")
+					if !errors.Is(err, workflow.ErrNotRunning) {
 						require.NoError(t, err)
-						sent = append(sent, n)
+						sent = append(sent, 2*n+i)
 					}
 				}
-				for n := 1000; !k.info(h.Run()).Status.Ended(); n++ {
-					require.NotEqual(t, workflow.Blocked, k.info(h.Run()).Status, k.info(h.Run()).Error)
-					require.Less(t, n, 3000, "%+v", k.info(h.Run()))
-					for i, s := range []string{"a", "b"} {
-						err := number(s).Send(t.Context(), k.e, h.Run(), 2*n+i, "")
-						if !errors.Is(err, workflow.ErrNotRunning) {
-							require.NoError(t, err)
-							sent = append(sent, 2*n+i)
-						}
-					}
-					k.pass(time.Minute)
-				}
-				require.NoError(t, k.e.Check(t.Context()))
-				kept, err := outcome(k, find(k, selects(), "1"))
-				require.NoError(t, err)
-				require.ElementsMatch(t, sent, kept)
-				require.Zero(t, k.info(h.Run()).Unread)
-			})
+				k.pass(time.Minute)
+			}
+			require.NoError(t, k.e.Check(t.Context()))
+			kept, err := outcome(k, find(k, selects(), "1"))
+			require.NoError(t, err)
+			require.ElementsMatch(t, sent, kept)
+			require.Zero(t, k.info(h.Run()).Unread)
 		})
 	}
 }

@@ -70,54 +70,43 @@ var spinning = map[string]func(r *workflow.Run){
 
 // Rule: a loop that ignores the error of a suspended run ends, wherever it is, and costs the
 // run nothing: the run continues at its time, as if the function had returned.
-func TestScenario31SpinningIsEnded(t *testing.T) {
+func (suite) Scenario31SpinningIsEnded(t *testing.T) {
 	for name, spin := range spinning {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := workflow.Define("careless", func(r *workflow.Run, _ int) (int, error) {
-					k.called("function")
-					_, err := workflow.Step(r, "before", func(context.Context) (int, error) {
-						k.effect(r)
-						return 1, nil
-					})
-					spin(r)
-					return 1, err
-				})
-				k.open(f)
-				h := start(k, f, "1", 0)
-				k.settle()
-				require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
-				require.Equal(t, 1, k.calls("function"))
-				require.NoError(t, k.e.Verify(t.Context(), h.Run()))
-				require.NoError(t, k.e.Check(t.Context()))
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Equal(t, 1, out)
-				require.Equal(t, []string{"before"}, k.effects())
+		sub(t, name, func(t *testing.T, k *kit) {
+			f := workflow.Define("careless", func(r *workflow.Run, _ int) (int, error) {
+				k.called("function")
+				_, err := act(k, r, "before", 1)
+				spin(r)
+				return 1, err
 			})
+			k.open(f)
+			h := startAndSettle(k, f, "1", 0)
+			require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
+			require.Equal(t, 1, k.calls("function"))
+			require.NoError(t, k.e.Verify(t.Context(), h.Run()))
+			require.NoError(t, k.e.Check(t.Context()))
+			returns(k, h, 1)
+			require.Equal(t, []string{"before"}, k.effects())
 		})
 	}
 }
 
 // Rule: the log reports a function whose goroutine was ended, once each time.
-func TestScenario31SpinningIsReported(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("careless", func(r *workflow.Run, _ int) (int, error) {
-			spinning["sleep"](r)
-			return 1, nil
-		})
-		var lines bytes.Buffer
-		k.log = hclog.New(&hclog.LoggerOptions{Output: &lines})
-		k.open(f)
-		_, err := outcome(k, start(k, f, "1", 0))
-		require.NoError(t, err)
-		require.Equal(t, 1, strings.Count(lines.String(), "have it return the error of a call that is not a *StepError"))
+func (suite) Scenario31SpinningIsReported(t *testing.T, k *kit) {
+	f := workflow.Define("careless", func(r *workflow.Run, _ int) (int, error) {
+		spinning["sleep"](r)
+		return 1, nil
 	})
+	var lines bytes.Buffer
+	k.log = hclog.New(&hclog.LoggerOptions{Output: &lines})
+	k.open(f)
+	succeeds(k, start(k, f, "1", 0))
+	require.Equal(t, 1, strings.Count(lines.String(), "have it return the error of a call that is not a *StepError"))
 }
 
 // Rule: the same holds for a loop that ignores that the run is cancelled, that its branch has
 // lost, or that the journal is full: the run ends as if the function had returned that error.
-func TestScenario37SpinningEndsWithItsRefusal(t *testing.T) {
+func (suite) Scenario37SpinningEndsWithItsRefusal(t *testing.T) {
 	stubborn := func(r *workflow.Run) (int, error) {
 		for {
 			if _, err := workflow.Step(r, "s", func(ctx context.Context) (int, error) {
@@ -151,22 +140,19 @@ func TestScenario37SpinningEndsWithItsRefusal(t *testing.T) {
 			}
 		}, nil, workflow.Failed},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) { return c.fn(r) })
-				k.open(f)
-				h := start(k, f, "1", 0)
+		sub(t, c.name, func(t *testing.T, k *kit) {
+			f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) { return c.fn(r) })
+			k.open(f)
+			h := startAndSettle(k, f, "1", 0)
+			if c.stop != nil {
+				require.Equal(t, workflow.Running, k.info(h.Run()).Status)
+				c.stop(t, k, h)
 				k.settle()
-				if c.stop != nil {
-					require.Equal(t, workflow.Running, k.info(h.Run()).Status)
-					c.stop(t, k, h)
-					k.settle()
-				}
-				require.Equal(t, c.want, k.info(h.Run()).Status)
-				if c.want == workflow.Failed {
-					require.Contains(t, k.info(h.Run()).Error, "Restart begins a new one")
-				}
-			})
+			}
+			require.Equal(t, c.want, k.info(h.Run()).Status)
+			if c.want == workflow.Failed {
+				require.Contains(t, k.info(h.Run()).Error, "Restart begins a new one")
+			}
 		})
 	}
 }

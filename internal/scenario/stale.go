@@ -23,7 +23,7 @@ func (deaf) Extend(context.Context, ...*pawl.Lease) ([]*pawl.Lease, error) { ret
 
 // Rule: a worker that has lost its lease writes nothing more, whatever it is about to write:
 // the changes that another worker has made to the run meanwhile stay.
-func TestScenario36StaleWorker(t *testing.T) {
+func (suite) Scenario36StaleWorker(t *testing.T) {
 	for name, write := range map[string]func(r *workflow.Run) error{
 		"checkpoint": func(r *workflow.Run) error {
 			_, err := workflow.Step(r, "write", func(context.Context) (string, error) { return r.ID(), nil })
@@ -47,59 +47,55 @@ func TestScenario36StaleWorker(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				stale := make(chan error, 1)
-				f := workflow.Define("stale", func(r *workflow.Run, _ string) (string, error) {
-					n := k.called("function")
-					if _, err := workflow.Step(r, "first", func(context.Context) (int, error) { return 1, nil }); err != nil {
-						return "", err
-					}
-					if n == 1 {
-						k.at("stalled")
-						err := write(r)
-						stale <- err
-						return "stale", err
-					}
-					if _, err := workflow.Step(r, "second", func(context.Context) (int, error) { return n, nil }); err != nil {
-						return "", err
-					}
-					return "good", workflow.Sleep(r, "night", 10*time.Hour)
-				})
-				k.slots = -1
-				k.open(f)
-				stalled := k.gate("stalled")
-				h := start(k, f, "1", "input")
-				ctx, stop := context.WithCancel(t.Context())
-				gone := make(chan error, 2)
-				work := func(q pawl.Queue) {
-					w := worker.New(q, &worker.Options{Concurrency: 1, Drain: 1, Logger: hclog.NewNullLogger()})
-					require.NoError(t, k.e.Handle(ctx, w, f))
-					go func() { gone <- w.Run(ctx) }()
+		sub(t, name, func(t *testing.T, k *kit) {
+			stale := make(chan error, 1)
+			f := workflow.Define("stale", func(r *workflow.Run, _ string) (string, error) {
+				n := k.called("function")
+				if _, err := workflow.Step(r, "first", func(context.Context) (int, error) { return 1, nil }); err != nil {
+					return "", err
 				}
-				work(deaf{k.q})
-				<-stalled.reached
-				work(k.q)
-				k.pass(time.Hour) // the lease is over, and the other worker has the run
-				require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
-				journal, info := k.journal(h.Run()), k.info(h.Run())
-
-				close(stalled.open)
-				<-stale
-				k.settle()
-				require.Equal(t, journal, k.journal(h.Run()))
-				require.Equal(t, info, k.info(h.Run()))
-				published, err := k.e.Published(t.Context(), h.Run())
-				require.NoError(t, err)
-				require.Empty(t, published)
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Equal(t, "good", out)
-				require.Equal(t, journal[:2], k.journal(h.Run())[:2])
-				stop()
-				<-gone
-				<-gone
+				if n == 1 {
+					k.at("stalled")
+					err := write(r)
+					stale <- err
+					return "stale", err
+				}
+				if _, err := workflow.Step(r, "second", func(context.Context) (int, error) { return n, nil }); err != nil {
+					return "", err
+				}
+				return "good", workflow.Sleep(r, "night", 10*time.Hour)
 			})
+			k.slots = -1
+			k.open(f)
+			stalled := k.gate("stalled")
+			h := start(k, f, "1", "input")
+			ctx, stop := context.WithCancel(t.Context())
+			gone := make(chan error, 2)
+			work := func(q pawl.Queue) {
+				w := worker.New(q, &worker.Options{Concurrency: 1, Drain: 1, Logger: hclog.NewNullLogger()})
+				require.NoError(t, k.e.Handle(ctx, w, f))
+				go func() { gone <- w.Run(ctx) }()
+			}
+			work(deaf{k.q})
+			<-stalled.reached
+			work(k.q)
+			k.pass(time.Hour) // the lease is over, and the other worker has the run
+			require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status)
+			journal, info := k.journal(h.Run()), k.info(h.Run())
+
+			close(stalled.open)
+			<-stale
+			k.settle()
+			require.Equal(t, journal, k.journal(h.Run()))
+			require.Equal(t, info, k.info(h.Run()))
+			published, err := k.e.Published(t.Context(), h.Run())
+			require.NoError(t, err)
+			require.Empty(t, published)
+			returns(k, h, "good")
+			require.Equal(t, journal[:2], k.journal(h.Run())[:2])
+			stop()
+			<-gone
+			<-gone
 		})
 	}
 }

@@ -40,12 +40,11 @@ func napping[In any](anew int) *workflow.Flow[In, int] {
 
 // Rule: a start by a build whose input has a new field, or lacks one, finds the run that
 // another build started, as long as that field is zero.
-func TestScenario25StartAfterAFieldWasAdded(t *testing.T) {
+func (suite) Scenario25StartAfterAFieldWasAdded(t *testing.T) {
 	for _, anew := range []int{0, 1} { // the file does not have the original input of a restarted run
 		bubble(t, func(t *testing.T, k *kit) {
 			k.open(napping[orderOld](anew))
-			h := start(k, napping[orderOld](anew), "1", orderOld{Item: "lamp"})
-			k.settle()
+			h := startAndSettle(k, napping[orderOld](anew), "1", orderOld{Item: "lamp"})
 			k.restart("2", napping[orderNew](0))
 			k.pass(time.Hour)
 			f := napping[orderNew](0)
@@ -57,8 +56,7 @@ func TestScenario25StartAfterAFieldWasAdded(t *testing.T) {
 				require.ErrorIs(t, err, workflow.ErrConflict, "%+v", other)
 			}
 
-			fresh := start(k, f, "2", orderNew{Item: "lamp"})
-			k.settle()
+			fresh := startAndSettle(k, f, "2", orderNew{Item: "lamp"})
 			k.restart("1", napping[orderOld](0))
 			back, err := napping[orderOld](0).Start(t.Context(), k.e, "2", orderOld{Item: "lamp"})
 			require.NoError(t, err)
@@ -68,29 +66,24 @@ func TestScenario25StartAfterAFieldWasAdded(t *testing.T) {
 }
 
 // Rule: an entry of a map is not a field: a map that has it with a zero value is another input.
-func TestScenario25StartWithAnotherMap(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := napping[orderOld](0)
-		k.open(f)
-		start(k, f, "1", orderOld{Item: "lamp", Notes: map[string]int{"red": 1, "blue": 0}})
-		start(k, f, "1", orderOld{Item: "lamp", Notes: map[string]int{"blue": 0, "red": 1}})
-		_, err := f.Start(t.Context(), k.e, "1", orderOld{Item: "lamp", Notes: map[string]int{"red": 1}})
-		require.ErrorIs(t, err, workflow.ErrConflict)
-		require.ErrorIs(t, err, pawl.ErrConflict, "one word has one meaning in both packages")
-	})
+func (suite) Scenario25StartWithAnotherMap(t *testing.T, k *kit) {
+	f := napping[orderOld](0)
+	k.open(f)
+	start(k, f, "1", orderOld{Item: "lamp", Notes: map[string]int{"red": 1, "blue": 0}})
+	start(k, f, "1", orderOld{Item: "lamp", Notes: map[string]int{"blue": 0, "red": 1}})
+	_, err := f.Start(t.Context(), k.e, "1", orderOld{Item: "lamp", Notes: map[string]int{"red": 1}})
+	require.ErrorIs(t, err, workflow.ErrConflict)
+	require.ErrorIs(t, err, pawl.ErrConflict, "one word has one meaning in both packages")
 }
 
 // Rule: a step keeps its fingerprint after a deploy that adds a field with its zero value.
-func TestScenario22FingerprintAfterAFieldWasAdded(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		k.open(printing(orderOld{Item: "lamp"}))
-		h := start(k, printing(nil), "1", 0)
-		k.settle()
-		k.restart("2", printing(orderNew{Item: "lamp"}))
-		require.NoError(t, k.e.Verify(t.Context(), h.Run()))
-		k.restart("3", printing(orderNew{Item: "lamp", Gift: true}))
-		require.ErrorContains(t, k.e.Verify(t.Context(), h.Run()), "another fingerprint")
-	})
+func (suite) Scenario22FingerprintAfterAFieldWasAdded(t *testing.T, k *kit) {
+	k.open(printing(orderOld{Item: "lamp"}))
+	h := startAndSettle(k, printing(nil), "1", 0)
+	k.restart("2", printing(orderNew{Item: "lamp"}))
+	require.NoError(t, k.e.Verify(t.Context(), h.Run()))
+	k.restart("3", printing(orderNew{Item: "lamp", Gift: true}))
+	require.ErrorContains(t, k.e.Verify(t.Context(), h.Run()), "another fingerprint")
 }
 
 func printing(x any) *workflow.Flow[int, int] {

@@ -17,7 +17,7 @@ import (
 )
 
 // Rule: sleeping runs hold neither slots nor goroutines, and all of them wake.
-func TestScenario30Sleepers(t *testing.T) {
+func (suite) Scenario30Sleepers(t *testing.T) {
 	sleepers, starters := race.Fewer(10_000), 50
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("sleeper", func(r *workflow.Run, n int) (int, error) {
@@ -46,9 +46,7 @@ func TestScenario30Sleepers(t *testing.T) {
 		k.pass(time.Hour)
 		require.Zero(t, k.jobs())
 		for n := 0; n < sleepers; n += 997 {
-			out, err := outcome(k, find(k, f, fmt.Sprint(n)))
-			require.NoError(t, err)
-			require.Equal(t, n, out)
+			returns(k, find(k, f, fmt.Sprint(n)), n)
 		}
 	})
 }
@@ -64,7 +62,7 @@ func (k *kit) jobs() pawl.Counts {
 
 // Rule: whatever a function does after its run is suspended is ignored: a swallowed error
 // neither ends the run nor adds a call to it, and a panic does not stop it.
-func TestScenario31SwallowedSuspension(t *testing.T) {
+func (suite) Scenario31SwallowedSuspension(t *testing.T) {
 	for name, wait := range map[string]func(r *workflow.Run){
 		"sleep": func(r *workflow.Run) { _ = workflow.Sleep(r, "wait", time.Hour) },
 		"wait":  func(r *workflow.Run) { _, _ = word.Wait(r, time.Hour) },
@@ -79,60 +77,53 @@ func TestScenario31SwallowedSuspension(t *testing.T) {
 		},
 	} {
 		for _, end := range []string{"nil", "error", "restart", "panic"} {
-			t.Run(name+"/"+end, func(t *testing.T) {
-				bubble(t, func(t *testing.T, k *kit) {
-					f := workflow.Define("careless", func(r *workflow.Run, _ int) (string, error) {
-						first := k.called("careless") == 1
-						wait(r)
-						_, err := workflow.Step(r, "more", func(context.Context) (int, error) {
-							k.effect(r)
-							return 1, nil
-						})
-						_ = workflow.Publish(r, "more", 1)
-						_, version := workflow.Version(r, "more", 1, 2)
-						_, branch := workflow.Go(r, "more", func(*workflow.Run) (int, error) { return 1, nil }).Wait(r)
-						r.Undo("more", func(context.Context) error {
-							k.effect(r)
-							return nil
-						})
-						if !first {
-							return "done", errors.Join(err, version, branch)
-						}
-						for _, err := range []error{err, version, branch} {
-							if !errors.Is(err, workflow.ErrSuspended) {
-								k.called("wrong: " + fmt.Sprint(err))
-							}
-						}
-						switch end {
-						case "error":
-							return "", errors.New("broken")
-						case "restart":
-							return "", workflow.Restart(r, 1)
-						case "panic":
-							panic("broken")
-						}
-						return "too early", nil
+			sub(t, name+"/"+end, func(t *testing.T, k *kit) {
+				f := workflow.Define("careless", func(r *workflow.Run, _ int) (string, error) {
+					first := k.called("careless") == 1
+					wait(r)
+					_, err := act(k, r, "more", 1)
+					_ = workflow.Publish(r, "more", 1)
+					_, version := workflow.Version(r, "more", 1, 2)
+					_, branch := workflow.Go(r, "more", func(*workflow.Run) (int, error) { return 1, nil }).Wait(r)
+					r.Undo("more", func(context.Context) error {
+						k.effect(r)
+						return nil
 					})
-					k.open(f, nap)
-					h := start(k, f, "1", 0)
-					k.pass(time.Hour - 1)
-					require.Contains(t, []workflow.Status{workflow.Sleeping, workflow.Waiting}, k.info(h.Run()).Status)
-					calls := 1
-					if name == "branch" {
-						calls = 2 // the Each that it began, and its sleep
+					if !first {
+						return "done", errors.Join(err, version, branch)
 					}
-					require.Len(t, k.journal(h.Run()), calls)
-					require.Empty(t, k.keys())
-					require.Equal(t, map[string]int{"careless": 1}, k.count, "of calls")
-					published, err := k.e.Published(t.Context(), h.Run())
-					require.NoError(t, err)
-					require.Empty(t, published)
-					out, err := outcome(k, h)
-					require.NoError(t, err)
-					require.Equal(t, "done", out)
-					require.Equal(t, []string{"more"}, k.effects())
-					require.Zero(t, k.info(h.Run()).Restarts)
+					for _, err := range []error{err, version, branch} {
+						if !errors.Is(err, workflow.ErrSuspended) {
+							k.called("wrong: " + fmt.Sprint(err))
+						}
+					}
+					switch end {
+					case "error":
+						return "", errors.New("broken")
+					case "restart":
+						return "", workflow.Restart(r, 1)
+					case "panic":
+						panic("broken")
+					}
+					return "too early", nil
 				})
+				k.open(f, nap)
+				h := start(k, f, "1", 0)
+				k.pass(time.Hour - 1)
+				require.Contains(t, []workflow.Status{workflow.Sleeping, workflow.Waiting}, k.info(h.Run()).Status)
+				calls := 1
+				if name == "branch" {
+					calls = 2 // the Each that it began, and its sleep
+				}
+				require.Len(t, k.journal(h.Run()), calls)
+				require.Empty(t, k.keys())
+				require.Equal(t, map[string]int{"careless": 1}, k.count, "of calls")
+				published, err := k.e.Published(t.Context(), h.Run())
+				require.NoError(t, err)
+				require.Empty(t, published)
+				returns(k, h, "done")
+				require.Equal(t, []string{"more"}, k.effects())
+				require.Zero(t, k.info(h.Run()).Restarts)
 			})
 		}
 	}
@@ -143,46 +134,35 @@ var nap = workflow.Define("nap", func(r *workflow.Run, _ int) (int, error) { ret
 
 // Rule: deferred code runs at each suspension, and its calls are refused then. They are made
 // when the function finally returns, in their place and once.
-func TestScenario32CallsInDefer(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := workflow.Define("deferred", func(r *workflow.Run, _ int) (out string, err error) {
-			defer func() {
-				k.called("deferred")
-				_, failed := workflow.Step(r, "close", func(context.Context) (int, error) {
-					k.effect(r)
-					return 1, nil
-				})
-				if suspended := errors.Is(failed, workflow.ErrSuspended); suspended != errors.Is(err, workflow.ErrSuspended) {
-					k.called("wrong")
-				}
-				failed = errors.Join(failed, workflow.Sleep(r, "linger", time.Hour))
-				err = errors.Join(err, failed)
-			}()
-			if _, err := workflow.Step(r, "open", func(context.Context) (int, error) {
-				k.effect(r)
-				return 1, nil
-			}); err != nil {
-				return "", err
+func (suite) Scenario32CallsInDefer(t *testing.T, k *kit) {
+	f := workflow.Define("deferred", func(r *workflow.Run, _ int) (out string, err error) {
+		defer func() {
+			k.called("deferred")
+			_, failed := act(k, r, "close", 1)
+			if suspended := errors.Is(failed, workflow.ErrSuspended); suspended != errors.Is(err, workflow.ErrSuspended) {
+				k.called("wrong")
 			}
-			if err := workflow.Sleep(r, "night", time.Hour); err != nil {
-				return "", err
-			}
-			return word.Wait(r, workflow.Forever)
-		})
-		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
-		require.Equal(t, []string{"open"}, k.effects())
-		k.pass(time.Hour)
-		require.Equal(t, []string{"open"}, k.effects())
-		require.Equal(t, 2, k.calls("deferred"))
-		say(k, h.Run(), "hello", "")
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, "hello", out)
-		require.Equal(t, []string{"open", "close"}, k.effects())
-		require.Zero(t, k.calls("wrong"))
-		require.Equal(t, []string{"step open done: 1", "sleep night done", "wait word done: hello", "step close done: 1", "sleep linger done"},
-			k.journal(h.Run()))
+			failed = errors.Join(failed, workflow.Sleep(r, "linger", time.Hour))
+			err = errors.Join(err, failed)
+		}()
+		if _, err := act(k, r, "open", 1); err != nil {
+			return "", err
+		}
+		if err := workflow.Sleep(r, "night", time.Hour); err != nil {
+			return "", err
+		}
+		return word.Wait(r, workflow.Forever)
 	})
+	k.open(f)
+	h := startAndSettle(k, f, "1", 0)
+	require.Equal(t, []string{"open"}, k.effects())
+	k.pass(time.Hour)
+	require.Equal(t, []string{"open"}, k.effects())
+	require.Equal(t, 2, k.calls("deferred"))
+	say(k, h.Run(), "hello", "")
+	returns(k, h, "hello")
+	require.Equal(t, []string{"open", "close"}, k.effects())
+	require.Zero(t, k.calls("wrong"))
+	require.Equal(t, []string{"step open done: 1", "sleep night done", "wait word done: hello", "step close done: 1", "sleep linger done"},
+		k.journal(h.Run()))
 }

@@ -14,29 +14,21 @@ import (
 )
 
 // scenarioName matches the name of a scenario's test, with its number.
-var scenarioName = regexp.MustCompile(`^TestScenario(\d\d)[A-Z]`)
+var scenarioName = regexp.MustCompile(`^Scenario(\d\d)[A-Z]`)
 
 // Rule: workflows promise 45 scenarios. Each has one test or several that state the rule they
-// guard. Run runs every test of the package.
+// guard.
 func TestEveryScenarioHasATest(t *testing.T) {
 	const scenarios = 45
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
-	listed := make(map[string]bool)
-	for _, test := range tests {
-		listed["Test"+test.name] = true
-	}
 	found := make(map[int]bool)
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		for _, decl := range f.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test") || strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			require.True(t, listed[fn.Name.Name] || strings.HasSuffix(file, "_linux.go"), "%s: %s is not among the tests", file, fn.Name.Name)
-			if !strings.HasPrefix(fn.Name.Name, "TestScenario") {
+			if !ok || fn.Recv == nil || !strings.HasPrefix(fn.Name.Name, "Scenario") {
 				continue
 			}
 			name := scenarioName.FindStringSubmatch(fn.Name.Name)

@@ -29,11 +29,9 @@ func seenTwice[T any](t *testing.T, value T, check func(t *testing.T, first, aga
 			return 0, workflow.Sleep(r, "night", time.Hour)
 		})
 		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
+		h := startAndSettle(k, f, "1", 0)
 		k.crash()
-		_, err := outcome(k, find(k, f, h.ID()))
-		require.NoError(t, err)
+		succeeds(k, find(k, f, h.ID()))
 		require.Len(t, seen, 2)
 		check(t, seen[0], seen[1])
 	})
@@ -49,7 +47,7 @@ func identical[T any](t *testing.T, first, again T) {
 
 // Rule: a step's result is the same on the first run as after a death, whatever its type, since
 // it is decoded from the stored form both times.
-func TestScenario24ValuesAreEqual(t *testing.T) {
+func (suite) Scenario24ValuesAreEqual(t *testing.T) {
 	zone := time.FixedZone("CET", 3600)
 	type nested struct {
 		At   time.Time
@@ -118,7 +116,7 @@ func (e *stockError) Error() string { return fmt.Sprintf("only %d left", e.Left)
 
 // Rule: the error of a step is the same on the first run as after a death: its text, its type,
 // and what errors.Is and errors.As find in it.
-func TestScenario24ErrorsAreEqual(t *testing.T) {
+func (suite) Scenario24ErrorsAreEqual(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		err     error
@@ -130,48 +128,44 @@ func TestScenario24ErrorsAreEqual(t *testing.T) {
 		{"of a type", &stockError{3}, []error{&stockError{3}}, []error{&stockError{4}, errStock}},
 		{"permanent", pawl.Permanent(errStock), []error{errStock}, nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				var seen []error
-				f := workflow.Define("see", func(r *workflow.Run, _ int) (int, error) {
-					_, err := workflow.Step(r, "see", func(context.Context) (int, error) {
-						k.effect(r)
-						return 0, c.err
-					}, workflow.MaxRetries(0))
-					seen = append(seen, err)
-					return 0, workflow.Sleep(r, "night", time.Hour)
-				})
-				k.open(f)
-				start(k, f, "1", 0)
-				k.settle()
-				k.crash()
-				_, err := outcome(k, find(k, f, "1"))
-				require.NoError(t, err)
-				k.sameKeys("see", 1)
-				require.Len(t, seen, 2)
-				require.Equal(t, seen[0], seen[1])
-				require.ErrorContains(t, seen[0], c.err.Error())
-				for _, err := range seen {
-					var step *workflow.StepError
-					require.ErrorAs(t, err, &step)
-					require.Equal(t, "see", step.Step)
-					var own *stockError
-					require.False(t, errors.As(err, &own), "values are not remembered, so they are not there at first")
-					for _, target := range c.is {
-						require.ErrorIs(t, err, target)
-					}
-					for _, target := range c.not {
-						require.NotErrorIs(t, err, target)
-					}
-				}
+		sub(t, c.name, func(t *testing.T, k *kit) {
+			var seen []error
+			f := workflow.Define("see", func(r *workflow.Run, _ int) (int, error) {
+				_, err := workflow.Step(r, "see", func(context.Context) (int, error) {
+					k.effect(r)
+					return 0, c.err
+				}, workflow.MaxRetries(0))
+				seen = append(seen, err)
+				return 0, workflow.Sleep(r, "night", time.Hour)
 			})
+			k.open(f)
+			startAndSettle(k, f, "1", 0)
+			k.crash()
+			succeeds(k, find(k, f, "1"))
+			k.sameKeys("see", 1)
+			require.Len(t, seen, 2)
+			require.Equal(t, seen[0], seen[1])
+			require.ErrorContains(t, seen[0], c.err.Error())
+			for _, err := range seen {
+				var step *workflow.StepError
+				require.ErrorAs(t, err, &step)
+				require.Equal(t, "see", step.Step)
+				var own *stockError
+				require.False(t, errors.As(err, &own), "values are not remembered, so they are not there at first")
+				for _, target := range c.is {
+					require.ErrorIs(t, err, target)
+				}
+				for _, target := range c.not {
+					require.NotErrorIs(t, err, target)
+				}
+			}
 		})
 	}
 }
 
 // Rule: if a result cannot be stored, or not be read back into its type, the step fails on the
 // first run: nothing is seen that a death would change.
-func TestScenario24NotStorable(t *testing.T) {
+func (suite) Scenario24NotStorable(t *testing.T) {
 	type closed struct{ C chan int }
 	check := func(t *testing.T, step func(r *workflow.Run, k *kit) error, text string) {
 		bubble(t, func(t *testing.T, k *kit) {
@@ -181,11 +175,9 @@ func TestScenario24NotStorable(t *testing.T) {
 				return 0, workflow.Sleep(r, "night", time.Hour)
 			})
 			k.open(f)
-			start(k, f, "1", 0)
-			k.settle()
+			startAndSettle(k, f, "1", 0)
 			k.crash()
-			_, err := outcome(k, find(k, f, "1"))
-			require.NoError(t, err)
+			succeeds(k, find(k, f, "1"))
 			k.sameKeys("see", 1) // it is not retried: it took effect
 			require.Len(t, seen, 2)
 			require.Equal(t, seen[0], seen[1])

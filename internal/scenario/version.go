@@ -54,7 +54,7 @@ func untaxed(k *kit) code { return calls(k, "a", "wait", "end") }
 // Rule: a run that had passed the place of a version before the version was added has the
 // oldest, a run that comes to it has the newest, and so does a run that is right before it.
 // Each keeps its version when there are newer ones.
-func TestScenario19Version(t *testing.T) {
+func (suite) Scenario19Version(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		old     func(k *kit) code
@@ -66,68 +66,60 @@ func TestScenario19Version(t *testing.T) {
 		{"newer", func(k *kit) code { return taxed(k, 1, 2, false) }, false, 2, []string{"a", "tax-2", "end"}},
 		{"at the frontier", untaxed, true, 2, []string{"a", "tax-2", "end"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				second := func(r *workflow.Run) (string, error) {
-					out, err := taxed(k, 1, 2, c.behind)(r)
-					if err == nil {
-						err = workflow.Sleep(r, "night", time.Hour)
-					}
-					return out, err
+		sub(t, c.name, func(t *testing.T, k *kit) {
+			second := func(r *workflow.Run) (string, error) {
+				out, err := taxed(k, 1, 2, c.behind)(r)
+				if err == nil {
+					err = workflow.Sleep(r, "night", time.Hour)
 				}
-				third := func(r *workflow.Run) (string, error) {
-					out, err := taxed(k, 1, 3, c.behind)(r)
-					if err == nil {
-						err = workflow.Sleep(r, "night", time.Hour)
-					}
-					return out, err
+				return out, err
+			}
+			third := func(r *workflow.Run) (string, error) {
+				out, err := taxed(k, 1, 3, c.behind)(r)
+				if err == nil {
+					err = workflow.Sleep(r, "night", time.Hour)
 				}
-				h := change(k, c.old(k), second)
-				require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status, k.info(h.Run()).Error)
-				h = rebuild(k, "3", third)
-				out, err := outcome(k, h)
-				require.NoError(t, err)
-				require.Equal(t, fmt.Sprintf("version %d", c.version), out)
-				require.Equal(t, c.effects, k.effects())
-				require.Contains(t, k.journal(h.Run()), fmt.Sprintf("version tax done: %d", c.version))
-			})
+				return out, err
+			}
+			h := change(k, c.old(k), second)
+			require.Equal(t, workflow.Sleeping, k.info(h.Run()).Status, k.info(h.Run()).Error)
+			h = rebuild(k, "3", third)
+			returns(k, h, fmt.Sprintf("version %d", c.version))
+			require.Equal(t, c.effects, k.effects())
+			require.Contains(t, k.journal(h.Run()), fmt.Sprintf("version tax done: %d", c.version))
 		})
 	}
 }
 
 // Rule: the place of a version in the code does not matter: when it is moved after the end of
 // the journal, it keeps its value.
-func TestScenario19VersionMoved(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		marked := func(behind bool) code {
-			return func(r *workflow.Run) (string, error) {
-				out := ""
-				for i, name := range []string{"a", "wait", "b"} {
-					if (i == 0) != behind && i != 1 {
-						v, err := workflow.Version(r, "tax", 1, 2)
-						if err != nil {
-							return "", err
-						}
-						out = fmt.Sprint(v)
-					}
-					if _, err := calls(k, name)(r); err != nil {
+func (suite) Scenario19VersionMoved(t *testing.T, k *kit) {
+	marked := func(behind bool) code {
+		return func(r *workflow.Run) (string, error) {
+			out := ""
+			for i, name := range []string{"a", "wait", "b"} {
+				if (i == 0) != behind && i != 1 {
+					v, err := workflow.Version(r, "tax", 1, 2)
+					if err != nil {
 						return "", err
 					}
+					out = fmt.Sprint(v)
 				}
-				return out, nil
+				if _, err := calls(k, name)(r); err != nil {
+					return "", err
+				}
 			}
+			return out, nil
 		}
-		h := change(k, marked(false), marked(true))
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, "2", out)
-		require.Len(t, k.entries(h.Run()), 4)
-	})
+	}
+	h := change(k, marked(false), marked(true))
+	returns(k, h, "2")
+	require.Len(t, k.entries(h.Run()), 4)
 }
 
 // Rule: a death after a version that nobody has acted upon yet does not change it, even if the
 // next build has a newer one.
-func TestScenario19VersionSurvivesDeath(t *testing.T) {
+func (suite) Scenario19VersionSurvivesDeath(t *testing.T) {
 	flow := func(k *kit, high int) *workflow.Flow[int, string] {
 		return plan(func(r *workflow.Run) (string, error) {
 			v, err := workflow.Version(r, "tax", 1, high)
@@ -150,16 +142,14 @@ func TestScenario19VersionSurvivesDeath(t *testing.T) {
 			f := flow(k, 3)
 			k.build = "2"
 			k.open(f)
-			out, err := outcome(k, find(k, f, "1"))
-			require.NoError(k.t, err)
-			require.Equal(k.t, "2", out)
+			returns(k, find(k, f, "1"), "2")
 		},
 	}.run(t)
 }
 
 // Rule: a run whose version the code no longer has is blocked, and continues where the version
 // is restored.
-func TestScenario20VersionBelowMin(t *testing.T) {
+func (suite) Scenario20VersionBelowMin(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		old       func(k *kit) code
@@ -171,16 +161,12 @@ func TestScenario20VersionBelowMin(t *testing.T) {
 		{"above max", func(k *kit) code { return taxed(k, 1, 2, false) }, 1, 1,
 			[]string{`the journal has version 2 of "tax"`, `build 2 has versions 1 to 1`}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, k *kit) {
-				h := change(k, c.old(k), taxed(k, c.low, c.high, false))
-				blocked(k, h.Run(), "2", k.journal(h.Run()), c.why...)
-				f := plan(taxed(k, 2, 4, false))
-				k.restart("3", f)
-				out, err := outcome(k, find(k, f, "1"))
-				require.NoError(t, err)
-				require.Equal(t, "version 2", out)
-			})
+		sub(t, c.name, func(t *testing.T, k *kit) {
+			h := change(k, c.old(k), taxed(k, c.low, c.high, false))
+			blocked(k, h.Run(), "2", k.journal(h.Run()), c.why...)
+			f := plan(taxed(k, 2, 4, false))
+			k.restart("3", f)
+			returns(k, find(k, f, "1"), "version 2")
 		})
 	}
 }
@@ -188,13 +174,11 @@ func TestScenario20VersionBelowMin(t *testing.T) {
 // Rule: when the oldest version is removed from the code, a run that had passed the place
 // before the version was added, and has none recorded, does not silently get code that it did
 // not run: it has the oldest remaining version, and its later calls do not match.
-func TestScenario20NeverMarked(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		h := change(k, untaxed(k), taxed(k, 2, 3, false))
-		info := k.info(h.Run())
-		require.Equal(t, workflow.Blocked, info.Status)
-		require.Contains(t, info.Error, `the journal has wait "proceed"`)
-		require.Contains(t, info.Error, `build 2 has step "tax-2"`)
-		require.Equal(t, []string{"a"}, k.effects())
-	})
+func (suite) Scenario20NeverMarked(t *testing.T, k *kit) {
+	h := change(k, untaxed(k), taxed(k, 2, 3, false))
+	info := k.info(h.Run())
+	require.Equal(t, workflow.Blocked, info.Status)
+	require.Contains(t, info.Error, `the journal has wait "proceed"`)
+	require.Contains(t, info.Error, `build 2 has step "tax-2"`)
+	require.Equal(t, []string{"a"}, k.effects())
 }

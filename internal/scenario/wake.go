@@ -16,7 +16,7 @@ import (
 
 // Rule: a suspension in progress leaves a ready run or a delayed one, and never a run that
 // nobody executes. The run does not wake before its time.
-func TestScenario07SuspendCommit(t *testing.T) {
+func (suite) Scenario07SuspendCommit(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{first: tripStopsIn("night", at), then: func(k *kit) {
 			k.slots = -1
@@ -44,44 +44,40 @@ func TestScenario07SuspendCommit(t *testing.T) {
 
 // Rule: a signal in the commit that suspends the run, before or after the suspension, wakes the
 // run, even if that commit fails and each call is retried.
-func TestScenario07SignalInTheSuspendCommit(t *testing.T) {
+func (suite) Scenario07SignalInTheSuspendCommit(t *testing.T) {
 	signal := workflow.DefineSignal[int]("go")
 	for _, first := range []string{"signal", "suspension"} {
 		for _, end := range []string{"commit", "undone"} {
-			t.Run(first+" first, "+end, func(t *testing.T) {
-				bubble(t, func(t *testing.T, k *kit) {
-					f := workflow.Define("waits", func(r *workflow.Run, _ int) (int, error) {
-						k.at("top")
-						return signal.Wait(r, workflow.Forever)
-					})
-					g := k.gate("top")
-					k.open(f)
-					h := start(k, f, "1", 0)
-					<-g.reached
-					commit := k.hold()
-					suspend := func() { close(g.open); k.settle() }
-					send := func() {
-						go func() { _ = signal.Send(context.Background(), k.e, h.Run(), 7, "") }()
-						k.settle()
-					}
-					if first == "signal" {
-						send()
-						suspend()
-					} else {
-						suspend()
-						send()
-					}
-					if end == "undone" {
-						commit.undone()
-					} else {
-						commit.commit()
-					}
-					k.settle()
-					require.Equal(t, workflow.Done, k.info(h.Run()).Status, "without that time passes")
-					out, err := outcome(k, h)
-					require.NoError(t, err)
-					require.Equal(t, 7, out)
+			sub(t, first+" first, "+end, func(t *testing.T, k *kit) {
+				f := workflow.Define("waits", func(r *workflow.Run, _ int) (int, error) {
+					k.at("top")
+					return signal.Wait(r, workflow.Forever)
 				})
+				g := k.gate("top")
+				k.open(f)
+				h := start(k, f, "1", 0)
+				<-g.reached
+				commit := k.hold()
+				suspend := func() { close(g.open); k.settle() }
+				send := func() {
+					go func() { _ = signal.Send(context.Background(), k.e, h.Run(), 7, "") }()
+					k.settle()
+				}
+				if first == "signal" {
+					send()
+					suspend()
+				} else {
+					suspend()
+					send()
+				}
+				if end == "undone" {
+					commit.undone()
+				} else {
+					commit.commit()
+				}
+				k.settle()
+				require.Equal(t, workflow.Done, k.info(h.Run()).Status, "without that time passes")
+				returns(k, h, 7)
 			})
 		}
 	}
@@ -89,7 +85,7 @@ func TestScenario07SignalInTheSuspendCommit(t *testing.T) {
 
 // Rule: a run that dies when it was woken, before its first call, continues after its wait:
 // nothing earlier runs again, and it does not wait again.
-func TestScenario08WokenBeforeFirstCall(t *testing.T) {
+func (suite) Scenario08WokenBeforeFirstCall(t *testing.T) {
 	story{first: tripStops("call 2"), then: func(k *kit) {
 		began := k.now()
 		require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
@@ -102,10 +98,7 @@ func TestScenario08WokenBeforeFirstCall(t *testing.T) {
 func booking(k *kit) *workflow.Flow[int, int] {
 	return workflow.Define("booking", func(r *workflow.Run, _ int) (int, error) {
 		for _, name := range []string{"room", "car"} {
-			_, err := workflow.Step(r, name, func(context.Context) (int, error) {
-				k.effect(r)
-				return 1, nil
-			})
+			_, err := act(k, r, name, 1)
 			if err != nil {
 				return 0, err
 			}
@@ -122,12 +115,11 @@ func booking(k *kit) *workflow.Flow[int, int] {
 
 // Rule: a run that dies while it is being cancelled is cancelled in the next life. An undo step
 // does not run again, unless its end was not stored, and then it runs under its key.
-func TestScenario09CancelBetweenUndoSteps(t *testing.T) {
+func (suite) Scenario09CancelBetweenUndoSteps(t *testing.T) {
 	reach := func(k *kit, at string) *gate {
 		f, g := booking(k), k.gate(at)
 		k.open(f)
-		h := start(k, f, "1", 0)
-		k.settle()
+		h := startAndSettle(k, f, "1", 0)
 		require.Equal(k.t, workflow.Sleeping, k.info(h.Run()).Status)
 		require.NoError(k.t, h.Cancel(k.t.Context(), "changed my mind"))
 		<-g.reached
@@ -186,10 +178,7 @@ type fan struct {
 
 func newFan(k *kit) (f fan) {
 	f.child = workflow.Define("leg", func(r *workflow.Run, n int) (int, error) {
-		v, err := workflow.Step(r, "walk", func(context.Context) (int, error) {
-			k.effect(r)
-			return 10 * n, nil
-		})
+		v, err := act(k, r, "walk", 10*n)
 		k.at(fmt.Sprintf("end of leg %d", n))
 		return v, err
 	})
@@ -201,10 +190,7 @@ func newFan(k *kit) (f fan) {
 		if err != nil {
 			return 0, err
 		}
-		return workflow.Step(r, "sum", func(context.Context) (int, error) {
-			k.effect(r)
-			return all[0] + all[1] + all[2], nil
-		})
+		return act(k, r, "sum", all[0]+all[1]+all[2])
 	})
 	return f
 }
@@ -232,35 +218,27 @@ func (f fan) legsEnd(k *kit) (h *workflow.Handle[int], commit *group) {
 }
 
 // Rule: a parent whose children end in one commit is woken exactly once.
-func TestScenario10FanInWakesOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		f := newFan(k)
-		h, commit := f.legsEnd(k)
-		commit.commit()
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, 60, out)
-		require.Equal(t, 2, k.calls("parent"))
-		require.Equal(t, []string{"walk", "walk", "walk", "sum"}, k.effects())
-	})
+func (suite) Scenario10FanInWakesOnce(t *testing.T, k *kit) {
+	f := newFan(k)
+	h, commit := f.legsEnd(k)
+	commit.commit()
+	returns(k, h, 60)
+	require.Equal(t, 2, k.calls("parent"))
+	require.Equal(t, []string{"walk", "walk", "walk", "sum"}, k.effects())
 }
 
 // Rule: if the commit in which children end fails, so that each ends alone, the parent
 // continues when the last one has ended, and once.
-func TestScenario10FanInUndone(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kit) {
-		h, commit := newFan(k).legsEnd(k)
-		commit.undone()
-		out, err := outcome(k, h)
-		require.NoError(t, err)
-		require.Equal(t, 60, out)
-		require.Equal(t, []string{"walk", "walk", "walk", "sum"}, k.effects())
-	})
+func (suite) Scenario10FanInUndone(t *testing.T, k *kit) {
+	h, commit := newFan(k).legsEnd(k)
+	commit.undone()
+	returns(k, h, 60)
+	require.Equal(t, []string{"walk", "walk", "walk", "sum"}, k.effects())
 }
 
 // Rule: children that end while the process dies end in the next life, and their parent
 // continues once.
-func TestScenario10FanInCrashes(t *testing.T) {
+func (suite) Scenario10FanInCrashes(t *testing.T) {
 	eachDeath(t, func(at death) story {
 		return story{
 			first: func(k *kit) {
@@ -271,9 +249,7 @@ func TestScenario10FanInCrashes(t *testing.T) {
 				f := newFan(k)
 				k.open(f.parent, f.child)
 				h := find(k, f.parent, "1")
-				out, err := outcome(k, h)
-				require.NoError(k.t, err)
-				require.Equal(k.t, 60, out)
+				returns(k, h, 60)
 				require.Equal(k.t, []string{"walk", "walk", "walk", "sum"}, k.effects())
 				if at == after {
 					require.Equal(k.t, 1, k.calls("parent"))
@@ -284,7 +260,7 @@ func TestScenario10FanInCrashes(t *testing.T) {
 }
 
 // Rule: a step's writes in its transaction and its checkpoint are atomic.
-func TestScenario11StepTxIsWhole(t *testing.T) {
+func (suite) Scenario11StepTxIsWhole(t *testing.T) {
 	ledger := func(k *kit, endLife func(tx Tx) error) *workflow.Flow[int, uint64] {
 		return workflow.Define("book", func(r *workflow.Run, _ int) (uint64, error) {
 			n, err := workflow.StepTx(r, "ledger", func(tx Tx) (uint64, error) {
@@ -325,9 +301,7 @@ func TestScenario11StepTxIsWhole(t *testing.T) {
 				then: func(k *kit) {
 					f := ledger(k, nil)
 					k.open(f)
-					out, err := outcome(k, find(k, f, "1"))
-					require.NoError(k.t, err)
-					require.Equal(k.t, uint64(1), out)
+					returns(k, find(k, f, "1"), uint64(1))
 					k.sameKeys("ledger", c.tries)
 					k.counted("ledger", 1)
 				},
