@@ -64,8 +64,8 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 		})
 	})
 	function.Wait()
-	root.leave()
 	_ = root.leftover() // before branches start anything new
+	root.leave()
 	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
 		_ = x.unbegun()
 	}

@@ -155,7 +155,7 @@ func (l *list) fork(name string, fn func(*Run) error) *branch {
 	b := &branch{x: x, by: s, name: stepName(l.name, name, 1), again: l.again, finished: true}
 	e := l.known[name]
 	if e == nil {
-		if err := s.awaitResume(KindBranch); err != nil {
+		if err := s.awaitTurn(KindBranch); err != nil {
 			b.err = err
 			return b
 		}

@@ -98,8 +98,8 @@ func (x *execution) wakeLocked(concerned func(*scope) bool) {
 }
 
 // catchUpNoMore is called when all scopes wait. The scopes behind the journal still wait, for
-// branches that changed code has extended, so a race in such a branch does not wait for them. A
-// paused run continues later. The caller holds the lock.
+// branches that changed code has extended, so a new call of such a branch does not wait for them.
+// A paused run continues later. The caller holds the lock.
 func (x *execution) catchUpNoMore() {
 	if len(x.behind) == 0 || slices.ContainsFunc(x.idle, func(s *scope) bool { return s.waits.paused }) {
 		return

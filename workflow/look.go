@@ -201,9 +201,6 @@ func (s *scope) gaveBack() bool {
 	return false
 }
 
-// A race is decided once all scopes have reached the end of the journal. Before that it is
-// unknown which signals were used before a crash.
-
 // caughtUp records that a scope has returned from all of its calls in the journal. The caller
 // holds the lock.
 func (x *execution) caughtUp(s *scope) {

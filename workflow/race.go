@@ -91,7 +91,7 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	won.Winner, won.Branches = -1, namesOf(all)
 	err = s.await(func() bool {
 		for i, b := range all {
-			if won.Winner < 0 && b.finished && !b.losing && len(x.behind) == 0 {
+			if won.Winner < 0 && b.finished && !b.losing {
 				won.Winner = i
 			}
 		}

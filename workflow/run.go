@@ -91,7 +91,7 @@ func (s *scope) begin(kind EntryKind, name string, key []byte) (*call, error) {
 		return nil, err
 	}
 	s.spin()
-	if err := s.awaitResume(kind); err != nil {
+	if err := s.awaitTurn(kind); err != nil {
 		return nil, err
 	}
 	c, err := s.find(kind, name, key)
@@ -198,8 +198,11 @@ func (x *execution) number(e *entry) error {
 	return nil
 }
 
-// awaitResume waits while the run is paused, before a call that has not ended.
-func (s *scope) awaitResume(kind EntryKind) error {
+// awaitTurn waits while the run is paused, before a call that has not ended. Then it waits for the
+// turn of a call that the journal does not have: until all scopes have returned from their calls
+// in the journal. Before that, nobody knows whether the code fits the journal, nor which signals
+// the branches of a race used before a crash.
+func (s *scope) awaitTurn(kind EntryKind) error {
 	x := s.x
 	paused := func() bool {
 		return x.paused && kind != KindUndo && !s.abandoned && s.current == nil &&
@@ -210,12 +213,16 @@ func (s *scope) awaitResume(kind EntryKind) error {
 		wait := x.stopped == nil && !x.dry && paused()
 		x.mu.Unlock()
 		if !wait {
-			return nil
+			break
 		}
 		if _, err := s.idle(waitCondition{paused: true}, func() bool { return !paused() }); err != nil {
 			return err
 		}
 	}
+	_ = s.await(func() bool { // the call itself reports the error
+		return len(x.behind) == 0 || kind == KindUndo || x.dry || s.mute() || s.current != nil || s.at < len(s.entries)
+	})
+	return nil
 }
 
 // mayCall refuses an impossible call. The caller holds the lock.

@@ -31,7 +31,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 		return 0, &pawl.InvalidError{Field: "version", Reason: fmt.Sprintf("%d is above %d", min, max)}
 	}
 	s.spin()
-	if err := s.awaitResume(KindVersion); err != nil {
+	if err := s.awaitTurn(KindVersion); err != nil {
 		return 0, err
 	}
 	x.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -67,6 +68,56 @@ func (suite) Scenario13ChangedBranches(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Rule: nothing new runs before all branches have returned from their calls in the journal. So a
+// step that is moved from one branch to another blocks the run before it takes effect again, and
+// the run continues under the build from before.
+func (suite) Scenario16StepMovedToAnotherBranch(t *testing.T, k *kit) {
+	code := func(where string) code {
+		return func(r *workflow.Run) (string, error) {
+			var all []*workflow.Branch[string]
+			for _, name := range []string{"a", "b"} {
+				all = append(all, workflow.Go(r, name, func(r *workflow.Run) (string, error) {
+					if name == where {
+						return calls(k, "charge")(r)
+					}
+					k.at(name + " returns")
+					return "", nil
+				}))
+			}
+			if _, err := workflow.All(r, all...); err != nil {
+				return "", err
+			}
+			return calls(k, "wait")(r)
+		}
+	}
+	k.open(plan(code("b")))
+	h := startAndSettle(k, plan(code("b")), "1", 0)
+	journal := k.journal(h.Run())
+	returns := k.gate("b returns")
+	h = rebuild(k, "2", code("a"))
+	require.Equal(t, []string{"b/charge"}, k.effects())
+	close(returns.open)
+	k.settle()
+	blocked(k, h.Run(), "2", journal, `the journal has step "b/charge"`, "build 2 has nothing more")
+	succeeds(k, rebuild(k, "3", code("b")))
+	require.Equal(t, []string{"b/charge"}, k.effects())
+}
+
+// Rule: if damage took the entry of a branch's start, a function that returns without the branch is
+// blocked all the same: its journal still has the calls of the branch.
+func (suite) Scenario15BranchWithoutItsStart(t *testing.T, k *kit) {
+	f := plan(legs(k, true, "a"))
+	k.open(f)
+	startAndSettle(k, f, "1", 0)
+	require.NoError(t, k.q.Mutate(t.Context(), ride{func(tx driver.Writer) error {
+		return tx.Delete(tableSteps, firstKey(tx, tableSteps))
+	}}, 0))
+	info := k.info(rebuild(k, "2", calls(k, "wait")).Run())
+	require.Equal(t, workflow.Blocked, info.Status)
+	require.Contains(t, info.Error, `the journal has step "a/charge"`)
+	require.Contains(t, info.Error, "the function returned without the branch")
 }
 
 // Rule: the start of a branch costs no commit: it is part of the next write, which may be the
