@@ -202,3 +202,19 @@ func TestDeduplicationIsForgotten(t *testing.T) {
 	require.NoError(t, d.Send(t.Context(), other, "news", nil, "old"))
 	require.Zero(t, d.read(other).Unread)
 }
+
+// Rule: a branch that has lost a race takes no signal, even if it was about to when the race was
+// decided. The decision has already looked at what the branch received.
+func TestLoserTakesNoSignal(t *testing.T) {
+	d := newDesk(t)
+	run := d.start("a")
+	require.NoError(t, d.Send(t.Context(), run, "word", []byte("hello"), ""))
+	x := newExecution(t.Context(), d.Engine, note, run, d.lease(run))
+	take := &takeSignal{x: x, scope: x.newScope("loser", nil), e: &entry{Scope: "loser", Name: "word", Occurrence: 1, Kind: KindWait, seq: 1}}
+	take.scope.abandoned = true
+	require.ErrorIs(t, d.file.Mutate(t.Context(), take, 0), ErrAbandoned)
+	require.Equal(t, []string{"hello"}, d.payloads(run, "word"))
+	take.scope.abandoned = false
+	require.NoError(t, d.file.Mutate(t.Context(), take, 0))
+	require.Empty(t, d.payloads(run, "word"))
+}

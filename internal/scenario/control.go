@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -272,15 +271,7 @@ func (suite) Scenario37Terminate(t *testing.T) {
 		k.open(f)
 		h := startAndSettle(k, f, "1", 0)
 		require.NoError(t, k.q.Mutate(t.Context(), ride{func(tx driver.Writer) error {
-			var first []byte
-			err := tx.Scan(tableSteps, driver.Span{Limit: 1}, func(key, _ []byte) bool {
-				first = bytes.Clone(key)
-				return false
-			})
-			if err != nil {
-				return err
-			}
-			return tx.Put(tableSteps, first, []byte("this is no entry"))
+			return tx.Put(tableSteps, firstKey(tx, tableSteps), []byte("this is no entry"))
 		}}, 0))
 		k.pass(time.Hour)
 		require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
