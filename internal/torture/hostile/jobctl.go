@@ -22,7 +22,7 @@ import (
 var Jobctl = &harness.Family{
 	Name:  "jobctl",
 	Goals: "R7, S6",
-	Method: "the same files through every command of jobctl: exit code, 2 s, 256 MiB, no control byte in the " +
+	Method: "the same files through every command of jobctl: exit code, 2 s of CPU time, 256 MiB, no control byte in the " +
 		"output, no wrong data, no change by reading",
 	Unit: "files",
 	PR:   5_000, Nightly: 400_000, Share: 60,

@@ -146,19 +146,23 @@ func (t *trial) look(q looks, compare func(*pawl.Envelope) error) {
 	}
 	t.do("Job", func() error {
 		for range 4 {
-			e, err := q.Job(t.ctx, t.anyID())
-			if err != nil {
-				err = answered(err)
-			} else {
-				err = compare(e)
-			}
-			if err != nil {
+			if err := judged(compare)(q.Job(t.ctx, t.anyID())); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	t.do("Check", func() error { return answered(q.Check(t.ctx)) })
+}
+
+// judged requires that a job compares well, or that a caller can match the error in its place.
+func judged(compare func(*pawl.Envelope) error) func(*pawl.Envelope, error) error {
+	return func(e *pawl.Envelope, err error) error {
+		if err != nil {
+			return answered(err)
+		}
+		return compare(e)
+	}
 }
 
 // copies makes a backup and a compact copy.

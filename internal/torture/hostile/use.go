@@ -99,12 +99,7 @@ func (t *trial) list(q jobsOf, f pawl.Filter, compare func(*pawl.Envelope) error
 		if n++; n > mostListed {
 			return fmt.Errorf("it has no end: %d jobs so far", n)
 		}
-		if err != nil {
-			err = answered(err)
-		} else {
-			err = compare(e)
-		}
-		if err != nil {
+		if err := judged(compare)(e, err); err != nil {
 			return err
 		}
 	}
