@@ -24,7 +24,8 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-const slowClients = 1000
+// slowClients is more than [maxConns], also under the race detector.
+var slowClients = max(maxConns+44, race.Fewer(1000))
 
 // slowRequests are the requests of slow clients: they send this, and then neither send nor read.
 var slowRequests = []string{
@@ -117,7 +118,7 @@ const answerLimit = 10 * time.Minute
 func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 	ctx, q := context.Background(), openLive(t)
 	var dead []pawl.ID
-	for range 100 {
+	for range race.Fewer(100) {
 		e := &pawl.Envelope{Kind: "dead", Queue: "dead", Payload: make([]byte, 4096)}
 		require.NoError(t, withid.Enqueue(ctx, q, e))
 		require.NoError(t, q.Cancel(ctx, e.ID))
@@ -132,7 +133,7 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 		defer close(worked)
 		work(t, q, race.Fewer(8000))
 	}()
-	for i := range 100 {
+	for _, id := range dead {
 		a, err := open(ctx, offline.New(q.Path(), nil), &DialOptions{Timeout: answerLimit}, answerLimit, func() {})
 		require.NoError(t, err)
 		stats, err := a.Stats(ctx)
@@ -141,7 +142,7 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 		_, err = a.List(ctx, Query{Filter: Filter{Filter: pawl.Filter{State: pawl.Dead}}})
 		require.NoError(t, err)
 		require.NoError(t, withid.Enqueue(ctx, a, &pawl.Envelope{Kind: "mine", Queue: "mine"}))
-		errs, err := a.Do(ctx, Action{Verb: Delete}, dead[i])
+		errs, err := a.Do(ctx, Action{Verb: Delete}, id)
 		require.NoError(t, err)
 		require.NoError(t, errs[0])
 		require.NoError(t, a.Close())
@@ -152,7 +153,7 @@ func TestThousandSlowClientsKeepNobodyOut(t *testing.T) {
 	for _, one := range stats.Queues {
 		require.Zero(t, one.Leased+one.Dead)
 		if one.Name == "mine" {
-			require.Equal(t, 100, one.Ready)
+			require.Equal(t, len(dead), one.Ready)
 		}
 	}
 	slow.killHard(t)

@@ -148,7 +148,7 @@ func (k *damagedKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 func TestSalvageOfRandomDamage(t *testing.T) {
 	for _, cleanly := range []bool{true, false} {
 		k := newDamagedKit(t, cleanly)
-		seeds := 60
+		seeds := 4 * len(damages)
 		if race.Fewer(seeds) < seeds {
 			seeds = len(damages) // each way once: one goroutine does everything
 		}

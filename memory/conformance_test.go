@@ -16,7 +16,7 @@ var _ dlq.Store = (*memory.Queue)(nil)
 func TestConformance(t *testing.T) {
 	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue { return newQueue(s) }
 	queuetest.Run(t, open, &queuetest.Config{
-		Walks: race.Fewer(20), CounterSteps: max(2000, race.Fewer(race.Fewer(100_000))), // one goroutine walks, and must meet every counter
+		Walks: race.Fewer(20), CounterSteps: max(2000, race.Fewer(25_000)), // one goroutine walks, and must meet every counter
 		Counts: counts, Events: true,
 	})
 }
