@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,5 +214,28 @@ func TestSnoozeAsAnInterval(t *testing.T) {
 		})
 		require.Equal(t, 20, runs)
 		requireDone(t, q, id)
+	})
+}
+
+// asked is a policy that counts its askers at one time.
+type asked struct{ now, most atomic.Int32 }
+
+func (p *asked) Delay(pawl.Retry) (time.Duration, bool) {
+	p.most.Store(max(p.most.Load(), p.now.Add(1)))
+	time.Sleep(time.Second)
+	p.now.Add(-1)
+	return 0, false
+}
+
+// Rule: the decision about a failure belongs to the slot, so a worker never decides about more
+// failures at a time than it has slots.
+func TestDecidesInTheSlot(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		for range 5 {
+			enqueue(t, q, "a")
+		}
+		policy := new(asked)
+		handleAll(t, q, worker.Options{Policy: policy}, fails)
+		require.EqualValues(t, 1, policy.most.Load())
 	})
 }

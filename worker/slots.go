@@ -171,11 +171,17 @@ func (s *session) run(a *attempt) {
 }
 
 // returned frees the slot of an attempt whose handler returned, and has its job settled.
-// Cause is that of the handler's context.
+// Cause is that of the handler's context. The decision about a failure belongs to the slot, so
+// that failures settle in groups as large as those of successes.
 func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	a.cancel(nil)
 	mine := a.claim()
 	s.w.running.remove(a.ID, !mine)
+	settled := driver.Settled(a.Lease)
+	with := a.Ack()
+	if mine && !settled && a.err != nil {
+		with = s.decide(a, a.err, cause)
+	}
 	s.mu.Lock()
 	if i := slices.IndexFunc(s.behind, func(next *attempt) bool { return next.ID == a.ID }); i >= 0 {
 		s.waiting = slices.Insert(s.waiting, 0, s.behind[i])
@@ -188,24 +194,16 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	}
 	switch {
 	case !mine: // somebody else settles it
-	case a.err == nil && !driver.Settled(a.Lease):
-		s.settleSoon(a, a.Ack())
+	case !settled:
+		s.settleSoon(a, with)
 	default:
-		go s.finish(a, cause)
+		go s.finish(a)
 	}
 	s.mu.Unlock()
 }
 
-// finish decides about a run that failed, on a goroutine of its own since a policy may take
-// its time, and has it settled.
-func (s *session) finish(a *attempt, cause error) {
-	if !driver.Settled(a.Lease) {
-		with := s.decide(a, a.err, cause)
-		s.mu.Lock()
-		s.settleSoon(a, with)
-		s.mu.Unlock()
-		return
-	}
+// finish forgets an attempt whose handler acked its job in a transaction.
+func (s *session) finish(a *attempt) {
 	if a.err != nil {
 		s.w.opts.Logger.Error("handler failed after it had acked its job in a transaction; the job is done",
 			"id", a.ID, "kind", a.Kind, "attempt", a.Attempt(), "error", a.err)
