@@ -105,8 +105,7 @@ func (t *txn) remove(id pawl.ID, f flags) {
 		t.delete(t.payloads, id[:])
 	}
 	if f&hasHistory != 0 {
-		c := t.history.Cursor()
-		for k, _ := c.Seek(id[:]); len(k) > 16 && pawl.ID(k[:16]) == id; k, _ = c.Seek(id[:]) {
+		for k, _ := t.history.first(id[:]); len(k) > 16 && pawl.ID(k[:16]) == id; k, _ = t.history.first(id[:]) {
 			t.delete(t.history, k)
 		}
 	}
@@ -172,9 +171,9 @@ func (t *txn) note(j stored, attempt int, f pawl.Failure) {
 	if old := n - pawl.HistoryKeepTail; old >= pawl.HistoryKeepHead {
 		t.delete(t.history, historyKey(nil, j.ID, old))
 	}
-	key := historyKey(nil, j.ID, n)
+	t.scratch = historyKey(t.scratch[:0], j.ID, n)
 	f.Attempt, f.At = attempt, t.now
-	t.put(t.history, key, seal(key, appendFailure(nil, f)))
+	t.put(t.history, t.scratch, seal(t.scratch, appendFailure(t.value(failureWidth(f)+sealWidth), f)))
 }
 
 // run describes an attempt that ended.

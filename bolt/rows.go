@@ -217,6 +217,15 @@ func appendFailure(b []byte, f pawl.Failure) []byte {
 	return append(append(b, f.Error...), f.Stack...)
 }
 
+// failureWidth returns the size of what appendFailure writes.
+func failureWidth(f pawl.Failure) int {
+	n := 4 + timeWidth + len(f.Error) + len(f.Stack)
+	if f.Stack != "" {
+		n += 4
+	}
+	return n
+}
+
 // hasStack in the attempt number of a failure says that a stack follows the error and that the
 // length of the error precedes it.
 const hasStack = 1 << 31

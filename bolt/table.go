@@ -34,15 +34,22 @@ func (b *table) Get(key []byte) []byte {
 
 // seek moves the cursor to key.
 func (b *table) seek(key []byte) (value []byte, ok bool) {
-	if b.cursor == nil {
-		b.cursor = b.Cursor()
-	}
-	b.at, value = b.find(b.cursor, key)
-	if !bytes.Equal(b.at, key) {
+	at, value := b.first(key)
+	if !bytes.Equal(at, key) {
 		b.at = nil
 		return nil, false
 	}
 	return value, true
+}
+
+// first moves the cursor to the first row at or after from. Delete does not search for that row
+// again.
+func (b *table) first(from []byte) (key, value []byte) {
+	if b.cursor == nil {
+		b.cursor = b.Cursor()
+	}
+	b.at, value = b.find(b.cursor, from)
+	return b.at, value
 }
 
 // Put stores a value under key.
