@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/atomicfile"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
 // Backup writes a copy of the whole file, including the app's own data, to a new file at path
@@ -29,11 +29,9 @@ import (
 // A plain copy of a file in use is usually broken. Use Backup to make a copy. Its progress, see
 // [driver.WithProgress], is in bytes.
 func (r *reader) Backup(ctx context.Context, path string) error {
-	err := created(path, func() error {
-		return atomicfile.Create(path, func(f *os.File) error {
-			_, err := r.copyTo(ctx, f)
-			return unnamed(err)
-		})
+	err := dbfile.Write(path, func(f *os.File) error {
+		_, err := r.copyTo(ctx, f)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
@@ -108,7 +106,7 @@ const compactBytes = 4 << 20
 // is like [Queue.Backup], except that its progress is an estimate: bytes of copied rows, out of
 // the bytes of the pages in use.
 func (r *reader) Compact(ctx context.Context, path string) error {
-	err := create(path, func(temp string) error { return r.compactInto(ctx, temp) })
+	err := dbfile.Create(path, func(temp string) error { return r.compactInto(ctx, temp) })
 	if err != nil {
 		return fmt.Errorf("compact to %s: %w", path, err)
 	}
@@ -139,23 +137,23 @@ func compactInPlace(ctx context.Context, path string, o Options) error {
 	if path == "" {
 		return &pawl.InvalidError{Field: "path", Reason: "is empty"}
 	}
-	path, err := realPath(path, o.Insecure)
+	path, err := dbfile.RealPath(path, o.Insecure)
 	if err != nil {
 		return err
 	}
-	a := access{timeout: o.LockTimeout, insecure: o.Insecure, log: o.Logger}
-	db, file, err := openDB(path, a, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	a := dbfile.Access{Timeout: o.LockTimeout, Insecure: o.Insecure, Log: o.Logger, Check: checkFormat}
+	db, file, err := dbfile.Open(path, a, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	if info, err := file.Stat(); err != nil {
 		return err
-	} else if n := names(info); n > 1 {
+	} else if n := dbfile.Names(info); n > 1 {
 		return &pawl.InvalidError{Field: "path", Reason: fmt.Sprintf("the file has %d names (hard links), and the others would keep the old file; remove them first", n)}
 	}
 	r := &reader{db: db, path: path, freelist: true}
-	return replaceFile(path, file, func(to *os.File) error { return r.compactInto(ctx, to.Name()) })
+	return dbfile.Replace(path, file, checkFormat, func(to *os.File) error { return r.compactInto(ctx, to.Name()) })
 }
 
 // compactInto writes the content of the file into an empty file.
@@ -192,8 +190,8 @@ func (c *compaction) run(from *bbolt.Tx) (err error) {
 	if c.tx, err = c.dst.Begin(true); err != nil {
 		return err
 	}
-	growBy(c.tx)
-	defer func() { rollback(c.tx) }()
+	dbfile.GrowBy(c.tx)
+	defer func() { dbfile.Rollback(c.tx) }()
 	err = from.ForEach(func(name []byte, b *bbolt.Bucket) error { return c.bucket([][]byte{name}, nil, b) })
 	if err != nil {
 		return err
@@ -262,7 +260,7 @@ func (c *compaction) next(path [][]byte) (_ *bbolt.Bucket, err error) {
 		if c.tx, err = c.dst.Begin(true); err != nil {
 			return nil, err
 		}
-		growBy(c.tx)
+		dbfile.GrowBy(c.tx)
 	}
 	return c.at(path)
 }

@@ -11,7 +11,18 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
+
+// undone is the error of a transaction that changed nothing. The queue can continue.
+type undone struct{ error }
+
+func (u undone) Unwrap() error { return u.error }
+
+// unwritten is the error of a transaction that changed nothing. The queue cannot continue.
+type unwritten struct{ error }
+
+func (u unwritten) Unwrap() error { return u.error }
 
 // maxRefusals is how many calls of a group the disk may refuse before calls of at least that
 // size are not tried any more. A rollback is expensive: bbolt walks the whole file.
@@ -138,24 +149,24 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = s.guard.damaged(p)
+			err = s.guard.Damaged(p)
 		}
 		if err != nil && tx != nil {
-			rollback(tx)
+			dbfile.Rollback(tx)
 		}
 	}()
-	if tx, err = s.guard.begin(s.begin); err != nil {
+	if tx, err = s.guard.Begin(s.begin); err != nil {
 		return nil, unwritten{fmt.Errorf("begin transaction: %w", err)}
 	}
 	if !s.shared {
-		growBy(tx)
+		dbfile.GrowBy(tx)
 	}
 	if t, err = begin(tx, s.now(), s.settings()); err != nil {
 		return nil, undone{err}
 	}
 	t.events = s.spareEvents
 	err = errGoexit // the result if fn never returns
-	if err = fn(t); errors.As(err, new(faulted)) {
+	if err = fn(t); errors.As(err, new(dbfile.Faulted)) {
 		return nil, unwritten{err}
 	} else if err != nil {
 		return nil, undone{err}
@@ -175,7 +186,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 		err = tx.Rollback()
 	}
 	switch {
-	case refusedByDisk(err):
+	case dbfile.RefusedByDisk(err):
 		return nil, undone{fmt.Errorf("%w: commit: %w", ErrDisk, err)}
 	case err != nil:
 		return nil, fmt.Errorf("commit: %w", err)
@@ -187,11 +198,11 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 // elsewhere is lost with the process.
 func (s *scheduler) commitGuarded(tx *bbolt.Tx) error {
 	transaction := tx.ID()
-	if err := commitMarked(tx, s.commitTx); err != nil {
+	if err := dbfile.CommitMarked(tx, s.commitTx); err != nil {
 		return err
 	}
-	s.guard.committed(transaction)
-	return s.guard.place()
+	s.guard.Committed(transaction)
+	return s.guard.Place()
 }
 
 // begin waits for the app's transaction to end, if the database is shared.
@@ -203,10 +214,4 @@ func (s *scheduler) begin() (*bbolt.Tx, error) {
 		defer impatient.Stop()
 	}
 	return s.db.Begin(true)
-}
-
-// rollback discards a transaction, even in a file so damaged that bbolt's rollback panics.
-func rollback(tx *bbolt.Tx) {
-	defer func() { _ = recover() }()
-	_ = tx.Rollback()
 }

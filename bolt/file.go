@@ -12,102 +12,61 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
 // openFile opens the file at path for writing, and creates it if it does not exist.
-func openFile(given string, opts Options) (*bbolt.DB, *guard, error) {
+func openFile(given string, opts Options) (*bbolt.DB, *dbfile.Guard, error) {
 	if given == "" {
 		return nil, nil, &pawl.InvalidError{Field: "path", Reason: "is empty"}
 	}
-	path, err := realPath(given, opts.Insecure)
+	path, err := dbfile.RealPath(given, opts.Insecure)
 	if err != nil {
 		return nil, nil, err
 	}
 	_, err = os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = createIn(filepath.Dir(path), opts.Insecure); err == nil {
+		if err = dbfile.MayCreateIn(filepath.Dir(path), opts.Insecure); err == nil {
 			err = createFile(path)
 		}
 	}
 	if err != nil {
-		return nil, nil, advise(err)
+		return nil, nil, dbfile.Advise(err)
 	}
-	a := access{timeout: opts.LockTimeout, insecure: opts.Insecure, log: opts.Logger}
+	a := dbfile.Access{Timeout: opts.LockTimeout, Insecure: opts.Insecure, Log: opts.Logger, Check: checkFormat}
 	o := &bbolt.Options{
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
 
-		InitialMmapSize: mapSize(path),
+		InitialMmapSize: dbfile.MapSize(path),
 	}
-	db, file, err := openDB(path, a, o)
+	db, file, err := dbfile.Open(path, a, o)
 	if errors.Is(err, syscall.ENOMEM) && o.InitialMmapSize > 0 { // the address space of the process may be limited, as with ulimit -v
 		o.InitialMmapSize = 0
-		db, file, err = openDB(path, a, o)
+		db, file, err = dbfile.Open(path, a, o)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	err = syncOpened(db)
+	err = dbfile.SyncOpened(db)
 	if err == nil {
 		err = atomicfile.SyncFolder(filepath.Dir(path))
 	}
-	var g *guard
+	var g *dbfile.Guard
 	if err == nil {
-		g, err = newGuard(given, file, opts.Logger)
+		g, err = dbfile.NewGuard(given, file, opts.Logger)
 	}
 	if err == nil {
-		err = g.start()
+		err = g.Start()
 	}
 	if err != nil {
 		_ = db.Close()
 		return nil, nil, err
 	}
 	return db, g, nil
-}
-
-// realPath returns the path where the failed-sync marker of a file is found, independent of the
-// working directory and of the name under which the file is opened.
-func realPath(path string, follow bool) (string, error) {
-	real, err := filepath.Abs(path)
-	if err == nil && follow {
-		if there, err := filepath.EvalSymlinks(real); err == nil {
-			return there, nil
-		}
-	}
-	if err == nil && os.IsPathSeparator(path[len(path)-1]) {
-		real += string(filepath.Separator) // path does not name a file
-	}
-	return real, err
-}
-
-// createIn refuses a folder in which no file should be created.
-func createIn(folder string, insecure bool) error {
-	if insecure {
-		return nil
-	}
-	err := checkFolder(folder)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // creating the file returns the error
-	}
-	return err
-}
-
-// syncOpened makes the visible content of the file durable before anything builds on it. If a
-// process is killed between the write of a commit and its sync, the system shows pages that the
-// disk may not have. The next commit would overwrite pages that the tree on the disk needs, and
-// a power failure would then leave neither tree.
-func syncOpened(db *bbolt.DB) error {
-	err := db.Sync()
-	if err == nil {
-		return nil
-	}
-	// It is unknown whether any transaction is in doubt, so none is rolled back. The next Open
-	// copies what the system shows.
-	return fmt.Errorf("sync the file: %w", errors.Join(err, mark(db.Path(), 0)))
 }
 
 // createFile creates an empty queue at path, unless another process is faster. Whoever opens
@@ -118,15 +77,8 @@ func createFile(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil
-	case refusedByDisk(err):
+	case dbfile.RefusedByDisk(err):
 		return fmt.Errorf("%w: create the file: %w", ErrDisk, err)
-	}
-	return err
-}
-
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return err
 }
@@ -158,46 +110,6 @@ func putFormat(root *bbolt.Bucket, version uint32) error {
 	return root.Bucket(bucketMeta).Put(keyFormat, seal(keyFormat, binary.BigEndian.AppendUint32(nil, version)))
 }
 
-// openDB claims the file, passes it to bbolt, and checks that it is a queue. It fills in the
-// options. Bbolt closes the file.
-func openDB(path string, a access, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
-	c, err := claim(path, a)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer c.stopReading()
-	given := false
-	o.Timeout, o.ReadOnly = a.timeout, a.readOnly
-	o.PreLoadFreelist = a.readOnly && c.freelist // without a list it would walk the whole file
-	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
-		if !given {
-			given = true
-			return c.file, nil
-		}
-		return os.OpenFile(name, flag&^os.O_CREATE, mode) // bbolt opens the file again for some copies
-	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			unlock(c.file)
-			_ = c.file.Close()
-			db, file, err = nil, nil, fmt.Errorf("%w: the pages of the file are damaged: %v", pawl.ErrCorrupt, p)
-		}
-	}()
-	db, err = bbolt.Open(path, 0o600, o)
-	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return nil, nil, fmt.Errorf("%w%s; stop it, or open another file", ErrLocked, lockHolder(path))
-	case err != nil:
-		return nil, nil, err
-	}
-	if err := db.View(checkFormat); err != nil {
-		_ = db.Close()
-		return nil, nil, err
-	}
-	return db, c.file, nil
-}
-
 // checkFormat checks that the file is a queue in this build's format with all of its buckets.
 func checkFormat(tx *bbolt.Tx) error {
 	root := tx.Bucket(bucketRoot)
@@ -225,22 +137,19 @@ func checkFormat(tx *bbolt.Tx) error {
 // syncFreelist writes the list of free pages, which ordinary commits omit, so that the next
 // Open reads the list and does not walk the whole file. It is only an optimization, so errors
 // do not matter. A failed sync leaves its marker.
-func syncFreelist(db *bbolt.DB, g *guard) {
+func syncFreelist(db *bbolt.DB, g *dbfile.Guard) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { _ = recover() }() // the pages of the file may be damaged
 	db.NoFreelistSync = false
-	tx, err := g.begin(func() (*bbolt.Tx, error) { return db.Begin(true) })
+	tx, err := g.Begin(func() (*bbolt.Tx, error) { return db.Begin(true) })
 	if err != nil {
 		return
 	}
-	if err := commitMarked(tx, (*bbolt.Tx).Commit); err != nil {
-		rollback(tx)
+	if err := dbfile.CommitMarked(tx, (*bbolt.Tx).Commit); err != nil {
+		dbfile.Rollback(tx)
 	}
 }
 
-func closeDB(db *bbolt.DB) error {
-	if err := db.Close(); err != nil {
-		return fmt.Errorf("close queue: %w", err)
-	}
-	return nil
-}
+// MarkPath returns the path of the marker that a failed sync leaves beside the file of a queue.
+// No other file may be there, or the next Open could not tell what happened.
+func MarkPath(path string) string { return dbfile.MarkPath(path) }

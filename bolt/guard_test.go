@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -46,35 +47,16 @@ func TestNoFaultAfterClose(t *testing.T) {
 	f, err := os.Open(path) // stays open, as the file does for a read on its way
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
-	g, err := newGuard(path, f, quiet().Logger)
+	g, err := dbfile.NewGuard(path, f, quiet().Logger)
 	require.NoError(t, err)
-	require.NoError(t, g.start())
-	require.NoError(t, g.closeDB(q.db))
+	require.NoError(t, g.Start())
+	require.NoError(t, g.CloseDB(q.db))
 
 	next := guarded(t, path)
 	for range 3 {
 		add(t, next, nil)
 	}
-	require.NoError(t, g.content())
-}
-
-// Rule: the same holds for a queue over an app's database.
-func TestNoFaultAfterCloseOver(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.db")
-	db, err := bbolt.Open(path, 0o600, nil)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
-	g, err := guardOver(db, quiet().Logger)
-	require.NoError(t, err)
-	if g == nil {
-		t.Skip("this system has no guard over an app's database")
-	}
-	g.close()
-	g.file, err = os.Open(path) // open, as it is for a read on its way
-	require.NoError(t, err)
-	defer func() { require.NoError(t, g.file.Close()) }()
-	require.NoError(t, os.Truncate(path, 0))
-	require.NoError(t, g.content())
+	require.NoError(t, g.Content())
 }
 
 // Rule: a queue whose path no longer leads to its file acknowledges nothing more. It is

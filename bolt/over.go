@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
 // ErrAlreadyOpen says that the database already has an open queue. Share that queue.
@@ -54,16 +55,16 @@ func Over(db *bbolt.DB, opts *Options) (*Queue, error) {
 }
 
 func over(db *bbolt.DB, o Options) (*Queue, error) {
-	if _, ok, err := marked(db.Path()); err != nil {
+	if _, ok, err := dbfile.Marked(db.Path()); err != nil {
 		return nil, err
 	} else if ok {
 		return nil, fmt.Errorf("%w: a sync failed when it was last open; close the database, and open and close the file once with Open, which repairs it", pawl.ErrPoisoned)
 	}
-	if err := syncOpened(db); err != nil {
+	if err := dbfile.SyncOpened(db); err != nil {
 		return nil, err
 	}
 	err := createOver(db)
-	if refusedByDisk(err) {
+	if dbfile.RefusedByDisk(err) {
 		return nil, fmt.Errorf("%w: create the queue: %w", ErrDisk, err)
 	}
 	if err != nil {
@@ -72,16 +73,16 @@ func over(db *bbolt.DB, o Options) (*Queue, error) {
 	if err := db.View(checkFormat); err != nil {
 		return nil, err
 	}
-	g, err := guardOver(db, o.Logger)
+	g, err := dbfile.GuardOver(db, o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	if g == nil && canLock {
+	if g == nil && dbfile.CanLock {
 		o.Logger.Warn("cannot watch the file of the database: its path leads elsewhere", "path", db.Path())
 	}
 	q, err := newQueue(db, g, o, true)
 	if err != nil {
-		g.close()
+		g.Close()
 	}
 	return q, err
 }
@@ -92,14 +93,14 @@ func createOver(db *bbolt.DB) error {
 	if err != nil {
 		return err
 	}
-	defer rollback(tx)
+	defer dbfile.Rollback(tx)
 	if tx.Bucket(bucketRoot) != nil {
 		return nil
 	}
 	if err := createBuckets(tx); err != nil {
 		return err
 	}
-	return commitMarked(tx, (*bbolt.Tx).Commit)
+	return dbfile.CommitMarked(tx, (*bbolt.Tx).Commit)
 }
 
 // open is the set of databases that have an open queue.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
 func init() { roles["stranger"] = otherUserRole }
@@ -99,7 +101,7 @@ func TestNoFollowRefusesALink(t *testing.T) {
 	path := filepath.Join(folder, "jobs.db")
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
 	require.NoError(t, os.Symlink(path, path+".link"))
-	_, err := os.OpenFile(path+".link", os.O_RDWR|noFollow, 0)
+	_, err := os.OpenFile(path+".link", os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
@@ -115,19 +117,19 @@ func TestMarkOfAnotherUser(t *testing.T) {
 	id := add(t, q, nil).ID
 	require.NoError(t, q.Close())
 	require.NoError(t, os.Chown(path, 4321, 4321))
-	require.NoError(t, mark(path, 3))
+	require.NoError(t, dbfile.Mark(path, 3))
 	for _, test := range []struct {
 		owner int
 		ok    bool
 	}{{0, true}, {4321, true}, {otherUserID, false}} {
-		require.NoError(t, os.Chown(path+markSuffix, test.owner, -1))
-		_, ok, err := marked(path)
+		require.NoError(t, os.Chown(MarkPath(path), test.owner, -1))
+		_, ok, err := dbfile.Marked(path)
 		require.NoError(t, err)
 		require.Equal(t, test.ok, ok, "a mark of user %d", test.owner)
 	}
 	q = openAt(t, path, nil)
 	require.NotNil(t, find(t, q, id))
-	require.FileExists(t, path+markSuffix, "it is not ours to remove")
+	require.FileExists(t, MarkPath(path), "it is not ours to remove")
 }
 
 // Rule: if the superuser repairs a file, the file still belongs to its owner.

@@ -17,6 +17,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -320,13 +321,13 @@ func TestPanicInATransactionPoisons(t *testing.T) {
 
 func TestRefusedByDisk(t *testing.T) {
 	for _, err := range refusals {
-		require.True(t, refusedByDisk(fmt.Errorf("commit: %w", err)), "%v", err)
+		require.True(t, dbfile.RefusedByDisk(fmt.Errorf("commit: %w", err)), "%v", err)
 	}
 	for _, err := range []error{
 		nil, syscall.EIO, syscall.ENOSPC, fmt.Errorf("sync: %w", syscall.EIO), errors.New("file sync error: no space left on device"),
 		&fs.PathError{Op: "sync", Path: "jobs.db", Err: syscall.EIO}, // as on systems other than Linux and OpenBSD
 	} {
-		require.False(t, refusedByDisk(err), "%v", err)
+		require.False(t, dbfile.RefusedByDisk(err), "%v", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -48,7 +49,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 	}
 	q, err := newQueue(db, g, o, false)
 	if err != nil {
-		_ = g.closeDB(db)
+		_ = g.CloseDB(db)
 		return nil, fmt.Errorf("open queue %s: %w", path, err)
 	}
 	q.path = path
@@ -58,7 +59,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 
 // newQueue starts the queue in a database that has one. Shared says that the app runs its own
 // transactions there.
-func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
+func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, error) {
 	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector, crashCap: o.MaxCrashes}
 	q := &Queue{
 		reader: reader{db: db, guard: g, path: db.Path(), freelist: true, now: o.Now},
@@ -92,8 +93,7 @@ func newQueue(db *bbolt.DB, g *guard, o Options, shared bool) (*Queue, error) {
 		return nil, err
 	}
 	if g != nil {
-		wake := q.scheduler.intake.ring
-		g.onFound.Store(&wake)
+		g.OnFound(q.scheduler.intake.ring)
 	}
 	go q.scheduler.run()
 	return q, nil
@@ -117,18 +117,18 @@ func (q *Queue) Close() error {
 		<-s.stopped
 		if q.shared {
 			unregister(q.db)
-			q.guard.close()
+			q.guard.Close()
 			return
 		}
-		lost := q.guard.content()
+		lost := q.guard.Content()
 		if lost == nil {
-			lost = q.guard.place()
+			lost = q.guard.Place()
 		}
 		if s.fatal == nil && lost == nil {
 			syncFreelist(q.db, q.guard)
 		}
 		unregister(q.db)
-		q.closeErr = errors.Join(lost, q.guard.closeDB(q.db))
+		q.closeErr = errors.Join(lost, q.guard.CloseDB(q.db))
 	})
 	return q.closeErr
 }

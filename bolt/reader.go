@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
 // Reader reads a queue's file without changing it. Several processes may read one file at a
@@ -28,15 +29,15 @@ const readerTimeout = 500 * time.Millisecond
 // fs.ErrNotExist if the file does not exist, and otherwise the errors of [Open]. It ignores the
 // owner of the file.
 func OpenReader(path string) (*Reader, error) {
-	a := access{readOnly: true, timeout: readerTimeout}
+	a := dbfile.Access{ReadOnly: true, Timeout: readerTimeout, Check: checkFormat}
 	o := new(bbolt.Options)
-	db, file, err := openDB(path, a, o)
+	db, file, err := dbfile.Open(path, a, o)
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
-	g, err := newGuard(path, file, nil) // it logs only for writers
+	g, err := dbfile.NewGuard(path, file, nil) // it logs only for writers
 	if err == nil {
-		err = g.start()
+		err = g.Start()
 	}
 	if err != nil {
 		_ = db.Close()
@@ -50,12 +51,12 @@ func OpenReader(path string) (*Reader, error) {
 func (r *Reader) UseClock(now func() time.Time) { r.now = now }
 
 // Close releases the file.
-func (r *Reader) Close() error { return r.guard.closeDB(r.db) }
+func (r *Reader) Close() error { return r.guard.CloseDB(r.db) }
 
 // reader is what Queue and Reader share: short read transactions.
 type reader struct {
 	db       *bbolt.DB
-	guard    *guard
+	guard    *dbfile.Guard
 	path     string
 	freelist bool // the list of free pages is known
 	now      func() time.Time
@@ -84,18 +85,18 @@ func (r *reader) View(ctx context.Context, fn func(tx *bbolt.Tx) error) (err err
 		return err
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer r.guard.recoverFault(&err)
+	defer r.guard.RecoverFault(&err)
 	tx, err := r.begin()
 	if err != nil {
 		return err
 	}
-	defer rollback(tx)
+	defer dbfile.Rollback(tx)
 	return fn(tx)
 }
 
 // begin begins a read transaction.
 func (r *reader) begin() (*bbolt.Tx, error) {
-	tx, err := r.guard.begin(func() (*bbolt.Tx, error) { return r.db.Begin(false) })
+	tx, err := r.guard.Begin(func() (*bbolt.Tx, error) { return r.db.Begin(false) })
 	if err != nil && !errors.Is(err, ErrOverwritten) {
 		err = pawl.ErrClosed
 	}
@@ -114,14 +115,14 @@ func (r *reader) read(ctx context.Context, fn func(*bbolt.Tx) error) (err error)
 		case outside:
 			panic(p.panicked)
 		default:
-			err = r.guard.damaged(p)
+			err = r.guard.Damaged(p)
 		}
 	}()
 	tx, err := r.begin()
 	if err != nil {
 		return err
 	}
-	defer rollback(tx)
+	defer dbfile.Rollback(tx)
 	return fn(tx)
 }
 

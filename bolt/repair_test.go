@@ -11,15 +11,19 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/pages"
 	"github.com/gopawl/pawl/internal/withid"
 )
+
+// markFirst is the start of a marker.
+const markFirst = "pawl: a sync failed in transaction %d, behind one of root %d and %d pages\n"
 
 // failSync stores jobs "before", and "after" in a commit whose sync fails. It returns the ID of
 // the first.
 func failSync(t *testing.T, path string, commit func(*bbolt.Tx) error) pawl.ID {
 	t.Helper()
-	if !canLock {
+	if !dbfile.CanLock {
 		t.Skip("needs flock: without it a file is not repaired")
 	}
 	q, err := Open(path, quiet())
@@ -38,14 +42,14 @@ func TestFileIsRepairedAfterAFailedSync(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jobs.db")
 			id := failSync(t, path, test.commit)
-			require.FileExists(t, path+markSuffix)
+			require.FileExists(t, MarkPath(path))
 			before, err := os.Stat(path)
 			require.NoError(t, err)
 
 			r, err := OpenReader(path)
 			require.NoError(t, err, "reading is possible meanwhile")
 			require.NoError(t, r.Close())
-			require.FileExists(t, path+markSuffix, "and repairs nothing")
+			require.FileExists(t, MarkPath(path), "and repairs nothing")
 
 			q := openAt(t, path, nil)
 			after, err := os.Stat(path)
@@ -123,7 +127,7 @@ func TestMarkThatCannotBeUnderstood(t *testing.T) {
 	for _, text := range []string{"", "no mark", fmt.Sprintf(markFirst, 1, 2, 3) + "and more", string(make([]byte, 1<<20))} {
 		path := filepath.Join(t.TempDir(), "jobs.db")
 		require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
-		require.NoError(t, os.WriteFile(path+markSuffix, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(MarkPath(path), []byte(text), 0o600))
 		q := openAt(t, path, nil)
 		require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 		require.Len(t, snapshot(t, filepath.Dir(path)), 1)
@@ -132,18 +136,18 @@ func TestMarkThatCannotBeUnderstood(t *testing.T) {
 
 // Rule: the marker of the first failure stays, and a failure to leave it is reported.
 func TestMark(t *testing.T) {
-	if !canLock {
+	if !dbfile.CanLock {
 		t.Skip("needs flock: without it there are no marks")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
-	require.NoError(t, mark(path, 7))
-	require.NoError(t, mark(path, 8))
-	failed, ok, err := marked(path)
+	require.NoError(t, dbfile.Mark(path, 7))
+	require.NoError(t, dbfile.Mark(path, 8))
+	failed, ok, err := dbfile.Marked(path)
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.EqualValues(t, 7, failed.transaction)
-	require.Error(t, mark(filepath.Join(path, "nowhere"), 7))
+	require.EqualValues(t, 7, failed.Transaction)
+	require.Error(t, dbfile.Mark(filepath.Join(path, "nowhere"), 7))
 }
 
 // Rule: a marker left for another file of the same name undoes nothing in this file.
@@ -157,14 +161,14 @@ func TestMarkOfAnotherFile(t *testing.T) {
 	require.NoError(t, q.Close())
 	m, err := pages.Newest(mustOpen(t, other))
 	require.NoError(t, err)
-	failed, _, err := marked(path)
+	failed, _, err := dbfile.Marked(path)
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(other, path)) // with a transaction of the same number
-	text := fmt.Sprintf(markFirst+markRest, m.TxID, failed.root, failed.pages)
-	require.NoError(t, os.WriteFile(path+markSuffix, []byte(text), 0o600))
+	text := fmt.Sprintf(markFirst, m.TxID, failed.Root, failed.Pages)
+	require.NoError(t, os.WriteFile(MarkPath(path), []byte(text), 0o600))
 	q = openAt(t, path, nil)
 	require.Equal(t, 500, countsOf(t, q, "q").Ready)
-	require.NoFileExists(t, path+markSuffix)
+	require.NoFileExists(t, MarkPath(path))
 }
 
 // Rule: the file is repaired whatever the process's working directory is, and under whichever
@@ -184,7 +188,7 @@ func TestMarkLiesBesideTheFile(t *testing.T) {
 		replaceCommit(t, q, failedSyncs[0].commit)
 		require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), pawl.ErrUnknownOutcome)
 		require.NoError(t, q.Close())
-		require.Equal(t, canLock, snapshot(t, folder)["jobs.db"+markSuffix] != "")
+		require.Equal(t, dbfile.CanLock, snapshot(t, folder)[MarkPath("jobs.db")] != "")
 		t.Chdir(folder)
 		require.NoError(t, openers[0].open(path))
 		require.Len(t, snapshot(t, folder), 1)
@@ -195,13 +199,13 @@ func TestMarkLiesBesideTheFile(t *testing.T) {
 // Rule: a failed sync poisons the queue even if no marker can be left, whatever the error of
 // that is.
 func TestMarkThatCannotBeLeft(t *testing.T) {
-	if !canLock {
+	if !dbfile.CanLock {
 		t.Skip("needs flock: without it there are no marks")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())
 	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(path+markSuffix, 0o700))
+	require.NoError(t, os.Mkdir(MarkPath(path), 0o700))
 	replaceCommit(t, q, failedSyncs[0].commit)
 	err = withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
 	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
@@ -214,9 +218,9 @@ func TestMarkThatCannotBeLeft(t *testing.T) {
 func TestMarkThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, openers[0].open(path))
-	makePipe(t, path+markSuffix)
+	makePipe(t, MarkPath(path))
 	openAt(t, path, nil)
-	require.Error(t, mark(path, 1), "and it is told that none could be left")
+	require.Error(t, dbfile.Mark(path, 1), "and it is told that none could be left")
 }
 
 // Rule: a queue over an app's database does not continue after a failed sync.
@@ -248,28 +252,7 @@ func TestNoMarkAfterARefusal(t *testing.T) {
 	require.ErrorIs(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}), ErrDisk)
 	replaceCommit(t, q, (*bbolt.Tx).Commit)
 	require.NoError(t, q.Close())
-	require.NoFileExists(t, path+markSuffix)
-}
-
-// Rule: if a file was replaced while its lock was waited for, the new file is opened.
-func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
-	if !canLock {
-		t.Skip("needs flock: without it the lock is left to bbolt")
-	}
-	path := filepath.Join(t.TempDir(), "jobs.db")
-	q, err := Open(path, quiet())
-	require.NoError(t, err)
-	f := mustOpen(t, path)
-	require.NoError(t, q.Close())
-	require.True(t, named(path, f))
-	require.NoError(t, os.Rename(path, path+".old"))
-	require.False(t, named(path, f))
-	require.NoError(t, os.WriteFile(path, soundFile(t), 0o600))
-	require.False(t, named(path, f), "the old file does not have the name any more")
-	locked, err := tryLock(f, false)
-	require.NoError(t, err)
-	require.True(t, locked)
-	openAt(t, path, nil) // nobody needs the lock of the old file
+	require.NoFileExists(t, MarkPath(path))
 }
 
 // Rule: a refused commit that is visible anyway, since half of its meta page was written, does
@@ -289,7 +272,7 @@ func TestTornMetaPageIsNoRefusal(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
 	require.NotErrorIs(t, err, ErrDisk)
 	require.NoError(t, q.Close())
-	if !canLock {
+	if !dbfile.CanLock {
 		return
 	}
 	q = openAt(t, path, nil)
@@ -304,21 +287,21 @@ func TestMarkIsTheOwnersOnly(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, openers[0].open(path))
-	require.NoError(t, mark(path, 7))
-	info, err := os.Stat(path + markSuffix)
+	require.NoError(t, dbfile.Mark(path, 7))
+	info, err := os.Stat(MarkPath(path))
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 
 	target := path + ".target"
-	require.NoError(t, os.Rename(path+markSuffix, target))
-	require.NoError(t, os.Symlink(target, path+markSuffix))
-	_, _, err = marked(path)
+	require.NoError(t, os.Rename(MarkPath(path), target))
+	require.NoError(t, os.Symlink(target, MarkPath(path)))
+	_, _, err = dbfile.Marked(path)
 	require.Error(t, err)
 }
 
 // Rule: a file with a damaged page does not replace the marked file.
 func TestMarkedFileWithADamagedPageStays(t *testing.T) {
-	if !canLock {
+	if !dbfile.CanLock {
 		t.Skip("needs flock: without it a file is not repaired")
 	}
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -327,12 +310,12 @@ func TestMarkedFileWithADamagedPageStays(t *testing.T) {
 		b[i] ^= 0xff
 	}
 	require.NoError(t, os.WriteFile(path, b, 0o600))
-	require.NoError(t, os.WriteFile(path+markSuffix, []byte("a mark"), 0o600))
+	require.NoError(t, os.WriteFile(MarkPath(path), []byte("a mark"), 0o600))
 	before, err := os.Stat(path)
 	require.NoError(t, err)
 	_, err = Open(path, quiet())
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
-	require.FileExists(t, path+markSuffix)
+	require.FileExists(t, MarkPath(path))
 	after, err := os.Stat(path)
 	require.NoError(t, err)
 	require.True(t, os.SameFile(before, after), "it is not replaced")

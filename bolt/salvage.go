@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -144,7 +145,7 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 	defer w.Close()
 	defer passOn()
 	w.progress = beginProgress(ctx, w.size)
-	err = create(to, func(temp string) error {
+	err = dbfile.Create(to, func(temp string) error {
 		jobsLost, err := w.salvageInto(ctx, temp, result)
 		if err == nil && jobsLost && len(w.metas) > 0 && result.records() == 0 {
 			// The tree reaches no record of a job, or takes pages of jobs for pages of other

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -40,7 +41,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	c := &salvageCopy{salvor: s}
 	defer func() {
 		if c.tx != nil {
-			rollback(c.tx)
+			dbfile.Rollback(c.tx)
 		}
 	}()
 	walked, err = pages.Walk(s.ctx, s.damagedFile, s.damagedFile.size, meta, pages.Visitor{

@@ -1,6 +1,10 @@
 package bolt
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
+)
 
 // salvagePortion is how many rows one transaction of the repair visits.
 const salvagePortion = 500
@@ -14,7 +18,7 @@ func (s *salvor) update(fn func(t *txn)) error {
 	if err != nil {
 		return err
 	}
-	defer rollback(tx) // a no-op after the commit
+	defer dbfile.Rollback(tx) // a no-op after the commit
 	t, err := begin(tx, s.now, settings{})
 	if err != nil {
 		return err

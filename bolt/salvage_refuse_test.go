@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
 // A file that is not a damaged queue is recognized, and no new file is made of it.
@@ -100,7 +101,7 @@ func TestSalvageEnds(t *testing.T) {
 
 // An active queue has its file exclusively. Readers are allowed.
 func TestSalvageOfALockedFile(t *testing.T) {
-	if !canLock || runtime.GOOS == "windows" {
+	if !dbfile.CanLock || runtime.GOOS == "windows" {
 		t.Skip("the system has no locks that can be asked for")
 	}
 	folder := t.TempDir()

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -34,22 +35,15 @@ func (w *damagedFile) ReadAt(b []byte, off int64) (n int, err error) {
 }
 
 func openDamagedFile(ctx context.Context, path string) (w *damagedFile, err error) {
-	if err := inspectPath(path); err != nil {
-		return nil, advise(err)
-	}
-	f, err := os.Open(path)
+	f, err := dbfile.OpenDamaged(path)
 	if err != nil {
-		return nil, advise(err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
 		}
 	}()
-	// Without locks in the file system, no other process can be kept out.
-	if locked, err := tryLock(f, true); err == nil && !locked {
-		return nil, fmt.Errorf("%w%s; stop it, or salvage a copy", ErrLocked, lockHolder(path))
-	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -115,7 +109,7 @@ func (w *damagedFile) nothing() error {
 	if w.foreign {
 		return errForeign
 	}
-	return fmt.Errorf("%w: nothing of a queue was found in it; restore a backup. %s", pawl.ErrCorrupt, plainCopy)
+	return fmt.Errorf("%w: nothing of a queue was found in it; restore a backup. %s", pawl.ErrCorrupt, dbfile.PlainCopy)
 }
 
 // noPages returns the error for a file without any bbolt page.

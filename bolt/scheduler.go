@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
 // How much of its own work the scheduler does in one commit. The limits keep callers of the
@@ -62,7 +63,7 @@ type scheduler struct {
 	now      func() time.Time // the wall clock
 	crashCap int              // the limit of crashes, 0 for none
 	observer *observer
-	guard    *guard
+	guard    *dbfile.Guard
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
 	stop    chan struct{} // closed to stop the goroutine

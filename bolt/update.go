@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt/internal/dbfile"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -65,11 +66,11 @@ type update struct {
 var errUnfinished = errors.New("the function of Update did not return")
 
 // run calls fn and reports to the scheduler how fn ended, even if it panics.
-func (u *update) run(g *guard, tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
+func (u *update) run(g *dbfile.Guard, tx *bbolt.Tx, fn func(*bbolt.Tx) error) {
 	err := errUnfinished
 	defer func() { u.done <- err }()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer g.recoverFault(&err)
+	defer g.RecoverFault(&err)
 	err = fn(tx)
 }
 
@@ -96,8 +97,8 @@ func (s *scheduler) update(c *call, u *update) error {
 			err = &pawl.InvalidError{Field: "function of Update", Reason: "it " + what + "; leave that to Update"}
 		}
 		if err == nil { // fn may have taken long
-			if found := s.guard.content(); found != nil {
-				err = faulted{found}
+			if found := s.guard.Content(); found != nil {
+				err = dbfile.Faulted{Err: found}
 			}
 		}
 		return err
@@ -214,7 +215,7 @@ func (q *Queue) CancelTx(tx *bbolt.Tx, id pawl.ID) error {
 // the transaction commits.
 func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer q.guard.recoverFault(&err)
+	defer q.guard.RecoverFault(&err)
 	switch {
 	case tx.DB() != q.db:
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is over, or that of another database"}

@@ -1,11 +1,11 @@
 //go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
 
-package bolt
+package dbfile
 
 import "os"
 
-// canLock says that bbolt takes the lock, because this kind of lock cannot be taken twice.
-const canLock = false
+// CanLock says that bbolt takes the lock, because this kind of lock cannot be taken twice.
+const CanLock = false
 
 func tryLock(*os.File, bool) (ok bool, err error) { return true, nil }
 

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
-package bolt
+package dbfile
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// canLock says that a file can be locked as bbolt locks it. Bbolt is given the open file and
+// CanLock says that a file can be locked as bbolt locks it. Bbolt is given the open file and
 // then finds the lock already taken by itself.
-const canLock = true
+const CanLock = true
 
 // tryLock takes the lock of a file without waiting, shared for readers.
 func tryLock(f *os.File, shared bool) (ok bool, err error) {

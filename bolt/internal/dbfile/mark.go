@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"errors"
@@ -19,15 +19,14 @@ import (
 // markSuffix follows the path of a queue's file in the path of its failed-sync marker.
 const markSuffix = "-failed-sync"
 
-// MarkPath returns the path of the marker that a failed sync leaves beside the file of a queue.
-// No other file may be there, or the next Open could not tell what happened.
+// MarkPath returns the path of the failed-sync marker of a file.
 func MarkPath(path string) string { return path + markSuffix }
 
-// failedSync is the content of a marker: which transaction failed, and the result of the
+// FailedSync is the content of a marker: which transaction failed, and the result of the
 // transaction before it, so that the marker is not applied to another file.
-type failedSync struct {
-	transaction uint64 // 0 if unknown
-	root, pages uint64 // of the transaction before; 0 if unknown
+type FailedSync struct {
+	Transaction uint64 // 0 if unknown
+	Root, Pages uint64 // of the transaction before; 0 if unknown
 }
 
 // markFirst is the start of a marker.
@@ -37,11 +36,11 @@ const markRest = "\nWhat the system shows of the file beside this one may differ
 	"The next Open makes a copy of the file as it was before that transaction, puts it in the\n" +
 	"place of the file, and removes this mark. Do not remove it by hand.\n"
 
-// mark leaves a marker beside a file whose sync failed in a transaction, for the next Open. It
+// Mark leaves a marker beside a file whose sync failed in a transaction, for the next Open. It
 // is best effort, since the disk is failing. Where files cannot be repaired there are no
 // markers.
-func mark(path string, transaction int) error {
-	if !canLock {
+func Mark(path string, transaction int) error {
+	if !CanLock {
 		return nil
 	}
 	if path == "" {
@@ -49,7 +48,7 @@ func mark(path string, transaction int) error {
 	}
 	f, err := os.OpenFile(path+markSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		if _, ok, markErr := marked(path); ok || markErr != nil {
+		if _, ok, markErr := Marked(path); ok || markErr != nil {
 			return markErr // the first failure counts
 		}
 	}
@@ -57,14 +56,14 @@ func mark(path string, transaction int) error {
 		return err
 	}
 	failed := before(path, uint64(transaction))
-	_, err = fmt.Fprintf(f, markFirst+markRest, failed.transaction, failed.root, failed.pages)
+	_, err = fmt.Fprintf(f, markFirst+markRest, failed.Transaction, failed.Root, failed.Pages)
 	err = errors.Join(err, f.Sync(), f.Close())
 	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
 // before finds the result of the transaction before the given one.
-func before(path string, transaction uint64) failedSync {
-	failed := failedSync{transaction: transaction}
+func before(path string, transaction uint64) FailedSync {
+	failed := FailedSync{Transaction: transaction}
 	f, err := os.Open(path)
 	if err != nil {
 		return failed
@@ -73,15 +72,15 @@ func before(path string, transaction uint64) failedSync {
 	metas, _ := pages.Metas(f)
 	for _, m := range metas {
 		if m.TxID+1 == transaction {
-			failed.root, failed.pages = m.Root, m.Pages
+			failed.Root, failed.Pages = m.Root, m.Pages
 		}
 	}
 	return failed
 }
 
-// marked reads the marker of a file. If there is none, or somebody else put it there, ok is
+// Marked reads the marker of a file. If there is none, or somebody else put it there, ok is
 // false. It returns zero for content it cannot parse.
-func marked(path string) (failed failedSync, ok bool, err error) {
+func Marked(path string) (failed FailedSync, ok bool, err error) {
 	f, err := os.OpenFile(path+markSuffix, os.O_RDONLY|noFollow|noWait, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG) {
 		return failed, false, nil // a name that is too long for a marker has no marker
@@ -101,28 +100,28 @@ func marked(path string) (failed failedSync, ok bool, err error) {
 	if err != nil {
 		return failed, false, err
 	}
-	if n, _ := fmt.Fscanf(strings.NewReader(string(text)), markFirst, &failed.transaction, &failed.root, &failed.pages); n < 3 {
-		failed = failedSync{}
+	if n, _ := fmt.Fscanf(strings.NewReader(string(text)), markFirst, &failed.Transaction, &failed.Root, &failed.Pages); n < 3 {
+		failed = FailedSync{}
 	}
 	return failed, true, nil
 }
 
-// commitMarked commits a transaction of the queue. If that fails for good, above all by a
+// CommitMarked commits a transaction of the queue. If that fails for good, above all by a
 // failed sync, it leaves a marker. It leaves a refused commit that cannot become visible to the
 // caller.
-func commitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
+func CommitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
 	db, path, transaction := tx.DB(), tx.DB().Path(), tx.ID()
 	err := commit(tx)
 	switch {
 	case err == nil:
 		return nil
-	case !refusedByDisk(err):
+	case !RefusedByDisk(err):
 	case shows(db, transaction):
 		err = fmt.Errorf("a part of the meta page was written: %v", err) // without its type, since it is no refusal
 	default:
 		return err
 	}
-	if markErr := mark(path, transaction); markErr != nil {
+	if markErr := Mark(path, transaction); markErr != nil {
 		err = fmt.Errorf("%w (and the mark %s could not be left: %v; open a copy of the file)", err, path+markSuffix, markErr) // without its type: the disk may have refused the marker, not the commit
 	}
 	return err

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package bolt
+package dbfile
 
 import (
 	"io/fs"
@@ -19,6 +19,6 @@ func ofOwner(mark, file fs.FileInfo) bool { return true }
 
 func device(fs.FileInfo) uint64 { return 0 }
 
-func names(fs.FileInfo) int { return 1 }
+func Names(fs.FileInfo) int { return 1 }
 
 func sameOwner(*os.File, fs.FileInfo) error { return nil }

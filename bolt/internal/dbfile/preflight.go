@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // and bbolt trusts the content of pages: a damaged page can make bbolt loop, read other memory,
 // or overflow the stack, which is fatal. So inspect checks every page, whatever the size of the
 // file.
-func inspect(f *os.File, a access) (c claimed, err error) {
+func inspect(f *os.File, a Access) (c claimed, err error) {
 	c = claimed{file: f, stopReading: func() {}}
 	info, err := f.Stat()
 	if err != nil {
@@ -31,12 +31,12 @@ func inspect(f *os.File, a access) (c claimed, err error) {
 	if info.Size() > readAheadFrom {
 		c.stopReading = readAhead(f)
 	}
-	if canLock {
+	if CanLock {
 		err = pages.Check(context.Background(), f, info.Size())
 	} else if size := c.meta.Bytes(); size > info.Size() { // a running queue may be enlarging it
 		err = fmt.Errorf("%w: the file is truncated: it has %d bytes of %d", pages.ErrDamaged, info.Size(), size)
 	}
-	if a.readOnly && errors.Is(err, pages.ErrFreelist) {
+	if a.ReadOnly && errors.Is(err, pages.ErrFreelist) {
 		c.freelist, err = false, nil // readers do not need it
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func pageError(err error) error {
 		return fmt.Errorf("%w: it is no bbolt file; was another path meant?", ErrNotQueue)
 	case errors.Is(err, pages.ErrDamaged):
 		what := strings.TrimPrefix(err.Error(), pages.ErrDamaged.Error()+": ")
-		return fmt.Errorf("%w: the pages of the file are damaged: %s; restore a backup, or save what is sound with Salvage (jobctl db salvage). %s", pawl.ErrCorrupt, what, plainCopy)
+		return fmt.Errorf("%w: the pages of the file are damaged: %s; restore a backup, or save what is sound with Salvage (jobctl db salvage). %s", pawl.ErrCorrupt, what, PlainCopy)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"errors"
@@ -21,13 +21,13 @@ import (
 // a part of it. Everything older was synced, and the transaction has overwritten nothing of it.
 // So the disk has every page of the transaction before, and the copy of those pages is written
 // and synced anew.
-func repair(path string, f *os.File, a access) (repaired bool, err error) {
-	failed, ok, err := marked(path)
-	if err != nil || !ok || a.readOnly || !canLock {
+func repair(path string, f *os.File, a Access) (repaired bool, err error) {
+	failed, ok, err := Marked(path)
+	if err != nil || !ok || a.ReadOnly || !CanLock {
 		return false, err
 	}
-	a.log.Warn("a sync failed when the queue was last open; making a copy of the file as it was before", "path", path)
-	if err := replaceByCopy(path, f, failed); err != nil {
+	a.Log.Warn("a sync failed when the queue was last open; making a copy of the file as it was before", "path", path)
+	if err := replaceByCopy(path, f, a.Check, failed); err != nil {
 		return false, fmt.Errorf("make a copy of the file, whose last sync failed: %w; check the disk, or save what is sound to another one with Salvage (jobctl db salvage)", err)
 	}
 	return true, nil
@@ -35,19 +35,19 @@ func repair(path string, f *os.File, a access) (repaired bool, err error) {
 
 // replaceByCopy makes the copy, replaces path by it, and removes the marker. A crash in between
 // leaves the marker and one of the files, and the next Open starts over.
-func replaceByCopy(path string, f *os.File, failed failedSync) error {
-	err := replaceFile(path, f, func(to *os.File) error { return copyBefore(to, f, failed) })
+func replaceByCopy(path string, f *os.File, check Check, failed FailedSync) error {
+	err := Replace(path, f, check, func(to *os.File) error { return copyBefore(to, f, failed) })
 	if err != nil {
 		return err
 	}
 	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
-// replaceFile replaces an old file, whose lock the caller has, by a new file that fill writes.
+// Replace replaces an old file, whose lock the caller has, by a new file that fill writes.
 // The new file has the mode and owner of the old one, and must be a queue. It is durable before
 // it gets the name, so a crash leaves one or the other. It is locked before it gets the name,
 // so nobody else opens it too early.
-func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err error) {
+func Replace(path string, old *os.File, check Check, fill func(to *os.File) error) (err error) {
 	folder := filepath.Dir(path)
 	to, err := os.CreateTemp(folder, ".pawl-new-*")
 	if err != nil {
@@ -73,7 +73,7 @@ func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err e
 	if err := atomicfile.Sync(to); err != nil {
 		return err
 	}
-	if err := checkCopy(to.Name()); err != nil {
+	if err := checkCopy(to.Name(), check); err != nil {
 		return err
 	}
 	if _, err := tryLock(to, false); err != nil {
@@ -86,8 +86,8 @@ func replaceFile(path string, old *os.File, fill func(to *os.File) error) (err e
 }
 
 // checkCopy requires that a file is a queue.
-func checkCopy(path string) error {
-	db, _, err := openDB(path, access{readOnly: true}, new(bbolt.Options))
+func checkCopy(path string, check Check) error {
+	db, _, err := Open(path, Access{ReadOnly: true, Check: check}, new(bbolt.Options))
 	if errors.Is(err, ErrOlderFormat) {
 		return nil // an upgrade may follow, or may be the transaction that was undone
 	}
@@ -98,7 +98,7 @@ func checkCopy(path string) error {
 }
 
 // copyBefore copies a file in its state before the failed transaction.
-func copyBefore(to, from *os.File, failed failedSync) error {
+func copyBefore(to, from *os.File, failed FailedSync) error {
 	info, err := from.Stat()
 	if err != nil {
 		return err
@@ -112,19 +112,19 @@ func copyBefore(to, from *os.File, failed failedSync) error {
 // takeBack makes the older meta page of a file current if the newer one belongs to the failed
 // transaction. It does not if that transaction's meta page was never written, or if the marker
 // belongs to another file that had this name before.
-func takeBack(f *os.File, failed failedSync) error {
+func takeBack(f *os.File, failed FailedSync) error {
 	metas, err := pages.Metas(f)
 	if err != nil {
 		return pageError(err)
 	}
 	newest := metas[0]
-	if failed.transaction == 0 || newest.TxID != failed.transaction {
+	if failed.Transaction == 0 || newest.TxID != failed.Transaction {
 		return nil
 	}
 	if len(metas) == 1 {
 		return fmt.Errorf("%w: the meta page of the transaction before is damaged", pawl.ErrCorrupt)
 	}
-	if older := metas[1]; older.TxID+1 != newest.TxID || older.Root != failed.root || older.Pages != failed.pages {
+	if older := metas[1]; older.TxID+1 != newest.TxID || older.Root != failed.Root || older.Pages != failed.Pages {
 		return nil
 	}
 	const header = 16 // size of the page header, which identifies the page

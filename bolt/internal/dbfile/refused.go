@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"errors"
@@ -6,26 +6,17 @@ import (
 	"strings"
 	"syscall"
 
+	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// undone is the error of a transaction that changed nothing. The queue can continue.
-type undone struct{ error }
-
-func (u undone) Unwrap() error { return u.error }
-
-// unwritten is the error of a transaction that changed nothing. The queue cannot continue.
-type unwritten struct{ error }
-
-func (u unwritten) Unwrap() error { return u.error }
-
-// refusedByDisk reports whether a commit failed before any of it could count: the disk refused
+// RefusedByDisk reports whether a commit failed before any of it could count: the disk refused
 // a write or a growth of the file, and bbolt rolled back. All other failures, above all a
 // failed sync, leave the outcome unknown.
 //
 // A failed write is a *fs.PathError. A failed sync is a PathError that says so or, on Linux and
 // OpenBSD, a bare errno. The error of a failed growth has lost its type.
-func refusedByDisk(err error) bool {
+func RefusedByDisk(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -38,4 +29,10 @@ func refusedByDisk(err error) bool {
 		return false
 	}
 	return errors.Is(err, berrors.ErrMaxSizeReached) || strings.Contains(err.Error(), "file resize error")
+}
+
+// Rollback discards a transaction, even in a file so damaged that bbolt's rollback panics.
+func Rollback(tx *bbolt.Tx) {
+	defer func() { _ = recover() }()
+	_ = tx.Rollback()
 }

@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"io"
@@ -19,9 +19,9 @@ const (
 	mostGrowth  = 64 << 20
 )
 
-// mapSize returns how much address space to map for a file, or 0 for the size of the file.
+// MapSize returns how much address space to map for a file, or 0 for the size of the file.
 // Windows would enlarge the file to the map, and 32-bit systems have little address space.
-func mapSize(path string) int {
+func MapSize(path string) int {
 	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
 		return 0
 	}
@@ -32,9 +32,9 @@ func mapSize(path string) int {
 	return max(leastMap, int(2*info.Size()))
 }
 
-// growBy sets how much the file grows when the transaction needs more space: an eighth, so that
+// GrowBy sets how much the file grows when the transaction needs more space: an eighth, so that
 // the sync after each growth is rare.
-func growBy(tx *bbolt.Tx) {
+func GrowBy(tx *bbolt.Tx) {
 	tx.DB().AllocSize = int(min(max(tx.Size()/8, leastGrowth), mostGrowth))
 }
 

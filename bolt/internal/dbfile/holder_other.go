@@ -1,6 +1,6 @@
 //go:build !linux
 
-package bolt
+package dbfile
 
 // lockHolder names the process that holds the lock of the file, if the system reports it.
 func lockHolder(string) string { return "" }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package bolt
+package dbfile
 
 import (
 	"fmt"
@@ -47,8 +47,8 @@ func ofOwner(mark, file fs.FileInfo) bool {
 	return !ok || !also || m.Uid == 0 || m.Uid == f.Uid || int(m.Uid) == os.Geteuid()
 }
 
-// names returns how many names (hard links) a file has.
-func names(info fs.FileInfo) int {
+// Names returns how many names (hard links) a file has.
+func Names(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Nlink)
 	}

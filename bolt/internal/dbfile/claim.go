@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
 )
@@ -14,13 +16,17 @@ import (
 // lockRetry is the pause before another try to lock a file.
 const lockRetry = 20 * time.Millisecond
 
-// access says how to open a file.
-type access struct {
-	readOnly bool
-	timeout  time.Duration // to wait for the lock
-	insecure bool          // others may own the file or write to it
-	log      pawl.Logger
+// Access says how to open a file.
+type Access struct {
+	ReadOnly bool
+	Timeout  time.Duration // to wait for the lock
+	Insecure bool          // others may own the file or write to it
+	Log      pawl.Logger   // of a writer
+	Check    Check
 }
+
+// Check requires that a file is a queue.
+type Check func(tx *bbolt.Tx) error
 
 // claimed is a file that may be passed to bbolt.
 type claimed struct {
@@ -34,7 +40,7 @@ type claimed struct {
 // claim opens the file at path, takes its lock as bbolt would, repairs what a failed sync left,
 // and checks its pages. Once it has the lock, nobody else writes to the file. Where the system
 // has no such locks, bbolt takes the lock later.
-func claim(path string, a access) (c claimed, err error) {
+func claim(path string, a Access) (c claimed, err error) {
 	for {
 		f, err := hold(path, a)
 		if err != nil {
@@ -57,13 +63,13 @@ func claim(path string, a access) (c claimed, err error) {
 
 // hold opens a file and takes its lock. After waiting for the lock it ensures that path still
 // leads to the file.
-func hold(path string, a access) (*os.File, error) {
-	for deadline := time.Now().Add(a.timeout); ; <-time.After(lockRetry) {
+func hold(path string, a Access) (*os.File, error) {
+	for deadline := time.Now().Add(a.Timeout); ; <-time.After(lockRetry) {
 		f, err := openPath(path, a)
 		if err != nil {
 			return nil, err
 		}
-		locked, err := tryLock(f, a.readOnly)
+		locked, err := tryLock(f, a.ReadOnly)
 		if err == nil && locked && named(path, f) {
 			return f, nil
 		}
@@ -81,29 +87,46 @@ func hold(path string, a access) (*os.File, error) {
 }
 
 // openPath opens a regular file that is safe to write to.
-func openPath(path string, a access) (*os.File, error) {
+func openPath(path string, a Access) (*os.File, error) {
 	if err := inspectPath(path); err != nil {
-		return nil, advise(err)
+		return nil, Advise(err)
 	}
-	flag, safe := os.O_RDWR, !a.readOnly && !a.insecure
+	flag, safe := os.O_RDWR, !a.ReadOnly && !a.Insecure
 	switch {
 	case safe:
 		if to, err := os.Readlink(path); err == nil {
 			return nil, fmt.Errorf("%w: it is a symbolic link to %s; name that file itself", ErrInsecure, to)
 		}
 		flag |= noFollow
-	case a.readOnly:
+	case a.ReadOnly:
 		flag = os.O_RDONLY
 	}
 	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {
-		return nil, advise(err)
+		return nil, Advise(err)
 	}
 	if safe {
 		if err := checkPlace(path, f); err != nil {
 			_ = f.Close()
 			return nil, err
 		}
+	}
+	return f, nil
+}
+
+// OpenDamaged opens a file for reading and takes its lock, whatever is in it.
+func OpenDamaged(path string) (*os.File, error) {
+	if err := inspectPath(path); err != nil {
+		return nil, Advise(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Advise(err)
+	}
+	// Without locks in the file system, no other process can be kept out.
+	if locked, err := tryLock(f, true); err == nil && !locked {
+		_ = f.Close()
+		return nil, fmt.Errorf("%w%s; stop it, or salvage a copy", ErrLocked, lockHolder(path))
 	}
 	return f, nil
 }
@@ -133,8 +156,8 @@ func named(path string, f *os.File) bool {
 	return err == nil && os.SameFile(there, here)
 }
 
-// advise adds advice to a file system error.
-func advise(err error) error {
+// Advise adds advice to a file system error.
+func Advise(err error) error {
 	switch {
 	case isReadOnlyDisk(err):
 		return fmt.Errorf("%w; a queue must be able to write to its file: choose another place, or only read it with OpenReader", err)

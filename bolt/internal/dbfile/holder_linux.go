@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"bufio"

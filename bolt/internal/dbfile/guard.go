@@ -1,4 +1,4 @@
-package bolt
+package dbfile
 
 import (
 	"errors"
@@ -17,14 +17,14 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// guard detects that another program interferes with the file of an open database: it truncates
+// Guard detects that another program interferes with the file of an open database: it truncates
 // or overwrites the file, or the path no longer leads to it. The lock of the file keeps other
 // queues out, but cp, mv and rm ignore it.
 //
 // content runs before a transaction begins, since bbolt faults in a file that is too short and
 // would write into the pages of another file. place runs after a commit, before any caller is
 // answered. A nil guard detects nothing.
-type guard struct {
+type Guard struct {
 	path   string   // absolute; each check follows symbolic links
 	file   *os.File // the open file
 	info   fs.FileInfo
@@ -44,8 +44,8 @@ type guard struct {
 // overwritten is an ErrOverwritten.
 type overwritten struct{ error }
 
-// newGuard guards a file that was opened under the name path.
-func newGuard(path string, f *os.File, log pawl.Logger) (*guard, error) {
+// NewGuard guards a file that was opened under the name path.
+func NewGuard(path string, f *os.File, log pawl.Logger) (*Guard, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -54,11 +54,14 @@ func newGuard(path string, f *os.File, log pawl.Logger) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &guard{path: path, file: f, info: info, view: viewOf(path), log: log}, nil
+	return &Guard{path: path, file: f, info: info, view: viewOf(path), log: log}, nil
 }
 
-// start records the current content of the file as the expected content.
-func (g *guard) start() error {
+// OnFound has fn called when a problem is found.
+func (g *Guard) OnFound(fn func()) { g.onFound.Store(&fn) }
+
+// Start records the current content of the file as the expected content.
+func (g *Guard) Start() error {
 	meta, err := pages.Newest(g.file)
 	if err != nil {
 		return pageError(err)
@@ -67,12 +70,12 @@ func (g *guard) start() error {
 	return nil
 }
 
-// guardOver guards the file of an app's database. It returns [ErrReplaced] for an absolute path
+// GuardOver guards the file of an app's database. It returns [ErrReplaced] for an absolute path
 // that does not lead to that file: bbolt waits for the lock of the file, and another process
 // may replace the file meanwhile. It returns nil for a relative path that does not lead to the
 // file, as when the app has changed its working directory.
-func guardOver(db *bbolt.DB, log pawl.Logger) (*guard, error) {
-	if !canLock {
+func GuardOver(db *bbolt.DB, log pawl.Logger) (*Guard, error) {
+	if !CanLock {
 		return nil, nil // closing a second descriptor could release the lock of the first
 	}
 	absolute := filepath.IsAbs(db.Path())
@@ -83,7 +86,7 @@ func guardOver(db *bbolt.DB, log pawl.Logger) (*guard, error) {
 	if err != nil {
 		return nil, nil
 	}
-	g, err := newGuard(db.Path(), f, log)
+	g, err := NewGuard(db.Path(), f, log)
 	if err == nil {
 		g.shared = true
 		err = g.identify(db)
@@ -105,12 +108,12 @@ func errReplacedBefore(path string) error {
 }
 
 // identify starts a guard whose file must be that of db.
-func (g *guard) identify(db *bbolt.DB) error {
+func (g *Guard) identify(db *bbolt.DB) error {
 	tx, err := db.Begin(true)
 	if err != nil {
 		return err
 	}
-	defer rollback(tx)
+	defer Rollback(tx)
 	meta, err := pages.Newest(g.file)
 	if err == nil && meta.TxID+1 == uint64(tx.ID()) && meta.Root == uint64(tx.Cursor().Bucket().Root()) {
 		g.last = meta
@@ -118,16 +121,16 @@ func (g *guard) identify(db *bbolt.DB) error {
 	return nil
 }
 
-// close ends a guard that opened its file itself.
-func (g *guard) close() {
+// Close ends a guard that opened its file itself.
+func (g *Guard) Close() {
 	if g != nil && g.shared {
 		g.closed.Store(true)
 		_ = g.file.Close()
 	}
 }
 
-// content checks by size and meta pages whether the file still holds what this process wrote.
-func (g *guard) content() error {
+// Content checks by size and meta pages whether the file still holds what this process wrote.
+func (g *Guard) Content() error {
 	if g == nil {
 		return nil
 	}
@@ -142,7 +145,7 @@ func (g *guard) content() error {
 }
 
 // compare returns how the content of the file differs from what this process wrote, if it does.
-func (g *guard) compare() error {
+func (g *Guard) compare() error {
 	known := g.known()
 	if err := g.holds(known.Bytes()); err != nil {
 		return err
@@ -169,14 +172,14 @@ func (g *guard) compare() error {
 	return nil
 }
 
-func (g *guard) known() pages.Meta {
+func (g *Guard) known() pages.Meta {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.last
 }
 
 // holds requires that the file has at least n bytes.
-func (g *guard) holds(size int64) error {
+func (g *Guard) holds(size int64) error {
 	if size == 0 {
 		return nil
 	}
@@ -192,7 +195,7 @@ func (g *guard) holds(size int64) error {
 }
 
 // overwritten records that the file was overwritten, and returns the error for the first problem.
-func (g *guard) overwritten(problem any) error {
+func (g *Guard) overwritten(problem any) error {
 	err := fmt.Errorf("%w: %w: %v; stop the app, then restore a backup or save what is left with Salvage (jobctl db salvage)",
 		ErrOverwritten, pawl.ErrCorrupt, problem)
 	if g.wrong.CompareAndSwap(nil, &overwritten{err}) {
@@ -203,8 +206,8 @@ func (g *guard) overwritten(problem any) error {
 	return g.wrong.Load().error
 }
 
-// committed records that this process wrote a transaction.
-func (g *guard) committed(transaction int) {
+// Committed records that this process wrote a transaction.
+func (g *Guard) Committed(transaction int) {
 	if g != nil && !g.shared {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -212,9 +215,9 @@ func (g *guard) committed(transaction int) {
 	}
 }
 
-// place checks by device and inode whether the path leads to the open file. It takes about a
+// Place checks by device and inode whether the path leads to the open file. It takes about a
 // microsecond. Windows does not let others rename or remove an open file.
-func (g *guard) place() error {
+func (g *Guard) Place() error {
 	if g == nil {
 		return nil
 	}
@@ -224,7 +227,7 @@ func (g *guard) place() error {
 	if err == nil && os.SameFile(there, g.info) {
 		return nil
 	}
-	if now, statErr := g.file.Stat(); statErr == nil && names(now) > 0 && g.view.changed() {
+	if now, statErr := g.file.Stat(); statErr == nil && Names(now) > 0 && g.view.changed() {
 		g.unseen.Do(func() {
 			g.log.Warn("cannot watch the file any more: this process was chrooted, or a mount hides the path", "path", g.path)
 		})
@@ -276,9 +279,9 @@ func (v view) changed() bool {
 	return false
 }
 
-// begin begins a transaction if the file holds the expected content.
-func (g *guard) begin(begin func() (*bbolt.Tx, error)) (*bbolt.Tx, error) {
-	if err := g.content(); err != nil {
+// Begin begins a transaction if the file holds the expected content.
+func (g *Guard) Begin(begin func() (*bbolt.Tx, error)) (*bbolt.Tx, error) {
+	if err := g.Content(); err != nil {
 		return nil, err
 	}
 	returned := false
@@ -292,10 +295,10 @@ func (g *guard) begin(begin func() (*bbolt.Tx, error)) (*bbolt.Tx, error) {
 	return tx, err
 }
 
-// damaged returns the error for a panic during a transaction: the interference with the file,
+// Damaged returns the error for a panic during a transaction: the interference with the file,
 // or else a damaged page.
-func (g *guard) damaged(panicked any) error {
-	if err := g.content(); err != nil {
+func (g *Guard) Damaged(panicked any) error {
+	if err := g.Content(); err != nil {
 		return err
 	}
 	if g != nil && g.stuck.Load() {
@@ -306,17 +309,17 @@ func (g *guard) damaged(panicked any) error {
 
 // fault returns the error for a panic in the app's code, if the panic is a memory fault in the
 // map of the file or the file was overwritten. It returns nil for any other panic.
-func (g *guard) fault(panicked any) error {
+func (g *Guard) fault(panicked any) error {
 	_, memory := panicked.(interface{ Addr() uintptr })
-	if memory || g.content() != nil {
-		return g.damaged(panicked)
+	if memory || g.Content() != nil {
+		return g.Damaged(panicked)
 	}
 	return nil
 }
 
-// recoverFault is deferred around app code that reads the file. It re-panics if the panic is
+// RecoverFault is deferred around app code that reads the file. It re-panics if the panic is
 // not a fault.
-func (g *guard) recoverFault(err *error) {
+func (g *Guard) RecoverFault(err *error) {
 	p := recover()
 	if p == nil {
 		return
@@ -325,16 +328,17 @@ func (g *guard) recoverFault(err *error) {
 	if fault == nil {
 		panic(p)
 	}
-	*err = faulted{fault}
+	*err = Faulted{fault}
 }
 
-// faulted returns the error of app code in whose transaction the file was found damaged.
-type faulted struct{ error }
+// Faulted returns the error of app code in whose transaction the file was found damaged.
+type Faulted struct{ Err error }
 
-func (f faulted) Unwrap() error { return f.error }
+func (f Faulted) Error() string { return f.Err.Error() }
+func (f Faulted) Unwrap() error { return f.Err }
 
-// closeDB closes the database. If bbolt would wait forever, it only releases the lock.
-func (g *guard) closeDB(db *bbolt.DB) error {
+// CloseDB closes the database. If bbolt would wait forever, it only releases the lock.
+func (g *Guard) CloseDB(db *bbolt.DB) error {
 	if g != nil {
 		g.closed.Store(true)
 	}

@@ -1,9 +1,10 @@
-package bolt
+package dbfile
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -12,10 +13,17 @@ import (
 
 // Creation of new files by backup, compaction and salvage.
 
-// create makes a new file and makes its content and name durable. Fill syncs the content.
-func create(path string, fill func(temp string) error) error {
+// Create makes a new file and makes its content and name durable. Fill syncs the content.
+func Create(path string, fill func(temp string) error) error {
 	return created(path, func() error {
 		return atomicfile.New(path, func(temp string) error { return unnamed(fill(temp)) })
+	})
+}
+
+// Write is like Create, and syncs what fill writes.
+func Write(path string, fill func(to *os.File) error) error {
+	return created(path, func() error {
+		return atomicfile.Create(path, func(f *os.File) error { return unnamed(fill(f)) })
 	})
 }
 
@@ -26,7 +34,7 @@ func created(path string, create func() error) error {
 	}
 	err := create()
 	if errors.Is(err, fs.ErrPermission) {
-		return advise(err)
+		return Advise(err)
 	}
 	return err
 }
@@ -34,7 +42,7 @@ func created(path string, create func() error) error {
 // unnamed removes the name of the temporary file from an error, since that name means nothing
 // to the caller.
 func unnamed(err error) error {
-	refused := refusedByDisk(err)
+	refused := RefusedByDisk(err)
 	if err != nil && strings.Contains(err.Error(), "file sync error") { // bbolt's text has the name, and its type is lost
 		err = errors.New("sync: the disk refused it")
 	}
