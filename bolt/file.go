@@ -59,9 +59,6 @@ func openFile(given string, opts Options) (*bbolt.DB, *dbfile.Guard, error) {
 	if err == nil {
 		g, err = dbfile.NewGuard(given, file, opts.Logger)
 	}
-	if err == nil {
-		err = g.Start()
-	}
 	if err != nil {
 		_ = db.Close()
 		return nil, nil, err

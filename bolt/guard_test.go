@@ -49,7 +49,6 @@ func TestNoFaultAfterClose(t *testing.T) {
 	defer func() { require.NoError(t, f.Close()) }()
 	g, err := dbfile.NewGuard(path, f, quiet().Logger)
 	require.NoError(t, err)
-	require.NoError(t, g.Start())
 	require.NoError(t, g.CloseDB(q.db))
 
 	next := guarded(t, path)

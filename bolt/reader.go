@@ -36,9 +36,6 @@ func OpenReader(path string) (*Reader, error) {
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)
 	}
 	g, err := dbfile.NewGuard(path, file, nil) // it logs only for writers
-	if err == nil {
-		err = g.Start()
-	}
 	if err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("open queue %s to read: %w", path, err)

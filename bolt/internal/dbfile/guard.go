@@ -44,8 +44,20 @@ type Guard struct {
 // overwritten is an ErrOverwritten.
 type overwritten struct{ error }
 
-// NewGuard guards a file that was opened under the name path.
+// NewGuard guards a file that was opened under the name path. The current content of the file is
+// the expected one.
 func NewGuard(path string, f *os.File, log pawl.Logger) (*Guard, error) {
+	g, err := newGuard(path, f, log)
+	if err != nil {
+		return nil, err
+	}
+	if g.last, err = pages.Newest(f); err != nil {
+		return nil, pageError(err)
+	}
+	return g, nil
+}
+
+func newGuard(path string, f *os.File, log pawl.Logger) (*Guard, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -59,16 +71,6 @@ func NewGuard(path string, f *os.File, log pawl.Logger) (*Guard, error) {
 
 // OnFound has fn called when a problem is found.
 func (g *Guard) OnFound(fn func()) { g.onFound.Store(&fn) }
-
-// Start records the current content of the file as the expected content.
-func (g *Guard) Start() error {
-	meta, err := pages.Newest(g.file)
-	if err != nil {
-		return pageError(err)
-	}
-	g.last = meta
-	return nil
-}
 
 // GuardOver guards the file of an app's database. It returns [ErrReplaced] for an absolute path
 // that does not lead to that file: bbolt waits for the lock of the file, and another process
@@ -86,7 +88,7 @@ func GuardOver(db *bbolt.DB, log pawl.Logger) (*Guard, error) {
 	if err != nil {
 		return nil, nil
 	}
-	g, err := NewGuard(db.Path(), f, log)
+	g, err := newGuard(db.Path(), f, log)
 	if err == nil {
 		g.shared = true
 		err = g.identify(db)
