@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
@@ -16,6 +19,8 @@ import (
 //
 // Other calls of the queue do not wait for fn, except those that change the same jobs, unique keys
 // or rows.
+//
+// Ctx counts until fn begins. Fn runs once, and Update commits what it did.
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
 // [pawl.ErrClosed]; [pawl.ErrUnknownOutcome] if the connection broke during the commit; or another
@@ -29,7 +34,10 @@ func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 		return pawl.ErrClosed
 	}
 	tx, err := q.pool.Begin(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return driver.NotAccepted(ctx)
+	case err != nil:
 		return explain(err)
 	}
 	u := new(update)
@@ -43,11 +51,8 @@ func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if err := tx.Commit(ctx); err != nil {
-		if tx.Conn().IsClosed() {
-			return fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
-		}
-		return explain(err)
+	if err := q.commit(tx); err != nil {
+		return err
 	}
 	for _, t := range u.mutated {
 		for _, fn := range t.after {
@@ -56,6 +61,17 @@ func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 	}
 	_ = q.Wake(context.WithoutCancel(ctx)) // else the queue finds out by itself
 	return nil
+}
+
+// commit commits a transaction of Update. A commit that was not sent had no effect.
+func (q *Queue) commit(tx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Timeout)
+	defer cancel()
+	err := tx.Commit(ctx)
+	if err != nil && tx.Conn().IsClosed() && !pgconn.SafeToRetry(err) {
+		return fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+	}
+	return explain(err)
 }
 
 // update is what a call of Update did.
