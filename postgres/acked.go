@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
@@ -25,13 +27,14 @@ type ackedLease struct {
 type acked struct {
 	lease  *pawl.Lease
 	events []pawl.Event
+	xid    int64     // of the transaction
 	until  time.Time // nobody asks after that, on monotonic time
 }
 
 func keyOf(l *pawl.Lease) ackedLease { return ackedLease{l.ID, l.Token} }
 
 // add notes an ack, and forgets those of which nobody has asked for two lengths of a lease.
-func (a *ackedLeases) add(l *pawl.Lease, events []pawl.Event, length time.Duration) {
+func (a *ackedLeases) add(one *acked, length time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -43,24 +46,28 @@ func (a *ackedLeases) add(l *pawl.Lease, events []pawl.Event, length time.Durati
 	if a.by == nil {
 		a.by = make(map[ackedLease]*acked)
 	}
-	a.by[keyOf(l)] = &acked{l, events, now.Add(2 * length)}
+	one.until = now.Add(2 * length)
+	a.by[keyOf(one.lease)] = one
 }
 
-// find returns the ack of a lease, nil if there is none, and keeps it for another two lengths.
-func (a *ackedLeases) find(l *pawl.Lease, length time.Duration) *acked {
+// find returns the acks of leases, as far as there are any, and keeps them for another two lengths.
+func (a *ackedLeases) find(leases []*pawl.Lease, length time.Duration) (found []*acked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := a.by[keyOf(l)]
-	if found != nil {
-		found.until = time.Now().Add(2 * length)
+	until := time.Now().Add(2 * length)
+	for _, l := range leases {
+		if one := a.by[keyOf(l)]; one != nil {
+			one.until = until
+			found = append(found, one)
+		}
 	}
 	return found
 }
 
-func (a *ackedLeases) remove(l *pawl.Lease) {
+func (a *ackedLeases) remove(id pawl.ID, token uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.by, keyOf(l))
+	delete(a.by, ackedLease{id, token})
 }
 
 func (a *ackedLeases) leases() (all []*pawl.Lease) {
@@ -72,58 +79,71 @@ func (a *ackedLeases) leases() (all []*pawl.Lease) {
 	return all
 }
 
-// wasAcked reports whether a lease whose token counts no longer was acked in a transaction of the
-// app, which has been committed then: the job is gone, or completed. The rest follows the commit of t.
-func (t *txn) wasAcked(l *pawl.Lease) bool {
-	found := t.q.acked.find(l, t.q.opts.Lease)
-	if found == nil {
-		return false
+// sqlAcked numbers, from 1, the jobs $1 that transactions $2 have acked and committed: the job is gone,
+// or completed. It waits for nobody. The server may not know a transaction that is newer than its
+// own, after a failover.
+const sqlAcked = `SELECT n.nth FROM unnest($1::uuid[], $2::int8[]) WITH ORDINALITY AS n(id, xid, nth)
+WHERE CASE WHEN n.xid::text::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+		THEN pg_xact_status(n.xid::text::xid8) = 'committed' END
+	AND NOT EXISTS (SELECT FROM pawl.job j WHERE j.id = n.id AND j.place <> 4)`
+
+// wereAcked reports which leases were acked in transactions of the app that have been committed. The
+// rest follows the commit of t.
+func (t *txn) wereAcked(leases ...*pawl.Lease) (map[ackedLease]bool, error) {
+	found := t.q.acked.find(leases, t.q.opts.Lease)
+	if len(found) == 0 {
+		return nil, nil
 	}
-	if j := t.get(l.ID); j != nil && j.State != pawl.Completed {
-		return false
+	var ids []pawl.ID
+	var xids []int64
+	for _, one := range found {
+		ids, xids = append(ids, one.lease.ID), append(xids, one.xid)
 	}
-	if !t.settled[l.ID] {
-		t.settled[l.ID] = true
-		t.events = append(t.events, found.events...)
-		t.after = append(t.after, func() {
-			driver.MarkSettled(found.lease)
-			t.q.acked.remove(l)
-			t.q.release(l.ID, int64(l.Token))
-		})
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlAcked), uuids(ids), xids)
+	if err != nil {
+		return nil, err
 	}
-	return true
+	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, err
+	}
+	were := make(map[ackedLease]bool)
+	for _, nth := range numbers {
+		one := found[nth-1]
+		were[keyOf(one.lease)] = true
+		t.noteAcked(one)
+	}
+	return were, nil
 }
 
-// wasAckedMeanwhile is wasAcked of a lease whose job may not have been read.
-func (t *txn) wasAckedMeanwhile(l *pawl.Lease) (bool, error) {
-	if t.q.acked.find(l, t.q.opts.Lease) == nil {
-		return false, nil
+// noteAcked notes a lease that a transaction of the app has ended.
+func (t *txn) noteAcked(one *acked) {
+	l := one.lease
+	if t.settled[l.ID] {
+		return
 	}
-	if _, err := t.load([]pawl.ID{l.ID}); err != nil {
-		return false, err
-	}
-	return t.wasAcked(l), nil
+	t.settled[l.ID] = true
+	t.events = append(t.events, one.events...)
+	t.after = append(t.after, func() {
+		driver.MarkSettled(l)
+		t.q.acked.remove(l.ID, l.Token)
+		t.q.release(l.ID, int64(l.Token))
+	})
 }
 
 // Wake tells the queue that a transaction of the app has been committed in which [Queue.EnqueueTx] or
 // [Queue.AckTx] was called. Jobs are fetched at once, and acks count at once. Without it the queue
-// finds the jobs with its next poll.
+// finds the jobs with its next poll. Wake does not wait for transactions that are still open.
 func (q *Queue) Wake(ctx context.Context) error { return q.submit(ctx, &wake{q.acked.leases()}) }
 
 // wake is a call of Wake.
 type wake struct{ leases []*pawl.Lease }
 
-func (op *wake) needs(n *needs) {
-	for _, l := range op.leases {
-		n.ids = append(n.ids, l.ID)
-	}
-}
+func (op *wake) needs(*needs) {}
 
 func (op *wake) apply(t *txn) error {
-	for _, l := range op.leases {
-		if _, err := t.leased(l); err != nil {
-			t.wasAcked(l)
-		}
+	if _, err := t.wereAcked(op.leases...); err != nil {
+		return err
 	}
 	t.stir()
 	t.fallsDue(time.Time{}) // a job of the transaction may be due before all others

@@ -81,7 +81,10 @@ func (t *txn) endLease(j *job) {
 	id, token := j.ID, j.token
 	j.token = 0
 	t.settled[id] = true
-	t.after = append(t.after, func() { t.q.release(id, token) })
+	t.after = append(t.after, func() {
+		t.q.release(id, token)
+		t.q.acked.remove(id, uint64(token)) // the transaction of that ack was rolled back
+	})
 }
 
 // release ends a lease that nobody has. What was cancelled meanwhile is dead.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gopawl/pawl"
@@ -71,8 +72,8 @@ func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	return q, nil
 }
 
-// Over is [Open] for a pool that the app has. The queue takes one connection for as long as it is
-// open, and others for inspection. The app closes the pool after the queue.
+// Over is [Open] for a pool that the app has. The queue makes one connection more, as the pool makes
+// its own, and takes others from the pool for inspection and [Queue.Update]. The app closes the pool after the queue.
 func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err == nil {
@@ -132,16 +133,34 @@ func (q *Queue) connect(ctx context.Context) error {
 	if q.conn != nil {
 		return nil
 	}
-	conn, err := q.pool.Acquire(ctx)
+	conn, err := q.dial(ctx)
 	if err != nil {
 		return err
 	}
-	q.conn = conn.Hijack()
+	q.conn = conn
 	if _, err := q.conn.Exec(ctx, q.opts.session()); err != nil {
 		q.disconnect()
 		return err
 	}
 	return nil
+}
+
+// dial connects as the pool does, and takes no place in it: transactions of the app that have all of
+// its connections may wait for the scheduler.
+func (q *Queue) dial(ctx context.Context) (*pgx.Conn, error) {
+	config := q.pool.Config()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err == nil && config.AfterConnect != nil {
+		if err = config.AfterConnect(ctx, conn); err != nil {
+			_ = conn.Close(ctx)
+		}
+	}
+	return conn, err
 }
 
 // register makes a row of the process. The leases of an earlier row are lost.

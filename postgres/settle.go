@@ -52,7 +52,11 @@ func (op *settle) apply(t *txn) error {
 func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	j, err := t.leased(s.Lease)
 	if err != nil {
-		if t.wasAcked(s.Lease) {
+		acked, failed := t.wereAcked(s.Lease)
+		switch {
+		case failed != nil:
+			return t.breaks(failed)
+		case acked[keyOf(s.Lease)]:
 			return nil
 		}
 		return err
@@ -147,11 +151,11 @@ func (op *extend) apply(t *txn) error {
 	for _, l := range op.leases {
 		h := t.q.held[l.ID]
 		if h == nil || uint64(h.token) != l.Token || t.settled[l.ID] || tokens[l.ID] != h.token {
-			acked, err := t.wasAckedMeanwhile(l)
+			acked, err := t.wereAcked(l)
 			if err != nil {
 				return err
 			}
-			if !acked {
+			if !acked[keyOf(l)] {
 				op.lost = append(op.lost, l)
 			}
 			continue

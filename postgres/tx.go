@@ -85,7 +85,7 @@ func (q *Queue) AckTx(ctx context.Context, tx Tx, l *pawl.Lease) error {
 	if err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
-	q.acked.add(l, t.events, q.opts.Lease)
+	q.acked.add(&acked{lease: l, events: t.events, xid: t.xid}, q.opts.Lease)
 	return nil
 }
 
@@ -136,6 +136,9 @@ func (q *Queue) within(ctx context.Context, tx Tx, op operation) (*txn, error) {
 	}
 }
 
+// sqlBeginWithin reads the clock, and the ID of the transaction.
+const sqlBeginWithin = `SELECT COALESCE($1, ` + sqlClock + `), pg_current_xact_id()::text::int8`
+
 // savepoint tries to carry out an operation. The transaction has a scheduler of its own, since it
 // runs on the goroutine of the app, and what it changes there goes with it.
 func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err error) {
@@ -158,7 +161,7 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 	}
 	t = newTxn(apart, ctx, appTx{own: tx})
 	var now int64
-	if err := tx.QueryRow(ctx, `SELECT COALESCE($1, `+sqlClock+`)`, q.clock()).Scan(&now); err != nil {
+	if err := tx.QueryRow(ctx, sqlBeginWithin, q.clock()).Scan(&now, &t.xid); err != nil {
 		return nil, err
 	}
 	t.now = timeOf(now)
@@ -199,7 +202,7 @@ func (a appTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 // makeLines makes the lines of jobs before a transaction of the app, in which others would wait for
-// them until its end.
+// them until its end. The scheduler does it, since the app may have all connections of the pool.
 func (q *Queue) makeLines(ctx context.Context, jobs []*pawl.Envelope) error {
 	var queues, kinds [][]byte
 	var names []string
@@ -213,15 +216,24 @@ func (q *Queue) makeLines(ctx context.Context, jobs []*pawl.Envelope) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := q.pool.Exec(ctx, q.sql(sqlAddQueues), queues)
-	if err == nil {
-		_, err = q.pool.Exec(ctx, q.sql(sqlAddLines), queues, kinds)
-	}
-	if err != nil {
-		return explain(err)
+	if err := q.submit(ctx, &addLines{queues, kinds}); err != nil {
+		return err
 	}
 	for _, name := range names {
 		q.lines.Store(name, nil)
 	}
 	return nil
+}
+
+// addLines is the call of makeLines.
+type addLines struct{ queues, kinds [][]byte }
+
+func (op *addLines) needs(*needs) {}
+
+func (op *addLines) apply(t *txn) error {
+	_, err := t.tx.Exec(t.ctx, t.q.sql(sqlAddQueues), op.queues)
+	if err == nil {
+		_, err = t.tx.Exec(t.ctx, t.q.sql(sqlAddLines), op.queues, op.kinds)
+	}
+	return err
 }

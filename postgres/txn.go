@@ -24,6 +24,7 @@ type txn struct {
 	number int64
 	now    time.Time // the wall clock
 	mono   time.Time // monotonic time
+	xid    int64     // of a transaction of the app
 
 	jobs     map[pawl.ID]*job   // that were read or made
 	touched  []*job             // those to write, in the order in which they were first changed

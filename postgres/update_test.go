@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
@@ -69,4 +71,62 @@ func TestUpdateThatBreaksBeforeItsCommit(t *testing.T) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
 	require.Zero(t, countOf(t, q))
+}
+
+// Rule: a transaction of the app that has the last connection of the pool enqueues jobs of a new kind,
+// also while the queue has lost its own connection.
+func TestLastConnectionOfThePool(t *testing.T) {
+	q := openOver(t, 1)
+	for _, lost := range []bool{false, true} {
+		require.NoError(t, q.Update(t.Context(), func(tx postgres.Tx) error {
+			if lost {
+				if _, err := tx.Exec(t.Context(), breakConnections); err != nil {
+					return err
+				}
+			}
+			return withid.Enqueue(patient(t), q.In(tx), &pawl.Envelope{Kind: fmt.Sprint("lost ", lost)})
+		}))
+	}
+	require.Equal(t, 2, countOf(t, q))
+}
+
+// Rule: Wake and Update do not wait for transactions of the app that are still open, though they acked
+// jobs.
+func TestWakeBesideAnOpenAck(t *testing.T) {
+	q := open(t, newSchema(t), noPoll)
+	tx := appTxs["pgx"](t)()
+	require.NoError(t, q.AckTx(t.Context(), tx, lease(t, q, &pawl.Envelope{Kind: "open"})))
+	require.NoError(t, q.Wake(patient(t)))
+	l := lease(t, q, &pawl.Envelope{Kind: "k"})
+	require.NoError(t, q.Update(patient(t), func(tx postgres.Tx) error { return q.AckTx(t.Context(), tx, l) }))
+	require.True(t, driver.Settled(l))
+	require.NoError(t, tx.commit())
+}
+
+// Rule: an ack that was rolled back is no success, also when the job has succeeded since, in this
+// process or in another one.
+func TestAckThatWasRolledBack(t *testing.T) {
+	schema := newSchema(t)
+	q, other := open(t, schema, noPoll), open(t, schema, noPoll)
+	for name, ack := range map[string]func(l *pawl.Lease) error{
+		"the same lease": func(l *pawl.Lease) error { return q.Settle(t.Context(), l.Ack()) },
+		"another client": func(l *pawl.Lease) error { return other.Settle(t.Context(), l.Ack()) },
+		"another lease": func(l *pawl.Lease) error {
+			if err := q.Settle(t.Context(), l.Release()); err != nil {
+				return err
+			}
+			return q.Settle(t.Context(), fetchOne(t, q).Ack())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lease(t, q, &pawl.Envelope{Kind: "k"})
+			tx := appTxs["pgx"](t)()
+			require.NoError(t, q.AckTx(t.Context(), tx, l))
+			require.NoError(t, tx.rollback())
+			require.NoError(t, ack(l))
+			defer q.Listen(func(e pawl.Event) { t.Errorf("an event after the success: %s", e.Type) })()
+			require.NoError(t, q.Wake(t.Context()))
+			require.False(t, driver.Settled(l))
+		})
+	}
 }
