@@ -6,11 +6,12 @@ import "github.com/gopawl/pawl"
 // processes share locks and reads that in one step for all mutations of a group, and carries out
 // mutations that touch different things at the same time. It carries out a mutation that
 // declares nothing alone. A declaration is checked: a mutation that touches more than it declared
-// runs again, alone. A store with a single process ignores declarations.
+// runs again, alone unless it declares more then. A store with a single process ignores declarations.
 type Declared interface {
 	Mutation
 
-	// Declare names what Check and Apply touch. It runs before each Check.
+	// Declare names what Check and Apply touch. It runs before each Check, and may name what an
+	// earlier Check has found.
 	Declare(n *Needs)
 }
 
@@ -34,6 +35,9 @@ type TableSpan struct {
 	Table *Table
 	Span
 }
+
+// Len returns how many declarations there are.
+func (n *Needs) Len() int { return len(n.Owners) + len(n.Rows) + len(n.Spans) + len(n.Jobs) }
 
 // Own declares that the mutation changes a row, or rows whose keys begin with its key. While the
 // row is missing, only a mutation that stores it may rely on it.

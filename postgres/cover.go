@@ -65,8 +65,8 @@ func (rs *rows) relies(r driver.RowKey) error {
 	if err != nil {
 		return err
 	}
-	if known, ok := tr.known(string(r.Key)); ok && known != nil && known.value != nil {
-		return nil
+	if known, ok := tr.known(string(r.Key)); ok && known != nil && (known.value != nil || known.found) {
+		return nil // it is locked, also once the transaction has removed it
 	}
 	rs.cover.bare = append(rs.cover.bare, guard{tr, string(r.Key)})
 	return nil

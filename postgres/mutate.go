@@ -62,7 +62,7 @@ func (op *mutate) apply(t *txn) error {
 	err := careful(func() error { return op.mutation.Check(o) })
 	switch {
 	case rs.err != nil:
-		return t.breaks(rs.err)
+		return t.breaks(op.retried(rs.err))
 	case err != nil:
 		return err
 	}
@@ -78,13 +78,25 @@ func (op *mutate) apply(t *txn) error {
 	}
 	switch {
 	case rs.err != nil:
-		return t.breaks(rs.err)
+		return t.breaks(op.retried(rs.err))
 	case err != nil:
 		return t.breaks(&undone{op, err})
 	}
 	t.after = append(t.after, o.durable...)
 	t.after = append(t.after, rs.onCommit[before:]...)
 	return nil
+}
+
+// retried returns the error that ends the transaction. A mutation that touched more than it declared
+// runs again without being alone, if it declares more by now.
+func (op *mutate) retried(err error) error {
+	if d, ok := op.mutation.(driver.Declared); ok && errors.Is(err, errAlone) {
+		var n driver.Needs
+		if d.Declare(&n); n.Len() > op.declared.Len() {
+			return errRace
+		}
+	}
+	return err
 }
 
 // breaks ends the transaction.

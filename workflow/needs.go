@@ -7,7 +7,8 @@ import (
 
 // The row of a run owns all rows of the run, whose keys begin with its ID. The job of a run has the
 // same ID. Mutations that change runs which are known beforehand declare them, see
-// [driver.Declared]. The others run alone: those that remove runs, restore them, or fork one.
+// [driver.Declared]. The others run alone: those that restore runs or fork one, and those that remove
+// what is left of a run with more rows than a portion.
 
 // needsRun declares a run and its job.
 func needsRun(n *driver.Needs, runs ...pawl.ID) {
@@ -53,6 +54,15 @@ func (f *finish) Declare(n *driver.Needs) {
 func (s *start) Declare(n *driver.Needs) {
 	needsRun(n, s.job.ID)
 	n.Row(tableIDs, idKey(s.row.Flow, s.row.ID))
+	s.needsKnown(n)
+}
+
+// needsKnown declares the runs that have the ID, with their inputs.
+func (s *start) needsKnown(n *driver.Needs) {
+	for _, run := range s.known {
+		n.Own(tableRuns, run[:])
+		n.Read(tableBlobs, seqKey(run, inputSeq))
+	}
 }
 
 // Declare declares the run, the child, and the IDs that the child may get.
@@ -62,6 +72,7 @@ func (s *startChild) Declare(n *driver.Needs) {
 	for _, id := range s.ids {
 		n.Row(tableIDs, idKey(s.row.Flow, id))
 	}
+	s.needsKnown(n)
 }
 
 // Declare declares the run and its children.

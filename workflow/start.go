@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -16,6 +17,8 @@ type start struct {
 
 	run pawl.ID // the run that has the ID now
 	new bool
+
+	known []pawl.ID // runs that an earlier Check found under the ID, which another Check may read
 }
 
 // Check finds the run that already has the ID.
@@ -31,6 +34,9 @@ func (s *start) Check(ops driver.Ops) error {
 		s.row.Created = ops.Now().UnixNano()
 		_, err := ops.Enqueue(s.job)
 		return err
+	}
+	if !slices.Contains(s.known, known) {
+		s.known = append(s.known, known)
 	}
 	row, err := r.mustRun(known)
 	if err != nil {

@@ -43,16 +43,21 @@ const headRows = 3
 
 // until removes runs whose removal time has come.
 func (s *sweep) until(now time.Time) error {
-	err := s.walk(now)
+	due, err := s.due(now)
+	if err == nil {
+		err = s.these(now, due)
+	}
+	return err
+}
+
+// these removes the runs of due rows in ended.
+func (s *sweep) these(now time.Time, due [][]byte) error {
+	err := s.walk(now, due)
 	s.full = s.full && s.some
 	return err
 }
 
-func (s *sweep) walk(now time.Time) error {
-	due, err := s.due(now)
-	if err != nil {
-		return err
-	}
+func (s *sweep) walk(now time.Time, due [][]byte) error {
 	for _, key := range due {
 		if s.full = s.full || s.left.spent(); s.full {
 			return nil
@@ -60,6 +65,12 @@ func (s *sweep) walk(now time.Time) error {
 		if key == nil {
 			s.left.rows-- // counts as work too
 			continue
+		}
+		if value, err := s.Get(tableEnded, key); value == nil || err != nil {
+			if err := present(err); err != nil {
+				return err
+			}
+			continue // another process was first
 		}
 		if _, run, err := parseEndedKey(key); err == nil {
 			if err := s.removeRun(now, run); s.full || err != nil {

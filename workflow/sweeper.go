@@ -72,25 +72,89 @@ func (e *Engine) nextRemoval() (due time.Time, ok bool, err error) {
 
 // removeDue removes everything due, in portions.
 func (e *Engine) removeDue() error {
-	for r := (&removal{more: true}); r.more; {
+	for more := true; more; {
 		select {
 		case e.hub.sweeping <- struct{}{}:
 		case <-e.queue.Done():
 			return pawl.ErrClosed
 		}
-		err := e.queue.Mutate(context.Background(), r, requestBytes)
+		r, err := e.nextPortion()
+		if err == nil && len(r.due) > 0 {
+			err = e.queue.Mutate(context.Background(), r, requestBytes)
+		}
 		<-e.hub.sweeping
 		if err != nil {
 			return err
 		}
+		more = r.more
 	}
 	return nil
 }
 
+// nextPortion returns the removal of what is due and fits into a portion. What is left of a run is
+// a portion by itself, since its removal runs alone.
+func (e *Engine) nextPortion() (r *removal, err error) {
+	err = e.source.ViewRows(context.Background(), func(tx driver.Reader) error {
+		r = new(removal)
+		s := sweep{rows: rowsOf(tx), left: portionQuota()}
+		keys, err := s.due(e.now())
+		if err != nil {
+			return err
+		}
+		left := s.left.rows
+		for _, key := range keys {
+			if key == nil {
+				continue // damage in the place of a row stays
+			}
+			d := dueRun{key: key}
+			var row *runRow
+			if _, run, err := parseEndedKey(key); err == nil {
+				d.run = run
+				row, _ = s.run(run) // an unreadable row is for the removal
+			}
+			if r.cut = left <= 0 || row == nil && len(r.due) > 0; r.cut {
+				return nil
+			}
+			r.due = append(r.due, d)
+			left -= headRows
+			if row == nil {
+				left = 0
+				continue
+			}
+			r.due[len(r.due)-1].id = idKey(row.Flow, row.ID)
+			left -= row.Steps
+		}
+		return nil
+	})
+	return r, err
+}
+
 // removal is the mutation that removes a portion of what is due.
 type removal struct {
+	due  []dueRun
+	cut  bool // more is due
 	now  time.Time
 	more bool
+}
+
+// dueRun is a due row in ended.
+type dueRun struct {
+	key []byte
+	run pawl.ID // zero if the key is malformed
+	id  []byte  // the key of the row in ids, if the run can be found
+}
+
+// Declare declares the rows in ended, the runs, and their IDs.
+func (r *removal) Declare(n *driver.Needs) {
+	for _, d := range r.due {
+		n.Row(tableEnded, d.key)
+		if !d.run.IsZero() {
+			n.Own(tableRuns, d.run[:])
+		}
+		if d.id != nil {
+			n.Row(tableIDs, d.id)
+		}
+	}
 }
 
 // Check records the time.
@@ -102,8 +166,12 @@ func (r *removal) Check(ops driver.Ops) error {
 // Apply removes a portion.
 func (r *removal) Apply(tx driver.Writer) error {
 	s := sweep{rows: rowsTo(tx), left: portionQuota()}
-	err := s.until(r.now)
-	r.more = s.full
+	keys := make([][]byte, len(r.due))
+	for i, d := range r.due {
+		keys[i] = d.key
+	}
+	err := s.these(r.now, keys)
+	r.more = s.full || r.cut && s.some
 	return err
 }
 

@@ -1,0 +1,75 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// besideMutations opens an engine of a flow that ends at once, and a transaction that stands for the
+// mutations of other processes: one that runs alone would wait for it.
+func besideMutations(t *testing.T, opts ...workflow.Option) (*postgres.Queue, *workflow.Engine, *workflow.Flow[int, int]) {
+	schema := newSchema(t)
+	q := open(t, schema)
+	e := workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
+	f := workflow.Define("f", func(_ *workflow.Run, n int) (int, error) { return n, nil }, opts...)
+	conn, err := pgx.Connect(t.Context(), server.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "LOCK TABLE "+schema+".meta IN ROW SHARE MODE")
+	require.NoError(t, err)
+	return q, e, f
+}
+
+// Rule: a start of a run whose ID exists, also in a transaction of the app, keeps no other mutation
+// waiting, and waits for none.
+func TestStartOfAnExistingRunIsNotAlone(t *testing.T) {
+	q, e, f := besideMutations(t)
+	first, err := f.Start(patient(t), e, "1", 7)
+	require.NoError(t, err)
+	again, err := f.Start(patient(t), e, "1", 7)
+	require.NoError(t, err)
+	require.Equal(t, first.Run(), again.Run())
+	_, err = f.Start(patient(t), e, "1", 8)
+	require.ErrorIs(t, err, pawl.ErrConflict)
+	require.NoError(t, q.Update(patient(t), func(tx postgres.Tx) error {
+		within, err := workflow.StartTx(tx, e, f, "1", 7)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, first.Run(), within.Run())
+		_, err = f.Start(patient(t), e, "2", 7)
+		return err
+	}))
+}
+
+// Rule: the removal of runs at the end of their retention keeps no other mutation waiting, and waits
+// for none.
+func TestRemovalOfRunsIsNotAlone(t *testing.T) {
+	q, e, f := besideMutations(t, workflow.Retain(time.Millisecond))
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, e.Handle(t.Context(), w, f))
+	for _, id := range []string{"1", "2", "3"} {
+		_, err := f.Start(patient(t), e, id, 7)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Drain(patient(t), pawl.WaitDrained))
+	for ctx := patient(t); ; {
+		listing, err := e.List(ctx, workflow.Filter{}, "", 9)
+		require.NoError(t, err)
+		if len(listing.Runs) == 0 {
+			return
+		}
+	}
+}
