@@ -27,6 +27,8 @@ type call struct {
 	ctx   context.Context
 	until time.Time // when the call gives up on the server
 	bytes int
+	names []string // what it may wait for, once it is deferred
+	tries int      // how often it waited for the lock of another session
 	err   error
 	done  chan struct{} // closed when err is the answer
 }

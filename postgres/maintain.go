@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -118,7 +119,8 @@ func (t *txn) releaseDoubtful() error {
 	if len(t.q.doubtful) == 0 {
 		return nil
 	}
-	jobs, err := t.load(slices.Collect(maps.Keys(t.q.doubtful)))
+	ids := slices.Collect(maps.Keys(t.q.doubtful))
+	jobs, locked, err := t.loadFree(ids)
 	if err != nil {
 		return err
 	}
@@ -129,10 +131,12 @@ func (t *txn) releaseDoubtful() error {
 		}
 	}
 	t.after = append(t.after, func() {
-		for _, token := range t.q.doubtful {
-			t.q.unclaimed = append(t.q.unclaimed, token)
+		for id, token := range t.q.doubtful {
+			if locked[id] != token {
+				t.q.unclaimed = append(t.q.unclaimed, token)
+				delete(t.q.doubtful, id)
+			}
 		}
-		clear(t.q.doubtful)
 	})
 	return t.flush()
 }
@@ -148,7 +152,7 @@ func (t *txn) reapOwn() error {
 	if len(ids) == 0 {
 		return nil
 	}
-	jobs, err := t.load(ids)
+	jobs, locked, err := t.loadFree(ids)
 	if err != nil {
 		return err
 	}
@@ -162,8 +166,12 @@ func (t *txn) reapOwn() error {
 		}
 	}
 	for _, id := range ids { // also those that another client settled
-		token := t.q.held[id].token
-		t.after = append(t.after, func() { t.q.release(id, token) })
+		h := t.q.held[id]
+		if locked[id] == h.token { // perhaps an ack of the app is under way
+			t.after = append(t.after, func() { h.expires = t.mono.Add(lockedSleep) })
+			continue
+		}
+		t.after = append(t.after, func() { t.q.release(id, h.token) })
 	}
 	return t.flush()
 }
@@ -184,8 +192,9 @@ func (t *txn) reapProcesses() error {
 		return err
 	}
 	var claims int
+	var last int64
 	if len(dead) > 0 {
-		if claims, err = t.recover(dead); err != nil {
+		if claims, last, err = t.recover(dead); err != nil {
 			return err
 		}
 	}
@@ -194,9 +203,9 @@ func (t *txn) reapProcesses() error {
 		if next, err = t.nextLook(); err != nil {
 			return err
 		}
-		owner = ""
+		owner, last = "", math.MinInt64
 	}
-	t.after = append(t.after, func() { t.q.nextLook, t.q.reapOwner = next, owner })
+	t.after = append(t.after, func() { t.q.nextLook, t.q.reapOwner, t.q.reapAfter = next, owner, last })
 	return nil
 }
 
@@ -213,33 +222,41 @@ func (t *txn) nextLook() (time.Time, error) {
 	return t.mono.Add(max(timeOf(*until).Sub(t.now), retrySleep)), nil
 }
 
-// recover takes back leases of processes that have ended, as far as one transaction does that. It
-// returns how many claims these were.
-func (t *txn) recover(dead []int64) (claims int, err error) {
-	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, portions)
+// recover takes back leases of processes that have ended, as far as one transaction does that, in the
+// order of their tokens. It returns how many claims these were, and the last token. A claim with a job
+// that another session has locked stays for the next look.
+func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, portions, t.q.reapAfter)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	tokens := make(map[int64]bool)
 	var all []pawl.ID // a job is in the claim of each fetch that had it
 	var token int64
 	var ids []pgtype.UUID
 	_, err = pgx.ForEachRow(rows, []any{&token, &ids}, func() error {
-		tokens[token] = true
+		tokens[token], last = true, token
 		for _, id := range ids {
 			all = append(all, id.Bytes)
 		}
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
+	}
+	jobs, locked, err := t.loadFree(all)
+	if err != nil {
+		return 0, 0, err
+	}
+	free := maps.Clone(tokens)
+	for _, token := range locked {
+		delete(free, token)
+	}
+	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlUnclaim), slices.Collect(maps.Keys(free))); err != nil {
+		return 0, 0, err
 	}
 	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlRemoveEnded), dead); err != nil {
-		return 0, err
-	}
-	jobs, err := t.load(all)
-	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range jobs {
@@ -251,5 +268,24 @@ func (t *txn) recover(dead []int64) (claims int, err error) {
 	if len(jobs) > 0 {
 		t.q.due = time.Time{} // a deadline may have passed meanwhile
 	}
-	return len(tokens), t.flush()
+	return len(tokens), last, t.flush()
+}
+
+// loadFree is load of the jobs that no other session has locked. It also returns the tokens of leased
+// jobs that one has.
+func (t *txn) loadFree(ids []pawl.ID) (jobs []*job, locked map[pawl.ID]int64, err error) {
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlLoad+" SKIP LOCKED"), uuids(ids))
+	if err != nil {
+		return nil, nil, err
+	}
+	if jobs, err = t.scan(rows); err != nil || len(jobs) == len(ids) {
+		return jobs, nil, err
+	}
+	if locked, _, err = t.tokens(ids); err != nil {
+		return nil, nil, err
+	}
+	for _, j := range jobs {
+		delete(locked, j.ID)
+	}
+	return jobs, locked, nil
 }

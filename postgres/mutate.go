@@ -88,13 +88,14 @@ func (op *mutate) apply(t *txn) error {
 }
 
 // retried returns the error that ends the transaction. A mutation that touched more than it declared
-// runs again without being alone, if it declares more by now.
+// runs again, alone unless it declares more by now.
 func (op *mutate) retried(err error) error {
 	if d, ok := op.mutation.(driver.Declared); ok && errors.Is(err, errAlone) {
 		var n driver.Needs
 		if d.Declare(&n); n.Len() > op.declared.Len() {
 			return errRace
 		}
+		op.alone = true
 	}
 	return err
 }
@@ -338,11 +339,8 @@ func (t *txn) mutations(n *needs) error {
 		return nil
 	}
 	t.rows = newRows(t.q, t.ctx, t.tx)
-	t.rows.cover.alone = n.alone || t.q.alone
-	t.after = append(t.after, func() {
-		t.rows.remember()
-		t.q.alone = false
-	})
+	t.rows.cover.alone = n.alone
+	t.after = append(t.after, t.rows.remember)
 	return t.rows.prepare(n.rows)
 }
 
@@ -353,11 +351,10 @@ func isOfMutation(err error) bool {
 }
 
 // withoutUndone returns the calls to carry out again after such an error.
-func (q *Queue) withoutUndone(calls []*call, err error) []*call {
+func withoutUndone(calls []*call, err error) []*call {
 	var failed *undone
 	if errors.As(err, &failed) {
 		return failed.without(calls)
 	}
-	q.alone = true
 	return calls
 }

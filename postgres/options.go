@@ -73,14 +73,14 @@ const (
 )
 
 // session returns the settings of the scheduler's session. A process that stops amid a transaction
-// loses its locks before its lease, and one that meets the locks of another does not wait for long.
+// loses its locks before its lease, and a group does not wait for the locks of another for long.
 // The plans are those for many jobs, whatever the server believes of a table that was empty a
 // minute ago.
 func (o *Options) session() string {
 	return fmt.Sprintf(`SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
 SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6;
 SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off`,
-		(o.Lease / 2).Milliseconds(), min(o.Lease/8, 2*time.Second).Milliseconds())
+		(o.Lease / 2).Milliseconds(), lockWait(o.Lease).Milliseconds())
 }
 
 // The least and the most that Options take.

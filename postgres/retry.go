@@ -42,7 +42,7 @@ func (q *Queue) run(calls []*call) {
 		case errors.Is(err, errLost):
 			q.loseLeases()
 		case isOfMutation(err):
-			if calls = q.withoutUndone(calls, err); len(calls) == 0 {
+			if calls = withoutUndone(calls, err); len(calls) == 0 {
 				return
 			}
 		case q.conn == nil || q.conn.IsClosed():
@@ -84,10 +84,12 @@ func (q *Queue) fail(t *txn, calls []*call, err error) (again bool) {
 	switch {
 	case upkeep && !hasFetch(calls) && len(calls) > 0:
 		return true // without upkeep
+	case len(calls) > 1 && isLocked(err):
+		q.part(calls)
 	case len(calls) > 1:
 		q.halve(calls)
 	case len(calls) == 1 && isLocked(err) && time.Now().Before(calls[0].until):
-		q.deferred = append(q.deferred, calls[0])
+		q.postponeLocked(calls[0])
 	case isLocked(err):
 		q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
 	case len(calls) == 1:

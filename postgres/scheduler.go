@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -32,12 +33,15 @@ type scheduler struct {
 	now, mono time.Time     // of the last transaction, by the wall clock and monotonic
 	trusted   time.Time     // from when on the times of other processes are those of the wall clock; monotonic
 	due       time.Time     // when something falls due; zero if a transaction has to look
-	deferred  []*call       // that another process holds up
+	deferred  []*call       // that wait for the lock of another session
+	nextTry   time.Time     // when to try one of them again, on monotonic time
+	brief     time.Duration // how long the next transaction waits for a lock, if not as long as usual
+	partUntil time.Time     // until when calls are parted to find those that wait for a lock
 	resume    time.Time     // until when upkeep rests, since it failed; on monotonic time
 	nextLook  time.Time     // when to look for what other processes changed, on monotonic time
 	skew      time.Duration // of the clock of the server
 	still     bool          // the wall clock stood still since the last alarm
-	alone     bool          // the mutations of the next transaction exclude those of all other processes
+	reapAfter int64         // the token up to which the claims of processes that have ended were looked at
 	reapOwner string        // the owner whose other processes have ended, for the next transaction
 }
 
@@ -50,7 +54,7 @@ type held struct {
 
 func (s *scheduler) init() {
 	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[pawl.ID]int64)
-	s.turns = newTurns()
+	s.turns, s.reapAfter = newTurns(), math.MinInt64
 }
 
 // schedule carries out calls, and what falls due, until the queue is closed.
@@ -68,7 +72,8 @@ func (q *Queue) schedule() {
 		calls, ended, closed := q.intake.take()
 		q.dismiss(ended)
 		before := q.now
-		if len(calls) > 0 || rang && q.isDue() {
+		some := len(calls) > 0
+		if calls = q.holdBack(calls, false); len(calls) > 0 || !some && rang && q.isDue() {
 			q.run(calls)
 		}
 		q.runDeferred()
@@ -85,16 +90,6 @@ func (q *Queue) schedule() {
 	q.cleanups.Wait()
 }
 
-// runDeferred tries one of the calls again that wait for another process. Calls that need not wait
-// come in between.
-func (q *Queue) runDeferred() {
-	if len(q.deferred) > 0 {
-		first := q.deferred[:1:1]
-		q.deferred = q.deferred[1:]
-		q.run(first)
-	}
-}
-
 const (
 	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still
 	longestSleep = time.Minute           // after which a clock that was set is noticed
@@ -105,9 +100,6 @@ const (
 
 // untilNext returns how long the scheduler may sleep when nobody calls.
 func (q *Queue) untilNext() time.Duration {
-	if len(q.deferred) > 0 {
-		return 0
-	}
 	wait := q.due.Sub(q.wall())
 	if q.still {
 		wait = max(wait, stillSleep)
@@ -116,6 +108,9 @@ func (q *Queue) untilNext() time.Duration {
 		wait = min(wait, time.Until(h.expires))
 	}
 	wait = max(min(wait, time.Until(q.nextLook)), time.Until(q.resume))
+	if len(q.deferred) > 0 {
+		wait = min(wait, time.Until(q.nextTry))
+	}
 	return min(wait, longestSleep)
 }
 

@@ -37,10 +37,9 @@ WHERE id = $1 AND live_until > ` + ended + ` RETURNING COALESCE($3, ` + sqlClock
 	ORDER BY id FOR UPDATE OF process SKIP LOCKED) dead
 WHERE p.id = dead.id RETURNING p.id`
 
-	// sqlOrphans removes the next $2 claims of these processes, and sqlRemoveEnded those of the processes
-	// that have no more.
-	sqlOrphans = `DELETE FROM pawl.claim WHERE token IN (SELECT token FROM pawl.claim WHERE process = ANY($1) LIMIT $2)
-RETURNING token, ids`
+	// sqlOrphans reads the next $2 claims of these processes, and sqlRemoveEnded removes those of the
+	// processes that have no more.
+	sqlOrphans     = `SELECT token, ids FROM pawl.claim WHERE process = ANY($1) AND token > $3 ORDER BY token LIMIT $2`
 	sqlRemoveEnded = `DELETE FROM pawl.process p WHERE id = ANY($1) AND NOT EXISTS (SELECT FROM pawl.claim WHERE process = p.id)`
 
 	// sqlOthers returns when the first of the other processes is past its time.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -90,6 +91,11 @@ type needs struct {
 
 // run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
 func (t *txn) run(calls []*call) error {
+	if t.q.brief > 0 {
+		if _, err := t.tx.Exec(t.ctx, fmt.Sprint("SET LOCAL lock_timeout = ", t.q.brief.Milliseconds())); err != nil {
+			return err
+		}
+	}
 	if err := t.fence(); err != nil {
 		return err
 	}

@@ -86,8 +86,7 @@ func (q *Queue) MutateTx(tx Tx, m driver.Mutation) error {
 	}
 	op := &mutate{q: q, mutation: m}
 	t, err := q.within(context.Background(), tx, op)
-	if errors.Is(err, errAlone) {
-		op.alone = true
+	if errors.Is(err, errAlone) { // it is to be alone by now
 		t, err = q.within(context.Background(), tx, op)
 	}
 	var failed *undone
