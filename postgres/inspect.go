@@ -64,12 +64,17 @@ func (q *Queue) look(ctx context.Context, fn func(tx pgx.Tx) error) error {
 const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
 
 // view is look as far as it reads. As it changes nothing, it tries again after a connection broke,
-// until Options.Timeout is over.
+// until Options.Timeout is over. Each statement has as long.
 func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	within, cancel := context.WithTimeout(ctx, q.opts.Timeout)
+	within, cancel := context.WithCancel(ctx)
 	defer cancel()
+	timer := time.AfterFunc(q.opts.Timeout, cancel)
+	defer timer.Stop()
+	until := time.Now().Add(q.opts.Timeout)
 	for try := 0; ; try++ {
-		err := pgx.BeginTxFunc(within, q.pool, pgx.TxOptions{BeginQuery: beginView}, fn)
+		err := pgx.BeginTxFunc(within, q.pool, pgx.TxOptions{BeginQuery: beginView}, func(tx pgx.Tx) error {
+			return fn(viewTx{tx, within, func() { timer.Reset(q.opts.Timeout) }})
+		})
 		switch {
 		case err == nil:
 			return nil
@@ -79,6 +84,8 @@ func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
 			return pawl.ErrClosed
 		case !isBroken(err) && within.Err() == nil:
 			return explain(err)
+		case time.Now().After(until):
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		select {
 		case <-within.Done():
@@ -89,6 +96,24 @@ func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		case <-time.After(10 * time.Millisecond << min(try, 6)):
 		}
 	}
+}
+
+// viewTx is the transaction of a view, which calls no other methods. Its statements end with the context
+// of the view.
+type viewTx struct {
+	pgx.Tx
+	ctx   context.Context
+	begin func() // a statement begins
+}
+
+func (v viewTx) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+	v.begin()
+	return v.Tx.Query(v.ctx, sql, args...)
+}
+
+func (v viewTx) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+	v.begin()
+	return v.Tx.QueryRow(v.ctx, sql, args...)
 }
 
 // Job returns a job with its state, payload and history. [pawl.ErrNotFound] says that it is not in

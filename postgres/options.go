@@ -45,8 +45,8 @@ type Options struct {
 	// Existing has Open refuse a schema without a queue, with ErrNotQueue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits for a server that is away. The default is 30 s, the
-	// minimum 100 ms. Then it returns ErrUnavailable, or pawl.ErrUnknownOutcome if the
+	// Timeout is how long a call waits for a server that is away, and a statement that only reads
+	// for its end. The default is 30 s, the minimum 100 ms. Then it returns ErrUnavailable, or pawl.ErrUnknownOutcome if the
 	// connection broke during the commit. The next call tries again.
 	Timeout time.Duration
 

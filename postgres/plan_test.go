@@ -11,7 +11,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: the statements that are repeated read no whole table of jobs, keys, or effects, whether the
+// Rule: the statements that are repeated read no whole table of jobs, keys, or effects, and a portion of
+// the jobs past their deadline is not sorted, whether the
 // server has never seen statistics, or those of an empty table, or those of a full one.
 func TestPlans(t *testing.T) {
 	schema, ctx := newSchema(t), t.Context()
@@ -50,6 +51,9 @@ func TestPlans(t *testing.T) {
 				require.NotRegexp(t, `Seq Scan on `+table+`\b`, plan, "%s, %s", h.Name, when)
 			}
 			require.NotContains(t, plan, "Hash Join", "%s, %s", h.Name, when)
+			if h.Name == "expired" { // many jobs may have one deadline
+				require.NotContains(t, plan, "Sort", "%s, %s", h.Name, when)
+			}
 		}
 	}
 	check("never analyzed")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
@@ -49,6 +50,19 @@ func TestFetchOfUnknownOutcome(t *testing.T) {
 	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // which removes what is left of the fetch
 	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
+}
+
+// Rule: a statement of a view that gets no answer ends after Options.Timeout, with ErrUnavailable.
+func TestViewKeepsToItsTimeout(t *testing.T) {
+	proxy := newCutter(t)
+	q := openBehind(t, proxy, newSchema(t))
+	table := driver.NewSpace("view").Table("rows")
+	require.ErrorIs(t, q.ViewRows(patient(t), func(r driver.Reader) error {
+		proxy.freeze()
+		_, err := r.Get(table, []byte("key"))
+		return err
+	}), postgres.ErrUnavailable)
+	proxy.thaw()
 }
 
 // Rule: a fetch that waited, and whose job came with an enqueue of unknown outcome, goes on and gets

@@ -58,7 +58,7 @@ CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE plac
 CREATE INDEX job_due       ON pawl.job (since, seq)                   WHERE place = 1;
 CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
 CREATE INDEX job_completed ON pawl.job (since, seq) INCLUDE (line)    WHERE place = 4;
-CREATE INDEX job_deadline  ON pawl.job (deadline)                     WHERE deadline IS NOT NULL AND place IN (0, 1);
+CREATE INDEX job_deadline  ON pawl.job (deadline, seq)                WHERE deadline IS NOT NULL AND place IN (0, 1);
 
 CREATE TABLE pawl.history (
 	id      uuid NOT NULL,
