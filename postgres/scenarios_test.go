@@ -23,9 +23,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// TestScenarios proves the promises of workflows. It takes four minutes, and a step in a transaction
-// of ChangedCode took place twice in one run of three (docs/internals/postgres.md), so it runs only
-// where PAWL_SLOW_TESTS is set.
+// TestScenarios proves the promises of workflows. It takes four minutes, so it runs only where
+// PAWL_SLOW_TESTS is set.
 func TestScenarios(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("set PAWL_SLOW_TESTS=1 to run the scenarios of workflows over PostgreSQL")
