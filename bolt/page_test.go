@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// A page that bbolt cannot read makes it panic. Open turns the panic into an error and releases
-// the lock, which bbolt does not.
+// Rule: a page that bbolt cannot read is an error, which asks whether the file was copied from a
+// running app. The lock is released, which bbolt does not do when it panics.
 func TestDamagedPageAtOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere the lock stays until the process ends")
@@ -48,6 +48,7 @@ func TestDamagedPageAtOpen(t *testing.T) {
 				}
 				require.ErrorIs(t, err, pawl.ErrCorrupt, o.name)
 				require.ErrorContains(t, err, "the pages of the file are damaged", o.name)
+				require.ErrorContains(t, err, "copied from a running app", o.name)
 				lockFree(t, path)
 			}
 			now, err := os.ReadFile(path)
