@@ -108,7 +108,8 @@ func (rs *rows) remember() {
 }
 
 // ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. The
-// transaction sees one moment. Each read of a row, and each portion of a scan, is a round trip.
+// transaction sees one moment. Each read of a row, and each portion of a scan, is a round trip. If the
+// connection breaks while fn reads, ViewRows returns [ErrUnavailable].
 func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	var seen *rows
 	var result error
@@ -116,7 +117,11 @@ func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) erro
 		if seen == nil { // fn runs once, though a connection that broke at the end has look try again
 			seen = newRows(q, ctx, tx)
 			seen.view = true
-			if err := fn(seen); err != nil {
+			err := fn(seen)
+			switch {
+			case err != nil && tx.Conn().IsClosed(): // fn met the end of the connection
+				result = viewError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
+			case err != nil:
 				result = viewError{err}
 			}
 		}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -63,6 +64,20 @@ func TestViewKeepsToItsTimeout(t *testing.T) {
 		return err
 	}), postgres.ErrUnavailable)
 	proxy.thaw()
+}
+
+// Rule: a view whose connection breaks amid the function returns ErrUnavailable, although the function
+// returned its own error.
+func TestViewWhoseConnectionBreaks(t *testing.T) {
+	q := open(t, newSchema(t))
+	table := driver.NewSpace("view").Table("rows")
+	require.ErrorIs(t, q.ViewRows(patient(t), func(r driver.Reader) error {
+		execute(t, breakConnections)
+		_, err := r.Get(table, []byte("key"))
+		require.Error(t, err)
+		return err
+	}), postgres.ErrUnavailable)
+	require.ErrorIs(t, q.ViewRows(patient(t), func(driver.Reader) error { return io.ErrUnexpectedEOF }), io.ErrUnexpectedEOF)
 }
 
 // Rule: a fetch that waited, and whose job came with an enqueue of unknown outcome, goes on and gets

@@ -57,7 +57,7 @@ func NewFlows(q *postgres.Queue, schema string) (*Flows, error) {
 // flows starts runs and works on them until ctx ends.
 func (u *User) flows(ctx context.Context, r *rand.Rand) {
 	f, err := NewFlows(u.Queue, u.Schema)
-	for err != nil { // the server is away, or a read of rows failed, whose error nobody explains: see known defects
+	for err != nil { // the server is away
 		if ctx.Err() != nil {
 			return
 		}
