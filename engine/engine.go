@@ -25,8 +25,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Queue is a queue that its opener closes. Those of this module and of package postgres are also an
-// admin.Store and a dlq.Store.
+// Queue is a queue that its opener closes. The queues of this module and of package postgres also
+// implement workflow.Store, dlq.Store, and admin.Store. Assert the interface that you need:
+//
+//	runs := workflow.Open(q.(workflow.Store), nil)
 type Queue interface {
 	pawl.Queue
 
