@@ -1,13 +1,95 @@
 package admin
 
 import (
+	"context"
+	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
+
+// Admin is what an operator does to a queue. It has three implementations, and one test suite
+// covers all of them: [Of] in the process that has the queue open, [Dial] from another process,
+// and [Offline] for the queue of a stopped app, which is also [Shared] for the queue on a server.
+//
+// Its methods are safe for concurrent use. When its context ends, a method returns the context's
+// error; a change that the queue accepted may have happened. In all three implementations errors
+// match the sentinels of package pawl and of the engine, and [ErrUnreachable] if the app does not
+// answer.
+// An operation that the engine of the queue lacks returns an [*UnsupportedError].
+type Admin interface {
+	// Stats returns how many jobs each queue has in each state, and which process has the
+	// queue open. It reads a few rows, whatever the number of jobs.
+	Stats(ctx context.Context) (Stats, error)
+
+	// List reads one page of jobs. One call reads a bounded number of rows, so a page may have
+	// fewer jobs than requested, even none, while Next says where to continue. [Jobs] iterates
+	// over all pages.
+	List(ctx context.Context, q Query) (Page, error)
+
+	// Summary reads one page of a summary of dead jobs. One call reads a bounded number of rows,
+	// so a page may have no group while Next says where to continue. [Summarize] merges all
+	// pages.
+	Summary(ctx context.Context, q SummaryQuery) (SummaryPage, error)
+
+	// Job reads one job with its payload and history, or returns [pawl.ErrNotFound].
+	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+
+	// FindIDs returns the IDs of jobs that begin or end with part, at most [MaxFound]. It
+	// resolves a shortened ID. Part has four hexadecimal digits or more.
+	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)
+
+	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error for
+	// each ID in their order. Nil means done. The errors include [pawl.ErrNotFound];
+	// [pawl.ErrNotEligible] for a job in a state in which the action does not apply, or that
+	// does not match Action.If when the action is carried out; [pawl.ErrConflict] for a dead job
+	// that may not be retried; and [pawl.ErrCorrupt] for a damaged job. If the second result is
+	// an error, the action failed as a whole and the outcome of each job is unknown.
+	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
+
+	// Enqueue stores jobs, with the contract of [pawl.Enqueuer].
+	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error)
+
+	// Pause stops all fetching from a queue until Resume, even across a restart.
+	Pause(ctx context.Context, queue string) error
+
+	// Resume ends a pause.
+	Resume(ctx context.Context, queue string) error
+
+	// Reap takes back expired leases and returns how many. In the file of a stopped app no
+	// process holds a lease, so Reap takes back all of them and counts one crash for each.
+	Reap(ctx context.Context) (int, error)
+
+	// Effects reads a page of the idempotency keys that count as done, starting after a
+	// position. Next is where the next page begins, "" at the end.
+	Effects(ctx context.Context, after string) (effects []driver.Effect, next string, err error)
+
+	// Restore stores jobs in the states of their envelopes, and effects; see [Store.Restore].
+	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
+
+	// Check compares every row of the queue with every other; see [Checker].
+	Check(ctx context.Context) error
+
+	// Backup writes a snapshot of the file to w while the queue continues to work. A nil error
+	// means that w received all of it. Backup reports progress to [driver.WithProgress].
+	Backup(ctx context.Context, w io.Writer) error
+
+	// Events iterates over future events. It ends with the error of ctx, or with
+	// [pawl.ErrClosed] when the queue closes. A slow listener misses events, and the next event
+	// says how many. The file of a stopped app has no events: [ErrNotLive].
+	Events(ctx context.Context) iter.Seq2[Event, error]
+
+	// Workflows returns the operations on workflow runs. It is valid until Close.
+	Workflows() Workflows
+
+	// Close closes the connection or the file. The queue of [Of] stays open.
+	Close() error
+}
 
 // MaxFound is the most IDs that one [Admin.FindIDs] returns.
 const MaxFound = 20
