@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -63,12 +62,16 @@ func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 	return nil
 }
 
-// commit commits a transaction of Update. A commit that was not sent had no effect.
+// commit commits a transaction of Update. A connection that has ended before had no effect. Later
+// pgconn.SafeToRetry does not help: it is true of a connection that breaks before the answer, too.
 func (q *Queue) commit(tx pgx.Tx) error {
+	if tx.Conn().IsClosed() {
+		return fmt.Errorf("%w: the connection broke before the commit", ErrUnavailable)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Timeout)
 	defer cancel()
 	err := tx.Commit(ctx)
-	if err != nil && tx.Conn().IsClosed() && !pgconn.SafeToRetry(err) {
+	if err != nil && tx.Conn().IsClosed() {
 		return fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
 	}
 	return explain(err)

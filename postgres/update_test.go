@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,5 +129,20 @@ func TestAckThatWasRolledBack(t *testing.T) {
 			require.NoError(t, q.Wake(t.Context()))
 			require.False(t, driver.Settled(l))
 		})
+	}
+}
+
+// Rule: an Update whose commit gets no answer has an unknown outcome, whether the server got the commit
+// or not.
+func TestUpdateWhoseCommitGetsNoAnswer(t *testing.T) {
+	proxy := newCutter(t)
+	q := openAt(t, proxy.url, newSchema(t), noPoll)
+	for stored, cut := range []*atomic.Bool{&proxy.before, &proxy.after} {
+		require.ErrorIs(t, q.Update(t.Context(), func(tx postgres.Tx) error {
+			defer cut.Store(true)
+			return withid.Enqueue(t.Context(), q.In(tx), &pawl.Envelope{Kind: "k"})
+		}), pawl.ErrUnknownOutcome)
+		require.False(t, cut.Load(), "the connection broke at the commit")
+		require.Equal(t, stored, countOf(t, q))
 	}
 }
