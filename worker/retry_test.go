@@ -222,7 +222,7 @@ type asked struct{ now, most atomic.Int32 }
 
 func (p *asked) Delay(pawl.Retry) (time.Duration, bool) {
 	p.most.Store(max(p.most.Load(), p.now.Add(1)))
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // in virtual time
 	p.now.Add(-1)
 	return 0, false
 }
