@@ -331,6 +331,18 @@ func TestRefusedByDisk(t *testing.T) {
 	}
 }
 
+// Rule: a sync that fails while bbolt grows a copy is ErrDisk, since it leaves nothing in doubt:
+// there is no copy. Its text does not name the temporary file.
+func TestSyncOfGrowingCopyFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "copy.db")
+	err := dbfile.Create(path, func(temp string) error {
+		return fmt.Errorf("file sync error: sync %s: %s", temp, syscall.EIO) // with bbolt's text
+	})
+	require.ErrorIs(t, err, ErrDisk)
+	require.NotContains(t, err.Error(), "copy.db")
+	require.NoFileExists(t, path)
+}
+
 // Rule: calls that are retried one by one after a refusal are synced like all others.
 func TestCallsTriedApartAreSynced(t *testing.T) {
 	q := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), nil)
