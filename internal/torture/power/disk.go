@@ -2,6 +2,7 @@ package power
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
@@ -131,18 +132,44 @@ func (d *disk) sync(op *trace.Op, covered []*change) {
 		is[c] = true
 	}
 	if op.Kind == trace.SyncFolder {
-		var left []*change
-		for _, c := range d.renamed {
-			if is[c] {
-				trace.Rewrite(d.names, c.Op)
-			} else {
-				left = append(left, c)
-			}
-		}
-		d.renamed = left
+		d.syncNames(is)
 		return
 	}
 	d.file(op.File).sync(is, op.Kind == trace.Sync)
+}
+
+// syncNames makes changes of names durable. The changes of one name are ordered, so those before
+// a durable one are durable too, even if a sync of theirs failed.
+func (d *disk) syncNames(covered map[*change]bool) {
+	later := make(map[string]bool) // names of durable changes
+	for _, c := range slices.Backward(d.renamed) {
+		names := c.names()
+		if covered[c] = covered[c] || slices.ContainsFunc(names, func(name string) bool { return later[name] }); covered[c] {
+			for _, name := range names {
+				later[name] = true
+			}
+		}
+	}
+	var left []*change
+	for _, c := range d.renamed {
+		if covered[c] {
+			trace.Rewrite(d.names, c.Op)
+		} else {
+			left = append(left, c)
+		}
+	}
+	d.renamed = left
+}
+
+// names returns the names that a change of names touches.
+func (c *change) names() []string {
+	switch c.Kind {
+	case trace.Link:
+		return []string{c.To}
+	case trace.Rename:
+		return []string{c.Name, c.To}
+	}
+	return []string{c.Name}
 }
 
 // sync makes changes durable. Without the size it leaves ftruncates that grow the file, up to

@@ -123,6 +123,7 @@ func TestNames(t *testing.T) {
 		{"and only then: a sync that failed promises nothing", false, []*trace.Op{create, data[0], data[1], link, failed(trace.SyncFolder)}, []string{absent, "new"}},
 		{"a name that was taken away may come back", true, []*trace.Op{unlink}, []string{absent, "old"}},
 		{"until the folder is synced", true, []*trace.Op{unlink, sync}, []string{absent}},
+		{"and never after that, even if a sync failed between its making and its removal", false, []*trace.Op{create, data[0], data[1], link, failed(trace.SyncFolder), unlink, sync}, []string{absent}},
 		{"a file that takes the place of another is whole, or the other is", true, []*trace.Op{create, data[0], data[1], rename}, []string{"new", "old"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

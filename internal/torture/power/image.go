@@ -91,13 +91,7 @@ func (s *spared) names(d *disk) map[string]int {
 	names := maps.Clone(d.names)
 	gone := make(map[string]bool)
 	for _, c := range d.renamed {
-		touched := []string{c.Name}
-		switch c.Kind {
-		case trace.Link:
-			touched = []string{c.To}
-		case trace.Rename:
-			touched = []string{c.Name, c.To}
-		}
+		touched := c.names()
 		if slices.ContainsFunc(touched, func(name string) bool { return gone[name] }) || s.mode == lost || s.mode != kept && s.loses() {
 			for _, name := range touched {
 				gone[name] = true
