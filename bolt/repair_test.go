@@ -171,6 +171,25 @@ func TestMarkOfAnotherFile(t *testing.T) {
 	require.NoFileExists(t, MarkPath(path))
 }
 
+// Rule: a marker whose removal is undone by a crash undoes nothing of the repaired file, whose
+// next transaction has the number of the failed one.
+func TestMarkThatComesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	failSync(t, path, failedSyncs[0].commit)
+	removed := filepath.Join(t.TempDir(), "removed")
+	require.NoError(t, os.Link(MarkPath(path), removed))
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	add(t, q, nil)
+	crashed, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	require.NoError(t, os.WriteFile(path, crashed, 0o600))
+	require.NoError(t, os.Rename(removed, MarkPath(path)))
+	require.Equal(t, pawl.Counts{Ready: 2}, countsOf(t, openAt(t, path, nil), pawl.DefaultQueue))
+	require.NoFileExists(t, MarkPath(path))
+}
+
 // Rule: the file is repaired whatever the process's working directory is, and under whichever
 // name the file is opened next.
 func TestMarkLiesBesideTheFile(t *testing.T) {

@@ -106,6 +106,15 @@ func Marked(path string) (failed FailedSync, ok bool, err error) {
 	return failed, true, nil
 }
 
+// emptyMark makes the marker of a file undo nothing, durably.
+func emptyMark(path string) error {
+	f, err := os.OpenFile(path+markSuffix, os.O_WRONLY|os.O_TRUNC|noFollow, 0)
+	if err != nil {
+		return ignoreNotExist(err)
+	}
+	return errors.Join(atomicfile.Sync(f), f.Close())
+}
+
 // CommitMarked commits a transaction of the queue. If that fails for good, above all by a
 // failed sync, it leaves a marker. It leaves a refused commit that cannot become visible to the
 // caller.

@@ -34,10 +34,15 @@ func repair(path string, f *os.File, a Access) (repaired bool, err error) {
 }
 
 // replaceByCopy makes the copy, replaces path by it, and removes the marker. A crash in between
-// leaves the marker and one of the files, and the next Open starts over.
+// leaves the marker and one of the files, and the next Open starts over. The marker is emptied
+// first: if the sync of its removal fails, it can come back when the copy has a transaction of
+// the same number, and must not undo that one.
 func replaceByCopy(path string, f *os.File, check Check, failed FailedSync) error {
 	err := Replace(path, f, check, func(to *os.File) error { return copyBefore(to, f, failed) })
 	if err != nil {
+		return err
+	}
+	if err := emptyMark(path); err != nil {
 		return err
 	}
 	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), atomicfile.SyncFolder(filepath.Dir(path)))
