@@ -5,6 +5,7 @@
 //		"github.com/gopawl/pawl/engine"
 //
 //		_ "github.com/gopawl/pawl/bolt"     // jobs.db and file:jobs.db
+//		_ "github.com/gopawl/pawl/inline"   // inline:
 //		_ "github.com/gopawl/pawl/postgres" // postgres://app@db/app and postgresql://app@db/app
 //	)
 //
@@ -97,7 +98,7 @@ func Open(ctx context.Context, where string) (Queue, error) {
 	case !known:
 		return nil, invalid("the program has no engine for %s:, only for %s; is the import of one forgotten, such as _ %q?",
 			name, strings.Join(Schemes(), ", "), "github.com/gopawl/pawl/postgres")
-	case name != File && !slashes:
+	case name != File && !slashes && where != name+":":
 		return nil, invalid("%s: is followed by //", name)
 	}
 	return open(ctx, where)

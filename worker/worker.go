@@ -43,6 +43,9 @@ func New(q pawl.Queue, opts *Options) *Worker {
 		w.opts = *opts
 	}
 	w.request = w.opts.complete(w.refuse)
+	if q, ok := q.(interface{ Attach(w *Worker) }); ok { // package inline runs jobs with it
+		q.Attach(w)
+	}
 	return w
 }
 
