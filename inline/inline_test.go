@@ -185,9 +185,14 @@ func TestNestedEnqueue(t *testing.T) {
 // Rule: while an Enqueue runs jobs, a worker that runs beside it gets none; it gets them later.
 func TestRunWaitsForEnqueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ran []string
-		q, w := setUp(t, func(_ context.Context, j *job) error {
-			ran = append(ran, j.Args)
+		type start struct {
+			text string
+			at   time.Duration
+			by   any // nil for Run
+		}
+		began, ran := time.Now(), make(chan start, 2)
+		q, w := setUp(t, func(ctx context.Context, j *job) error {
+			ran <- start{j.Args, time.Since(began), ctx.Value(key{})}
 			if j.Args == "long" {
 				time.Sleep(10 * time.Second)
 			}
@@ -198,10 +203,9 @@ func TestRunWaitsForEnqueue(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- w.Run(ctx) }()
 		synctest.Wait()
-		enqueue(t, t.Context(), q, "long")
-		require.Equal(t, []string{"long"}, ran)
-		synctest.Wait()
-		require.Equal(t, []string{"long", "delayed"}, ran)
+		enqueue(t, context.WithValue(t.Context(), key{}, "Enqueue"), q, "long")
+		require.Equal(t, start{"long", 0, "Enqueue"}, <-ran)
+		require.Equal(t, start{"delayed", 10 * time.Second, nil}, <-ran)
 		stop()
 		require.NoError(t, <-stopped)
 	})
