@@ -5,9 +5,9 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
 # The command jobctl and package postgres are modules of their own, so that users of the
-# library do not depend on what a terminal and a server need. IN_EACH runs a command of the go
-# tool in each module that is released.
-MODULES = . cmd/jobctl postgres
+# library do not depend on what a terminal and a server need. The examples are one, because some
+# run on a server. IN_EACH runs a command of the go tool in each module but bench.
+MODULES = . cmd/jobctl postgres examples
 IN_EACH = @each() { echo "$$@"; for module in $(MODULES); do (cd $$module && "$$@") || exit 1; done; }; each
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
@@ -95,7 +95,7 @@ webhook: ## deliver events to an endpoint with every fault
 
 ledger: ## move money between accounts, and check the sums
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
-	go run ./examples/ledger -state "$$state/ledger.db"
+	go run ./examples/ledger -db "$$state/ledger.db"
 
 order: ## run an order that waits for an approval
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \

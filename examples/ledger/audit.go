@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 )
@@ -25,12 +22,6 @@ type statement struct {
 	fees, feesWaiting      int
 }
 
-// reader is a queue, or the reader of a closed file.
-type reader interface {
-	View(ctx context.Context, fn func(tx *bbolt.Tx) error) error
-	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
-}
-
 // audit checks the books against the queue. At every moment, after every kill:
 //
 //   - no money was created or lost
@@ -40,34 +31,34 @@ type reader interface {
 //
 // No worker may run meanwhile, because the books and the queue are read one after the other.
 func audit(ctx context.Context, q reader) (*statement, error) {
-	s := &statement{balances: make(map[string]int64)}
+	s := new(statement)
 	replayed := map[string]int64{bank: 0}
 	posted, open := make(map[step]int), make(map[step]int)
-	err := q.View(ctx, func(tx *bbolt.Tx) error {
-		if err := json.Unmarshal(tx.Bucket(bucketLedger).Get(keyPlan), &s.plan); err != nil {
+	err := q.view(ctx, func(b books) error {
+		stored, err := b.plan()
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(stored, &s.plan); err != nil {
 			return err
 		}
 		for i := range s.plan.Accounts {
 			replayed[accountName(i)] = openingBalance
 		}
-		b := booksIn(tx)
-		err := b.journal.ForEach(func(_, value []byte) error {
-			var e Entry
-			err := json.Unmarshal(value, &e)
-			replayed[e.From] -= e.Amount
-			replayed[e.To] += e.Amount
-			posted[step{e.Transfer, e.Fee}]++
-			return err
-		})
+		balances, journal, err := b.read()
 		if err != nil {
 			return err
 		}
-		return b.accounts.ForEach(func(name, value []byte) error {
-			balance, err := parseBalance(value)
-			s.balances[string(name)] = balance
-			s.sum += balance
-			return err
-		})
+		s.balances = balances
+		for _, cents := range balances {
+			s.sum += cents
+		}
+		for _, e := range journal {
+			replayed[e.From] -= e.Amount
+			replayed[e.To] += e.Amount
+			posted[step{e.Transfer, e.Fee}]++
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the books: %w", err)

@@ -2,26 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
-	"strconv"
-
-	"go.etcd.io/bbolt"
+	"strings"
 
 	"github.com/gopawl/pawl"
 )
 
-// The app's bucket and its content. Amounts are in cents.
-var (
-	bucketLedger   = []byte("ledger")
-	keyPlan        = []byte("plan")     // plan as JSON
-	bucketAccounts = []byte("accounts") // account name -> balance as decimal text
-	bucketJournal  = []byte("journal")  // sequence number -> Entry as JSON
-)
-
+// Amounts are in cents.
 const (
 	bank           = "bank" // receives the fees
 	openingBalance = 10_000_00
@@ -37,90 +28,89 @@ type Entry struct {
 
 var errFunds = errors.New("insufficient funds")
 
-// books is the app's data in a transaction.
-type books struct{ accounts, journal *bbolt.Bucket }
+// store is a queue with the books beside it: in one file, or in one database.
+type store interface {
+	pawl.Queue
+	reader
+	Close() error
 
-func booksIn(tx *bbolt.Tx) books {
-	b := tx.Bucket(bucketLedger)
-	return books{b.Bucket(bucketAccounts), b.Bucket(bucketJournal)}
+	// change runs fn in one transaction of the books and the queue. If change returns nil, everything
+	// has happened, and if it returns an error, nothing.
+	change(ctx context.Context, fn func(books) error) error
+}
+
+// reader is a store that may be closed for writing.
+type reader interface {
+	view(ctx context.Context, fn func(books) error) error
+	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
+}
+
+// books are the app's data in a transaction, and what the app does with the queue in the same one.
+type books interface {
+	// plan returns the plan that the books were opened with, or nil if they are not open.
+	plan() ([]byte, error)
+	open(plan []byte, balances map[string]int64) error
+
+	add(account string, cents int64) (balance int64, err error)
+	record(e Entry) error
+	read() (balances map[string]int64, journal []Entry, err error)
+
+	queue() pawl.Enqueuer
+	ack(l *pawl.Lease) error
+}
+
+// openStore opens a file, or the database of a URL.
+func openStore(ctx context.Context, place string) (store, error) {
+	if strings.Contains(place, "://") {
+		return openServer(ctx, place)
+	}
+	return openFile(place)
 }
 
 // post moves the money and adds the entry to the journal. It does not check for an earlier entry: the
 // queue guarantees that a job is acked once. After an error the caller must roll back.
-func (b books) post(e Entry) error {
-	if _, err := b.add(e.To, e.Amount); err != nil {
-		return err
+func post(b books, e Entry) error {
+	change := map[string]int64{e.From: -e.Amount, e.To: e.Amount}
+	for _, account := range slices.Sorted(slices.Values([]string{e.From, e.To})) { // one order of locks, so no deadlock
+		left, err := b.add(account, change[account])
+		if err != nil {
+			return err
+		}
+		if account == e.From && left < 0 && !e.Fee { // a fee may overdraw the account
+			return errFunds
+		}
 	}
-	left, err := b.add(e.From, -e.Amount)
-	if err != nil {
-		return err
-	}
-	if left < 0 && !e.Fee { // a fee may overdraw the account
-		return errFunds
-	}
-	n, err := b.journal.NextSequence()
-	if err != nil {
-		return err
-	}
-	value, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	return b.journal.Put(binary.BigEndian.AppendUint64(nil, n), value)
+	return b.record(e)
 }
-
-// add changes a balance and returns the new one.
-func (b books) add(account string, amount int64) (int64, error) {
-	balance, err := parseBalance(b.accounts.Get([]byte(account)))
-	if err != nil {
-		return 0, fmt.Errorf("account %q: %w", account, err)
-	}
-	balance += amount
-	return balance, b.accounts.Put([]byte(account), formatBalance(balance))
-}
-
-func parseBalance(b []byte) (int64, error) { return strconv.ParseInt(string(b), 10, 64) }
-func formatBalance(cents int64) []byte     { return strconv.AppendInt(nil, cents, 10) }
 
 // openBooks opens the accounts and enqueues the transfers in one transaction, so a kill leaves either
 // nothing or everything.
 func (l *ledger) openBooks(ctx context.Context) error {
-	return l.q.Update(ctx, func(tx *bbolt.Tx) error {
-		if b := tx.Bucket(bucketLedger); b != nil {
-			return l.plan.check(b.Get(keyPlan), l.state)
-		}
-		b, err := tx.CreateBucket(bucketLedger)
+	return l.store.change(ctx, func(b books) error {
+		stored, err := b.plan()
 		if err != nil {
 			return err
 		}
-		accounts, err := b.CreateBucket(bucketAccounts)
-		if err != nil {
-			return err
+		if stored != nil {
+			return l.plan.check(stored)
 		}
-		if _, err := b.CreateBucket(bucketJournal); err != nil {
-			return err
-		}
-		if err := accounts.Put([]byte(bank), formatBalance(0)); err != nil {
-			return err
-		}
+		balances := map[string]int64{bank: 0}
 		for i := range l.plan.Accounts {
-			if err := accounts.Put([]byte(accountName(i)), formatBalance(openingBalance)); err != nil {
-				return err
-			}
+			balances[accountName(i)] = openingBalance
 		}
-		value, err := json.Marshal(l.plan)
+		plan, err := json.Marshal(l.plan)
 		if err != nil {
 			return err
 		}
-		if err := b.Put(keyPlan, value); err != nil {
-			return err
+		if err := b.open(plan, balances); err != nil {
+			return fmt.Errorf("open the books: %w", err)
 		}
 		jobs, err := l.plan.jobs()
 		if err != nil {
 			return err
 		}
 		for batch := range slices.Chunk(jobs, pawl.MaxBatchJobs) {
-			if _, err := l.q.EnqueueTx(tx, batch...); err != nil {
+			if _, err := b.queue().Enqueue(ctx, batch...); err != nil {
 				return err
 			}
 		}

@@ -1,19 +1,22 @@
-// Ledger moves money between accounts in the same file as the queue. Each transfer is a job that takes
-// effect exactly once, however often the program is killed: the debit, the credit, the journal entry,
-// the job for the fee and the ack are one transaction.
+// Ledger moves money between accounts in the same file, or the same database, as the queue. Each transfer
+// is a job that takes effect exactly once, however often the program is killed: the debit, the credit,
+// the journal entry, the job for the fee and the ack are one transaction.
 //
-//	go run ./examples/ledger [-state FILE] [-accounts N] [-transfers N] [-seed N]
+//	go run ./examples/ledger [-db PLACE] [-accounts N] [-transfers N] [-seed N]
 //
-// It opens the accounts, works until every transfer is made or refused, and prints a statement. Kill it
-// at any moment, start it again with the same arguments, and it continues.
+// PLACE is a file, or the URL of a PostgreSQL database, such as postgres://app@db/app. It opens the
+// accounts, works until every transfer is made or refused, and prints a statement. Kill it at any moment,
+// start it again with the same arguments, and it continues. Run one at a time on one PLACE.
 //
-//   - books.go: the app's own data, in a bucket beside the queue's
+//   - books.go: the app's own data, wherever it is
+//   - file.go: the books in a bucket beside the queue's, in a transaction of bbolt
+//   - server.go: the books in tables beside the queue's, in a transaction of the server
 //   - transfer.go: the jobs. A transfer without funds is rolled back and becomes dead; a successful one
 //     enqueues its fee in the same transaction
-//   - audit.go: invariants, checked from the file alone
+//   - audit.go: invariants, checked from the books and the queue alone
 //
-// The app opens the file with [bolt.Open], writes with the queue's Update and reads with its View. An
-// app that already has a database adds the queue to it with [bolt.Over]; the rest stays the same.
+// An app that already has a bbolt database adds the queue to it with [bolt.Over], and one that has a pool
+// of connections with [postgres.Over]; the rest stays the same.
 //
 // Exit codes: 0 all transfers are settled and the books are right, 1 otherwise, 2 usage, 130
 // interrupted.
@@ -32,7 +35,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -46,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	l := &ledger{out: stdout}
 	flags := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&l.state, "state", "ledger.db", "`file` with the accounts and the queue")
+	flags.StringVar(&l.db, "db", "ledger.db", "`place` of the accounts and the queue: a file, or a postgres:// URL")
 	flags.IntVar(&l.plan.Accounts, "accounts", 10, "number of accounts")
 	flags.IntVar(&l.plan.Transfers, "transfers", 1000, "number of transfers between them")
 	flags.Uint64Var(&l.plan.Seed, "seed", 1, "seed of the random transfers")
@@ -74,46 +76,43 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // ledger is one run of the program.
 type ledger struct {
-	state    string
+	db       string
 	plan     plan
 	out      io.Writer
-	q        *bolt.Queue
+	store    store
 	progress progress
 }
 
 func (l *ledger) run(ctx context.Context) (err error) {
-	l.q, err = bolt.Open(l.state, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of a transfer
-		Logger:     hclog.NewNullLogger(),
-	})
+	l.store, err = openStore(ctx, l.db)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.q.Close()) }()
+	defer func() { err = errors.Join(err, l.store.Close()) }()
 
 	if err := l.openBooks(ctx); err != nil {
 		return err
 	}
-	s, err := audit(ctx, l.q)
+	s, err := audit(ctx, l.store)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(l.out, "%d transfers to go\n", s.waiting)
 	l.progress = progress{out: l.out, made: s.made, all: l.plan.Transfers}
 
-	// Each transfer is its own commit, so more slots would only wait for the disk.
-	w := worker.New(l.q, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
+	// Each transfer is its own commit, so more slots would only wait for the disk of a file.
+	w := worker.New(l.store, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
 	worker.Handle(w, makeTransfer, l.transfer)
 	worker.Handle(w, chargeFee, l.fee)
 	if err := w.Drain(ctx, pawl.WaitFinished); err != nil {
 		return err
 	}
-	if s, err = audit(ctx, l.q); err != nil {
+	if s, err = audit(ctx, l.store); err != nil {
 		return err
 	}
 	s.print(l.out)
 	if n := s.waiting + s.feesWaiting; n > 0 {
-		return fmt.Errorf("%d jobs could not run; see: jobctl --db %s dead list", n, l.state)
+		return fmt.Errorf("%d jobs could not run; see: jobctl dead list", n)
 	}
 	return nil
 }

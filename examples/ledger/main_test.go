@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,6 +21,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/examples/internal/places"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(places.Main(m))
 }
 
 // runLedger runs the program in this process.
@@ -44,45 +44,64 @@ func runLedger(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// openReader opens a file that no process holds.
-func openReader(t *testing.T, state string) *bolt.Reader {
+// reopened opens a store that no process holds.
+func reopened(t *testing.T, place string) store {
 	t.Helper()
-	q, err := bolt.OpenReader(state)
+	q, err := openStore(t.Context(), place)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q
 }
 
-// readBooks reads the books by itself, apart from the audit: the sum of all balances,
-// and how often each transfer and each fee was posted. It also checks the file.
-func readBooks(t *testing.T, q *bolt.Reader) (sum int64, posted map[step]int) {
+// closedFile is a file that no process holds.
+type closedFile struct{ *bolt.Reader }
+
+func (f closedFile) view(ctx context.Context, fn func(books) error) error {
+	return f.View(ctx, func(tx *bbolt.Tx) error { return fn(fileBooks{tx: tx}) })
+}
+
+// readOnly opens a store without a change of it, as far as its engine can. It checks a file.
+func readOnly(t *testing.T, place string) reader {
 	t.Helper()
-	posted = make(map[step]int)
+	if places.IsServer(place) {
+		return reopened(t, place)
+	}
+	q, err := bolt.OpenReader(place)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	require.NoError(t, q.View(t.Context(), func(tx *bbolt.Tx) error {
 		for err := range tx.Check() {
 			require.NoError(t, err)
 		}
-		b := tx.Bucket(bucketLedger)
-		require.NoError(t, b.Bucket(bucketAccounts).ForEach(func(_, v []byte) error {
-			cents, err := strconv.ParseInt(string(v), 10, 64)
+		return nil
+	}))
+	return closedFile{q}
+}
+
+// readBooks reads the books by itself, apart from the audit: the sum of all balances,
+// and how often each transfer and each fee was posted.
+func readBooks(t *testing.T, q reader) (sum int64, posted map[step]int) {
+	t.Helper()
+	posted = make(map[step]int)
+	require.NoError(t, q.view(t.Context(), func(b books) error {
+		balances, journal, err := b.read()
+		for _, cents := range balances {
 			sum += cents
-			return err
-		}))
-		return b.Bucket(bucketJournal).ForEach(func(_, v []byte) error {
-			var e Entry
-			err := json.Unmarshal(v, &e)
+		}
+		for _, e := range journal {
 			posted[step{e.Transfer, e.Fee}]++
-			return err
-		})
+		}
+		return err
 	}))
 	return sum, posted
 }
 
 // Rule: every transfer is made once, with its fee, or refused for want of funds, and no
 // money is made or lost; started again, it changes nothing.
-func TestInProcess(t *testing.T) {
-	state := filepath.Join(memdir.New(t), "ledger.db")
-	args := []string{"-state", state, "-accounts", "5", "-transfers", "150"}
+func TestInProcess(t *testing.T) { places.Each(t, inProcess) }
+
+func inProcess(t *testing.T, fresh func() (place string)) {
+	args := []string{"-db", fresh(), "-accounts", "5", "-transfers", "150"}
 	code, out, errs := runLedger(args...)
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, out, "150 transfers to go")
@@ -104,14 +123,16 @@ func TestInProcess(t *testing.T) {
 
 // Rule: a transfer without funds is a dead letter that says so, and nothing of its
 // transaction is there.
-func TestRefusedJobIsDead(t *testing.T) {
-	state := filepath.Join(memdir.New(t), "ledger.db")
-	code, _, errs := runLedger("-state", state, "-accounts", "2", "-transfers", "60")
+func TestRefusedJobIsDead(t *testing.T) { places.Each(t, refusedJobIsDead) }
+
+func refusedJobIsDead(t *testing.T, fresh func() (place string)) {
+	place := fresh()
+	code, _, errs := runLedger("-db", place, "-accounts", "2", "-transfers", "60")
 	require.Equal(t, 0, code, errs)
-	q := openReader(t, state)
+	q := reopened(t, place)
 	_, posted := readBooks(t, q)
 	dead := 0
-	for job, err := range dlq.List(t.Context(), q, pawl.Filter{}) {
+	for job, err := range dlq.List(t.Context(), q.(dlq.Reader), pawl.Filter{}) {
 		require.NoError(t, err)
 		transfer, err := makeTransfer.Job(job)
 		require.NoError(t, err)
@@ -160,20 +181,22 @@ func killed(t *testing.T, lines int, moment time.Duration, args ...string) (last
 // Rule: killed at any moment and started again, it makes each transfer once. After each
 // kill the sum of all balances is that of the start, no transfer was made twice, and as many
 // were made as it said; in the end none is missing.
-func TestKilledTwentyTimes(t *testing.T) {
+func TestKilledTwentyTimes(t *testing.T) { places.Each(t, killedTwentyTimes) }
+
+func killedTwentyTimes(t *testing.T, another func() (place string)) {
 	const accounts, transfers = 10, 600
-	var state string
+	var place string
 	var args []string
 	said, runs := 0, 0
 	before := make(map[step]int)
 	fresh := func() {
 		runs++
-		state = filepath.Join(memdir.New(t), fmt.Sprintf("ledger%d.db", runs))
-		args = []string{"-state", state, "-accounts", strconv.Itoa(accounts), "-transfers", strconv.Itoa(transfers)}
+		place = another()
+		args = []string{"-db", place, "-accounts", strconv.Itoa(accounts), "-transfers", strconv.Itoa(transfers)}
 		said, before = 0, make(map[step]int)
 	}
 	check := func(t *testing.T) *statement {
-		q := openReader(t, state)
+		q := readOnly(t, place)
 		sum, posted := readBooks(t, q)
 		require.EqualValues(t, accounts*openingBalance, sum)
 		for step, times := range posted {
@@ -212,44 +235,49 @@ func TestKilledTwentyTimes(t *testing.T) {
 	require.Equal(t, s.made, s.fees)
 }
 
-// Rule: killed while it opens the accounts, it leaves a file that has none, or one with
-// all accounts and all transfers.
-func TestKilledWhileOpening(t *testing.T) {
+// Rule: killed while it opens the accounts, it leaves none, or all accounts and all transfers.
+func TestKilledWhileOpening(t *testing.T) { places.Each(t, killedWhileOpening) }
+
+func killedWhileOpening(t *testing.T, fresh func() (place string)) {
 	const transfers = 3000
 	for i := range 8 {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
-			state := filepath.Join(memdir.New(t), "ledger.db")
-			_, ok := killed(t, 0, rand.N(120*time.Millisecond), "-state", state, "-transfers", strconv.Itoa(transfers))
+			place := fresh()
+			_, ok := killed(t, 0, rand.N(120*time.Millisecond), "-db", place, "-transfers", strconv.Itoa(transfers))
 			require.True(t, ok)
-			if _, err := os.Stat(state); os.IsNotExist(err) {
+			if _, err := os.Stat(place); os.IsNotExist(err) && !places.IsServer(place) {
 				return // so soon that there is no file yet
 			}
-			q, opened := openReader(t, state), false
-			require.NoError(t, q.View(t.Context(), func(tx *bbolt.Tx) error {
-				opened = tx.Bucket(bucketLedger) != nil
-				return nil
+			q, opened := reopened(t, place), false
+			require.NoError(t, q.change(t.Context(), func(b books) error {
+				stored, err := b.plan()
+				opened = stored != nil
+				return err
 			}))
-			stats, err := q.Stats(t.Context())
-			require.NoError(t, err)
-			if !opened {
-				require.Empty(t, stats.Queues)
+			if opened {
+				_, err := audit(t.Context(), q) // which finds each transfer once
+				require.NoError(t, err)
 				return
 			}
-			_, err = audit(t.Context(), q) // which finds each transfer once
-			require.NoError(t, err)
+			for job, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+				require.NoError(t, err)
+				require.Fail(t, "there is a job without books", "%v", job)
+			}
 		})
 	}
 }
 
 // Rule: the audit finds a transfer that was made twice, one that is missing, a fee
 // without a transfer, and money that comes from nowhere.
-func TestAuditFinds(t *testing.T) {
+func TestAuditFinds(t *testing.T) { places.Each(t, auditFinds) }
+
+func auditFinds(t *testing.T, fresh func() (place string)) {
 	for want, change := range map[string]func(b books) error{
 		"transfer 1 was made 1 times and is 1 times in the queue": func(b books) error {
-			return b.post(Entry{Transfer: 1, From: accountName(0), To: accountName(1), Amount: 7})
+			return post(b, Entry{Transfer: 1, From: accountName(0), To: accountName(1), Amount: 7})
 		},
 		"transfer 2 was made 0 times, its fee charged 1 times": func(b books) error {
-			return b.post(Entry{Transfer: 2, Fee: true, From: accountName(0), To: bank, Amount: feeCents})
+			return post(b, Entry{Transfer: 2, Fee: true, From: accountName(0), To: bank, Amount: feeCents})
 		},
 		"sum to 2000001, not 2000000": func(b books) error {
 			_, err := b.add(bank, 1)
@@ -264,32 +292,29 @@ func TestAuditFinds(t *testing.T) {
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			l := opened(t)
-			s, err := audit(t.Context(), l.q)
+			l := opened(t, fresh())
+			s, err := audit(t.Context(), l.store)
 			require.NoError(t, err)
 			require.Equal(t, 3, s.waiting)
-			require.NoError(t, l.q.Update(t.Context(), func(tx *bbolt.Tx) error { return change(booksIn(tx)) }))
-			_, err = audit(t.Context(), l.q)
+			require.NoError(t, l.store.change(t.Context(), change))
+			_, err = audit(t.Context(), l.store)
 			require.ErrorContains(t, err, want)
 		})
 	}
 	t.Run("missing", func(t *testing.T) {
-		l := opened(t)
-		leases, err := l.q.Fetch(t.Context(), pawl.Request{Queues: []string{pawl.DefaultQueue}, Max: 1})
+		l := opened(t, fresh())
+		leases, err := l.store.Fetch(t.Context(), pawl.Request{Queues: []string{pawl.DefaultQueue}, Max: 1})
 		require.NoError(t, err)
-		require.NoError(t, l.q.Settle(t.Context(), leases[0].Ack()))
-		_, err = audit(t.Context(), l.q)
+		require.NoError(t, l.store.Settle(t.Context(), leases[0].Ack()))
+		_, err = audit(t.Context(), l.store)
 		require.ErrorContains(t, err, "transfer 1 was made 0 times and is 0 times in the queue")
 	})
 }
 
 // opened is a ledger with two accounts and three transfers that were not made.
-func opened(t *testing.T) *ledger {
+func opened(t *testing.T, place string) *ledger {
 	t.Helper()
-	q, err := bolt.Open(filepath.Join(memdir.New(t), "ledger.db"), nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, q.Close()) })
-	l := &ledger{q: q, plan: plan{Accounts: 2, Transfers: 3}, out: io.Discard}
+	l := &ledger{store: reopened(t, place), plan: plan{Accounts: 2, Transfers: 3}, out: io.Discard}
 	require.NoError(t, l.openBooks(t.Context()))
 	return l
 }
@@ -298,16 +323,16 @@ func opened(t *testing.T) *ledger {
 func TestBadInput(t *testing.T) {
 	state := filepath.Join(memdir.New(t), "ledger.db")
 	for _, args := range [][]string{{"file"}, {"-accounts", "1"}, {"-transfers", "-1"}, {"-seed", "x"}} {
-		code, _, errs := runLedger(append([]string{"-state", state}, args...)...)
+		code, _, errs := runLedger(append([]string{"-db", state}, args...)...)
 		require.Equal(t, 2, code, errs)
 		require.NoFileExists(t, state)
 	}
-	code, _, _ := runLedger("-state", state, "-transfers", "3")
+	code, _, _ := runLedger("-db", state, "-transfers", "3")
 	require.Equal(t, 0, code)
-	code, _, errs := runLedger("-state", state, "-transfers", "4")
+	code, _, errs := runLedger("-db", state, "-transfers", "4")
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, "was created with -accounts 10 -transfers 3 -seed 1")
-	code, _, errs = runLedger("-state", filepath.Join(state, "x"))
+	require.Contains(t, errs, "were opened with -accounts 10 -transfers 3 -seed 1")
+	code, _, errs = runLedger("-db", filepath.Join(state, "x"))
 	require.Equal(t, 1, code)
 	require.NotEmpty(t, errs)
 }

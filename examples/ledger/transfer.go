@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/gopawl/pawl"
 )
 
@@ -34,23 +32,23 @@ var (
 
 const feeCents = 25
 
-// transfer is the handler of transfers. If Update returns nil, the whole transaction is on disk,
+// transfer is the handler of transfers. If change returns nil, the whole transaction is durable,
 // including the ack. If it returns an error, or the process dies before the commit, nothing is, and
 // the job has not happened.
 func (l *ledger) transfer(ctx context.Context, job *pawl.Job[Transfer]) error {
 	t := job.Args
-	err := l.q.Update(ctx, func(tx *bbolt.Tx) error {
-		err := booksIn(tx).post(Entry{Transfer: t.Number, From: t.From, To: t.To, Amount: t.Cents})
+	err := l.store.change(ctx, func(b books) error {
+		err := post(b, Entry{Transfer: t.Number, From: t.From, To: t.To, Amount: t.Cents})
 		if errors.Is(err, errFunds) {
 			return pawl.Permanent(err) // the job becomes dead; the credit is rolled back
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := chargeFee.Enqueue(ctx, l.q.In(tx), Fee{t.Number, t.From}); err != nil {
+		if _, err := chargeFee.Enqueue(ctx, b.queue(), Fee{t.Number, t.From}); err != nil {
 			return err
 		}
-		return l.q.AckTx(tx, job.Lease)
+		return b.ack(job.Lease)
 	})
 	if err == nil {
 		l.progress.add()
@@ -61,11 +59,11 @@ func (l *ledger) transfer(ctx context.Context, job *pawl.Job[Transfer]) error {
 // fee is the handler of fees.
 func (l *ledger) fee(ctx context.Context, job *pawl.Job[Fee]) error {
 	f := job.Args
-	return l.q.Update(ctx, func(tx *bbolt.Tx) error {
-		if err := booksIn(tx).post(Entry{Transfer: f.Number, Fee: true, From: f.From, To: bank, Amount: feeCents}); err != nil {
+	return l.store.change(ctx, func(b books) error {
+		if err := post(b, Entry{Transfer: f.Number, Fee: true, From: f.From, To: bank, Amount: feeCents}); err != nil {
 			return err
 		}
-		return l.q.AckTx(tx, job.Lease)
+		return b.ack(job.Lease)
 	})
 }
 
@@ -75,15 +73,15 @@ type plan struct {
 	Seed                uint64
 }
 
-// check compares the plan with the plan in the file.
-func (p plan) check(stored []byte, path string) error {
+// check compares the plan with that of the books.
+func (p plan) check(stored []byte) error {
 	var of plan
 	if err := json.Unmarshal(stored, &of); err != nil {
-		return fmt.Errorf("plan in %s: %w", path, err)
+		return fmt.Errorf("plan of the books: %w", err)
 	}
 	if of != p {
-		return fmt.Errorf("%s was created with -accounts %d -transfers %d -seed %d; use the same flags, or another -state",
-			path, of.Accounts, of.Transfers, of.Seed)
+		return fmt.Errorf("the books were opened with -accounts %d -transfers %d -seed %d; use the same flags, or another -db",
+			of.Accounts, of.Transfers, of.Seed)
 	}
 	return nil
 }

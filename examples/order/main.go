@@ -18,14 +18,16 @@
 // The workflow is an ordinary function in flow.go. The stock, the bank and the courier are in world.go;
 // they recognize repeated calls by their key.
 //
-// Nothing runs while all orders wait: there is no daemon, and the deadline of an approval is in the file.
-// The state folder holds the orders in orders.db and every effect on the world in effects.log. Finished
-// orders are listed for a week.
+// Nothing runs while all orders wait: there is no daemon, and the deadline of an approval is stored. The
+// state folder holds the orders in orders.db and every effect on the world in effects.log. With
+// -db postgres://app@db/app the orders are in that database instead, and nothing else changes. Run one
+// order at a time on one place. Finished orders are listed for a week.
 //
 // Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,6 +37,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,6 +45,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -60,6 +64,7 @@ type program struct {
 	rests  func()                // called when every order waits or has ended
 
 	state string
+	db    string
 	out   io.Writer
 	shop  *shop
 	e     *workflow.Engine
@@ -74,9 +79,10 @@ func (p *program) main(ctx context.Context, args []string, stdout, stderr io.Wri
 	p.out = stdout
 	flags := flag.NewFlagSet("order", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&p.state, "state", "shop", "`folder` with the orders")
+	flags.StringVar(&p.state, "state", "shop", "`folder` with the effects on the world, and with the orders unless -db says otherwise")
+	flags.StringVar(&p.db, "db", "", "`place` of the orders: a file, or a postgres:// URL (default orders.db in the state folder)")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: order [-state FOLDER] place ID CENTS | approve ID | refuse ID | work | list\n")
+		fmt.Fprint(stderr, "usage: order [-state FOLDER] [-db PLACE] place ID CENTS | approve ID | refuse ID | work | list\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -114,11 +120,7 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
-	q, err := bolt.Open(filepath.Join(p.state, "orders.db"), &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // killing the program is not the fault of an order
-		Logger:     hclog.NewNullLogger(),
-		Now:        p.now,
-	})
+	q, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,6 +133,33 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	return p.do(ctx, w, name, order)
+}
+
+// store is a queue that has runs of workflows.
+type store interface {
+	pawl.Queue
+	workflow.Store
+	Close() error
+}
+
+// open opens the file or the database with the orders. It lets an order crash forever, because killing
+// the program is not the fault of an order.
+func (p *program) open(ctx context.Context) (store, error) {
+	place := cmp.Or(p.db, filepath.Join(p.state, "orders.db"))
+	if strings.Contains(place, "://") {
+		return postgres.Open(ctx, place, &postgres.Options{
+			Schema:     "shop",
+			Owner:      "shop", // it takes back at once what a killed one held
+			MaxCrashes: postgres.NoMaxCrashes,
+			Logger:     hclog.NewNullLogger(),
+			Now:        p.now,
+		})
+	}
+	return bolt.Open(place, &bolt.Options{
+		MaxCrashes: bolt.NoMaxCrashes,
+		Logger:     hclog.NewNullLogger(),
+		Now:        p.now,
+	})
 }
 
 // parse returns the command and the order that it names, if any.

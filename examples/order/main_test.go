@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/examples/internal/places"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(p.main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	os.Exit(places.Main(m))
 }
 
 // killed kills the process before or after the function of a step.
@@ -73,12 +74,22 @@ func killSelf() {
 type desk struct {
 	*testing.T
 	state string
+	db    string        // "" for the default
 	point string        // where the next process is to be killed
 	ahead time.Duration // of the clock
 }
 
-func newDesk(t *testing.T, point string) *desk {
-	return &desk{T: t, state: filepath.Join(memdir.New(t), "shop"), point: point}
+func newDesk(t *testing.T, db, point string) *desk {
+	return &desk{T: t, state: filepath.Join(memdir.New(t), "shop"), db: db, point: point}
+}
+
+// words are the words of a command line.
+func (d *desk) words(args []string) []string {
+	words := []string{"-state", d.state}
+	if d.db != "" {
+		words = append(words, "-db", d.db)
+	}
+	return append(words, args...)
 }
 
 // order runs the program in a process of its own. One that is killed is started again.
@@ -96,7 +107,7 @@ func (d *desk) order(args ...string) (stdout string) {
 
 func (d *desk) process(point string, args ...string) (stdout string, killed bool) {
 	d.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"-state", d.state}, args...)...)
+	cmd := exec.Command(os.Args[0], d.words(args)...)
 	cmd.Env = append(os.Environ(), asChild+"="+point, later+"="+d.ahead.String())
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -167,7 +178,9 @@ func (s *story) play(d *desk) {
 // Rule: an order is shipped, or undone in the reverse order; whenever it is killed: before
 // each step, after the effect of each step and before its checkpoint, and while the order
 // waits. It is as if it had not been killed, and each effect has taken place once.
-func TestKilledAtEveryStep(t *testing.T) {
+func TestKilledAtEveryStep(t *testing.T) { places.Each(t, killedAtEveryStep) }
+
+func killedAtEveryStep(t *testing.T, fresh func() (place string)) {
 	for _, s := range stories {
 		points := []string{"never", "at rest"}
 		for _, step := range slices.Concat(s.effects, s.kills) {
@@ -175,8 +188,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 		}
 		for _, point := range points {
 			t.Run(fmt.Sprintf("%s, killed %s", s.name, point), func(t *testing.T) {
+				d := newDesk(t, fresh(), point)
 				t.Parallel()
-				d := newDesk(t, point)
 				s.play(d)
 				require.Equal(t, "never", d.point, "it was not killed")
 			})
@@ -185,8 +198,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 }
 
 // Rule: an order is taken once, with one price, and answered once.
-func TestTwice(t *testing.T) {
-	d := newDesk(t, "never")
+func TestTwice(t *testing.T) { places.Each(t, twice) }
+
+func twice(t *testing.T, fresh func() (place string)) {
+	d := newDesk(t, fresh(), "never")
 	first := d.order("place", "7", "100")
 	require.Equal(t, first, d.order("place", "7", "100"))
 	require.Contains(t, d.order("approve", "7"), "7          done")
@@ -203,13 +218,13 @@ func TestTwice(t *testing.T) {
 // here runs the program in this process.
 func (d *desk) here(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = new(program).main(d.Context(), append([]string{"-state", d.state}, args...), &out, &errs)
+	code = new(program).main(d.Context(), d.words(args), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
 // Rule: bad input gets a clear error and the right exit code.
 func TestBadInput(t *testing.T) {
-	d := newDesk(t, "never")
+	d := newDesk(t, "", "never")
 	for _, args := range [][]string{{}, {"sell"}, {"place", "1"}, {"place", "1", "x"}, {"place", "1", "-5"}, {"work", "1"}, {"-x"}} {
 		code, _, errs := d.here(args...)
 		require.Equal(t, 2, code, args)
