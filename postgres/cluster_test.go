@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/need"
 )
 
 // server is the PostgreSQL cluster of this test binary.
@@ -118,9 +120,7 @@ func programsFolder() (string, error) {
 // newSchema returns the name of a schema that goes with the test.
 func newSchema(t testing.TB) string {
 	t.Helper()
-	if server.url == "" {
-		t.Skip(server.missing)
-	}
+	need.Server(t, server.missing)
 	name := fmt.Sprintf("test_%d", server.names.Add(1))
 	t.Cleanup(func() { execute(t, "DROP SCHEMA IF EXISTS "+name+" CASCADE") })
 	return name

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/need"
 )
 
 // passable returns a folder below which the user of a server can work.
 func passable(t *testing.T) string {
 	t.Helper()
-	if missing := Missing(); missing != "" {
-		t.Skip(missing)
-	}
+	need.Server(t, Missing())
 	folder, err := os.MkdirTemp("", "pawl-cluster-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })

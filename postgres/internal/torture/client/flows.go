@@ -54,6 +54,10 @@ func NewFlows(q *postgres.Queue, schema string) (*Flows, error) {
 	return f, f.Engine.Handle(context.Background(), f.Worker, f.Parent, child)
 }
 
+// openRuns is how many runs a client has started that have not ended, at most. Otherwise a loaded machine
+// would have more and more of them to end.
+const openRuns = 8
+
 // flows starts runs and works on them until ctx ends.
 func (u *User) flows(ctx context.Context, r *rand.Rand) {
 	f, err := NewFlows(u.Queue, u.Schema)
@@ -66,11 +70,23 @@ func (u *User) flows(ctx context.Context, r *rand.Rand) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- f.Worker.Run(ctx) }()
+	open := make(chan struct{}, openRuns)
 	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case open <- struct{}{}:
+		}
 		id, number := strconv.FormatUint(r.Uint64(), 36), u.next()
 		u.emit("begin", "start", number, id)
-		_, err := f.Parent.Start(context.Background(), f.Engine, id, id)
+		run, err := f.Parent.Start(context.Background(), f.Engine, id, id)
 		u.emit("end", number, u.outcome(err))
+		go func() {
+			if err == nil {
+				_, _ = run.Result(ctx)
+			}
+			<-open
+		}()
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Duration(20+r.IntN(100)) * time.Millisecond):

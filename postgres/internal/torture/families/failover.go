@@ -18,13 +18,17 @@ var Failover = &harness.Family{
 	Method: "the primary is killed amid the work of several processes, and its synchronous standby is promoted; " +
 		"clients go over by a connection string of two hosts, or by a proxy; then the same comparison",
 	Unit: "failovers",
-	PR:   2, Nightly: 100, Share: 30, Parallel: 1,
-	Missing: cluster.Missing,
+	PR:   2, Nightly: 100, Share: 35, Parallel: 1,
+	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		if err := os.Chmod(env.Disk, 0o711); err != nil {
 			return nil, err
 		}
-		return func(t *harness.Try) error { return failover(t, env.Disk) }, nil
+		p, err := buildPrograms(env)
+		if err != nil {
+			return nil, err
+		}
+		return func(t *harness.Try) error { return p.failover(t, env.Disk) }, nil
 	},
 }
 
@@ -32,7 +36,7 @@ var Failover = &harness.Family{
 const standby = "standby"
 
 // failover makes two clusters and loses the first one.
-func failover(t *harness.Try, disk string) error {
+func (p programs) failover(t *harness.Try, disk string) error {
 	ctx := context.WithoutCancel(t.Ctx) // a try that has begun is judged
 	primary, err := cluster.New(ctx, filepath.Join(disk, fmt.Sprint(t.Seed, "-p")), "max_connections=200", "synchronous_standby_names="+standby)
 	if err != nil {
@@ -62,7 +66,7 @@ func failover(t *harness.Try, disk string) error {
 		}
 		return cluster.URLOf(primary.Folder, second.Folder)
 	}
-	return play(t, config(cluster.URLOf(primary.Folder, second.Folder)), url, 1, func(s *scene.Scene) (int, error) {
+	return p.play(t, config(cluster.URLOf(primary.Folder, second.Folder)), url, 1, func(s *scene.Scene) (int, error) {
 		if err := s.Await(500 + t.Rand.IntN(1000)); err != nil {
 			return 0, err
 		}
@@ -70,8 +74,8 @@ func failover(t *harness.Try, disk string) error {
 		if err := second.Promote(s.Context()); err != nil {
 			return 0, err
 		}
-		for _, p := range n {
-			p.Lead(second.Folder)
+		for _, link := range n {
+			link.Lead(second.Folder)
 		}
 		return 1, s.Await(500)
 	})

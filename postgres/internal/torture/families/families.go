@@ -27,26 +27,31 @@ const lease = 2 * time.Second
 // plant is the fault that every client has, for tests.
 var plant client.Fault
 
-// newCluster starts a cluster for the tries of a family.
-func newCluster(env *harness.Env, settings ...string) (*cluster.Cluster, error) {
-	if err := os.Chmod(env.Disk, 0o711); err != nil { // the server has a user of its own
-		return nil, err
-	}
-	c, err := cluster.New(env.Ctx, filepath.Join(env.Disk, "server"), append(settings, "max_connections=200")...)
+// newStage builds the programs, and starts the cluster, for the tries of a family.
+func newStage(env *harness.Env) (programs, *cluster.Cluster, error) {
+	p, err := buildPrograms(env)
 	if err != nil {
-		return nil, err
+		return "", nil, err
+	}
+	if err := os.Chmod(env.Disk, 0o711); err != nil { // the server has a user of its own
+		return "", nil, err
+	}
+	c, err := cluster.New(env.Ctx, filepath.Join(env.Disk, "server"), "max_connections=200")
+	if err != nil {
+		return "", nil, err
 	}
 	env.Cleanup(c.Close)
-	return c, c.Start(env.Ctx)
+	return p, c, c.Start(env.Ctx)
 }
 
 // signals end a server: at once, or without any work of its own.
 var signals = []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL}
 
 // play runs a try on a server that has no fault in the end. Clients start, disturb makes a number of faults
-// one after another, and the scene is judged. URL is how the client of a slot reaches the server. A try that
-// has begun is judged even if time is up.
-func play(t *harness.Try, c scene.Config, url func(slot int) string, faults int, disturb func(*scene.Scene) (counted int, err error)) error {
+// one after another, and the scene is judged. Then the programs work on the server, and their books are
+// judged. URL is how the client of a slot reaches the server. A try that has begun is judged even if time
+// is up.
+func (p programs) play(t *harness.Try, c scene.Config, url func(slot int) string, faults int, disturb func(*scene.Scene) (counted int, err error)) error {
 	s, err := scene.New(t, c)
 	if err != nil {
 		return err
@@ -69,6 +74,9 @@ func play(t *harness.Try, c scene.Config, url func(slot int) string, faults int,
 		return report(t, s, err)
 	}
 	if err := s.Judge(c.URL); err != nil {
+		return report(t, s, err)
+	}
+	if err := p.run(s.Context(), t, c.URL); err != nil {
 		return report(t, s, err)
 	}
 	t.Count(units)

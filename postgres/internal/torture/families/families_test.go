@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gopawl/pawl/internal/cluster"
+	"github.com/gopawl/pawl/internal/need"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/postgres/internal/torture/client"
 )
@@ -23,9 +23,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("takes minutes; set PAWL_SLOW_TESTS=1 to run it")
 	}
-	if missing := cluster.Missing(); missing != "" {
-		t.Skip(missing)
-	}
+	need.Server(t, missing())
 	folder, err := os.MkdirTemp("", "pawl-")
 	require.NoError(t, err)
 	defer os.RemoveAll(folder)

@@ -1,7 +1,6 @@
 package families
 
 import (
-	"github.com/gopawl/pawl/internal/cluster"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/postgres/internal/torture/scene"
 )
@@ -13,15 +12,15 @@ var Kill = &harness.Family{
 	Method: "SIGKILL of one of several processes that enqueue, fetch, settle, and run workflows on one server; " +
 		"then the end of each job and run is compared with the reports of all processes",
 	Unit: "kills",
-	PR:   24, Nightly: 2_000, Share: 30, Parallel: 1,
-	Missing: cluster.Missing,
+	PR:   24, Nightly: 2_000, Share: 45, Parallel: 1,
+	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		c, err := newCluster(env)
+		p, c, err := newStage(env)
 		if err != nil {
 			return nil, err
 		}
 		return func(t *harness.Try) error {
-			return play(t, config(c.URL()), always(c.URL()), killsOfTry, func(s *scene.Scene) (int, error) {
+			return p.play(t, config(c.URL()), always(c.URL()), killsOfTry, func(s *scene.Scene) (int, error) {
 				if err := s.Await(t.Rand.IntN(500)); err != nil {
 					return 0, err
 				}
@@ -41,15 +40,15 @@ var Server = &harness.Family{
 	Method: "immediate shutdown (SIGQUIT) of the server, or SIGKILL of its first process, amid the work of several " +
 		"processes, and its start at once; then the same comparison",
 	Unit: "restarts",
-	PR:   6, Nightly: 500, Share: 35, Parallel: 1,
-	Missing: cluster.Missing,
+	PR:   6, Nightly: 500, Share: 45, Parallel: 1,
+	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		c, err := newCluster(env)
+		p, c, err := newStage(env)
 		if err != nil {
 			return nil, err
 		}
 		return func(t *harness.Try) error {
-			return play(t, config(c.URL()), always(c.URL()), restartsOfTry, func(s *scene.Scene) (int, error) {
+			return p.play(t, config(c.URL()), always(c.URL()), restartsOfTry, func(s *scene.Scene) (int, error) {
 				if err := s.Await(t.Rand.IntN(1000)); err != nil {
 					return 0, err
 				}

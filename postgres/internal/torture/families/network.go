@@ -57,10 +57,10 @@ var Cut = &harness.Family{
 	Method: "a proxy cuts connections at any byte, before a COMMIT reaches the server, and before the answer to it " +
 		"reaches the client, sometimes for longer than a call waits; then the same comparison",
 	Unit: "cuts",
-	PR:   150, Nightly: 20_000, Share: 30, Parallel: 1,
-	Missing: cluster.Missing,
+	PR:   150, Nightly: 20_000, Share: 40, Parallel: 1,
+	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		c, err := newCluster(env)
+		p, c, err := newStage(env)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ var Cut = &harness.Family{
 			}
 			defer n.close()
 			faults := proxy.Faults{Bytes: 1 << (16 + t.Rand.IntN(7)), Commits: 10 << t.Rand.IntN(4), Away: 600 * time.Millisecond}
-			return play(t, config(c.URL()), n.url, cutsOfTry, func(s *scene.Scene) (int, error) {
+			return p.play(t, config(c.URL()), n.url, cutsOfTry, func(s *scene.Scene) (int, error) {
 				before := n.cuts()
 				n.set(faults)
 				err := s.Await(50)
@@ -92,10 +92,10 @@ var Partition = &harness.Family{
 	Method: "a proxy passes nothing for a time that is shorter or longer than a lease, and then passes on what was " +
 		"sent, or cuts; then the same comparison, in which no lease may be lost before it expires",
 	Unit: "partitions",
-	PR:   6, Nightly: 1_000, Share: 30, Parallel: 1,
-	Missing: cluster.Missing,
+	PR:   6, Nightly: 1_000, Share: 40, Parallel: 1,
+	Missing: missing,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		c, err := newCluster(env)
+		p, c, err := newStage(env)
 		if err != nil {
 			return nil, err
 		}
@@ -107,18 +107,18 @@ var Partition = &harness.Family{
 			defer n.close()
 			c := config(c.URL())
 			c.Lease = shortLease
-			return play(t, c, n.url, partitionsOfTry, func(s *scene.Scene) (int, error) {
+			return p.play(t, c, n.url, partitionsOfTry, func(s *scene.Scene) (int, error) {
 				if err := s.Await(t.Rand.IntN(500)); err != nil {
 					return 0, err
 				}
-				p := n[t.Rand.IntN(slots)]
+				cut := n[t.Rand.IntN(slots)]
 				least := shortLease / 10
 				if t.Rand.IntN(2) == 0 {
 					least = shortLease
 				}
-				p.Silence()
+				cut.Silence()
 				time.Sleep(least + time.Duration(t.Rand.Int64N(int64(shortLease*8/10))))
-				p.Heal(t.Rand.IntN(2) == 0)
+				cut.Heal(t.Rand.IntN(2) == 0)
 				return 1, nil
 			})
 		}, nil
