@@ -106,7 +106,7 @@ func (l *Log) Number(name string) int {
 }
 
 // settle decides which calls of a process that died inside them have happened. It compares
-// them with the folder.
+// them with the folder. What has happened ends with the process, so later syncs cover it.
 func (l *Log) settle(first int, content map[string][]byte) {
 	ended := make(map[*Op]bool)
 	for _, e := range l.Events[first:] {
@@ -115,6 +115,9 @@ func (l *Log) settle(first int, content map[string][]byte) {
 	for _, e := range l.Events[first:] {
 		if !e.Begin || ended[e.Op] || e.Failed {
 			continue
+		}
+		if !e.IsSync() && e.Kind != Say {
+			l.Events = append(l.Events, Event{Op: e.Op})
 		}
 		isThere := content[e.Name] != nil
 		switch o := e.Op; o.Kind {

@@ -136,7 +136,7 @@ func TestLogThatMissesSomething(t *testing.T) {
 }
 
 // Rule: what became of a call inside of which a process died is read from the folder. A write may
-// have happened in part.
+// have happened in part. It ends with the process, so that the next process can sync it.
 func TestKilledInside(t *testing.T) {
 	dir := folder(t)
 	path := filepath.Join(dir, "file")
@@ -147,7 +147,9 @@ func TestKilledInside(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		require.NoError(t, l.Add(strings.NewReader(fmt.Sprintf("7 openat(AT_FDCWD, %s, O_RDWR) = 5\n7 pwrite64(5, %s, 6, 0 <unfinished ...>) = ?\n",
 			quote(path), quote("afterw")))))
-		require.Len(t, l.Events, 1, "it has no end")
+		require.Len(t, l.Events, 2, "it ends with the process")
+		require.False(t, l.Events[1].Begin)
+		require.Same(t, l.Events[0].Op, l.Events[1].Op)
 		require.Equal(t, written == "", l.Events[0].Failed)
 		require.Equal(t, written, string(l.Events[0].Data))
 	}

@@ -39,7 +39,8 @@ type Op struct {
 // IsSync reports whether an op makes something durable.
 func (o *Op) IsSync() bool { return o.Kind == Sync || o.Kind == DataSync || o.Kind == SyncFolder }
 
-// Event is the start or the end of an op. An op has no end if the process died inside it.
+// Event is the start or the end of an op. If the process died inside an op, a change ends with the
+// process, and a sync and a line have no end.
 type Event struct {
 	*Op
 	Begin bool
