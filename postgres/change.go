@@ -262,12 +262,12 @@ type pause struct {
 
 func (op *pause) needs(*needs) {}
 
-func (op *pause) apply(t *txn) (err error) {
+func (op *pause) apply(t *txn) error {
 	if op.paused {
-		_, err = t.tx.Exec(t.ctx, t.q.sql(sqlPause), op.queue, true)
+		t.write(sqlPause, op.queue, true)
 	} else {
-		_, err = t.tx.Exec(t.ctx, t.q.sql(sqlResume), op.queue)
+		t.write(sqlResume, op.queue)
 	}
 	t.stir()
-	return err
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/postgres/internal/torture/proxy"
 )
 
 // cutter is a proxy of the server that breaks a connection at a commit.
@@ -25,6 +26,8 @@ type cutter struct {
 	after  atomic.Bool // the answer of the next commit does not reach the client
 	outage atomic.Bool // the next cut begins an outage
 	away   atomic.Bool // there is an outage
+
+	trips atomic.Int64 // round trips so far
 
 	freezes atomic.Bool   // the next commit freezes the proxy
 	frozen  atomic.Bool   // nothing passes any more, and no connection ends
@@ -92,7 +95,8 @@ func (c *cutter) serve(client net.Conn) {
 		if c.away.Load() {
 			return false
 		}
-		if !bytes.Contains(sent, []byte("commit\x00")) {
+		c.trips.Add(int64(bytes.Count(sent, []byte("S\x00\x00\x00\x04")))) // the end of each
+		if !proxy.Commits(sent) {
 			c.hold()
 			return true
 		}

@@ -29,9 +29,7 @@ func (t *txn) makeCorrupt(damaged map[pawl.ID]error, claim int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlFreeAll), uuids(ids)); err != nil {
-		return err
-	}
+	t.write(sqlFreeAll, uuids(ids))
 	for _, j := range jobs {
 		t.jobs[j.ID] = j
 		cause := "its record is damaged: " + damaged[j.ID].Error()

@@ -16,23 +16,29 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 	if _, err := driver.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
 		return nil, err
 	}
-	op := &enqueue{jobs: envelopes}
+	op := newEnqueue(envelopes)
 	err := q.submit(ctx, op)
 	return op.done, err
 }
 
 // enqueue is a call of Enqueue.
 type enqueue struct {
-	jobs []*pawl.Envelope
-	done []pawl.Enqueued // set if the transaction may have been committed
+	jobs  []*pawl.Envelope
+	size  int             // of the payloads
+	names bool            // a job has an ID or a unique key
+	done  []pawl.Enqueued // set if the transaction may have been committed
 }
 
-func (op *enqueue) bytes() (n int) {
-	for _, e := range op.jobs {
-		n += len(e.Payload)
+func newEnqueue(jobs []*pawl.Envelope) *enqueue {
+	op := &enqueue{jobs: jobs}
+	for _, e := range jobs {
+		op.size += len(e.Payload)
+		op.names = op.names || !e.ID.IsZero() || e.UniqueKey != ""
 	}
-	return n
+	return op
 }
+
+func (op *enqueue) bytes() int { return op.size }
 
 func (op *enqueue) needs(n *needs) {
 	for _, e := range op.jobs {

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"errors"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -11,37 +9,47 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// flush writes what has changed, in one round trip, and forgets the jobs. The order of the
-// statements is the order of the locks: jobs, keys, effects.
+// flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
+// order of the locks: jobs, keys, effects.
 func (t *txn) flush() error {
-	var batch pgx.Batch
 	jobs := t.touched
-	t.writeGone(&batch, jobs)
-	t.writeNew(&batch, jobs)
-	t.writeChanged(&batch, jobs)
-	t.writeKeys(&batch, jobs)
-	t.writeEffects(&batch)
+	t.writeGone(jobs)
+	if err := t.writeNew(jobs); err != nil {
+		return err
+	}
+	t.writeChanged(jobs)
+	t.writeKeys(jobs)
+	t.writeEffects()
 	if tokens := t.q.unclaimed[t.unclaimed:]; len(tokens) > 0 {
-		t.queue(&batch, sqlUnclaim, tokens)
+		t.write(sqlUnclaim, tokens)
 		t.unclaimed += len(tokens)
 	}
 	if t.rows != nil {
-		t.rows.write(t, &batch)
+		t.rows.write(t)
 	}
 	t.forget()
-	if batch.Len() == 0 {
-		return nil
-	}
-	return t.tx.SendBatch(t.ctx, &batch).Close()
+	return nil
 }
 
-// queue adds a statement to a batch.
-func (t *txn) queue(batch *pgx.Batch, statement string, args ...any) *pgx.QueuedQuery {
-	return batch.Queue(t.q.sql(statement), args...)
+// write leaves a statement to the pipe.
+func (t *txn) write(statement string, args ...any) *pgx.QueuedQuery {
+	return t.tx.held.Queue(t.q.sql(statement), args...)
+}
+
+// writeAll leaves a statement to the pipe that has to write n rows. If it writes fewer, another process
+// was first.
+func (t *txn) writeAll(n int, statement string, args ...any) {
+	t.tx.decides = true
+	t.write(statement, args...).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() < int64(n) {
+			return errRace
+		}
+		return nil
+	})
 }
 
 // writeGone removes jobs, with their histories and their keys.
-func (t *txn) writeGone(batch *pgx.Batch, jobs []*job) {
+func (t *txn) writeGone(jobs []*job) {
 	var ids, histories, holders []pawl.ID
 	var keys [][]byte
 	for _, j := range jobs {
@@ -57,56 +65,71 @@ func (t *txn) writeGone(batch *pgx.Batch, jobs []*job) {
 		}
 	}
 	if len(ids) > 0 {
-		t.queue(batch, sqlDelete, uuids(ids))
+		t.write(sqlDelete, uuids(ids))
 	}
 	if len(histories) > 0 {
-		t.queue(batch, sqlDeleteHistory, uuids(histories))
+		t.write(sqlDeleteHistory, uuids(histories))
 	}
 	if len(keys) > 0 {
-		t.queue(batch, sqlFree, keys, uuids(holders))
+		t.write(sqlFree, keys, uuids(holders))
 	}
 }
 
-// writeNew stores new jobs, and reads their sequences.
-func (t *txn) writeNew(batch *pgx.Batch, jobs []*job) {
-	var c newColumns
-	byID := make(map[pawl.ID]*job)
+// writeNew stores new jobs, with their sequences.
+func (t *txn) writeNew(jobs []*job) error {
+	var fresh []*job
 	for _, j := range jobs {
 		if !j.gone && !j.stored {
-			c.add(j)
-			byID[j.ID] = j
+			fresh = append(fresh, j)
 		}
 	}
-	if len(byID) == 0 {
-		return
+	if len(fresh) == 0 {
+		return nil
 	}
-	t.queue(batch, sqlAddQueues, c.queues)
-	t.queue(batch, sqlAddLines, c.queues, c.kinds)
-	t.queue(batch, sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.queues, c.kinds, c.places, c.lanes, c.prios,
-		c.effects, c.records, c.payloads).Query(func(rows pgx.Rows) error {
-		defer rows.Close()
-		for rows.Next() {
-			var id pgtype.UUID
-			var seq int64
-			if err := rows.Scan(&id, &seq); err != nil {
-				return err
-			}
-			j := byID[id.Bytes]
-			j.Seq = uint64(seq)
-			for _, e := range j.snapshots {
-				e.Seq = j.Seq
-			}
-			delete(byID, id.Bytes)
-		}
-		if err := rows.Err(); err != nil {
+	if err := t.takeSeqs(fresh); err != nil {
+		return err
+	}
+	lines, err := t.linesOf(fresh)
+	if err != nil {
+		return err
+	}
+	c := newColumns{lines: lines}
+	for _, j := range fresh {
+		c.add(j)
+	}
+	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.records, c.payloads)
+	t.writeHistory(jobs, false)
+	return nil
+}
+
+// takeSeqs gives new jobs their sequences, in their order.
+func (t *txn) takeSeqs(fresh []*job) error {
+	if missing := len(fresh) - len(t.seqs); missing > 0 {
+		rows, err := t.tx.Query(t.ctx, t.q.sql(sqlSeqs), missing)
+		if err != nil {
 			return err
 		}
-		if len(byID) > 0 {
-			return errors.New("the server stored fewer jobs than it was given")
+		if err := t.readSeqs(rows); err != nil {
+			return err
 		}
+	}
+	for i, j := range fresh {
+		j.Seq = uint64(t.seqs[i])
+		for _, e := range j.snapshots {
+			e.Seq = j.Seq
+		}
+	}
+	t.seqs = t.seqs[len(fresh):]
+	return nil
+}
+
+func (t *txn) readSeqs(rows pgx.Rows) error {
+	var seq int64
+	_, err := pgx.ForEachRow(rows, []any{&seq}, func() error {
+		t.seqs = append(t.seqs, seq)
 		return nil
 	})
-	t.writeHistory(batch, jobs, false)
+	return err
 }
 
 // newColumns are the columns of new jobs.
@@ -114,7 +137,7 @@ type newColumns struct {
 	ids                        []pgtype.UUID
 	seqs, since                []int64
 	deadlines                  []*int64
-	queues, kinds              [][]byte
+	lines                      []int32
 	places, lanes, prios       []int16
 	effects, records, payloads [][]byte
 }
@@ -125,7 +148,6 @@ func (c *newColumns) add(j *job) {
 	c.seqs = append(c.seqs, int64(j.Seq))
 	c.since = append(c.since, since)
 	c.deadlines = append(c.deadlines, j.deadline())
-	c.queues, c.kinds = append(c.queues, []byte(j.Queue)), append(c.kinds, []byte(j.Kind))
 	c.places, c.lanes = append(c.places, place), append(c.lanes, j.lane())
 	c.prios = append(c.prios, 127-int16(j.Priority))
 	var effect []byte
@@ -134,11 +156,19 @@ func (c *newColumns) add(j *job) {
 	}
 	c.effects = append(c.effects, effect)
 	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
-	c.payloads = append(c.payloads, append([]byte{}, j.Payload...))
+	c.payloads = append(c.payloads, orEmpty(j.Payload))
+}
+
+// orEmpty returns b, which is not NULL.
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // writeChanged stores the new places of jobs, and marks jobs that were cancelled.
-func (t *txn) writeChanged(batch *pgx.Batch, jobs []*job) {
+func (t *txn) writeChanged(jobs []*job) {
 	var ids, marked, cleared []pawl.ID
 	var since []int64
 	var places, lanes []int16
@@ -161,19 +191,19 @@ func (t *txn) writeChanged(batch *pgx.Batch, jobs []*job) {
 		}
 	}
 	if len(marked) > 0 {
-		t.queue(batch, sqlCancel, uuids(marked))
+		t.write(sqlCancel, uuids(marked))
 	}
 	if len(cleared) > 0 {
-		t.queue(batch, sqlRewrite, uuids(cleared), rewritten)
+		t.write(sqlRewrite, uuids(cleared), rewritten)
 	}
 	if len(ids) > 0 {
-		t.queue(batch, sqlUpdate, uuids(ids), since, places, lanes, records)
+		t.write(sqlUpdate, uuids(ids), since, places, lanes, records)
 	}
-	t.writeHistory(batch, jobs, true)
+	t.writeHistory(jobs, true)
 }
 
 // writeHistory appends to the histories of jobs that are stored already, or that are new.
-func (t *txn) writeHistory(batch *pgx.Batch, jobs []*job, stored bool) {
+func (t *txn) writeHistory(jobs []*job, stored bool) {
 	var ids, cut []pawl.ID
 	var numbers, attempts, cuts []int32
 	var at []int64
@@ -196,15 +226,15 @@ func (t *txn) writeHistory(batch *pgx.Batch, jobs []*job, stored bool) {
 		}
 	}
 	if len(ids) > 0 {
-		t.queue(batch, sqlAddHistory, uuids(ids), numbers, attempts, at, texts, stacks)
+		t.write(sqlAddHistory, uuids(ids), numbers, attempts, at, texts, stacks)
 	}
 	if len(cut) > 0 {
-		t.queue(batch, sqlCutHistory, uuids(cut), cuts)
+		t.write(sqlCutHistory, uuids(cut), cuts)
 	}
 }
 
 // writeKeys stores which jobs took unique keys. Of several in one transaction the last has it.
-func (t *txn) writeKeys(batch *pgx.Batch, jobs []*job) {
+func (t *txn) writeKeys(jobs []*job) {
 	last, freed := make(map[string]pawl.ID), make(map[string]bool)
 	for _, j := range jobs {
 		name := uniqueName(&j.Envelope)
@@ -227,26 +257,15 @@ func (t *txn) writeKeys(batch *pgx.Batch, jobs []*job) {
 		}
 	}
 	if len(keys) > 0 { // it fails if another process was first, and then the group runs again
-		t.queue(batch, sqlHold, keys, uuids(ids))
+		t.write(sqlHold, keys, uuids(ids))
 	}
 	if len(taken) > 0 {
-		t.queue(batch, sqlTake, taken, uuids(takers), uuids(owners)).Exec(all(len(taken)))
-	}
-}
-
-// all returns a check that a statement wrote so many rows. If it wrote fewer, another process was
-// first.
-func all(n int) func(pgconn.CommandTag) error {
-	return func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() < int64(n) {
-			return errRace
-		}
-		return nil
+		t.writeAll(len(taken), sqlTake, taken, uuids(takers), uuids(owners))
 	}
 }
 
 // writeEffects stores what became of effects.
-func (t *txn) writeEffects(batch *pgx.Batch) {
+func (t *txn) writeEffects() {
 	var stopped, done, started [][]byte
 	var until []int64
 	var ids []pawl.ID
@@ -261,20 +280,20 @@ func (t *txn) writeEffects(batch *pgx.Batch) {
 		}
 	}
 	if len(stopped) > 0 {
-		t.queue(batch, sqlStop, stopped)
+		t.write(sqlStop, stopped)
 	}
 	if len(done) > 0 {
-		t.queue(batch, sqlDone, done, until)
+		t.write(sqlDone, done, until)
 	}
 	if len(t.restored) > 0 {
 		names, ends := make([][]byte, len(t.restored)), make([]int64, len(t.restored))
 		for i, e := range t.restored {
 			names[i], ends[i] = []byte(effectName(&pawl.Envelope{Kind: e.Kind, IdempotencyKey: e.Key})), nanos(e.Until)
 		}
-		t.queue(batch, sqlRestoreEffects, names, ends)
+		t.write(sqlRestoreEffects, names, ends)
 		t.restored = nil
 	}
 	if len(started) > 0 {
-		t.queue(batch, sqlStart, started, uuids(ids), nanos(t.now)).Exec(all(len(started)))
+		t.writeAll(len(started), sqlStart, started, uuids(ids), nanos(t.now))
 	}
 }

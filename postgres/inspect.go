@@ -171,7 +171,7 @@ const (
 
 // read reads parts of the jobs that are there, in the order of their IDs. A job that cannot be read
 // has an error.
-func (q *Queue) read(ctx context.Context, tx pgx.Tx, ids []pawl.ID, parts driver.Parts) ([]pawl.Listed, error) {
+func (q *Queue) read(ctx context.Context, tx Tx, ids []pawl.ID, parts driver.Parts) ([]pawl.Listed, error) {
 	rows, err := tx.Query(ctx, q.sql(sqlJob), uuids(ids), parts&driver.PartPayload != 0)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (q *Queue) read(ctx context.Context, tx pgx.Tx, ids []pawl.ID, parts driver
 }
 
 // readHistories fills in the histories of jobs, or their last entries.
-func (q *Queue) readHistories(ctx context.Context, tx pgx.Tx, jobs []*pawl.Envelope, parts driver.Parts) error {
+func (q *Queue) readHistories(ctx context.Context, tx Tx, jobs []*pawl.Envelope, parts driver.Parts) error {
 	statement := sqlHistory
 	switch {
 	case len(jobs) == 0 || parts&(driver.PartHistory|driver.PartLastFailure) == 0:
@@ -241,7 +241,7 @@ func (q *Queue) readHistories(ctx context.Context, tx pgx.Tx, jobs []*pawl.Envel
 }
 
 // readBodies fills in the payloads and histories of jobs, for a condition that reads them.
-func (q *Queue) readBodies(ctx context.Context, tx pgx.Tx, jobs []*pawl.Envelope) error {
+func (q *Queue) readBodies(ctx context.Context, tx Tx, jobs []*pawl.Envelope) error {
 	if len(jobs) == 0 {
 		return nil
 	}

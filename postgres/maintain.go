@@ -252,12 +252,8 @@ func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	for _, token := range locked {
 		delete(free, token)
 	}
-	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlUnclaim), slices.Collect(maps.Keys(free))); err != nil {
-		return 0, 0, err
-	}
-	if _, err := t.tx.Exec(t.ctx, t.q.sql(sqlRemoveEnded), dead); err != nil {
-		return 0, 0, err
-	}
+	t.write(sqlUnclaim, slices.Collect(maps.Keys(free)))
+	t.write(sqlRemoveEnded, dead)
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range jobs {
 		if j.token != 0 && tokens[j.token] {

@@ -32,7 +32,7 @@ type Queue struct {
 
 	listeners driver.Listeners
 	acked     ackedLeases
-	lines     sync.Map // the names of lines that are there for sure, for transactions of the app
+	lines     *lines
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -82,7 +82,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
-	q := &Queue{opts: o, pool: pool, done: make(chan struct{})}
+	q := &Queue{opts: o, pool: pool, done: make(chan struct{}), lines: new(lines)}
 	q.intake.signal = make(chan struct{}, 1)
 	q.scheduler.init()
 	err = pool.QueryRow(ctx, sqlSynced).Scan(&q.synced)

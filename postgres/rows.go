@@ -15,7 +15,7 @@ import (
 type rows struct {
 	q    *Queue
 	ctx  context.Context
-	tx   pgx.Tx
+	tx   Tx
 	view bool // the transaction only reads, and keeps nothing that it has read
 	err  error
 
@@ -28,7 +28,7 @@ type rows struct {
 	onCommit []func()
 }
 
-func newRows(q *Queue, ctx context.Context, tx pgx.Tx) *rows {
+func newRows(q *Queue, ctx context.Context, tx Tx) *rows {
 	return &rows{q: q, ctx: ctx, tx: tx, tables: make(map[*driver.Table]*tableRows), named: make(map[string]*tableRows),
 		fresh: make(map[*driver.Table]int32), spaces: make(map[*driver.Space]int)}
 }
@@ -340,8 +340,8 @@ func (w *written) add(tr *tableRows, key string, value []byte) {
 	w.tables, w.keys, w.values = append(w.tables, tr.id), append(w.keys, []byte(key)), append(w.values, value)
 }
 
-// write adds the changed rows to a batch. A row that was missing must be missing still.
-func (rs *rows) write(t *txn, batch *pgx.Batch) {
+// write has the pipe write the changed rows. A row that was missing must be missing still.
+func (rs *rows) write(t *txn) {
 	var added, put, deleted written
 	for _, tr := range rs.named {
 		for _, key := range tr.keys {
@@ -362,12 +362,12 @@ func (rs *rows) write(t *txn, batch *pgx.Batch) {
 		}
 	}
 	if len(deleted.keys) > 0 {
-		t.queue(batch, sqlDeleteRows, deleted.tables, deleted.keys)
+		t.write(sqlDeleteRows, deleted.tables, deleted.keys)
 	}
 	if len(added.keys) > 0 {
-		t.queue(batch, sqlAddRows, added.tables, added.keys, added.values)
+		t.write(sqlAddRows, added.tables, added.keys, added.values)
 	}
 	if len(put.keys) > 0 {
-		t.queue(batch, sqlPutRows, put.tables, put.keys, put.values)
+		t.write(sqlPutRows, put.tables, put.keys, put.values)
 	}
 }

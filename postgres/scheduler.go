@@ -151,16 +151,12 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 			return nil, err
 		}
 	}
-	tx, err := q.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return nil, err
-	}
 	turns := q.turns
 	if len(q.waiting) > 0 || hasFetch(calls) {
 		turns = q.turns.clone()
 	}
 	q.commits++
-	t := newTxn(q, ctx, tx)
+	t := newTxn(q, ctx, q.conn)
 	committed, err := t.commit(calls)
 	if !committed {
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
@@ -173,24 +169,30 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 // commit carries out calls and commits the transaction. Where committed is true, err is nil or the
 // error of a connection that broke afterwards.
 func (t *txn) commit(calls []*call) (committed bool, err error) {
-	if err := t.run(calls); err != nil {
-		if !t.q.conn.IsClosed() {
-			err = errors.Join(err, t.tx.Rollback(t.ctx))
+	err = t.run(calls)
+	if err == nil && t.tx.decides {
+		err = t.tx.send(t.ctx)
+	}
+	if err == nil {
+		t.tx.held.Queue("commit")
+		err = t.tx.send(t.ctx)
+		if err == nil {
+			return true, nil
 		}
-		return false, err
+		if codeOf(err) == "" { // it is no answer of the server
+			return t.q.resolve(err, t.number)
+		}
 	}
-	if err := t.tx.Commit(t.ctx); err != nil {
-		return t.q.resolve(err, t.number)
+	if conn := t.q.conn; !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		_, undone := conn.Exec(t.ctx, "rollback")
+		err = errors.Join(err, undone)
 	}
-	return true, nil
+	return false, err
 }
 
 // resolve finds out what became of a commit whose answer was lost. The row of the process is locked
 // until the transaction has ended, whichever way, and has its number if it was committed.
 func (q *Queue) resolve(err error, number int64) (committed bool, cause error) {
-	if !q.conn.IsClosed() {
-		return false, err // the server refused the commit
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Timeout)
 	defer cancel()
 	for try := 0; ; try++ {

@@ -94,15 +94,12 @@ FROM unnest($1::bytea[], $2::bytea[]) AS n(name, kind) JOIN pawl.queue q USING (
 WHERE NOT EXISTS (SELECT FROM pawl.line l WHERE l.queue = q.id AND l.kind = n.kind)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 
-	// sqlInsert stores jobs. A job without a sequence gets the next, in the order of the arrays.
+	// sqlSeqs takes the next $1 sequences.
+	sqlSeqs = `SELECT nextval('pawl.seq') FROM generate_series(1, $1::int4)`
+
 	sqlInsert = `INSERT INTO pawl.job (id, seq, since, deadline, line, place, lane, prio, effect, record, payload)
-SELECT id, COALESCE(NULLIF(seq, 0), nextval('pawl.seq')), since, deadline, line, place, lane, prio, effect, record, payload
-FROM (SELECT n.*, l.id AS line FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[],
-		$7::int2[], $8::int2[], $9::int2[], $10::bytea[], $11::bytea[], $12::bytea[])
-		WITH ORDINALITY AS n(id, seq, since, deadline, queue, kind, place, lane, prio, effect, record, payload, nth)
-	JOIN pawl.queue q ON q.name = n.queue JOIN pawl.line l ON l.queue = q.id AND l.kind = n.kind
-	ORDER BY n.nth) jobs
-RETURNING id, seq`
+SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int2[], $8::int2[],
+	$9::bytea[], $10::bytea[], $11::bytea[])`
 
 	// sqlUpdate stores jobs at their new places, without a lease.
 	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, record = t.record,

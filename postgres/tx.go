@@ -154,12 +154,12 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 			err = released
 		}
 	}()
-	apart := &Queue{opts: q.opts}
+	apart := &Queue{opts: q.opts, lines: q.lines}
 	apart.scheduler.init()
 	if q.listens() {
 		apart.opts.OnEvent = func(pawl.Event) {} // so that the events are kept
 	}
-	t = newTxn(apart, ctx, appTx{own: tx})
+	t = newTxn(apart, ctx, tx)
 	var now int64
 	if err := tx.QueryRow(ctx, sqlBeginWithin, q.clock()).Scan(&now, &t.xid); err != nil {
 		return nil, err
@@ -176,64 +176,8 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 	if err := op.apply(t); err != nil {
 		return nil, err
 	}
-	return t, t.flush()
-}
-
-// appTx is a transaction of the app as one of the scheduler, which calls no other methods.
-type appTx struct {
-	pgx.Tx
-	own Tx
-}
-
-func (a appTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	return a.own.Exec(ctx, sql, args...)
-}
-
-func (a appTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return a.own.Query(ctx, sql, args...)
-}
-
-func (a appTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return a.own.QueryRow(ctx, sql, args...)
-}
-
-func (a appTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	return a.own.SendBatch(ctx, b)
-}
-
-// makeLines makes the lines of jobs before a transaction of the app, in which others would wait for
-// them until its end. The scheduler does it, since the app may have all connections of the pool.
-func (q *Queue) makeLines(ctx context.Context, jobs []*pawl.Envelope) error {
-	var queues, kinds [][]byte
-	var names []string
-	for _, e := range jobs {
-		queue := withQueue(e).Queue
-		name := queue + "\x00" + e.Kind
-		if _, known := q.lines.Load(name); !known {
-			queues, kinds, names = append(queues, []byte(queue)), append(kinds, []byte(e.Kind)), append(names, name)
-		}
+	if err := t.flush(); err != nil {
+		return nil, err
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	if err := q.submit(ctx, &addLines{queues, kinds}); err != nil {
-		return err
-	}
-	for _, name := range names {
-		q.lines.Store(name, nil)
-	}
-	return nil
-}
-
-// addLines is the call of makeLines.
-type addLines struct{ queues, kinds [][]byte }
-
-func (op *addLines) needs(*needs) {}
-
-func (op *addLines) apply(t *txn) error {
-	_, err := t.tx.Exec(t.ctx, t.q.sql(sqlAddQueues), op.queues)
-	if err == nil {
-		_, err = t.tx.Exec(t.ctx, t.q.sql(sqlAddLines), op.queues, op.kinds)
-	}
-	return err
+	return t, t.tx.send(ctx)
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +20,7 @@ import (
 type txn struct {
 	q      *Queue
 	ctx    context.Context
-	tx     pgx.Tx
+	tx     *pipe
 	calls  []*call // that it has accepted
 	stage  stage
 	number int64
@@ -43,7 +44,8 @@ type txn struct {
 	rows   *rows // of other packages; nil without a mutation
 	broken error // ends the transaction, whatever the answer of a call
 
-	unclaimed int // how many of the claims that have ended it removed
+	seqs      []int64 // for new jobs
+	unclaimed int     // how many of the claims that have ended it removed
 
 	fetches []*fetch // that came with the calls
 	looking []*fetch // that it has accepted
@@ -65,9 +67,9 @@ const (
 // began reports whether there is a transaction that has its process to itself.
 func (t *txn) began() bool { return t != nil && t.stage > stageFence }
 
-func newTxn(q *Queue, ctx context.Context, tx pgx.Tx) *txn {
+func newTxn(q *Queue, ctx context.Context, tx Tx) *txn {
 	t := &txn{
-		q: q, ctx: ctx, tx: tx, number: q.commits,
+		q: q, ctx: ctx, tx: &pipe{Tx: tx}, number: q.commits,
 		settled: make(map[pawl.ID]bool), extends: make(map[pawl.ID]bool), granted: make(map[pawl.ID]int64),
 	}
 	t.forget()
@@ -91,15 +93,10 @@ type needs struct {
 
 // run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
 func (t *txn) run(calls []*call) error {
-	if t.q.brief > 0 {
-		if _, err := t.tx.Exec(t.ctx, fmt.Sprint("SET LOCAL lock_timeout = ", t.q.brief.Milliseconds())); err != nil {
-			return err
-		}
-	}
-	if err := t.fence(); err != nil {
+	known, err := t.begin(calls)
+	if err != nil {
 		return err
 	}
-	t.stage = stageCalls
 	var n needs
 	for _, c := range calls {
 		if c.accept() {
@@ -107,11 +104,13 @@ func (t *txn) run(calls []*call) error {
 			c.needs(&n)
 		}
 	}
-	if err := t.mutations(&n); err != nil {
-		return err
-	}
-	if err := t.read(&n); err != nil {
-		return err
+	if !known {
+		if err := t.mutations(&n); err != nil {
+			return err
+		}
+		if err := t.read(&n); err != nil {
+			return err
+		}
 	}
 	for _, c := range t.calls {
 		err := c.apply(t)
@@ -128,7 +127,7 @@ func (t *txn) run(calls []*call) error {
 	if t.mono.Before(t.q.resume) && !hasFetch(t.calls) {
 		return nil
 	}
-	t.stage = stageUpkeep
+	t.tx.then(func() { t.stage = stageUpkeep })
 	if err := t.maintain(); err != nil {
 		return err
 	}
@@ -156,21 +155,62 @@ func hasFetch(calls []*call) bool {
 	return slices.ContainsFunc(calls, func(c *call) bool { _, is := c.operation.(*fetch); return is })
 }
 
+// begin begins the transaction, and reads in the same round trip what calls need that need nothing but
+// the jobs of their leases. It reports whether that is all.
+func (t *txn) begin(calls []*call) (all bool, err error) {
+	t.tx.held.Queue("begin isolation level read committed")
+	if t.q.brief > 0 {
+		t.tx.held.Queue(fmt.Sprint("set local lock_timeout = ", t.q.brief.Milliseconds()))
+	}
+	t.fence()
+	ids, seqs, all := foresee(calls)
+	if seqs > 0 {
+		t.write(sqlSeqs, seqs).Query(t.readSeqs)
+	}
+	if all && len(ids) > 0 {
+		_, err = t.load(ids)
+	}
+	return all, errors.Join(err, t.tx.send(t.ctx))
+}
+
+// foresee returns the jobs that calls need, and how many sequences, as far as one can say before a
+// call is accepted: its caller may still withdraw it, and what it was given is the caller's then.
+func foresee(calls []*call) (ids []pawl.ID, seqs int, all bool) {
+	all = true
+	for _, c := range calls {
+		switch op := c.operation.(type) {
+		case *settle:
+			for i := range op.settlements {
+				ids = append(ids, op.settlements[i].Lease.ID)
+			}
+		case *enqueue:
+			seqs += len(op.jobs)
+			all = all && !op.names
+		case *fetch, *extend:
+		default:
+			all = false
+		}
+	}
+	return ids, seqs, all
+}
+
 // fence proves that this process still has its leases, and reads the clock.
-func (t *txn) fence() error {
+func (t *txn) fence() {
 	t.mono = time.Now() // before the server reads its clock, so that no lease of a job outlasts that of the process
-	var now int64
-	err := t.tx.QueryRow(t.ctx, t.q.sql(sqlFence), t.q.process, t.number, t.q.clock(), int64(t.q.opts.Lease)).Scan(&now)
-	if err == pgx.ErrNoRows {
-		return errLost
-	}
-	if t.now = timeOf(now); t.q.opts.Now != nil {
-		t.now = t.q.opts.Now().Round(0)
-	}
-	if err == nil {
+	t.write(sqlFence, t.q.process, t.number, t.q.clock(), int64(t.q.opts.Lease)).QueryRow(func(row pgx.Row) error {
+		var now int64
+		if err := row.Scan(&now); err == pgx.ErrNoRows {
+			return errLost
+		} else if err != nil {
+			return err
+		}
+		if t.now = timeOf(now); t.q.opts.Now != nil {
+			t.now = t.q.opts.Now().Round(0)
+		}
 		t.watchClock()
-	}
-	return err
+		t.stage = stageCalls
+		return nil
+	})
 }
 
 // watchClock notices that the wall clock was set since the last transaction. The times in the rows of

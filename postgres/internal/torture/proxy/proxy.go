@@ -4,7 +4,9 @@ package proxy
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -225,13 +227,24 @@ type link struct {
 
 var errCut = errors.New("the proxy cuts")
 
-// commit is a COMMIT in the simple protocol, by which clients end their transactions.
-var commit = []byte("commit\x00")
+// The messages by which clients end their transactions: a query, and one that executes a prepared
+// statement, which pgx names by its text.
+var (
+	commitQuery = []byte("Q\x00\x00\x00\x0bcommit\x00")
+	commitBind  = fmt.Appendf(nil, "\x00stmtcache_%x\x00", firstBytes(sha256.Sum256([]byte("commit"))))
+)
+
+func firstBytes(sum [sha256.Size]byte) []byte { return sum[:24] }
+
+// Commits reports whether a client sends a COMMIT.
+func Commits(sent []byte) bool {
+	return bytes.Contains(sent, commitQuery) || bytes.Contains(sent, commitBind)
+}
 
 // request looks at what a client sends, and returns how much of it reaches the server.
 func (l *link) request(sent []byte) (int, error) {
 	p := l.proxy
-	if bytes.Contains(sent, commit) {
+	if Commits(sent) {
 		p.mu.Lock()
 		draw := -1
 		if p.faults.Commits > 0 {

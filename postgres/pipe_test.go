@@ -1,0 +1,60 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
+)
+
+// Rule: a transaction asks the server as often as it needs an answer, and its commit goes with its
+// writes: twice for an enqueue, or an ack, and four times for a fetch.
+func TestRoundTrips(t *testing.T) {
+	proxy := newCutter(t)
+	q := openAt(t, proxy.url, newSchema(t), noPoll)
+	trips := func(call func()) int64 {
+		before := proxy.trips.Load()
+		call()
+		return proxy.trips.Load() - before
+	}
+	var took [3]int64
+	for range 3 { // at first, statements are prepared
+		var leases []*pawl.Lease
+		took[0] = trips(func() {
+			_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+			require.NoError(t, err)
+		})
+		took[1] = trips(func() {
+			var err error
+			leases, err = q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+			require.NoError(t, err)
+		})
+		took[2] = trips(func() { require.NoError(t, q.Settle(t.Context(), leases[0].Ack())) })
+	}
+	require.Equal(t, [3]int64{2, 4, 2}, took, "enqueue, fetch, ack")
+}
+
+// Rule: a commit does not go with a write whose answer may forbid it. Here another process begins an
+// effect between the look of a fetch and its claim: the fetch runs again, and no two jobs have the effect.
+func TestAnswerThatForbidsTheCommit(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll)
+	e := &pawl.Envelope{Kind: "k", IdempotencyKey: "key"}
+	require.NoError(t, withid.Enqueue(t.Context(), q, e))
+	execute(t, strings.ReplaceAll(`CREATE SEQUENCE pawl.claims;
+		CREATE FUNCTION pawl.begin_effect() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('pawl.claims') = 1 THEN
+				INSERT INTO pawl.effect (name, id) VALUES ('k\000key', gen_random_uuid());
+			END IF;
+			RETURN new;
+		END $$;
+		CREATE TRIGGER begin_effect BEFORE INSERT ON pawl.claim FOR EACH ROW EXECUTE FUNCTION pawl.begin_effect()`, "pawl.", schema+"."))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.Equal(t, e.ID, leases[0].ID)
+	require.Equal(t, 2, count(t, "SELECT last_value FROM "+schema+".claims"), "claims")
+	require.Equal(t, 1, count(t, "SELECT count(*) FROM "+schema+".effect WHERE id = '"+e.ID.String()+"'"))
+}
