@@ -146,6 +146,7 @@ func (op *wake) apply(t *txn) error {
 		return err
 	}
 	t.stir()
+	t.news.any = true
 	t.fallsDue(time.Time{}) // a job of the transaction may be due before all others
 	return nil
 }

@@ -185,6 +185,8 @@ func (t *txn) change(c *pawl.Change, j *job) {
 			t.touch(j)
 			if h := t.q.held[j.ID]; h != nil && h.token == j.token {
 				t.after = append(t.after, h.signal.Fire)
+			} else {
+				t.news.cancelled = append(t.news.cancelled, cancelled{j.ID, j.token})
 			}
 			t.emit(j, pawl.Event{Type: pawl.EventCancelled})
 		}
@@ -267,6 +269,7 @@ func (op *pause) apply(t *txn) error {
 		t.write(sqlPause, op.queue, true)
 	} else {
 		t.write(sqlResume, op.queue)
+		t.news.ready(string(op.queue))
 	}
 	t.stir()
 	return nil

@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 				now = time.Now // which is virtual, unlike the clock of the server
 			}
 			q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
-				Schema: schema.(string), Owner: owner, Poll: poll,
+				Schema: schema.(string), Owner: owner, Poll: poll, NoListen: true, // a notification does not come in virtual time
 				Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, postgres.NoMaxCrashes), Now: now,
 				OnEvent: s.OnEvent, Collector: s.Collector,
 				Logger: hclog.NewNullLogger(),

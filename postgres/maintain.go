@@ -73,6 +73,7 @@ func (t *txn) promote() (more bool, err error) {
 			return false, err
 		}
 		t.stir()
+		t.news.any = true
 	}
 	return true, nil
 }

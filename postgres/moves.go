@@ -31,6 +31,9 @@ func (t *txn) put(j *job, state pawl.State) {
 	j.State = state
 	t.touch(j)
 	t.stir()
+	if state == pawl.Ready {
+		t.news.ready(j.Queue)
+	}
 	if !j.Deadline.IsZero() && (state == pawl.Ready || state == pawl.Delayed) {
 		t.fallsDue(j.Deadline)
 	}
@@ -73,6 +76,7 @@ func (t *txn) remove(j *job) {
 func (t *txn) endLease(j *job) {
 	if name := effectName(&j.Envelope); name != "" {
 		t.effects[name] = effect{}
+		t.news.ready(j.Queue)
 	}
 	if j.isRepeat() {
 		t.effects[repeatSlot] = effect{}

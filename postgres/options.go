@@ -37,10 +37,16 @@ type Options struct {
 	// maximum 64 MiB.
 	MaxPayload int
 
-	// Poll is how often the queue looks for what other processes changed: jobs for the fetches
-	// that wait, what falls due, and leases of processes that ended. The default is 1 s. NoPoll is
-	// for a queue with a single process, which looks only for leases of earlier processes.
+	// Poll is how often the queue looks for what other processes changed and did not notify it of:
+	// jobs for the fetches that wait, what falls due, and leases of processes that ended. The default
+	// is 1 s. NoPoll is for a queue with a single process, which looks only for leases of earlier
+	// processes, and does not listen.
 	Poll time.Duration
+
+	// NoListen has the queue neither notify other processes nor listen to them, which takes a
+	// connection of its own. It learns of what they change by its polls alone. Set it where LISTEN
+	// does not work, such as behind a pooler that gives each transaction another session.
+	NoListen bool
 
 	// Existing has Open refuse a schema without a queue, with ErrNotQueue, and create nothing.
 	Existing bool
@@ -77,11 +83,13 @@ const (
 // The plans are those for many jobs, whatever the server believes of a table that was empty a
 // minute ago.
 func (o *Options) session() string {
-	return fmt.Sprintf(`SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
-SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6;
+	return keepAlive + fmt.Sprintf(`; SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
 SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off`,
-		(o.Lease / 2).Milliseconds(), lockWait(o.Lease).Milliseconds())
+		(o.Lease/2).Milliseconds(), lockWait(o.Lease).Milliseconds())
 }
+
+// keepAlive has the server notice that a client is gone.
+const keepAlive = `SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6`
 
 // The least and the most that Options take.
 const (

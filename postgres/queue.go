@@ -33,6 +33,7 @@ type Queue struct {
 	listeners driver.Listeners
 	acked     ackedLeases
 	lines     *lines
+	bell      *doorbell // nil if the queue does not listen
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -72,7 +73,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	return q, nil
 }
 
-// Over is [Open] for a pool that the app has. The queue makes one connection more, as the pool makes
+// Over is [Open] for a pool that the app has. The queue makes two connections more, as the pool makes
 // its own, and takes others from the pool for inspection and [Queue.Update]. The app closes the pool after the queue.
 func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
@@ -93,6 +94,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 		q.disconnect()
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
+	q.bell = openDoorbell(q)
 	go q.schedule()
 	return q, nil
 }
@@ -113,6 +115,7 @@ func (q *Queue) Abilities() pawl.Ability {
 func (q *Queue) Close() error {
 	q.intake.close()
 	<-q.done
+	q.bell.close()
 	if q.ownPool {
 		q.pool.Close()
 	}

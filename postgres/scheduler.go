@@ -71,9 +71,10 @@ func (q *Queue) schedule() {
 		alarm.Stop()
 		calls, ended, closed := q.intake.take()
 		q.dismiss(ended)
+		news := q.catchUp()
 		before := q.now
 		some := len(calls) > 0
-		if calls = q.holdBack(calls, false); len(calls) > 0 || !some && rang && q.isDue() {
+		if calls = q.holdBack(calls, false); len(calls) > 0 || !some && (news || rang && q.isDue()) {
 			q.run(calls)
 		}
 		q.runDeferred()

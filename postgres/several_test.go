@@ -254,7 +254,7 @@ func noPoll(o *postgres.Options) { o.Poll = postgres.NoPoll }
 // the lease ends.
 func TestCancelByAnotherClient(t *testing.T) {
 	schema := newSchema(t)
-	holder, other := open(t, schema), open(t, schema)
+	holder, other := open(t, schema, func(o *postgres.Options) { o.NoListen = true }), open(t, schema)
 	e := &pawl.Envelope{Kind: "k"}
 	require.NoError(t, withid.Enqueue(t.Context(), holder, e))
 	l, err := holder.Fetch(t.Context(), pawl.Request{Max: 1})

@@ -50,6 +50,7 @@ type txn struct {
 	fetches []*fetch // that came with the calls
 	looking []*fetch // that it has accepted
 	events  []pawl.Event
+	news    news     // for other processes
 	answers []error  // of the calls
 	results []func() // give callers their results, if the transaction may have been committed
 	after   []func() // run after the commit
@@ -313,6 +314,7 @@ func (t *txn) conclude() {
 		}
 		t.q.report(e)
 	}
+	t.q.bell.announce(t.news)
 	t.q.publish()
 	for i, c := range t.calls {
 		c.answer(t.answers[i])

@@ -1,0 +1,261 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// doorbell notifies the other processes of a queue of what this one has committed, and listens to
+// them. It has a connection of its own: a NOTIFY within a transaction of the scheduler would lock out
+// those of the whole server until the commit is synced. News gather for a moment, so that a busy
+// process notifies at most 200 times a second. A message may get lost with its connection, so nobody
+// relies on them: the queue polls, too.
+type doorbell struct {
+	q      *Queue
+	name   string // of this process among those that listen
+	cancel context.CancelFunc
+	done   chan struct{} // closed when nothing of the doorbell runs
+
+	mu       sync.Mutex
+	others   bool // another process listens, or did
+	news     news // for the others
+	received news // that the scheduler does not know yet
+	ring     context.CancelFunc
+}
+
+// news are what a process notifies others of.
+type news struct {
+	any       bool            // any queue may have a job
+	queues    map[string]bool // that may have a job
+	cancelled []cancelled
+}
+
+// cancelled is a lease whose job was cancelled.
+type cancelled struct {
+	ID    pawl.ID
+	Token int64
+}
+
+// message is the payload of a notification.
+type message struct {
+	From      string
+	Hello     bool        `json:",omitempty"` // the process listens from now on, and missed what happened before
+	Any       bool        `json:",omitempty"`
+	Queues    [][]byte    `json:",omitempty"`
+	Cancelled []cancelled `json:",omitempty"`
+}
+
+const (
+	pauseBetween  = 5 * time.Millisecond // between two messages of a process
+	mostQueues    = 10                   // of a message, which has at most 8000 bytes
+	mostCancelled = 50
+	mostRetry     = 30 * time.Second // between two tries to connect
+)
+
+// ready notes that a queue may have a job for a fetch that waits.
+func (n *news) ready(queue string) {
+	if n.queues == nil {
+		n.queues = make(map[string]bool)
+	}
+	n.queues[queue] = true
+}
+
+func (n *news) add(more news) {
+	n.any = n.any || more.any
+	for queue := range more.queues {
+		n.ready(queue)
+	}
+	n.cancelled = append(n.cancelled, more.cancelled...)
+}
+
+func (n *news) isEmpty() bool { return !n.any && len(n.queues)+len(n.cancelled) == 0 }
+
+// messages returns the messages that carry the news.
+func (n *news) messages(from string) (all []message) {
+	first := message{From: from, Any: n.any || len(n.queues) > mostQueues}
+	if !first.Any {
+		for queue := range n.queues {
+			first.Queues = append(first.Queues, []byte(queue))
+		}
+	}
+	if first.Any || len(first.Queues) > 0 {
+		all = append(all, first)
+	}
+	for left := n.cancelled; len(left) > 0; {
+		some := min(len(left), mostCancelled)
+		all = append(all, message{From: from, Cancelled: left[:some]})
+		left = left[some:]
+	}
+	return all
+}
+
+// openDoorbell opens the doorbell of a queue. It is nil for a queue that does not listen.
+func openDoorbell(q *Queue) *doorbell {
+	if q.opts.Poll == NoPoll || q.opts.NoListen {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &doorbell{q: q, name: fmt.Sprintf("%016x", rand.Uint64()), cancel: cancel, done: make(chan struct{}), ring: func() {}}
+	go b.run(ctx)
+	return b
+}
+
+func (b *doorbell) close() {
+	if b != nil {
+		b.cancel()
+		<-b.done
+	}
+}
+
+// announce has the other processes notified, if there are any.
+func (b *doorbell) announce(n news) {
+	if b == nil || n.isEmpty() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.others {
+		b.news.add(n)
+		b.ring()
+	}
+}
+
+// take returns the news of the other processes since the last call.
+func (b *doorbell) take() (received news) {
+	if b == nil {
+		return received
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	received, b.received = b.received, news{}
+	return received
+}
+
+// run listens until the context ends, on one connection after another.
+func (b *doorbell) run(ctx context.Context) {
+	defer close(b.done)
+	wait := pauseBetween
+	for {
+		began := time.Now()
+		err := b.session(ctx)
+		if time.Since(began) > mostRetry {
+			wait = pauseBetween
+		}
+		if wait *= 2; wait > time.Second && ctx.Err() == nil {
+			b.q.opts.Logger.Warn("no notifications from other processes; the queue polls", "error", err.Error())
+		}
+		wait = min(wait, mostRetry)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// session notifies and listens until the connection breaks.
+func (b *doorbell) session(ctx context.Context) error {
+	conn, err := b.q.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		_ = conn.Close(last) // the server notices by itself
+		<-conn.PgConn().CleanupDone()
+	}()
+	channel := "pawl_" + b.q.opts.Schema
+	if _, err := conn.Exec(ctx, keepAlive+"; SET synchronous_commit = off; LISTEN "+channel); err != nil {
+		return err
+	}
+	messages := []message{{From: b.name, Hello: true}}
+	b.hear(message{Any: true}) // for what it missed
+	var notBefore time.Time
+	for {
+		for _, m := range messages {
+			payload, err := json.Marshal(m)
+			if err != nil {
+				return err
+			}
+			if _, err := conn.Exec(ctx, "SELECT pg_notify($1, $2)", channel, string(payload)); err != nil {
+				return err
+			}
+			notBefore = time.Now().Add(pauseBetween)
+		}
+		var wait context.Context
+		var stop context.CancelFunc
+		if messages, wait, stop = b.next(ctx, notBefore); len(messages) > 0 {
+			continue
+		}
+		n, err := conn.WaitForNotification(wait)
+		switch stop(); {
+		case err == nil:
+			var m message
+			if json.Unmarshal([]byte(n.Payload), &m) == nil { // else it is of another build
+				b.hear(m)
+			}
+		case ctx.Err() != nil || conn.IsClosed():
+			return err
+		}
+	}
+}
+
+// next returns what to send now, or a context that ends when there is something to send.
+func (b *doorbell) next(ctx context.Context, notBefore time.Time) (messages []message, wait context.Context, stop context.CancelFunc) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.news.isEmpty():
+		wait, stop = context.WithCancel(ctx)
+		b.ring = stop
+	case time.Now().Before(notBefore):
+		wait, stop = context.WithDeadline(ctx, notBefore)
+	default:
+		messages, b.news = b.news.messages(b.name), news{}
+	}
+	return messages, wait, stop
+}
+
+// hear leaves a message to the scheduler.
+func (b *doorbell) hear(m message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.From == b.name {
+		return
+	}
+	b.others = b.others || m.From != ""
+	if m.Hello { // the other one missed what happened until now
+		b.news.any, m.Any = true, true
+	}
+	b.received.any = b.received.any || m.Any
+	for _, queue := range m.Queues {
+		b.received.ready(string(queue))
+	}
+	b.received.cancelled = append(b.received.cancelled, m.Cancelled...)
+	b.q.intake.wake()
+}
+
+// catchUp acts on the news of other processes. It reports whether a fetch that waits may find a job.
+func (q *Queue) catchUp() (may bool) {
+	got := q.bell.take()
+	for _, c := range got.cancelled {
+		if h := q.held[c.ID]; h != nil && h.token == c.Token {
+			h.signal.Fire()
+		}
+	}
+	for _, f := range q.waiting {
+		if got.any || slices.ContainsFunc(f.Queues, func(queue string) bool { return got.queues[queue] }) {
+			q.stirred = true
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// seldom has a client poll so seldom that only a notification reaches it within a test.
+func seldom(o *postgres.Options) { o.Poll = 24 * time.Hour }
+
+// waiting starts a fetch, and returns when it waits.
+func waiting(t *testing.T, q *postgres.Queue, schema, queue string) chan *pawl.Lease {
+	t.Helper()
+	commits := "SELECT sum(commits) FROM " + schema + ".process"
+	before, got := count(t, commits), make(chan *pawl.Lease, 1)
+	go func() {
+		defer close(got)
+		leases, err := q.Fetch(patient(t), pawl.Request{Queues: []string{queue}, Max: 1})
+		if err != nil {
+			t.Errorf("fetch: %v", err)
+			return
+		}
+		got <- leases[0]
+	}()
+	require.Eventually(t, func() bool { return count(t, commits) > before }, time.Minute, time.Millisecond, "it waits")
+	return got
+}
+
+// Rule: a fetch that waits gets what another client enqueues, and what another client promotes or
+// resumes, without a poll.
+func TestDoorbell(t *testing.T) {
+	schema := newSchema(t)
+	one, other := open(t, schema, seldom), open(t, schema, seldom)
+	got := waiting(t, other, schema, "q")
+	e := &pawl.Envelope{Kind: "k", Queue: "q"}
+	require.NoError(t, withid.Enqueue(t.Context(), one, e))
+	l := <-got
+	require.NotNil(t, l)
+	require.Equal(t, e.ID, l.ID)
+	require.NoError(t, other.Settle(t.Context(), l.Ack()))
+
+	got = waiting(t, other, schema, "q")
+	e = &pawl.Envelope{Kind: "k", Queue: "q", Delay: 50 * time.Millisecond}
+	require.NoError(t, withid.Enqueue(t.Context(), one, e))
+	l = <-got
+	require.NotNil(t, l)
+	require.Equal(t, e.ID, l.ID)
+	require.NoError(t, other.Settle(t.Context(), l.Ack()))
+
+	require.NoError(t, one.Pause(t.Context(), "q"))
+	e = &pawl.Envelope{Kind: "k", Queue: "q"}
+	require.NoError(t, withid.Enqueue(t.Context(), one, e))
+	got = waiting(t, other, schema, "q")
+	require.NoError(t, one.Resume(t.Context(), "q"))
+	l = <-got
+	require.NotNil(t, l)
+	require.Equal(t, e.ID, l.ID)
+}
+
+// Rule: the signal of a lease fires when another client cancels its job, before it is extended.
+func TestDoorbellReportsACancellation(t *testing.T) {
+	schema := newSchema(t)
+	holder, other := open(t, schema, seldom), open(t, schema, seldom)
+	var l *pawl.Lease
+	for range 2 { // the first job may be found without a notification
+		got := waiting(t, holder, schema, "q")
+		require.NoError(t, withid.Enqueue(t.Context(), other, &pawl.Envelope{Kind: "k", Queue: "q"}))
+		l = <-got
+		require.NotNil(t, l)
+	}
+	fired := make(chan struct{})
+	l.Cancelled.OnFire(func() { close(fired) })
+	require.NoError(t, other.Cancel(t.Context(), l.ID))
+	select {
+	case <-fired:
+	case <-patient(t).Done():
+		t.Fatal("the signal did not fire")
+	}
+}
+
+// Rule: a client whose connection for notifications broke listens again, and finds what it missed.
+func TestDoorbellConnectsAgain(t *testing.T) {
+	schema := newSchema(t)
+	one, other := open(t, schema, seldom), open(t, schema, seldom)
+	for range 3 {
+		got := waiting(t, other, schema, "q")
+		execute(t, breakConnections)
+		e := &pawl.Envelope{Kind: "k", Queue: "q"}
+		require.NoError(t, withid.Enqueue(t.Context(), one, e))
+		l := <-got
+		require.NotNil(t, l)
+		require.Equal(t, e.ID, l.ID)
+		require.NoError(t, other.Settle(t.Context(), l.Ack()))
+	}
+}
