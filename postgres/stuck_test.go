@@ -88,6 +88,7 @@ func TestWithdrawWhileTheServerIsSilent(t *testing.T) {
 		fetch <- err
 	}()
 	require.Eventually(t, func() bool { return count(t, commits) > before }, time.Minute, time.Millisecond, "the fetch waits")
+	require.NoError(t, q.Wake(t.Context()), "the client has the answer to that commit")
 	proxy.freeze()
 	go func() { first <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) }()
 	<-proxy.stuck
