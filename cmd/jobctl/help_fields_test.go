@@ -27,7 +27,7 @@ var printing = []string{
 	"queue pause email", "queue resume email", "db reap",
 	"job cancel JOB6", "job run-now JOB5", "job retry JOB1", "dead retry JOB2", "dead retry JOB3", "job delete JOB6",
 	"job cancel -q reports -y", "dead forward --all -y -n 1", "queue purge email --state ready -y", "dead delete --all -y",
-	"version",
+	"sched next @daily", "version",
 }
 
 // Rule: the help of a command names the fields that it prints, and no others.

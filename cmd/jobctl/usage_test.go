@@ -25,6 +25,7 @@ func TestUsageErrors(t *testing.T) {
 		example = "\n  For example: jobctl --db jobs.db "
 		retry   = example + "dead retry 01902a3b-7a40-7000-8000-0123456789ab"
 		signal  = example + `wf signal order:1042 approved '{"By":"ada"}'`
+		next    = "\n  For example: jobctl sched next '30 2 * * MON-FRI' --tz Europe/Berlin"
 		cancel  = example + `wf cancel order:1042 --reason "the customer called"`
 	)
 	cases := []struct{ line, message, help string }{
@@ -75,6 +76,12 @@ func TestUsageErrors(t *testing.T) {
 		{"--db x wf fork order:1 --id 2", "no step was named; add --from" + example + "wf fork order:1042 --from charge --id 1042-again", "jobctl wf fork"},
 		{"--db x wf verify order:1 -s waiting", "a run and a filter were given; choose one" + example + "wf verify", "jobctl wf verify"},
 		{"--db x wf list -s lost", `invalid value "lost" for flag -s: it must be one of running, sleeping, waiting, paused, blocked, dead, done, failed, cancelled, terminated`, "jobctl wf list"},
+		{"sched next", "no expression was given; add one in quotes" + next, "jobctl sched next"},
+		{"sched next 1 2 * * *", "5 arguments were given; put the expression in quotes" + next, "jobctl sched next"},
+		{"sched next @daily -n 10001", "-n 10001 is more than 10000" + next, "jobctl sched next"},
+		{"sched next @dayly", `invalid schedule: "@dayly" is not @every or one of @yearly, @monthly, @weekly, @daily, and @hourly (column 1)` + next, "jobctl sched next"},
+		{"sched next @daily --tz Europe/Berlim", `the time zone "Europe/Berlim" is unknown` + next, "jobctl sched next"},
+		{"sched next @daily --after soon", "--after soon: it must be an age such as 2h or 7d, a date such as 2026-03-01, or a time such as 2026-03-01T09:00:00Z" + next, "jobctl sched next"},
 		{"version now", `unexpected argument "now"`, "jobctl version"},
 	}
 	for _, c := range cases {
