@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"sync"
+
+	"github.com/gopawl/pawl"
+	pawldriver "github.com/gopawl/pawl/driver"
+)
+
+// ackedLeases are leases that were acked within transactions of the app, of which nobody knows yet
+// whether they have been committed.
+type ackedLeases struct {
+	mu sync.Mutex
+	by map[ackedLease]*acked
+}
+
+type ackedLease struct {
+	id    pawl.ID
+	token uint64
+}
+
+// acked is what happens once the transaction is known to be committed.
+type acked struct {
+	lease  *pawl.Lease
+	seq    int64 // of the job
+	events []pawl.Event
+}
+
+func keyOf(l *pawl.Lease) ackedLease { return ackedLease{l.ID, l.Token} }
+
+func (a *ackedLeases) add(one *acked) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.by == nil {
+		a.by = make(map[ackedLease]*acked)
+	}
+	a.by[keyOf(one.lease)] = one
+}
+
+func (a *ackedLeases) remove(id pawl.ID, token uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.by, ackedLease{id, token})
+}
+
+// all returns the leases in the order of their jobs.
+func (a *ackedLeases) all() (all []*acked) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.by {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(x, y *acked) int { return int(x.seq - y.seq) })
+	return all
+}
+
+// noticeAcks ends the leases that transactions of the app have ended. The job of such a lease is gone
+// or completed. As one connection writes at a time, none of these transactions is under way.
+func (t *txn) noticeAcks() {
+	for _, one := range t.q.acked.all() {
+		place := int64(0)
+		t.query(`SELECT place FROM pawl_job WHERE seq = ?`, func(v []driver.Value) error {
+			place = number(v[0])
+			return nil
+		}, one.seq)
+		l := one.lease
+		if place != 0 && place != placeCompleted || t.settled[l.ID] {
+			continue
+		}
+		t.settled[l.ID], t.acked[keyOf(l)] = true, true
+		t.events = append(t.events, one.events...)
+		t.after = append(t.after, func() {
+			pawldriver.MarkSettled(l)
+			t.q.release(l.ID, int64(l.Token))
+		})
+	}
+}
+
+// Wake tells the queue that a transaction of the app has been committed in which [Queue.EnqueueTx] or
+// [Queue.AckTx] was called. Jobs are fetched at once, and acks count at once. Without it the queue
+// finds out with its next poll, or with any other call that writes. Do not call it within a
+// transaction of the app that writes, for which it would wait.
+func (q *Queue) Wake(ctx context.Context) error { return q.submit(ctx, tick{}) }

@@ -1,0 +1,256 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// The verbs of operators, and of the app beside its workers.
+
+// Cancel ends a job. A job that waits is dead at once. A leased job is marked, and the Cancelled
+// signal of its lease fires if this process holds it; however the lease ends, except for an ack, the
+// job is dead then. A dead or completed job gives [pawl.ErrConflict], an unknown one
+// [pawl.ErrNotFound].
+func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
+}
+
+// Retry makes a dead job ready. Its history stays; its attempts start again from 0 unless they are
+// to be kept. A job that is not dead gives [pawl.ErrConflict], and so does a job that is past its
+// deadline or whose unique key another job has; an unknown one gives [pawl.ErrNotFound].
+func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
+}
+
+// RunNow makes a delayed job ready at once, behind those of its priority that are ready already. A
+// job in another state gives [pawl.ErrConflict], an unknown one [pawl.ErrNotFound].
+func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
+}
+
+// Delete removes a dead job or the record of a completed job for good. A job in another state gives
+// [pawl.ErrConflict], an unknown one [pawl.ErrNotFound].
+func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
+	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
+}
+
+// Change carries out c on each job by itself, all in one transition, and returns an error for each
+// ID in their order, nil for a job that was changed: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for
+// a job in a state that the verb is not for, or that does not match the condition;
+// [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique key another job has.
+// The second error says that the change as a whole did not come through; then the first result is
+// nil.
+func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
+	return q.changes(ctx, &change{Change: c, ids: ids})
+}
+
+// DryRun returns what [Queue.Change] would return for each job now, and changes nothing.
+func (q *Queue) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
+	return q.changes(ctx, &change{Change: c, ids: ids, dry: true})
+}
+
+func (q *Queue) changes(ctx context.Context, op *change) ([]error, error) {
+	if err := driver.CheckChange(&op.Change, len(op.ids)); err != nil || len(op.ids) == 0 {
+		return nil, err
+	}
+	if err := q.submit(ctx, op); err != nil {
+		return nil, err
+	}
+	return op.errs, nil
+}
+
+// one is Change of one job.
+func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
+	errs, err := q.Change(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
+// change is a call of Change or DryRun.
+type change struct {
+	pawl.Change
+	ids  []pawl.ID
+	dry  bool
+	errs []error
+}
+
+func (op *change) apply(t *txn) error {
+	op.errs = make([]error, len(op.ids))
+	claims := make(map[string]pawl.ID) // the unique keys that jobs of a dry run would take
+	for i, id := range op.ids {
+		j, err := t.decide(op, id, claims)
+		switch op.errs[i] = err; {
+		case err != nil:
+		case !op.dry:
+			t.change(&op.Change, j)
+		case op.Verb == pawl.VerbRetry && j.UniqueKey != "":
+			claims[uniqueName(&j.Envelope)] = id
+		}
+	}
+	return nil
+}
+
+// decide reports why a change does not apply to a job.
+func (t *txn) decide(op *change, id pawl.ID, claims map[string]pawl.ID) (*job, error) {
+	j := t.get(id)
+	if j == nil {
+		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	if err := driver.Refuses(&op.Change, id, j.State); err != nil {
+		return nil, err
+	}
+	if !t.meets(j, op.If) {
+		return nil, driver.NotEligible(id, "it does not match any more")
+	}
+	if op.Verb != pawl.VerbRetry {
+		return j, nil
+	}
+	if t.isLate(j) {
+		return nil, fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", id, pawl.ErrConflict, j.Deadline)
+	}
+	holder, state := t.holder(&j.Envelope)
+	if claimer, claimed := claims[uniqueName(&j.Envelope)]; claimed {
+		holder, state = claimer, pawl.Ready
+	}
+	if state != "" && holder != id && driver.BlockedBy(&j.Envelope, state) {
+		return nil, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, holder, state)
+	}
+	return j, nil
+}
+
+// meets reports whether a job matches a condition. Every job matches nil.
+func (t *txn) meets(j *job, c pawl.Condition) bool {
+	if c == nil {
+		return true
+	}
+	e := j.Envelope
+	if driver.ReadsBody(c) {
+		listed, err := readParts(t.c, []pawl.ID{j.ID}, driver.AllParts)
+		if err != nil || len(listed) == 0 {
+			t.fail(err)
+			return false
+		}
+		e.Payload, e.History = listed[0].Job.Payload, listed[0].Job.History
+	}
+	return c.Matches(&e)
+}
+
+// fail ends the transaction with an error.
+func (t *txn) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// change carries out a change that applies to a job.
+func (t *txn) change(c *pawl.Change, j *job) {
+	switch c.Verb {
+	case pawl.VerbRetry:
+		t.revive(j, c.KeepAttempts)
+	case pawl.VerbRunNow:
+		t.runNow(j)
+	case pawl.VerbDelete:
+		t.remove(j)
+		t.emit(j, pawl.Event{Type: pawl.EventDeleted})
+	case pawl.VerbCancel:
+		switch {
+		case j.State != pawl.Leased:
+			t.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
+		case !j.Cancelled:
+			j.Cancelled = true
+			t.exec(`UPDATE pawl_job SET cancelled = 1 WHERE seq = ?`, int64(j.Seq))
+			t.cancelled[j.ID] = true
+			if h := t.q.held[j.ID]; h != nil {
+				t.after = append(t.after, func() {
+					h.job.Cancelled = true
+					h.signal.Fire()
+				})
+			}
+			t.emit(j, pawl.Event{Type: pawl.EventCancelled})
+		}
+	}
+}
+
+// Transfer puts a job in the place of the dead job that has its ID, as one transition: the dead job
+// goes, with its history, and the job is stored as [Queue.Enqueue] would. It does not change the
+// envelope.
+//
+// Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
+// [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is one. A
+// unique key is refused.
+func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
+	if _, err := driver.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload); err != nil {
+		return err
+	}
+	if e.UniqueKey != "" {
+		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead job has none"}
+	}
+	return q.submit(ctx, &transfer{change: change{Change: pawl.Change{If: when}, ids: []pawl.ID{e.ID}}, envelope: e})
+}
+
+// transfer is a call of Transfer.
+type transfer struct {
+	change
+	envelope *pawl.Envelope
+}
+
+func (op *transfer) bytes() int { return len(op.envelope.Payload) }
+
+func (op *transfer) apply(t *txn) error {
+	id := op.envelope.ID
+	switch j := t.get(id); {
+	case j == nil:
+		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	case j.State != pawl.Dead:
+		return driver.NotEligible(id, "it is %s, not dead", j.State)
+	case !t.meets(j, op.If):
+		return driver.NotEligible(id, "it does not match any more")
+	}
+	e := *op.envelope
+	driver.Accept(&e, t.now)
+	t.store(&e, true)
+	return nil
+}
+
+// Pause has a queue give no job to any fetch until [Queue.Resume]. All else goes on. The queue need
+// not have had a job.
+func (q *Queue) Pause(ctx context.Context, queue string) error {
+	return q.setPaused(ctx, queue, true)
+}
+
+// Resume ends the pause of a queue, if there is one.
+func (q *Queue) Resume(ctx context.Context, queue string) error {
+	return q.setPaused(ctx, queue, false)
+}
+
+func (q *Queue) setPaused(ctx context.Context, queue string, paused bool) error {
+	if err := driver.CheckQueue(queue); err != nil {
+		return err
+	}
+	return q.submit(ctx, &pause{queue, paused})
+}
+
+// pause is a call of Pause or Resume.
+type pause struct {
+	queue  string
+	paused bool
+}
+
+func (op *pause) apply(t *txn) error {
+	if _, known := t.all().queues[op.queue]; !known && !op.paused {
+		return nil
+	}
+	id, paused := t.queueOf(op.queue).id, int64(0)
+	if op.paused {
+		paused = 1
+	}
+	t.exec(`UPDATE pawl_queue SET paused = ? WHERE id = ?`, paused, id)
+	t.changeLines().queue(id, op.queue, op.paused)
+	t.stir()
+	return nil
+}

@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// fetch is a call of Fetch. It is accepted by a transaction, and waits then for one that has jobs
+// for it.
+type fetch struct {
+	pawl.Request
+	ticket // once it waits
+	ctx    context.Context
+	leases []*pawl.Lease
+	err    error
+	done   chan struct{} // closed when the call is answered
+}
+
+func (f *fetch) answer(err error) {
+	f.err = err
+	close(f.done)
+}
+
+// Fetch implements [pawl.Queue].
+func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	r, err := driver.CheckRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	f := &fetch{Request: r, ctx: ctx, done: make(chan struct{})}
+	if err := q.submit(ctx, f); err != nil {
+		return nil, err
+	}
+	select {
+	case <-f.done:
+		return f.leases, f.err
+	case <-ctx.Done():
+	}
+	q.intake.end(f)
+	if f.withdraw() {
+		return nil, driver.NotAccepted(ctx)
+	}
+	<-f.done
+	return f.leases, f.err
+}
+
+func (f *fetch) apply(t *txn) error {
+	t.fetches = append(t.fetches, f)
+	return nil
+}
+
+// dismiss answers fetches whose context has ended, unless they got their jobs before.
+func (q *Queue) dismiss(ended []*fetch) {
+	for _, f := range ended {
+		if i := slices.Index(q.waiting, f); i >= 0 {
+			q.waiting = slices.Delete(q.waiting, i, i+1)
+			f.answer(driver.NotAccepted(f.ctx))
+		}
+	}
+}
+
+// serve answers the fetches that wait, in their order, as far as there are jobs for them or they
+// give up.
+func (t *txn) serve() {
+	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
+	for (t.q.stirred || from < len(waiting)) && t.err == nil {
+		if t.q.stirred {
+			from = 0
+		}
+		t.q.stirred = false
+		left := waiting[:from:from]
+		for _, f := range waiting[from:] {
+			if !t.offer(f) {
+				left = append(left, f)
+			}
+		}
+		waiting, from = left, len(left)
+	}
+	t.after = append(t.after, func() {
+		t.q.waiting = waiting
+		for _, f := range waiting {
+			f.reopen()
+		}
+	})
+}
+
+// offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
+func (t *txn) offer(f *fetch) (answered bool) {
+	if f.ctx.Err() != nil || !f.accept() {
+		return false // it is about to be dismissed
+	}
+	t.looking = append(t.looking, f)
+	s := &selection{t: t, f: f, idle: f.Max - f.Ahead}
+	s.run()
+	switch {
+	case len(s.leases) > 0:
+		t.after = append(t.after, func() {
+			f.leases = s.leases
+			f.answer(nil)
+		})
+		return true
+	case f.Wait == pawl.WaitForJob, f.Wait != pawl.WaitNot && t.hasWork(f):
+		return false
+	}
+	t.after = append(t.after, func() { f.answer(pawl.ErrEmpty) })
+	return true
+}
+
+// hasWork reports whether there is a job that a fetch waits for: one that is ready or leased, and
+// perhaps one that is delayed.
+func (t *txn) hasWork(f *fetch) bool {
+	for _, name := range f.Queues {
+		l := t.all().queues[name]
+		if l == nil {
+			continue
+		}
+		for kind, id := range l.kinds {
+			if driver.Wants(&f.Request, kind) && t.hasJob(id, f.Wait == pawl.WaitFinished) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasJob reports whether a line has a job that is ready or leased, or one that is delayed if that
+// counts.
+func (t *txn) hasJob(line int64, delayed bool) bool {
+	var found, counts int64
+	if delayed {
+		counts = 1
+	}
+	t.query(`SELECT EXISTS (SELECT 1 FROM pawl_job WHERE place = 2 AND line = ?1)
+	OR EXISTS (SELECT 1 FROM pawl_job WHERE place = 4 AND line = ?1)
+	OR ?2 AND EXISTS (SELECT 1 FROM pawl_job WHERE place = 3 AND line = ?1)`, one(&found), line, counts)
+	return found != 0
+}

@@ -1,0 +1,373 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	sqldriver "database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+const (
+	listPage  = 200      // jobs that Jobs reads at a time
+	listKeys  = 1000     // keys that are read at a time
+	listRows  = 16 << 10 // keys that one ListParts reads
+	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
+)
+
+// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order that f
+// asks for. It reads them in pages, each in a short transaction that holds nobody up. A job that
+// moves meanwhile may come before or after the move, or not at all.
+//
+// A job whose record is damaged is dead from then on. An error with a nil envelope is the end.
+func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
+	return func(yield func(*pawl.Envelope, error) bool) {
+		err := driver.CheckFilter(f)
+		for p := (page{q: q, filter: f, parts: driver.AllParts}); !p.end && err == nil; {
+			if err = p.read(ctx, listPage); err != nil {
+				break
+			}
+			for _, listed := range p.jobs {
+				if err = ctx.Err(); err != nil {
+					break
+				}
+				if !yield(listed.Job, listed.Err) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("list jobs: %w", err))
+		}
+	}
+}
+
+// ListParts reads at most max jobs that f chooses, 1 to [pawl.MaxListed], in the order of
+// [Queue.Jobs], after a cursor: "" for the beginning, or the Next of an earlier call with the same
+// filter. It reads only the given parts of each job. It looks at about 16,000 jobs at most, and stops
+// at 8 MiB of payloads, histories and headers, so it may return fewer jobs, even none, before the
+// end, where Next is "". A cursor stays valid when its job is gone.
+//
+// An unknown state or order, a max out of range, and a cursor of another list return
+// [pawl.ErrInvalid].
+func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
+	var l pawl.Listing
+	if err := driver.CheckListed(max); err != nil {
+		return l, err
+	}
+	if err := driver.CheckFilter(f); err != nil {
+		return l, err
+	}
+	p := page{q: q, filter: f, parts: parts}
+	if err := p.resume(after); err != nil {
+		return l, err
+	}
+	for rows, size := 0, 0; !p.end && len(l.Jobs) < max && rows < listRows && size < listBytes; {
+		if err := p.read(ctx, max-len(l.Jobs)); err != nil {
+			return pawl.Listing{}, fmt.Errorf("list jobs: %w", err)
+		}
+		l.Jobs = append(l.Jobs, p.jobs...)
+		rows, size = rows+p.rows, size+p.bytes
+	}
+	if !p.end {
+		l.Next = driver.FormatCursor(p.last.append(nil), driver.FilterScope(f))
+	}
+	return l, nil
+}
+
+// page is a step of a list.
+type page struct {
+	q      *Queue
+	filter pawl.Filter
+	parts  driver.Parts
+	last   *key // nil at the beginning
+	end    bool
+
+	jobs  []pawl.Listed
+	rows  int // keys that were read
+	bytes int // of the parts of jobs that vary in size
+}
+
+// key is where a job is in the order of a list, as far as the order has these columns.
+type key struct {
+	queue, prio, since, seq int64
+	id                      pawl.ID
+}
+
+// keySize is the size of a key in a cursor.
+const keySize = 4*8 + len(pawl.ID{})
+
+func (k *key) append(b []byte) []byte {
+	for _, n := range []int64{k.queue, k.prio, k.since, k.seq} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return append(b, k.id[:]...)
+}
+
+func (k *key) compare(other *key) int {
+	return cmp.Or(cmp.Compare(k.queue, other.queue), cmp.Compare(k.prio, other.prio), cmp.Compare(k.since, other.since),
+		cmp.Compare(k.seq, other.seq), bytes.Compare(k.id[:], other.id[:]))
+}
+
+// resume moves to where a cursor is.
+func (p *page) resume(after string) error {
+	if after == "" {
+		return nil
+	}
+	b, err := driver.ParseCursor(after, driver.FilterScope(p.filter))
+	if err != nil {
+		return err
+	}
+	if len(b) != keySize {
+		return driver.BadCursor()
+	}
+	number := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
+	p.last = &key{queue: number(0), prio: number(1), since: number(2), seq: number(3), id: pawl.ID(b[32:])}
+	return nil
+}
+
+// read reads at most room jobs after p.last.
+func (p *page) read(ctx context.Context, room int) error {
+	var next page
+	found, err := p.q.lookSound(ctx, func(c conn) ([]pawl.Listed, error) {
+		next = *p
+		ids, err := next.keys(c, room)
+		if err != nil || len(ids) == 0 {
+			return nil, err
+		}
+		return readParts(c, ids, p.parts)
+	})
+	if err != nil {
+		return err
+	}
+	*p = next
+	p.jobs, p.bytes = nil, 0
+	for _, listed := range found {
+		if listed.Err == nil && !p.filter.Matches(listed.Job) {
+			continue
+		}
+		p.jobs = append(p.jobs, listed)
+		p.bytes += driver.JobSize(listed.Job)
+	}
+	return nil
+}
+
+// keyRow is a row of a stream.
+type keyRow struct {
+	key
+	line, place int64
+	bytes       int
+}
+
+// keys reads the IDs of at most room jobs that the filter may choose, and moves the page behind them.
+func (p *page) keys(c conn, room int) (ids []pawl.ID, err error) {
+	ls, err := readLines(c)
+	if err != nil {
+		return nil, err
+	}
+	limit := max(listPage, min(room, listKeys))
+	p.rows = 0
+	for _, streams := range p.streams(ls) {
+		left := limit - p.rows
+		if left <= 0 {
+			return ids, nil
+		}
+		rows, err := p.merge(c, streams, left)
+		if err != nil {
+			return nil, err
+		}
+		size := 0
+		for i := range rows {
+			r := &rows[i]
+			chosen := p.chooses(ls, r)
+			if chosen && (len(ids) == room || len(ids) > 0 && size+r.bytes > listBytes) {
+				return ids, nil
+			}
+			if chosen {
+				ids, size = append(ids, r.id), size+r.bytes
+			}
+			p.last = &r.key
+			p.rows++
+		}
+		if len(rows) == left {
+			return ids, nil
+		}
+	}
+	p.end = true
+	return ids, nil
+}
+
+// chooses reports whether the filter may choose a job.
+func (p *page) chooses(ls *lines, r *keyRow) bool {
+	f, name := p.filter, ls.names[r.line]
+	return (f.State == "" || placeOf(f.State) == r.place) && (f.Kind == "" || name.kind == f.Kind) &&
+		(f.Queue == "" || name.queue != nil && name.queue.name == f.Queue)
+}
+
+// merge reads the first rows of several streams, in the order of the list.
+func (p *page) merge(c conn, streams []stream, limit int) (rows []keyRow, err error) {
+	for _, s := range streams {
+		last := p.last
+		if last == nil || s.queue != 0 && last.queue != s.queue {
+			last = s.first(p.filter.Newest)
+		}
+		err := c.query(s.statement(p), func(v []sqldriver.Value) error {
+			r := keyRow{key: key{queue: s.queue, prio: number(v[0]), since: number(v[1]), seq: number(v[2])},
+				line: number(v[4]), place: number(v[5]), bytes: int(number(v[6]))}
+			copy(r.id[:], bytesOf(v[3]))
+			rows = append(rows, r)
+			return nil
+		}, append(s.arguments(p, last), int64(limit))...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(streams) > 1 {
+		slices.SortFunc(rows, func(a, b keyRow) int {
+			if p.filter.Newest {
+				return b.compare(&a.key)
+			}
+			return a.compare(&b.key)
+		})
+	}
+	return rows[:min(len(rows), limit)], nil
+}
+
+// stream is rows that an index has in the order of a list.
+type stream struct {
+	queue int64  // if the list goes queue by queue
+	where string // of the rows
+	order string // the columns of the order
+	args  []sqldriver.Value
+}
+
+// streams returns the streams of the list, by the groups that follow one another.
+func (p *page) streams(ls *lines) (groups [][]stream) {
+	f := p.filter
+	died := []sqldriver.Value{nanos(f.DiedSince), int64(math.MaxInt64)}
+	if !f.DiedBefore.IsZero() {
+		died[1] = nanos(f.DiedBefore)
+	}
+	of := func(l *line) (streams []stream) {
+		for kind, id := range l.kinds {
+			switch {
+			case f.Kind != "" && f.Kind != kind:
+			case f.State == pawl.Ready:
+				for lane := range int64(6) {
+					streams = append(streams, stream{l.id, "place = 2 AND line = ? AND lane = ?", "prio, since, seq", []sqldriver.Value{id, lane}})
+				}
+			case f.State == pawl.Dead && f.Order == pawl.OrderDied:
+				streams = append(streams, stream{0, "place = 5 AND line = ? AND since BETWEEN ? AND ?", "since, seq", append([]sqldriver.Value{id}, died...)})
+			case f.State == pawl.Dead:
+				streams = append(streams, stream{l.id, "place = 5 AND line = ? AND since BETWEEN ? AND ?", "since, seq", append([]sqldriver.Value{id}, died...)})
+			case f.State == pawl.Delayed:
+				streams = append(streams, stream{0, "place = 3 AND line = ?", "since, seq", []sqldriver.Value{id}})
+			case f.State == pawl.Leased:
+				streams = append(streams, stream{0, "place = 4 AND line = ?", "leased_since, seq", []sqldriver.Value{id}})
+			}
+		}
+		return streams
+	}
+	switch {
+	case f.Order == pawl.OrderCreated || f.State == "":
+		return [][]stream{{{0, "true", "id", nil}}}
+	case f.State == pawl.Completed:
+		return [][]stream{{{0, "place = 6", "since, seq", nil}}}
+	}
+	queues := slices.SortedFunc(maps.Values(ls.queues), func(a, b *line) int {
+		if f.Newest {
+			a, b = b, a
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	apart := f.State == pawl.Ready || f.State == pawl.Dead && f.Order != pawl.OrderDied
+	var all []stream
+	for _, l := range queues {
+		switch {
+		case f.Queue != "" && f.Queue != l.name:
+		case !apart:
+			all = append(all, of(l)...)
+		case p.last == nil || l.id == p.last.queue || (l.id > p.last.queue) != f.Newest:
+			groups = append(groups, of(l))
+		}
+	}
+	if !apart {
+		groups = append(groups, all)
+	}
+	return groups
+}
+
+// statement returns the statement that reads a stream after a key.
+func (s stream) statement(p *page) string {
+	after, order := ">", " ASC"
+	if p.filter.Newest {
+		after, order = "<", " DESC"
+	}
+	if p.last == nil || s.queue != 0 && p.last.queue != s.queue {
+		after += "="
+	}
+	columns := strings.Split(s.order, ", ")
+	since, prio := "0", "0"
+	for _, column := range columns {
+		switch column {
+		case "since", "leased_since":
+			since = column
+		case "prio":
+			prio = column
+		}
+	}
+	size := "length(payload)"
+	if p.parts&driver.PartHistory != 0 {
+		size += " + COALESCE((SELECT sum(40 + length(error) + length(stack)) FROM pawl_history h WHERE h.seq = j.seq), 0)"
+	}
+	return fmt.Sprintf("SELECT %s, %s, %s, id, line, place, %s FROM pawl_job j WHERE %s AND (%s) %s (%s) ORDER BY %s LIMIT ?",
+		prio, since, seqOf(columns), size, s.where, s.order, after, strings.Repeat(", ?", len(columns))[2:],
+		strings.Join(columns, order+", ")+order)
+}
+
+// seqOf returns the sequence if the order has it, which is then a part of the key.
+func seqOf(columns []string) string {
+	if slices.Contains(columns, "seq") {
+		return "seq"
+	}
+	return "0"
+}
+
+// arguments returns the arguments of the statement, but for its limit.
+func (s stream) arguments(p *page, last *key) []sqldriver.Value {
+	args := slices.Clone(s.args)
+	for _, column := range strings.Split(s.order, ", ") {
+		switch column {
+		case "prio":
+			args = append(args, last.prio)
+		case "since", "leased_since":
+			args = append(args, last.since)
+		case "seq":
+			args = append(args, last.seq)
+		case "id":
+			args = append(args, last.id[:])
+		}
+	}
+	return args
+}
+
+// first returns the first key that a stream can have, or the last.
+func (s stream) first(newest bool) *key {
+	if !newest {
+		return &key{prio: math.MinInt64, since: math.MinInt64, seq: math.MinInt64}
+	}
+	k := &key{prio: math.MaxInt64, since: math.MaxInt64, seq: math.MaxInt64}
+	for i := range k.id {
+		k.id[i] = math.MaxUint8
+	}
+	return k
+}

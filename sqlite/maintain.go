@@ -1,0 +1,127 @@
+package sqlite
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// How many jobs of each kind of work fall due in one transaction: so many portions of so many jobs.
+const (
+	portions = 10
+	portion  = 1000
+)
+
+// maintain makes the moves that are due whoever calls. Deadlines come after all that may put a job
+// into ready or delayed: a job that is put there past its deadline is dead at once.
+func (t *txn) maintain() {
+	due, more := !t.q.due.After(t.now), false
+	if due {
+		more = t.promote()
+	}
+	t.reapExpired()
+	if !due && t.q.due.After(t.now) || t.err != nil {
+		return
+	}
+	late := t.inPortions(sqlExpired, func(j *job) {
+		t.makeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
+	})
+	old := t.inPortions(sqlRetained, t.remove)
+	forgot := t.exec(`DELETE FROM pawl_effect WHERE name IN (SELECT name FROM pawl_effect WHERE done_until <= ? LIMIT ?)`,
+		nanos(t.now), int64(portions*portion))
+	if more || late || old || forgot == portions*portion {
+		t.q.due = t.now // the next transaction continues, at once
+		return
+	}
+	t.lookAhead()
+}
+
+const (
+	sqlPromote = `UPDATE pawl_job SET place = 2 WHERE seq IN (
+	SELECT seq FROM pawl_job WHERE place = 3 AND since <= ? ORDER BY since, seq LIMIT ?)`
+
+	sqlExpired = `SELECT ` + columns + ` FROM pawl_job
+WHERE place < 4 AND deadline IS NOT NULL AND deadline <= ? ORDER BY deadline, seq LIMIT ?`
+
+	sqlRetained = `SELECT ` + columns + ` FROM pawl_job WHERE place = 6 AND since <= ? ORDER BY since, seq LIMIT ?`
+
+	sqlLeased = `SELECT ` + columns + ` FROM pawl_job WHERE place = 4 ORDER BY seq LIMIT ?`
+)
+
+// promote makes ready what is due, as far as one transaction does that. NotBefore stays: it is ready
+// since it was due.
+func (t *txn) promote() (more bool) {
+	for range portions {
+		if t.exec(sqlPromote, nanos(t.now), int64(portion)) == 0 {
+			return false
+		}
+		t.stir()
+	}
+	return true
+}
+
+// inPortions moves the jobs that a statement reads, as far as one transaction does that.
+func (t *txn) inPortions(statement string, move func(*job)) (more bool) {
+	for range portions {
+		jobs := t.readAll(statement, nanos(t.now), int64(portion))
+		for _, j := range jobs {
+			if j.State != pawl.Dead || j.Death.Reason != pawl.ReasonCorrupt { // what readAll set aside
+				move(j)
+			}
+		}
+		if len(jobs) < portion {
+			return false
+		}
+	}
+	return true
+}
+
+// lookAhead finds out when something falls due next.
+func (t *txn) lookAhead() {
+	t.q.due = latest
+	for _, statement := range []string{
+		`SELECT since FROM pawl_job WHERE place = 3 ORDER BY since LIMIT 1`,
+		`SELECT deadline FROM pawl_job WHERE place < 4 AND deadline IS NOT NULL ORDER BY deadline LIMIT 1`,
+		`SELECT since FROM pawl_job WHERE place = 6 ORDER BY since LIMIT 1`,
+	} {
+		next := latest.UnixNano()
+		t.query(statement, one(&next))
+		t.fallsDue(timeOf(next))
+	}
+}
+
+// reapExpired takes back the leases that have expired, in the order of their ends.
+func (t *txn) reapExpired() {
+	var expired []*held
+	for id, h := range t.q.held {
+		if !h.expires.After(t.mono) && !t.settled[id] && !t.extended[id] {
+			expired = append(expired, h)
+		}
+	}
+	slices.SortFunc(expired, func(a, b *held) int {
+		return cmp.Or(a.expires.Compare(b.expires), cmp.Compare(a.job.Seq, b.job.Seq))
+	})
+	for _, h := range expired {
+		if j := t.read(sqlJobBySeq, int64(h.job.Seq)); j != nil && j.State == pawl.Leased {
+			t.crash(j, pawl.EventReaped, "its lease expired")
+			t.reaped++
+		}
+	}
+}
+
+// orphans is a call that takes back the leases of a process that ended, a portion at a time.
+type orphans struct{ more *bool }
+
+func (op *orphans) apply(t *txn) error {
+	jobs := t.readAll(sqlLeased, int64(portion))
+	for _, j := range jobs {
+		if j.State == pawl.Leased {
+			t.crash(j, pawl.EventRecovered, "its process ended")
+		}
+	}
+	*op.more = len(jobs) == portion
+	t.q.due = time.Time{}
+	return nil
+}

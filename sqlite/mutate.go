@@ -1,0 +1,263 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Mutate carries out a mutation as part of a group commit and returns when it is durable. A mutation
+// that fails is undone by itself. Declarations, see [driver.Declared], are not needed.
+//
+// Size is roughly how many bytes the mutation writes. It keeps commits within limits.
+//
+// It returns the error of Check or Apply, unwrapped; [pawl.ErrNotAccepted] if ctx ended before the
+// queue accepted the mutation; or the error of a failed commit.
+func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	return q.submit(ctx, &mutate{q: q, mutation: m, size: size})
+}
+
+// MutateTx carries out a mutation as part of the transaction of [Queue.Update]. After an error the
+// transaction is as it was.
+func (q *Queue) MutateTx(tx *sql.Tx, m driver.Mutation) error {
+	found, ok := q.updates.Load(tx)
+	if !ok {
+		return &pawl.InvalidError{Field: "transaction", Reason: "it is not that of a running Update of this queue"}
+	}
+	t, err := q.within(context.Background(), tx, &mutate{q: q, mutation: m})
+	if err != nil {
+		return err
+	}
+	u := found.(*update)
+	u.mutated = append(u.mutated, t)
+	return nil
+}
+
+// mutate is a call of Mutate.
+type mutate struct {
+	q        *Queue
+	mutation driver.Mutation
+	size     int // roughly how many bytes it writes
+}
+
+func (op *mutate) bytes() int { return max(op.size, 0) }
+
+func (op *mutate) apply(t *txn) error {
+	if t.rows == nil {
+		t.rows = newRows(t.c)
+	}
+	o := &ops{rows: t.rows, t: t, q: op.q}
+	if err := careful(func() error { return op.mutation.Check(o) }); err != nil {
+		t.fail(t.rows.err)
+		return err
+	}
+	undo := t.savepoint()
+	for _, part := range o.parts {
+		if err := part(); err != nil {
+			undo()
+			return err
+		}
+	}
+	err := careful(func() error { return op.mutation.Apply(t.rows) })
+	if t.fail(t.rows.err); err != nil || t.err != nil {
+		undo()
+		return err
+	}
+	t.exec("RELEASE SAVEPOINT mutation")
+	t.after = append(t.after, o.durable...)
+	t.after = append(t.after, t.rows.onCommit...)
+	t.rows.onCommit = nil
+	return nil
+}
+
+// savepoint begins a part of the transaction that may fail by itself. Undo takes back what the part
+// did, and ends it.
+func (t *txn) savepoint() (undo func()) {
+	t.exec("SAVEPOINT mutation")
+	was := *t
+	was.settled, was.extended, was.cancelled = maps.Clone(t.settled), maps.Clone(t.extended), maps.Clone(t.cancelled)
+	was.sound, was.acked = maps.Clone(t.sound), maps.Clone(t.acked)
+	return func() {
+		err, seq := t.err, t.seq
+		*t = was
+		t.err, t.seq = err, seq
+		t.rows.forget()
+		t.lines, t.ownLines = nil, false
+		t.exec("ROLLBACK TO SAVEPOINT mutation")
+		t.exec("RELEASE SAVEPOINT mutation")
+	}
+}
+
+// careful turns a panic of a mutation into an error: it runs on the goroutine of the scheduler.
+func careful(half func() error) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
+		}
+	}()
+	return half()
+}
+
+// ops implements [driver.Ops].
+type ops struct {
+	*rows
+	t       *txn
+	q       *Queue
+	parts   []func() error
+	moved   []pawl.ID
+	taken   []string // unique keys, by name
+	durable []func()
+}
+
+// Now implements [driver.Ops].
+func (o *ops) Now() time.Time { return o.t.now }
+
+// State implements [driver.Ops].
+func (o *ops) State(id pawl.ID) (pawl.State, error) {
+	j := o.t.get(id)
+	if j == nil {
+		return "", o.t.err
+	}
+	return j.State, o.t.err
+}
+
+// Job implements [driver.Ops].
+func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
+	j := o.t.get(id)
+	switch {
+	case o.t.err != nil:
+		return nil, o.t.err
+	case j == nil:
+		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	return &j.Envelope, nil
+}
+
+// Enqueue implements [driver.Ops].
+func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
+		return nil, err
+	}
+	batch, err := o.t.admit(jobs)
+	if err != nil {
+		return nil, err
+	}
+	var moved []pawl.ID
+	var taken []string
+	for _, n := range batch {
+		if moved = append(moved, n.ID); n.UniqueKey != "" {
+			taken = append(taken, uniqueName(&n.Envelope))
+		}
+	}
+	err = o.add(moved, taken, func() error {
+		o.t.storeAll(batch)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results(batch), nil
+}
+
+// Hold implements [driver.Ops].
+func (o *ops) Hold(l *pawl.Lease) error {
+	j, err := o.t.leased(l)
+	if err != nil {
+		return err
+	}
+	return o.add([]pawl.ID{l.ID}, nil, func() error {
+		o.t.keep(j)
+		return nil
+	})
+}
+
+// keep extends a lease, and forgets the crashes of its job. A repeat suspect is none any more.
+func (t *txn) keep(j *job) {
+	if h := t.q.held[j.ID]; h != nil && h.token == j.token {
+		t.extend(j.ID, h)
+		t.after = append(t.after, func() {
+			c := *h.job
+			c.Crashes = 0
+			h.job = &c
+			delete(t.q.repeats, j.ID)
+		})
+	}
+	if j.Crashes == 0 {
+		return
+	}
+	j.Crashes = 0
+	t.sound[j.ID] = true
+	t.exec(`UPDATE pawl_job SET lane = ?, record = ? WHERE seq = ?`, j.lane(), recordOf(j), int64(j.Seq))
+	t.stir() // for the repeat suspects that wait for this one
+}
+
+// Ack implements [driver.Ops].
+func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
+
+// Snooze implements [driver.Ops].
+func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
+	return o.end(l, l.Snooze(until.Sub(o.t.now)))
+}
+
+// end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
+// extends the lease.
+func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
+	if _, err := o.t.leased(l); err != nil {
+		return err
+	}
+	err := o.add([]pawl.ID{l.ID}, nil, func() error { return o.t.end(&s, pawl.Failure{}) })
+	if err == nil {
+		o.durable = append(o.durable, func() { driver.MarkSettled(l) })
+	}
+	return err
+}
+
+// RunNow implements [driver.Ops].
+func (o *ops) RunNow(id pawl.ID) error { return o.change(pawl.VerbRunNow, id) }
+
+// Retry implements [driver.Ops].
+func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
+
+func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
+	op := &change{Change: pawl.Change{Verb: verb}, ids: []pawl.ID{id}}
+	j, err := o.t.decide(op, id, nil)
+	if err != nil {
+		return err
+	}
+	var taken []string
+	if verb == pawl.VerbRetry && j.UniqueKey != "" {
+		taken = []string{uniqueName(&j.Envelope)}
+	}
+	return o.add([]pawl.ID{id}, taken, func() error {
+		o.t.change(&op.Change, j)
+		return nil
+	})
+}
+
+// add adds an operation. It refuses a second one on a job or a unique key, since its check did not
+// see the first.
+func (o *ops) add(moved []pawl.ID, taken []string, part func() error) error {
+	for _, id := range moved {
+		if slices.Contains(o.moved, id) {
+			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
+		}
+	}
+	for _, key := range taken {
+		if slices.Contains(o.taken, key) {
+			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
+		}
+	}
+	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
+	o.parts = append(o.parts, part)
+	return nil
+}

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
+)
+
+// Options are the settings of a queue. A nil *Options, and every zero field, means the default.
+type Options struct {
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum
+	// 1 s, and the maximum a year.
+	Lease time.Duration
+
+	// MaxCrashes is how many leases in a row may end in a crash or an expiry before the job
+	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
+	MaxCrashes int
+
+	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
+	// maximum 64 MiB.
+	MaxPayload int
+
+	// Poll is how often the queue looks for transactions of the app that were committed without a
+	// call of Queue.Wake. The default is 1 s. NoPoll is for an app that calls Wake, or that has
+	// no such transactions.
+	Poll time.Duration
+
+	// Existing has Open refuse a file without a queue, with ErrNotQueue, and create nothing.
+	Existing bool
+
+	// Timeout is how long a call waits for the write lock of another connection. The default is
+	// 30 s, the minimum 100 ms. Then it returns ErrBusy.
+	Timeout time.Duration
+
+	// Logger gets one error-level line for each job that becomes dead, and one warning for each
+	// crash. The default is hclog.Default().
+	Logger pawl.Logger
+
+	// OnEvent receives the transitions, once they are durable. It must neither block nor call the
+	// queue.
+	OnEvent func(pawl.Event)
+
+	// Collector gets the counters of those events, on the same terms.
+	Collector metrics.Collector
+
+	// Now is the wall clock, by which delayed jobs become due, deadlines pass and records are
+	// kept. The default is time.Now. Leases expire on monotonic time.
+	Now func() time.Time
+}
+
+const (
+	NoMaxCrashes = -1 // as Options.MaxCrashes lets a job crash forever
+	NoPoll       = -1 // as Options.Poll turns polling off
+)
+
+// The least and the most that Options take.
+const (
+	leastLease   = time.Second
+	mostLease    = 365 * 24 * time.Hour
+	leastPoll    = 10 * time.Millisecond
+	leastTimeout = 100 * time.Millisecond
+)
+
+// withDefaults fills in a copy and checks it.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	setDefault(&c.Lease, 30*time.Second)
+	setDefault(&c.MaxCrashes, 5)
+	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
+	setDefault(&c.Poll, time.Second)
+	setDefault(&c.Timeout, 30*time.Second)
+	if c.Logger == nil {
+		c.Logger = hclog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	refuse := func(field, format string, args ...any) (Options, error) {
+		return c, &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case c.Lease < leastLease || c.Lease > mostLease:
+		return refuse("Lease", "%v is not between %v and %v", c.Lease, leastLease, mostLease)
+	case c.MaxCrashes < NoMaxCrashes:
+		return refuse("MaxCrashes", "%d is negative", c.MaxCrashes)
+	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
+		return refuse("MaxPayload", "%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)
+	case c.Poll != NoPoll && c.Poll < leastPoll:
+		return refuse("Poll", "%v is less than %v", c.Poll, leastPoll)
+	case c.Timeout < leastTimeout:
+		return refuse("Timeout", "%v is less than %v", c.Timeout, leastTimeout)
+	}
+	return c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,261 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// scheduler is what the goroutine of the scheduler has to itself. A transaction changes it once
+// it is committed, except for the turns, which a transaction that fails puts back.
+type scheduler struct {
+	conn    *own
+	version int64 // of the data: it changes when another connection commits
+
+	held    map[pawl.ID]*held
+	running map[string]pawl.ID // leased jobs by their effects
+	repeats map[pawl.ID]bool   // leased jobs that crashed twice or more
+	lines   *lines             // as they are committed; nil if another connection may have changed them
+	turns   turns
+	waiting []*fetch // in the order of their coming
+	stirred bool     // something may have changed for the fetches that wait
+
+	now      time.Time // of the last transaction, by the wall clock
+	due      time.Time // when something falls due; zero if a transaction has to look
+	resume   time.Time // until when upkeep rests, since it failed; on monotonic time
+	nextLook time.Time // when to look for what the app has committed, on monotonic time
+	still    bool      // the wall clock stood still since the last alarm
+}
+
+// held is a lease.
+type held struct {
+	job     *job // as it was when it was leased, without its payload
+	token   int64
+	signal  *driver.Cancellation
+	expires time.Time // on monotonic time
+}
+
+func (s *scheduler) init() {
+	s.held, s.turns = make(map[pawl.ID]*held), newTurns()
+	s.running, s.repeats = make(map[string]pawl.ID), make(map[pawl.ID]bool)
+	s.nextLook = time.Now()
+}
+
+// schedule carries out calls, and what falls due, until the queue is closed.
+func (q *Queue) schedule() {
+	defer close(q.done)
+	for {
+		alarm := time.NewTimer(q.untilNext())
+		rang := false
+		select {
+		case <-q.intake.signal:
+		case <-alarm.C:
+			rang = true
+		}
+		alarm.Stop()
+		calls, ended, closed := q.intake.take()
+		q.dismiss(ended)
+		before := q.now
+		if len(calls) > 0 || rang && q.isDue() {
+			q.run(calls)
+		}
+		q.still = rang && !q.now.After(before)
+		if closed {
+			break
+		}
+	}
+	for _, f := range q.waiting {
+		f.answer(pawl.ErrClosed)
+	}
+	q.disconnect()
+}
+
+const (
+	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still
+	longestSleep = time.Minute           // after which a clock that was set is noticed
+	retrySleep   = time.Second           // until what fell due, and failed, is tried again
+)
+
+// untilNext returns how long the scheduler may sleep when nobody calls.
+func (q *Queue) untilNext() time.Duration {
+	wait := q.due.Sub(q.wall())
+	if q.still {
+		wait = max(wait, stillSleep)
+	}
+	for _, h := range q.held {
+		wait = min(wait, time.Until(h.expires))
+	}
+	if q.opts.Poll != NoPoll {
+		wait = min(wait, time.Until(q.nextLook))
+	}
+	return min(max(wait, time.Until(q.resume)), longestSleep)
+}
+
+// isDue reports whether there is something to do without a call.
+func (q *Queue) isDue() bool {
+	now := time.Now()
+	if q.resume.After(now) || q.intake.refuses() != nil {
+		return false
+	}
+	if q.opts.Poll != NoPoll && !now.Before(q.nextLook) {
+		q.nextLook = now.Add(q.opts.Poll)
+		if version, err := q.dataVersion(); err != nil || version != q.version {
+			return true
+		}
+	}
+	if !q.due.After(q.wall()) {
+		return true
+	}
+	for _, h := range q.held {
+		if !h.expires.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// dataVersion returns a number that changes when another connection commits.
+func (q *Queue) dataVersion() (version int64, err error) {
+	err = q.conn.query("PRAGMA data_version", one(&version))
+	return version, err
+}
+
+// wall returns the time of the wall clock, without its monotonic part.
+func (q *Queue) wall() time.Time { return q.opts.Now().Round(0) }
+
+// run carries out calls in one transaction, and answers them. When a transaction fails for one of
+// the calls, it splits them up, so that no caller pays for another.
+func (q *Queue) run(calls []*call) {
+	for {
+		idle := len(calls) == 0
+		if calls = withdraw(calls); len(calls) == 0 && !idle {
+			return
+		}
+		if err := q.intake.refuses(); errors.Is(err, pawl.ErrPoisoned) {
+			answer(calls, err)
+			return
+		}
+		t, err := q.attempt(calls)
+		if err == nil {
+			t.conclude()
+			return
+		}
+		var unknown *commitError
+		upkeep := t != nil && t.upkeep
+		if upkeep {
+			q.resume = time.Now().Add(retrySleep)
+		}
+		switch {
+		case errors.As(err, &unknown):
+			for _, fn := range t.results {
+				fn() // so that the jobs can be looked up
+			}
+			q.poison(unknown)
+			answer(t.calls, unknown)
+			return
+		case len(calls) == 0:
+			q.resume = time.Now().Add(retrySleep)
+			q.opts.Logger.Warn("periodic work failed", "error", err.Error())
+			return
+		case upkeep && !hasFetch(calls): // again, without upkeep
+		case t == nil || len(calls) == 1: // without the write lock nobody has a chance
+			answer(calls, explain(err))
+			return
+		default:
+			half := len(calls) / 2
+			q.run(calls[:half:half])
+			q.run(calls[half:])
+			return
+		}
+	}
+}
+
+// attempt tries to carry out calls in one transaction. Without an error it is committed. It returns
+// no transaction if it could not begin one.
+func (q *Queue) attempt(calls []*call) (*txn, error) {
+	q.writing <- struct{}{}
+	defer func() { <-q.writing }()
+	if _, err := q.conn.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	turns := q.turns
+	if len(q.waiting) > 0 || hasFetch(calls) {
+		turns = q.turns.clone()
+	}
+	t := newTxn(q, q.conn)
+	err := t.run(calls)
+	if err == nil {
+		_, err = q.conn.exec("COMMIT")
+		if err != nil && !isRefusal(err) {
+			err = &commitError{err}
+		}
+	}
+	if err != nil {
+		_, _ = q.conn.exec("ROLLBACK") // unless SQLite did it
+		q.turns, q.due, q.stirred = turns, time.Time{}, true
+		for _, c := range t.calls {
+			c.reopen()
+		}
+		for _, f := range t.looking {
+			f.reopen()
+		}
+	}
+	return t, err
+}
+
+// isRefusal reports whether a commit that failed had no effect for sure.
+func isRefusal(err error) bool {
+	c := code(err)
+	return c == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_BUSY
+}
+
+// commitError is the error of a commit that may be in the file or not: the sync of the log failed, or
+// its write.
+type commitError struct{ cause error }
+
+func (e *commitError) Error() string {
+	return fmt.Sprintf("%v, and %v: close and open the queue: %v", pawl.ErrUnknownOutcome, pawl.ErrPoisoned, e.cause)
+}
+
+func (e *commitError) Unwrap() []error {
+	return []error{pawl.ErrUnknownOutcome, pawl.ErrPoisoned, e.cause}
+}
+
+// poison has the queue refuse all work. After a sync that failed nobody knows what a later one
+// makes durable.
+func (q *Queue) poison(cause *commitError) {
+	err := fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, cause.cause)
+	q.opts.Logger.Error("queue is poisoned; close it and open it again", "error", cause.cause.Error())
+	q.intake.close(err)
+	for _, f := range q.waiting {
+		f.answer(err)
+	}
+	q.waiting = nil
+}
+
+func answer(calls []*call, err error) {
+	for _, c := range calls {
+		c.answer(err)
+	}
+}
+
+// withdraw answers the calls whose context has ended, and returns those that are still offered.
+func withdraw(calls []*call) []*call {
+	return slices.DeleteFunc(calls, func(c *call) bool {
+		if c.ctx != nil && c.ctx.Err() != nil && c.withdraw() {
+			c.answer(driver.NotAccepted(c.ctx))
+		}
+		return c.isWithdrawn()
+	})
+}
+
+// hasFetch reports whether one of the calls is a fetch, which upkeep serves.
+func hasFetch(calls []*call) bool {
+	return slices.ContainsFunc(calls, func(c *call) bool { _, is := c.operation.(*fetch); return is })
+}

@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// EnqueueTx stores jobs as part of a transaction of the app in the file of the queue: they are in the
+// queue if it commits. It returns what becomes of them then, as [pawl.Enqueuer] describes. No event
+// tells of the jobs. Fetches that wait find them with the next poll, or at once if the app calls
+// [Queue.Wake] after its commit.
+//
+// The driver of the transaction may be any for SQLite that stores []byte as a BLOB. Nobody else
+// writes to the file from the app's first write to its commit, the queue included, so keep the
+// transaction short, and call no other method of the queue in it that writes: it would wait for the
+// transaction. Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate), since SQLite refuses a
+// transaction that begins to write after another one has committed.
+//
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict] leave
+// the transaction as it was. After any other error the app must roll it back.
+func (q *Queue) EnqueueTx(ctx context.Context, tx *sql.Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if _, err := driver.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
+		return nil, err
+	}
+	op := &enqueue{jobs: jobs}
+	t, err := q.within(ctx, tx, op)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue in a transaction: %w", err)
+	}
+	for _, fn := range t.results {
+		fn()
+	}
+	return op.done, nil
+}
+
+// In returns an enqueuer for [pawl.Kind.Enqueue] that works within a transaction of the app. See
+// [Queue.EnqueueTx].
+func (q *Queue) In(tx *sql.Tx) pawl.Enqueuer { return inTx{q, tx} }
+
+type inTx struct {
+	q  *Queue
+	tx *sql.Tx
+}
+
+// Enqueue implements [pawl.Enqueuer].
+func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	return in.q.EnqueueTx(ctx, in.tx, jobs...)
+}
+
+// AckTx acks a job as part of a transaction of the app, so that the job's effect and its end are
+// atomic. If the transaction commits, the job has succeeded, whatever its handler returns afterwards.
+// If not, the handler's return value decides. In a handler, l is job.Lease. The rules of
+// [Queue.EnqueueTx] for the transaction hold.
+//
+// The queue learns of the commit when it writes next, or at once if the app calls [Queue.Wake] after
+// it. Only after Wake does a worker log an error that its handler returns nevertheless.
+//
+// [pawl.ErrLeaseLost] means that another holder has the job by now. [pawl.ErrConflict] means that the
+// effect has already taken place, under the same idempotency key. In both cases roll back.
+func (q *Queue) AckTx(ctx context.Context, tx *sql.Tx, l *pawl.Lease) error {
+	if l == nil || l.Envelope == nil {
+		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
+	}
+	op := &ackOnce{Settlement: l.Ack()}
+	t, err := q.within(ctx, tx, op)
+	if err != nil {
+		return fmt.Errorf("ack in a transaction: %w", err)
+	}
+	q.acked.add(&acked{lease: l, seq: op.seq, events: t.events})
+	return nil
+}
+
+// ackOnce is an ack that first looks whether another job completed the effect.
+type ackOnce struct {
+	pawl.Settlement
+	seq int64
+}
+
+func (op *ackOnce) apply(t *txn) error {
+	j, err := t.leased(op.Lease)
+	if err != nil {
+		return err
+	}
+	op.seq = int64(j.Seq)
+	if name := effectName(&j.Envelope); name != "" {
+		until := int64(0)
+		t.query(`SELECT done_until FROM pawl_effect WHERE name = ?`, one(&until), []byte(name))
+		if until > nanos(t.now) {
+			return fmt.Errorf("job %s: %w: the effect of its idempotency key has taken place", j.ID, pawl.ErrConflict)
+		}
+	}
+	return t.end(&op.Settlement, pawl.Failure{})
+}
+
+// within carries out an operation within a transaction of the app, behind a savepoint, so that a
+// refusal leaves the transaction as it was. The operation has a scheduler of its own, since it runs on
+// the goroutine of the app, and what it changes there goes with it.
+func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, err error) {
+	switch refused := q.intake.refuses(); {
+	case tx == nil:
+		return nil, &pawl.InvalidError{Field: "transaction", Reason: "there is none"}
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case refused != nil:
+		return nil, refused
+	}
+	c := appConn{context.WithoutCancel(ctx), tx}
+	apart := &Queue{opts: q.opts}
+	apart.scheduler.init()
+	if q.listens() {
+		apart.opts.OnEvent = func(pawl.Event) {} // so that the events are kept
+	}
+	if _, err := c.exec("SAVEPOINT pawl"); err != nil {
+		return nil, explain(err)
+	}
+	t = newTxn(apart, c)
+	t.app = true
+	t.exec(`UPDATE pawl_meta SET seq = seq`) // takes the write lock, so that what it reads stays as it is
+	if t.err == nil {
+		err = op.apply(t)
+	}
+	if t.storeSequence(); t.err != nil {
+		err = explain(t.err)
+	}
+	if err != nil {
+		_, undone := c.exec("ROLLBACK TO SAVEPOINT pawl")
+		err = errors.Join(err, undone)
+	}
+	if _, released := c.exec("RELEASE SAVEPOINT pawl"); err == nil {
+		err = released
+	}
+	return t, err
+}
+
+// Update runs fn in a transaction of its own, for an app that keeps its data in the file of the
+// queue. When fn returns nil, Update commits, durably. When fn returns an error or panics, nothing
+// happens. Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx] and [Queue.MutateTx].
+// It must not commit or roll back tx, and nobody else writes meanwhile, so it must not call methods
+// of the queue that write: they would wait for it.
+//
+// Ctx counts until fn begins. Fn runs once, and Update commits what it did.
+//
+// Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
+// [pawl.ErrClosed]; [ErrBusy]; or another error, after which nothing happened.
+func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	if ctx.Err() != nil {
+		return driver.NotAccepted(ctx)
+	}
+	if err := q.intake.refuses(); err != nil {
+		return err
+	}
+	select {
+	case q.writing <- struct{}{}:
+	case <-ctx.Done():
+		return driver.NotAccepted(ctx)
+	}
+	u, err := q.update(fn)
+	<-q.writing
+	if err != nil {
+		return err
+	}
+	for _, t := range u.mutated {
+		for _, fn := range t.after {
+			fn()
+		}
+	}
+	_ = q.Wake(context.WithoutCancel(ctx)) // else the queue finds out by itself
+	return nil
+}
+
+// update is what a call of Update did.
+type update struct{ mutated []*txn }
+
+func (q *Queue) update(fn func(tx *sql.Tx) error) (*update, error) {
+	q.app.once.Do(func() {
+		q.app.db, q.app.err = sql.Open("sqlite", address(q.file, fmt.Sprintf(
+			"_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=synchronous(2)", q.opts.Timeout.Milliseconds())))
+	})
+	if q.app.err != nil {
+		return nil, q.app.err
+	}
+	tx, err := q.app.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		return nil, explain(err)
+	}
+	u := new(update)
+	q.updates.Store(tx, u)
+	defer q.updates.Delete(tx)
+	defer func() { _ = tx.Rollback() }() // unless it is committed
+	if err := fn(tx); err != nil {
+		return nil, err
+	}
+	return u, explain(tx.Commit())
+}
