@@ -7,6 +7,7 @@
 //		_ "github.com/gopawl/pawl/bolt"     // jobs.db and file:jobs.db
 //		_ "github.com/gopawl/pawl/inline"   // inline:
 //		_ "github.com/gopawl/pawl/postgres" // postgres://app@db/app and postgresql://app@db/app
+//		_ "github.com/gopawl/pawl/sqlite"   // sqlite:app.sqlite
 //	)
 //
 //	q, err := engine.Open(ctx, os.Getenv("QUEUE"))
@@ -38,15 +39,16 @@ type Queue interface {
 }
 
 // Opener opens a queue with the defaults of its engine. Where is the text that [Open] got; for the
-// scheme [File] it is the path alone. No error has a password.
+// scheme [File] and those of [RegisterPath] it is the path alone. No error has a password.
 type Opener func(ctx context.Context, where string) (Queue, error)
 
 // File is the scheme of a place that is a path.
 const File = "file"
 
 var engines struct {
-	mu sync.RWMutex
-	by map[string]Opener // by scheme
+	mu    sync.RWMutex
+	by    map[string]Opener // by scheme
+	paths map[string]bool   // the schemes whose places are paths
 }
 
 // Register makes an engine open the places of a scheme. Engines call it when the program starts. It
@@ -63,6 +65,18 @@ func Register(scheme string, open Opener) {
 	engines.by[scheme] = open
 }
 
+// RegisterPath is [Register] for a scheme whose places are paths, as "sqlite:app.sqlite". The opener gets
+// the path alone.
+func RegisterPath(scheme string, open Opener) {
+	Register(scheme, open)
+	engines.mu.Lock()
+	defer engines.mu.Unlock()
+	if engines.paths == nil {
+		engines.paths = make(map[string]bool)
+	}
+	engines.paths[scheme] = true
+}
+
 // scheme is what begins a place that is no path. A single letter is a drive of Windows.
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):(//)?`)
 
@@ -76,10 +90,13 @@ var words = regexp.MustCompile(`(^|\s)(host|user|password|dbname|service)\s*=`)
 // engine; else those of the engine. No error has the place, which may contain a password, unless it
 // is a path.
 func Open(ctx context.Context, where string) (Queue, error) {
-	name, slashes := File, false
+	name, slashes, path := File, false, true
 	if parts := scheme.FindStringSubmatch(where); parts != nil {
 		name, slashes = strings.ToLower(parts[1]), parts[2] != ""
-		if name == File {
+		engines.mu.RLock()
+		path = name == File || engines.paths[name]
+		engines.mu.RUnlock()
+		if path {
 			where = where[len(parts[0]):]
 		} else {
 			where = name + where[len(parts[1]):]
@@ -98,7 +115,7 @@ func Open(ctx context.Context, where string) (Queue, error) {
 	case !known:
 		return nil, invalid("the program has no engine for %s:, only for %s; is the import of one forgotten, such as _ %q?",
 			name, strings.Join(Schemes(), ", "), "github.com/gopawl/pawl/postgres")
-	case name != File && !slashes && where != name+":":
+	case !path && !slashes && where != name+":":
 		return nil, invalid("%s: is followed by //", name)
 	}
 	return open(ctx, where)

@@ -23,6 +23,10 @@ func init() {
 		opened = where
 		return nil, errOpened
 	})
+	engine.RegisterPath("paths", func(_ context.Context, where string) (engine.Queue, error) {
+		opened = where
+		return nil, errOpened
+	})
 }
 
 // Rule: a path opens a file, with or without its scheme.
@@ -44,6 +48,19 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
+// Rule: an engine whose places are paths gets the path, with or without slashes before it.
+func TestOpenPath(t *testing.T) {
+	for where, want := range map[string]string{
+		"paths:app.db": "app.db", "PATHS:/srv/app.db": "/srv/app.db", "paths:///srv/app.db": "/srv/app.db", "paths:a=b c": "a=b c",
+	} {
+		_, err := engine.Open(t.Context(), where)
+		require.ErrorIs(t, err, errOpened)
+		require.Equal(t, want, opened)
+	}
+	_, err := engine.Open(t.Context(), "paths:")
+	require.ErrorContains(t, err, "it is empty")
+}
+
 // Rule: a URL goes to the engine of its scheme, which is in lower case.
 func TestOpenByScheme(t *testing.T) {
 	for where, want := range map[string]string{"test://user:secret@host/db": "test://user:secret@host/db", "TEST://X": "test://X"} {
@@ -60,7 +77,7 @@ func TestOpenRefused(t *testing.T) {
 		"":                              "it is empty",
 		"host=db password=secret":       "it is a list of words",
 		"file:":                         "it is empty",
-		"postgres://app:hunter2@db/app": `the program has no engine for postgres:, only for file, test; is the import of one forgotten, such as _ "github.com/gopawl/pawl/postgres"?`,
+		"postgres://app:hunter2@db/app": `the program has no engine for postgres:, only for file, paths, test; is the import of one forgotten, such as _ "github.com/gopawl/pawl/postgres"?`,
 		"postgresql:app:hunter2@db/app": "the program has no engine for postgresql:",
 		"redis+tls://:hunter2@db/0":     "the program has no engine for redis+tls:",
 		"test:app:hunter2@db":           "test: is followed by //",

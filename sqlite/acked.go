@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"slices"
@@ -53,7 +54,7 @@ func (a *ackedLeases) all() (all []*acked) {
 	for _, one := range a.by {
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(x, y *acked) int { return int(x.seq - y.seq) })
+	slices.SortFunc(all, func(x, y *acked) int { return cmp.Compare(x.seq, y.seq) })
 	return all
 }
 

@@ -28,7 +28,14 @@ type conn interface {
 // uses it.
 type own struct {
 	dc    driver.Conn
-	stmts map[string]driver.Stmt
+	stmts map[string]stmt
+}
+
+// stmt is a statement of the driver.
+type stmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
 }
 
 // open opens a file, and runs a script of pragmas.
@@ -37,7 +44,7 @@ func open(file string, wait time.Duration, pragmas string) (*own, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &own{dc: dc, stmts: make(map[string]driver.Stmt)}
+	c := &own{dc: dc, stmts: make(map[string]stmt)}
 	if _, err := c.exec(fmt.Sprintf("PRAGMA busy_timeout = %d;", wait.Milliseconds()) + pragmas); err != nil {
 		c.close()
 		return nil, err
@@ -58,15 +65,26 @@ func address(file, params string) string {
 	return name
 }
 
-func (c *own) stmt(statement string) (driver.Stmt, error) {
+func (c *own) stmt(statement string) (stmt, error) {
 	if s := c.stmts[statement]; s != nil {
 		return s, nil
 	}
-	s, err := c.dc.Prepare(statement)
-	if err == nil {
-		c.stmts[statement] = s
+	prepared, err := c.dc.Prepare(statement)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s := prepared.(stmt)
+	c.stmts[statement] = s
+	return s, nil
+}
+
+// ordinals returns arguments as the driver takes them.
+func ordinals(args []driver.Value) []driver.NamedValue {
+	all := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		all[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
+	}
+	return all
 }
 
 func (c *own) exec(statement string, args ...driver.Value) (int64, error) {
@@ -74,7 +92,7 @@ func (c *own) exec(statement string, args ...driver.Value) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.Exec(args) //nolint:staticcheck // there is no context to pass
+	r, err := s.ExecContext(context.Background(), ordinals(args))
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +104,7 @@ func (c *own) query(statement string, row func(v []driver.Value) error, args ...
 	if err != nil {
 		return err
 	}
-	rows, err := s.Query(args) //nolint:staticcheck // there is no context to pass
+	rows, err := s.QueryContext(context.Background(), ordinals(args))
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"strings"
 
 	"github.com/gopawl/pawl/engine"
 )
 
 func init() {
-	engine.Register("sqlite", func(ctx context.Context, where string) (engine.Queue, error) {
-		q, err := Open(ctx, strings.TrimPrefix(where, "sqlite:"), nil)
+	engine.RegisterPath("sqlite", func(ctx context.Context, path string) (engine.Queue, error) {
+		q, err := Open(ctx, path, nil)
 		if err != nil {
 			return nil, err // not a nil *Queue in an interface
 		}

@@ -47,7 +47,7 @@ WHERE place < 4 AND deadline IS NOT NULL AND deadline <= ? ORDER BY deadline, se
 
 	sqlRetained = `SELECT ` + columns + ` FROM pawl_job WHERE place = 6 AND since <= ? ORDER BY since, seq LIMIT ?`
 
-	sqlLeased = `SELECT ` + columns + ` FROM pawl_job WHERE place = 4 ORDER BY seq LIMIT ?`
+	sqlLeased = `SELECT ` + columns + ` FROM pawl_job INDEXED BY pawl_job_leased WHERE place = 4 ORDER BY seq LIMIT ?`
 )
 
 // promote makes ready what is due, as far as one transaction does that. NotBefore stays: it is ready

@@ -45,7 +45,7 @@ CREATE INDEX pawl_job_delayed   ON pawl_job (line, since)             WHERE plac
 CREATE INDEX pawl_job_due       ON pawl_job (since)                   WHERE place = 3;
 CREATE INDEX pawl_job_leased    ON pawl_job (line, leased_since)      WHERE place = 4;
 CREATE INDEX pawl_job_dead      ON pawl_job (line, since)             WHERE place = 5;
-CREATE INDEX pawl_job_completed ON pawl_job (since, line)             WHERE place = 6;
+CREATE INDEX pawl_job_completed ON pawl_job (since, seq, line)        WHERE place = 6;
 CREATE INDEX pawl_job_deadline  ON pawl_job (deadline)                WHERE place < 4 AND deadline IS NOT NULL;
 
 CREATE TABLE pawl_history (

@@ -1,0 +1,229 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/memdir"
+	"github.com/gopawl/pawl/internal/race"
+	"github.com/gopawl/pawl/sqlite"
+)
+
+// killedFile is the variable that makes a test binary the process that TestKilled kills.
+const killedFile = "PAWL_SQLITE_KILLED"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(killedFile); path != "" {
+		fmt.Println("the process to kill ended:", work(path))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// work enqueues jobs and settles them, in calls and in transactions of the app, until it is killed. It reports
+// each job when its enqueue is acknowledged, before it is settled, and when its ack is acknowledged.
+func work(path string) error {
+	ctx := context.Background()
+	q, err := sqlite.Open(ctx, path, &sqlite.Options{MaxCrashes: sqlite.NoMaxCrashes, Logger: hclog.NewNullLogger()})
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	var mu sync.Mutex
+	report := func(what string, ids ...pawl.ID) {
+		mu.Lock()
+		defer mu.Unlock()
+		var lines strings.Builder
+		for _, id := range ids {
+			fmt.Fprintln(&lines, what, id)
+		}
+		_, _ = io.WriteString(os.Stdout, lines.String())
+	}
+	failed := make(chan error)
+	for producer := range 4 {
+		go func() {
+			for {
+				jobs := make([]*pawl.Envelope, 1+rand.IntN(5))
+				for i := range jobs {
+					jobs[i] = &pawl.Envelope{Kind: "k", Payload: make([]byte, rand.IntN(3000)), MaxRetries: 3}
+				}
+				var done []pawl.Enqueued
+				var err error
+				if producer == 0 {
+					err = q.Update(ctx, func(tx *sql.Tx) (err error) {
+						done, err = q.EnqueueTx(ctx, tx, jobs...)
+						return err
+					})
+				} else {
+					done, err = q.Enqueue(ctx, jobs...)
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+				for _, d := range done {
+					report("enqueued", d.ID)
+				}
+			}
+		}()
+	}
+	for worker := range 2 {
+		go func() {
+			for {
+				leases, err := q.Fetch(ctx, pawl.Request{Max: 20})
+				if err != nil {
+					failed <- err
+					return
+				}
+				var settlements []pawl.Settlement
+				var ids []pawl.ID
+				for _, l := range leases {
+					if rand.IntN(10) == 0 {
+						settlements = append(settlements, l.Nack(0, errors.New("boom")))
+					} else {
+						settlements, ids = append(settlements, l.Ack()), append(ids, l.ID)
+					}
+				}
+				record := func(db interface {
+					ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+				}, id pawl.ID) error {
+					_, err := db.ExecContext(ctx, "INSERT INTO effects VALUES (?)", id.String())
+					return err
+				}
+				if worker == 0 { // with the effect of the job in the same transaction
+					settlements, ids = nil, nil
+					err = q.Update(ctx, func(tx *sql.Tx) error {
+						for _, l := range leases {
+							if err := errors.Join(record(tx, l.ID), q.AckTx(ctx, tx, l)); err != nil {
+								return err
+							}
+							ids = append(ids, l.ID)
+						}
+						return nil
+					})
+				} else {
+					report("settling", ids...)
+					err = q.Settle(ctx, settlements...)
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+				report("acked", ids...)
+			}
+		}()
+	}
+	return <-failed
+}
+
+// account is what killed processes have acknowledged.
+type account struct{ enqueued, settling, acked map[string]int }
+
+// life runs a process until it is killed, and adds what it reported.
+func (a *account) life(t *testing.T, path string) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), killedFile+"="+path)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	reports := bufio.NewReader(out)
+	left := 1 + rand.IntN(200) // reports until the kill, which is at any point of what the process does
+	for {
+		line, err := reports.ReadString('\n')
+		if err != nil {
+			break // a line that the kill has cut off says nothing
+		}
+		switch what, id, _ := strings.Cut(strings.TrimSpace(line), " "); what {
+		case "open":
+		case "enqueued":
+			a.enqueued[id]++
+		case "settling":
+			a.settling[id]++
+		case "acked":
+			a.acked[id]++
+		default:
+			t.Fatal(line)
+		}
+		if left--; left == 0 {
+			require.NoError(t, cmd.Process.Kill())
+		}
+	}
+	_ = cmd.Wait() // it was killed
+}
+
+// Rule: whenever its process is killed, a queue loses no job that was acknowledged and runs none again
+// whose ack was acknowledged, and the effect of a job and its ack in one transaction are there together,
+// once. PAWL_SQLITE_KILLS is how often to kill.
+func TestKilled(t *testing.T) {
+	kills := race.Fewer(200)
+	if text := os.Getenv("PAWL_SQLITE_KILLS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		kills = n
+	}
+	path := filepath.Join(memdir.New(t), "app.sqlite")
+	require.NoError(t, openQueue(t, path, nil).Close())
+	db := appDB(t, path)
+	_, err := db.Exec("CREATE TABLE effects (id TEXT NOT NULL)")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	a := account{make(map[string]int), make(map[string]int), make(map[string]int)}
+	for range kills {
+		a.life(t, path)
+	}
+
+	db = appDB(t, path)
+	var sound string
+	require.NoError(t, db.QueryRow("PRAGMA integrity_check").Scan(&sound))
+	require.Equal(t, "ok", sound)
+	q := openQueue(t, path, nil)
+	there := make(map[string]pawl.State)
+	for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+		require.NoError(t, err)
+		there[e.ID.String()] = e.State
+	}
+	effects := make(map[string]int)
+	rows, err := db.Query("SELECT id FROM effects")
+	require.NoError(t, err)
+	for rows.Next() {
+		var id string
+		require.NoError(t, rows.Scan(&id))
+		effects[id]++
+	}
+	require.NoError(t, rows.Err())
+
+	for id, n := range a.acked {
+		require.Equal(t, 1, n, "acks of %s", id)
+		require.NotContains(t, there, id, "an acked job")
+	}
+	for id, n := range effects {
+		require.Equal(t, 1, n, "effects of %s", id)
+		require.NotContains(t, there, id, "a job whose effect is there")
+	}
+	for id, n := range a.enqueued {
+		require.Equal(t, 1, n)
+		if _, waits := there[id]; !waits && effects[id] == 0 {
+			require.Contains(t, a.settling, id, "a job that is gone, and that nobody acked")
+		}
+	}
+	for id, state := range there {
+		require.Contains(t, []pawl.State{pawl.Ready, pawl.Delayed}, state, id)
+	}
+	t.Logf("%d kills: %d jobs acknowledged, %d acks, %d effects, %d jobs left", kills, len(a.enqueued), len(a.acked), len(effects), len(there))
+}
