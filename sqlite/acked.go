@@ -11,7 +11,7 @@ import (
 	pawldriver "github.com/gopawl/pawl/driver"
 )
 
-// ackedLeases are leases that were acked within transactions of the app, of which nobody knows yet
+// ackedLeases are leases that were ended within transactions of the app, of which nobody knows yet
 // whether they have been committed.
 type ackedLeases struct {
 	mu sync.Mutex
@@ -58,17 +58,16 @@ func (a *ackedLeases) all() (all []*acked) {
 	return all
 }
 
-// noticeAcks ends the leases that transactions of the app have ended. The job of such a lease is gone
-// or completed. As one connection writes at a time, none of these transactions is under way.
+// noticeAcks ends the leases that transactions of the app have ended. As one connection writes at a time,
+// none of these transactions is under way. After one that was rolled back, the job has its lease still.
 func (t *txn) noticeAcks() {
 	for _, one := range t.q.acked.all() {
-		place := int64(0)
-		t.query(`SELECT place FROM pawl_job WHERE seq = ?`, func(v []driver.Value) error {
-			place = number(v[0])
+		l, holds := one.lease, int64(0)
+		t.query(`SELECT place = 4 AND token = ? FROM pawl_job WHERE seq = ?`, func(v []driver.Value) error {
+			holds = number(v[0])
 			return nil
-		}, one.seq)
-		l := one.lease
-		if place != 0 && place != placeCompleted || t.settled[l.ID] {
+		}, int64(l.Token), one.seq)
+		if holds != 0 || t.settled[l.ID] {
 			continue
 		}
 		t.settled[l.ID], t.acked[keyOf(l)] = true, true

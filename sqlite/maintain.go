@@ -104,10 +104,13 @@ func (t *txn) reapExpired() {
 		return cmp.Or(a.expires.Compare(b.expires), cmp.Compare(a.job.Seq, b.job.Seq))
 	})
 	for _, h := range expired {
-		if j := t.read(sqlJobBySeq, int64(h.job.Seq)); j != nil && j.State == pawl.Leased {
-			t.crash(j, pawl.EventReaped, "its lease expired")
-			t.reaped++
+		j := t.read(sqlJobBySeq, int64(h.job.Seq))
+		if j == nil || j.State != pawl.Leased || j.token != h.token { // somebody changed the tables
+			t.after = append(t.after, func() { t.q.release(h.job.ID, h.token) })
+			continue
 		}
+		t.crash(j, pawl.EventReaped, "its lease expired")
+		t.reaped++
 	}
 }
 

@@ -212,10 +212,18 @@ func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
 // end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
 // extends the lease.
 func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
-	if _, err := o.t.leased(l); err != nil {
+	j, err := o.t.leased(l)
+	if err != nil {
 		return err
 	}
-	err := o.add([]pawl.ID{l.ID}, nil, func() error { return o.t.end(&s, pawl.Failure{}) })
+	err = o.add([]pawl.ID{l.ID}, nil, func() error {
+		before := len(o.t.events)
+		if err := o.t.end(&s, pawl.Failure{}); err != nil || !o.t.app {
+			return err
+		}
+		o.q.acked.add(&acked{lease: l, seq: int64(j.Seq), events: slices.Clone(o.t.events[before:])})
+		return nil
+	})
 	if err == nil {
 		o.durable = append(o.durable, func() { driver.MarkSettled(l) })
 	}

@@ -100,6 +100,10 @@ func openQueue(ctx context.Context, path string, opts *Options) (*Queue, error) 
 	if err != nil {
 		return nil, err
 	}
+	// A new file is for its owner alone, as the files that SQLite puts beside it then are.
+	if created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		_ = created.Close()
+	}
 	q := &Queue{opts: o, file: file, lock: locked, done: make(chan struct{}),
 		readers: make(chan *own, readers), writing: make(chan struct{}, 1)}
 	for range readers {
@@ -188,8 +192,9 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// disconnect closes all connections, the lock last.
+// disconnect closes all connections, the lock last. It waits for readers and for Update.
 func (q *Queue) disconnect() {
+	q.writing <- struct{}{}
 	for range readers {
 		if c := <-q.readers; c != nil {
 			c.close()

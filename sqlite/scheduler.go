@@ -31,6 +31,7 @@ type scheduler struct {
 	resume   time.Time // until when upkeep rests, since it failed; on monotonic time
 	nextLook time.Time // when to look for what the app has committed, on monotonic time
 	still    bool      // the wall clock stood still since the last alarm
+	poisoned error     // a commit failed
 }
 
 // held is a lease.
@@ -137,8 +138,8 @@ func (q *Queue) run(calls []*call) {
 		if calls = withdraw(calls); len(calls) == 0 && !idle {
 			return
 		}
-		if err := q.intake.refuses(); errors.Is(err, pawl.ErrPoisoned) {
-			answer(calls, err)
+		if q.poisoned != nil {
+			answer(calls, q.poisoned)
 			return
 		}
 		t, err := q.attempt(calls)
@@ -179,7 +180,13 @@ func (q *Queue) run(calls []*call) {
 // attempt tries to carry out calls in one transaction. Without an error it is committed. It returns
 // no transaction if it could not begin one.
 func (q *Queue) attempt(calls []*call) (*txn, error) {
-	q.writing <- struct{}{}
+	wait := time.NewTimer(q.opts.Timeout)
+	defer wait.Stop()
+	select {
+	case q.writing <- struct{}{}:
+	case <-wait.C:
+		return nil, fmt.Errorf("%w: a call of Update", ErrBusy)
+	}
 	defer func() { <-q.writing }()
 	if _, err := q.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -231,6 +238,7 @@ func (e *commitError) Unwrap() []error {
 // makes durable.
 func (q *Queue) poison(cause *commitError) {
 	err := fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, cause.cause)
+	q.poisoned = err
 	q.opts.Logger.Error("queue is poisoned; close it and open it again", "error", cause.cause.Error())
 	q.intake.close(err)
 	for _, f := range q.waiting {

@@ -161,9 +161,10 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	case q.writing <- struct{}{}:
 	case <-ctx.Done():
 		return driver.NotAccepted(ctx)
+	case <-q.done:
+		return pawl.ErrClosed
 	}
 	u, err := q.update(fn)
-	<-q.writing
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,9 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 // update is what a call of Update did.
 type update struct{ mutated []*txn }
 
+// update is Update once it is its turn to write.
 func (q *Queue) update(fn func(tx *sql.Tx) error) (*update, error) {
+	defer func() { <-q.writing }()
 	q.app.once.Do(func() {
 		q.app.db, q.app.err = sql.Open("sqlite", address(q.file, fmt.Sprintf(
 			"_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=synchronous(2)", q.opts.Timeout.Milliseconds())))

@@ -220,9 +220,7 @@ func (t *txn) conclude() {
 	for _, fn := range t.after {
 		fn()
 	}
-	if t.lines != nil {
-		t.q.lines = t.lines
-	}
+	t.q.lines = t.lines
 	for _, e := range t.events {
 		if e.Type == pawl.EventDied {
 			t.logDeath(e)
