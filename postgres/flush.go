@@ -93,7 +93,8 @@ func (t *txn) writeNew(jobs []*job) error {
 	if err != nil {
 		return err
 	}
-	c := newColumns{lines: lines}
+	c := makeNewColumns(len(fresh))
+	c.lines = lines
 	for _, j := range fresh {
 		c.add(j)
 	}
@@ -132,14 +133,23 @@ func (t *txn) readSeqs(rows pgx.Rows) error {
 	return err
 }
 
-// newColumns are the columns of new jobs.
+// newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice.
 type newColumns struct {
-	ids                        []pgtype.UUID
+	ids                        pgtype.FlatArray[pgtype.UUID]
 	seqs, since                []int64
-	deadlines                  []*int64
+	deadlines                  pgtype.FlatArray[*int64]
 	lines                      []int32
 	places, lanes, prios       []int16
-	effects, records, payloads [][]byte
+	effects, records, payloads pgtype.FlatArray[[]byte]
+}
+
+func makeNewColumns(n int) newColumns {
+	return newColumns{
+		ids:  make([]pgtype.UUID, 0, n),
+		seqs: make([]int64, 0, n), since: make([]int64, 0, n), deadlines: make([]*int64, 0, n),
+		places: make([]int16, 0, n), lanes: make([]int16, 0, n), prios: make([]int16, 0, n),
+		effects: make([][]byte, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
+	}
 }
 
 func (c *newColumns) add(j *job) {

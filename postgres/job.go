@@ -160,7 +160,8 @@ func (j *job) deadline() *int64 {
 	return &at
 }
 
-func uuids(ids []pawl.ID) []pgtype.UUID {
+// uuids returns IDs as a parameter.
+func uuids(ids []pawl.ID) pgtype.FlatArray[pgtype.UUID] {
 	list := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
 		list[i] = pgtype.UUID{Bytes: id, Valid: true}
