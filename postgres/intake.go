@@ -107,6 +107,13 @@ func (in *intake) put(c *call) bool {
 	return true
 }
 
+// len returns how many calls wait.
+func (in *intake) len() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.calls)
+}
+
 func (in *intake) wake() {
 	select {
 	case in.signal <- struct{}{}:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type scheduler struct {
 	unclaimed []int64           // claims whose last job has ended, for the next transaction
 	waiting   []*fetch          // in the order of their coming
 	stirred   bool              // something may have changed for the fetches that wait
+
+	lastGroup  int       // how many calls the last group had
+	yieldAfter time.Time // no yields until then, on monotonic time
 
 	now, mono time.Time     // of the last transaction, by the wall clock and monotonic
 	trusted   time.Time     // from when on the times of other processes are those of the wall clock; monotonic
@@ -69,7 +73,9 @@ func (q *Queue) schedule() {
 			rang = true
 		}
 		alarm.Stop()
+		q.yield()
 		calls, ended, closed := q.intake.take()
+		q.lastGroup = len(calls)
 		q.dismiss(ended)
 		news := q.catchUp()
 		before := q.now
@@ -90,6 +96,27 @@ func (q *Queue) schedule() {
 	q.disconnect()
 	q.cleanups.Wait()
 }
+
+// idleYields is how many times in a row the scheduler yields without a new call.
+const idleYields = 4
+
+// yield lets callers that were just answered submit their next calls, so that these share a
+// transaction. It yields as long as that brings calls, up to the number of the last group. If it takes
+// longer than a transaction is worth, the machine is busy, and it rests for ten times as long.
+func (q *Queue) yield() {
+	began, n := time.Now(), q.intake.len()
+	for idle := 0; idle < idleYields && n < q.lastGroup && began.After(q.yieldAfter); idle++ {
+		runtime.Gosched()
+		if took := time.Since(began); took > slowYield {
+			q.yieldAfter = began.Add(10 * took)
+		}
+		if now := q.intake.len(); now > n {
+			n, idle = now, -1
+		}
+	}
+}
+
+const slowYield = time.Millisecond
 
 const (
 	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still
