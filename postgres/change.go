@@ -11,8 +11,8 @@ import (
 // The verbs of operators, and of the app beside its workers.
 
 // Cancel ends a job. A job that waits is dead at once. A leased job is marked, and the Cancelled
-// signal of its lease fires if this process holds it; however the lease ends, except for an ack, the
-// job is dead then. A dead or completed job gives [pawl.ErrConflict], an unknown one
+// signal of its lease fires. If another process holds the lease, that takes a notification or
+// the next extension of the lease. However the lease ends, except for an ack, the job is dead then. A dead or completed job gives [pawl.ErrConflict], an unknown one
 // [pawl.ErrNotFound].
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
