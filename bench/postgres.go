@@ -133,9 +133,13 @@ func workRole(args []string) error {
 
 // processes has n processes empty a full queue, as far as they come.
 func (t *trial) processes(q system.Queue, n int) error {
-	stored, err := t.fill(q, t.full, small)
-	if err != nil {
-		return err
+	stored := 0
+	for range n { // for as long as all together may take
+		more, err := t.fill(q, t.full, small)
+		if err != nil {
+			return err
+		}
+		stored += more
 	}
 	var children []*process
 	defer func() {

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,15 @@ func startPostgres(ctx context.Context, dir string) (*Server, error) {
 		return nil, err
 	}
 	return server, nil
+}
+
+// StartPostgres starts a server with its data in a folder, and returns how to connect to it.
+func StartPostgres(ctx context.Context, dir string) (*Server, string, error) {
+	server, err := startPostgres(ctx, dir)
+	if err != nil {
+		return nil, "", err
+	}
+	return server, fmt.Sprintf("postgres://%s@/postgres?host=%s", postgresUser, url.QueryEscape(filepath.Dir(server.Addr))), nil
 }
 
 // postgresConfig is how to connect: pgx wants the folder of the socket.

@@ -1,10 +1,14 @@
 package workflows
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/bench/system"
 )
 
 func TestMain(m *testing.M) {
@@ -28,6 +32,28 @@ func TestEngines(t *testing.T) {
 			size, err := folderSize(dir)
 			require.NoError(t, err)
 			require.Positive(t, size, "the engine keeps its workflows in the folder it was given")
+		})
+	}
+}
+
+// Engines on a server run workflows, too, where the server is installed.
+func TestEnginesOnAServer(t *testing.T) {
+	folder := func(t *testing.T) string {
+		dir := t.TempDir()
+		require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // the server may run as another user
+		return dir
+	}
+	server, _, err := system.StartPostgres(t.Context(), folder(t))
+	if errors.Is(err, system.ErrAbsent) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	require.NoError(t, server.Stop())
+	for _, e := range onServer() {
+		t.Run(e.name, func(t *testing.T) {
+			f, err := trial{Engine: e.name, Callers: 3, Count: 6}.start(t.Context(), folder(t))
+			require.NoError(t, err)
+			require.Equal(t, 6, f.Workflows)
 		})
 	}
 }

@@ -40,11 +40,12 @@ type figures struct {
 
 // measure runs a trial in an empty folder.
 func (t trial) measure(ctx context.Context, dir string) (f figures, err error) {
-	i := slices.IndexFunc(engines(), func(e engine) bool { return e.name == t.Engine })
+	all := slices.Concat(engines(), onServer())
+	i := slices.IndexFunc(all, func(e engine) bool { return e.name == t.Engine })
 	if i < 0 {
 		return f, fmt.Errorf("no engine %q", t.Engine)
 	}
-	s, err := engines()[i].open(ctx, dir, t.Callers)
+	s, err := all[i].open(ctx, dir, t.Callers)
 	if err != nil {
 		return f, err
 	}

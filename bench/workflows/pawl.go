@@ -3,10 +3,12 @@ package workflows
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -26,7 +28,7 @@ func pawlEngine() engine {
 }
 
 type pawlStore struct {
-	queue  *bolt.Queue
+	queue  io.Closer
 	engine *workflow.Engine
 	stop   context.CancelFunc
 	worked chan error
@@ -49,6 +51,18 @@ func openPawl(ctx context.Context, dir string, callers int) (store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return workOn(ctx, q, callers, logger)
+}
+
+// queue is one that workflows run on, and that its owner closes.
+type queue interface {
+	pawl.Queue
+	workflow.Store
+	io.Closer
+}
+
+// workOn starts an engine and a worker on a queue. It closes the queue if it fails.
+func workOn(ctx context.Context, q queue, callers int, logger pawl.Logger) (store, error) {
 	s := &pawlStore{queue: q, engine: workflow.Open(q, &workflow.Options{Logger: logger}), worked: make(chan error, 1)}
 	w := worker.New(q, &worker.Options{Concurrency: callers, Logger: logger})
 	if err := s.engine.Handle(ctx, w, pawlFlow); err != nil {

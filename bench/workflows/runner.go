@@ -80,14 +80,18 @@ func (f failure) Error() string {
 	return fmt.Sprintf("%s with %d at a time: %v", f.engine, f.callers, f.err)
 }
 
-// choose selects the engines whose names match; an empty pattern matches all. A number of 0 means the
+// choose selects the engines whose names match; an empty pattern matches all but those on a server. A number of 0 means the
 // default.
 func (r *Runner) choose(only string, callers, rounds int) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	for _, e := range engines() {
+	all := engines()
+	if only != "" {
+		all = append(all, onServer()...)
+	}
+	for _, e := range all {
 		if match.MatchString(e.name) {
 			r.engines = append(r.engines, e)
 		}
@@ -114,6 +118,9 @@ func (r *Runner) run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // a server may run as another user
+		return err
+	}
 	r.load = report.LoadAverage()
 	if _, err := tracer(""); err != nil {
 		r.untraced = err
@@ -204,6 +211,9 @@ func within(dir string, do func(dir string) error) error {
 		return err
 	}
 	defer os.RemoveAll(own)
+	if err := os.Chmod(own, 0o711); err != nil {
+		return err
+	}
 	return do(own)
 }
 
