@@ -141,17 +141,17 @@ func (b *doorbell) take() (received news) {
 // run listens until the context ends, on one connection after another.
 func (b *doorbell) run(ctx context.Context) {
 	defer close(b.done)
-	wait := pauseBetween
+	wait, logged := pauseBetween, false
 	for {
 		began := time.Now()
 		err := b.session(ctx)
 		if time.Since(began) > mostRetry {
-			wait = pauseBetween
+			wait, logged = pauseBetween, false
 		}
-		if wait *= 2; wait > time.Second && ctx.Err() == nil {
+		if wait = min(2*wait, mostRetry); wait > time.Second && !logged && ctx.Err() == nil {
+			logged = true
 			b.q.opts.Logger.Warn("no notifications from other processes; the queue polls", "error", err.Error())
 		}
-		wait = min(wait, mostRetry)
 		select {
 		case <-ctx.Done():
 			return
