@@ -4,10 +4,11 @@
 //	import (
 //		"github.com/gopawl/pawl/engine"
 //
-//		_ "github.com/gopawl/pawl/bolt"     // jobs.db and file:jobs.db
-//		_ "github.com/gopawl/pawl/inline"   // inline:
-//		_ "github.com/gopawl/pawl/postgres" // postgres://app@db/app and postgresql://app@db/app
-//		_ "github.com/gopawl/pawl/sqlite"   // sqlite:app.sqlite
+//		_ "github.com/gopawl/pawl/beanstalkd" // beanstalkd://localhost:11300
+//		_ "github.com/gopawl/pawl/bolt"       // jobs.db and file:jobs.db
+//		_ "github.com/gopawl/pawl/inline"     // inline:
+//		_ "github.com/gopawl/pawl/postgres"   // postgres://app@db/app and postgresql://app@db/app
+//		_ "github.com/gopawl/pawl/sqlite"     // sqlite:app.sqlite
 //	)
 //
 //	q, err := engine.Open(ctx, os.Getenv("QUEUE"))

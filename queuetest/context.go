@@ -263,7 +263,7 @@ var closeTests = []test{
 	restartTest("amid fetches",
 		"A fetch during Close returns its leases or an error. A job that it does not return is not leased.", func(f *fixture) {
 			batch := newBatch(40)
-			f.ok(f.try(batch...), "enqueue")
+			f.enqueue(batch...)
 			given := make(chan pawl.ID, len(batch))
 			q := f.q
 			var wg sync.WaitGroup

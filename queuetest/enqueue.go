@@ -54,7 +54,7 @@ var enqueueTests = []test{
 		last := uint64(0)
 		for range 3 {
 			batch := newBatch(3)
-			f.ok(f.try(batch...), "enqueue")
+			f.enqueue(batch...)
 			for _, e := range batch {
 				seq := f.must(e.ID).Seq
 				if seq <= last {
@@ -67,7 +67,7 @@ var enqueueTests = []test{
 	newTest("IDs are UUIDs of version 7", "An ID is a UUIDv7 and names one job.", func(f *fixture) {
 		seen := make(map[pawl.ID]bool)
 		batch := newBatch(100)
-		f.ok(f.try(batch...), "enqueue")
+		f.enqueue(batch...)
 		for _, e := range batch {
 			if e.ID[6]>>4 != 7 || e.ID[8]>>6 != 2 {
 				f.Fatalf("%s is no UUIDv7", e.ID)

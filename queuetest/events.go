@@ -139,7 +139,7 @@ func eventTests() (tests []test) {
 			"The events of a job come in the order of its transitions, however many callers there are, and none is missing.", func(f *fixture) {
 				const jobs, workers = 200, 8
 				w := f.witnessed(Settings{})
-				f.ok(f.try(newBatch(jobs)...), "enqueue")
+				f.enqueue(newBatch(jobs)...)
 				f.drain([]*fixture{f}, workers, pawl.Request{Max: 4}, func(q pawl.Queue, i int, leases []*pawl.Lease) {
 					for _, l := range leases {
 						v := verbs[[]int{0, 1, 3, 4, 2, 0}[(i+int(l.Seq%97))%6]]

@@ -99,9 +99,18 @@ func (f *fixture) add(change ...func(*pawl.Envelope)) *pawl.Envelope {
 // enqueue stores jobs that must be accepted, and completes their envelopes; see put.
 func (f *fixture) enqueue(jobs ...*pawl.Envelope) []pawl.Enqueued {
 	f.Helper()
-	done, err := f.put(f.q, jobs...)
-	f.ok(err, "enqueue")
-	return done
+	most := len(jobs)
+	if f.config.MaxBatch > 0 {
+		most = f.config.MaxBatch
+	}
+	var all []pawl.Enqueued
+	for len(jobs) > 0 {
+		n := min(most, len(jobs))
+		done, err := f.put(f.q, jobs[:n]...)
+		f.ok(err, "enqueue")
+		all, jobs = append(all, done...), jobs[n:]
+	}
+	return all
 }
 
 // try is put for cases that look only at the error.

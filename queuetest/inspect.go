@@ -78,7 +78,7 @@ var inspectTests = []test{
 		for i, e := range batch {
 			e.Payload = []byte(strings.Repeat("p", i*20))
 		}
-		f.ok(f.try(batch...), "enqueue")
+		f.enqueue(batch...)
 		for _, state := range []pawl.State{"", pawl.Ready} {
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: state})), idsOf(batch), "jobs")
 		}
@@ -99,7 +99,7 @@ var inspectTests = []test{
 			for i, e := range batch {
 				e.Queue = []string{"touched", "untouched"}[i%2]
 			}
-			f.ok(f.try(batch...), "enqueue")
+			f.enqueue(batch...)
 			seen := 0
 			for e, err := range f.inspector().Jobs(f.Context(), pawl.Filter{}) {
 				f.ok(err, "list")
@@ -121,7 +121,7 @@ var inspectTests = []test{
 		f.is(err, pawl.ErrNotFound, "a job that is done")
 	}),
 	newTest("a context that ends", "A long list ends early when its context ends, with nil and the error.", func(f *fixture) {
-		f.ok(f.try(newBatch(300)...), "enqueue")
+		f.enqueue(newBatch(300)...)
 		ctx, cancel := context.WithCancel(f.Context())
 		defer cancel()
 		seen, failed := 0, 0

@@ -109,7 +109,7 @@ var listTests = []test{
 		for i, e := range batch {
 			e.Queue = []string{"touched", "untouched"}[i%2]
 		}
-		f.ok(f.try(batch...), "enqueue")
+		f.enqueue(batch...)
 		var seen []pawl.ID
 		for _, e := range f.pages(pawl.Filter{}, 0, 3, func() {
 			for _, l := range f.fetch(2, "touched") {

@@ -49,6 +49,10 @@ type Config struct {
 	// open. Nil means that a queue has one client at a time.
 	Another Open
 
+	// MaxBatch is the most jobs that an Enqueue of the queue takes, if that is less than the contract
+	// says. Cases whose subject is not the batch then enqueue their jobs in several calls.
+	MaxBatch int
+
 	// Counts returns the counts of each named queue that ever had a job or was paused.
 	Counts func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error)
 

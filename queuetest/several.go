@@ -141,7 +141,7 @@ var sharingTests = []test{
 			const jobs = 120
 			var holders sync.Map
 			var acked atomic.Int32
-			f.ok(f.try(newBatch(jobs)...), "enqueue")
+			f.enqueue(newBatch(jobs)...)
 			clients := []*fixture{f.another(), f.another(), f.another()}
 			f.drain(clients, 6, pawl.Request{Max: 4}, func(q pawl.Queue, i int, leases []*pawl.Lease) {
 				for _, l := range leases {

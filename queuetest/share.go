@@ -212,7 +212,7 @@ func shareTests() []test {
 				for _, share := range []float64{0.01, 1.0 / 7, 1.0 / 3, 0.45, 0.7, 0.99} {
 					f.fresh(Settings{})
 					batch := newBatch(60, of("r"))
-					f.ok(f.try(batch...), "enqueue")
+					f.enqueue(batch...)
 					for _, l := range f.leases(60) {
 						f.nack(l, 0)
 					}

@@ -12,7 +12,7 @@ var stories = []story{{
 	happens: func(f *fixture, _ *pawl.Lease) {
 		batch := newBatch(3)
 		batch[1].Delay, batch[2].Queue = time.Hour, "q"
-		f.ok(f.try(batch...), "enqueue")
+		f.enqueue(batch...)
 	},
 	want: "enqueued enqueued enqueued",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
@@ -60,7 +60,7 @@ var stories = []story{{
 		for i, e := range batch {
 			e.UniqueKey, e.OnConflict = []string{"new", "old"}[i%2], pawl.Replace
 		}
-		f.ok(f.try(batch...), "enqueue")
+		f.enqueue(batch...)
 	},
 	want: "enqueued replaced",
 }, {

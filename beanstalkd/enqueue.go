@@ -1,0 +1,79 @@
+package beanstalkd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Enqueue implements [pawl.Enqueuer], for one job.
+func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	if err := driver.SupportsJobs(q.Abilities(), jobs...); err != nil {
+		return nil, fmt.Errorf("beanstalkd: %w", err)
+	}
+	if _, err := driver.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
+		return nil, err
+	}
+	if len(jobs) > 1 {
+		return nil, fmt.Errorf("%w: beanstalkd stores one job a call, not %d; enqueue them one by one", pawl.ErrBatchTooLarge, len(jobs))
+	}
+	if err := q.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer q.calls.Done()
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	e, now := *jobs[0], time.Now()
+	e.Seq, e.State = 0, pawl.Delayed
+	if driver.Accept(&e, now) {
+		e.State = pawl.Ready
+	}
+	tube := q.tube(e.Queue, e.Kind)
+	if len(tube) > maxTube {
+		return nil, invalid("kind", "queue and kind make the name of a tube of %d bytes, at most %d are possible; shorten them", len(tube), maxTube)
+	}
+	body := appendBody(&e, nil, q.maxJob)
+	if most := q.maxJob - historyRoom; len(body) > most {
+		return nil, fmt.Errorf("%w: the job has %d bytes with its envelope, this server takes %d; start it with a larger -z",
+			pawl.ErrPayloadTooLarge, len(body), most)
+	}
+	c, err := q.putter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var p placed
+	done := []pawl.Enqueued{{ID: e.ID}}
+	sent, err := c.exchange(0, c.put(&p, tube, serverPriority(e.Priority), seconds(e.NotBefore.Sub(now)),
+		seconds(q.opts.Lease), body))
+	switch {
+	case p.refused != nil:
+		return nil, p.refused
+	case err != nil && !sent:
+		return nil, q.unavailable(err)
+	case err != nil:
+		return done, q.unknown(sent, err)
+	}
+	e.Seq, e.Payload = p.number, nil
+	q.emit(pawl.Event{Type: pawl.EventEnqueued, At: now, Job: &e})
+	return done, nil
+}
+
+// emit reports what happened to a job.
+func (q *Queue) emit(events ...pawl.Event) {
+	for _, e := range events {
+		if e.Type == pawl.EventDied {
+			q.opts.Logger.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
+				"reason", e.Job.Death.Reason, "attempts", e.Job.Attempts, "cause", e.Cause)
+		}
+		if q.opts.Collector != nil {
+			driver.CountEvent(q.opts.Collector, e)
+		}
+		if q.opts.OnEvent != nil {
+			q.opts.OnEvent(e)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package beanstalkd
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
+)
+
+// Options are the settings of a queue. A nil *Options, and every zero field, means the default.
+type Options struct {
+	// Prefix begins the names of the tubes, for several apps on one server. It has letters, digits,
+	// and the bytes "._+;()", at most 32. The default is "pawl".
+	Prefix string
+
+	// Lease is how long a lease of a job that this process enqueues lasts unless it is extended, in
+	// whole seconds. The default is 30 s, the least 2 s.
+	Lease time.Duration
+
+	// MaxCrashes is how many leases of a job may end without a settlement before it is dead as
+	// poison. The default is 5; NoMaxCrashes turns it off.
+	MaxCrashes int
+
+	// MaxPayload is the most bytes of one payload. The default is 1 MiB, or what the server takes if
+	// that is less.
+	MaxPayload int
+
+	// Synced declares that the server has the option -f0, which it cannot be asked. Open refuses a
+	// server without a log then.
+	Synced bool
+
+	// Timeout is how long to wait for a connection or an answer. The default is 10 s.
+	Timeout time.Duration
+
+	// Logger gets one error-level line for each job that dies here. The default is hclog.Default().
+	Logger pawl.Logger
+
+	// OnEvent is called with what this process did to jobs, after the server has answered. It must
+	// not block, and may be called from several goroutines.
+	OnEvent func(pawl.Event)
+
+	// Collector gets the counters of those events, on the same terms.
+	Collector metrics.Collector
+}
+
+// NoMaxCrashes as Options.MaxCrashes lets a job crash for ever.
+const NoMaxCrashes = -1
+
+const maxPrefix = 32
+
+// withDefaults fills in a copy and checks it.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	setDefault(&c.Prefix, "pawl")
+	setDefault(&c.Lease, 30*time.Second)
+	setDefault(&c.MaxCrashes, 5)
+	setDefault(&c.Timeout, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = hclog.Default()
+	}
+	switch {
+	case len(c.Prefix) > maxPrefix || escape(c.Prefix) != c.Prefix:
+		return c, invalid("Prefix", "%.64q has more than %d bytes, or one that is no letter, digit, or one of ._+;()", c.Prefix, maxPrefix)
+	case c.Lease < 2*time.Second || c.Lease%time.Second != 0 || c.Lease > maxSeconds*time.Second:
+		return c, invalid("Lease", "%v is not at least 2s in whole seconds", c.Lease)
+	case c.MaxCrashes < NoMaxCrashes:
+		return c, invalid("MaxCrashes", "%d is negative", c.MaxCrashes)
+	case c.MaxPayload < 0:
+		return c, invalid("MaxPayload", "%d is negative", c.MaxPayload)
+	case c.Timeout < 0:
+		return c, invalid("Timeout", "%v is negative", c.Timeout)
+	}
+	return c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func invalid(field, format string, args ...any) error {
+	return &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}

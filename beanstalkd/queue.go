@@ -1,0 +1,320 @@
+package beanstalkd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/engine"
+)
+
+// ErrUnavailable says that the server cannot be reached, or did not answer in time. The next call
+// may work.
+var ErrUnavailable = driver.NewSentinel("beanstalkd_unavailable", "the server is not available")
+
+func init() {
+	engine.Register("beanstalkd", func(ctx context.Context, where string) (engine.Queue, error) {
+		q, err := Open(ctx, where, nil)
+		if err != nil {
+			return nil, err // not a nil *Queue in an interface
+		}
+		return q, nil
+	})
+}
+
+// Queue is a queue on a server. Its methods may be called from any goroutine.
+type Queue struct {
+	opts             Options
+	network, address string
+	maxJob           int // bytes of a body
+	done             chan struct{}
+	calls            sync.WaitGroup // those that change something; none begins once closed is set
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	conns  map[*conn]struct{}
+	puts   *conn   // for what needs no lease
+	idle   []*conn // for fetches
+	held   map[uint64]*grant
+	token  uint64 // the last one
+	turns  turns
+}
+
+// grant is a reservation.
+type grant struct {
+	conn    *conn
+	number  uint64
+	token   uint64
+	id      pawl.ID
+	body    []byte // as stored
+	ttr     uint32
+	revived bool
+
+	// Guarded by the mutex of the queue.
+	until time.Time   // when the lease expires
+	timer *time.Timer // calls expire then
+}
+
+var _ pawl.Queue = (*Queue)(nil)
+
+// Open connects to the server at a URL such as "beanstalkd://localhost:11300", or with the path of
+// a socket, "beanstalkd:///run/beanstalkd.sock". The default port is 11300.
+//
+// Errors: [pawl.ErrInvalid] for a bad place or option, [ErrUnavailable], and [pawl.ErrUnsupported]
+// for a server before version 1.12, or without a log if Options.Synced is set.
+func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	q := &Queue{
+		opts: o, done: make(chan struct{}),
+		conns: make(map[*conn]struct{}), held: make(map[uint64]*grant), turns: turns{queues: make(map[string]turn)},
+		token: uint64(rand.Uint32()) << 32, // no token of another process
+	}
+	if q.network, q.address, err = parsePlace(where); err == nil {
+		err = q.check(ctx)
+	}
+	if err != nil {
+		_ = q.Close()
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	return q, nil
+}
+
+// parsePlace returns where to connect to.
+func parsePlace(where string) (network, address string, err error) {
+	u, err := url.Parse(where)
+	switch {
+	case err != nil || u.Scheme != "beanstalkd" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", "", invalid("place", "it is no URL such as beanstalkd://localhost:11300; beanstalkd has no passwords and no parameters")
+	case u.Host == "" && len(u.Path) > 1:
+		return "unix", u.Path, nil
+	case u.Hostname() == "" || strings.Trim(u.Path, "/") != "":
+		return "", "", invalid("place", "it is no URL such as beanstalkd://localhost:11300")
+	}
+	return "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "11300")), nil
+}
+
+// check asks the server what it is.
+func (q *Queue) check(ctx context.Context) error {
+	c, err := q.putter(ctx)
+	if err != nil {
+		return err
+	}
+	var f found
+	if _, err := c.exchange(0, lookUp(&f, "stats")); err != nil {
+		return q.unavailable(err)
+	}
+	server := figures(f.body)
+	var major, minor int
+	if _, err := fmt.Sscanf(server["version"], "%d.%d", &major, &minor); err != nil || major == 1 && minor < 12 {
+		return fmt.Errorf("%w: beanstalkd %.32q; version 1.12 or later is needed", pawl.ErrUnsupported, server["version"])
+	}
+	q.maxJob = figure(server, "max-job-size")
+	room := q.maxJob - bodyHeader - historyRoom
+	if room < 1<<10 {
+		return fmt.Errorf("%w: the server takes jobs of %d bytes; start it with -z and more", pawl.ErrUnsupported, q.maxJob)
+	}
+	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
+	switch logged := figure(server, "binlog-current-index") > 0; {
+	case logged:
+	case q.opts.Synced:
+		return fmt.Errorf("beanstalkd: %w", &pawl.InvalidError{Field: "Synced", Lacks: pawl.Synced,
+			Reason: "the server has no log, so it loses its jobs when it stops; start it with -b and -f0"})
+	default:
+		q.opts.Logger.Warn("the server has no log; it loses its jobs when it stops", "server", q.address)
+	}
+	return nil
+}
+
+// abilities are what every server has.
+const abilities = pawl.Priorities | pawl.Shared
+
+// Abilities implements [driver.Able].
+func (q *Queue) Abilities() pawl.Ability {
+	if q.opts.Synced {
+		return abilities | pawl.Synced
+	}
+	return abilities
+}
+
+// MaxPayload returns the most bytes of one payload. A job with large headers or keys takes less.
+func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
+
+// Close waits for the answers to calls that change something, for Options.Timeout at most, and ends
+// the connections: fetches that wait get [pawl.ErrClosed], and so does every later call. The server
+// makes the jobs that are leased ready again, which counts as a crash. Stop workers first.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	first := !q.closed
+	q.closed = true
+	q.mu.Unlock()
+	if first {
+		close(q.done)
+	}
+	q.calls.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for c := range q.conns {
+		c.fail(pawl.ErrClosed)
+	}
+	for _, g := range q.held {
+		g.timer.Stop()
+	}
+	clear(q.held)
+	q.idle, q.puts = nil, nil
+	return nil
+}
+
+// Reap implements [pawl.Queue]. The server takes expired leases back by itself, so it returns 0.
+func (q *Queue) Reap(ctx context.Context) (int, error) { return 0, q.ready(ctx) }
+
+// begin is ready for a call that changes something. Its end must call calls.Done.
+func (q *Queue) begin(ctx context.Context) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err := q.refuses(ctx)
+	if err == nil {
+		q.calls.Add(1)
+	}
+	return err
+}
+
+// ready returns the error of a call that must not begin.
+func (q *Queue) ready(ctx context.Context) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.refuses(ctx)
+}
+
+// refuses is ready. The caller holds mu.
+func (q *Queue) refuses(ctx context.Context) error {
+	switch {
+	case q.closed:
+		return pawl.ErrClosed
+	case ctx.Err() != nil:
+		return driver.NotAccepted(ctx)
+	}
+	return nil
+}
+
+// connect opens a connection.
+func (q *Queue) connect(ctx context.Context) (*conn, error) {
+	c, err := dial(ctx, q.network, q.address, q.opts.Timeout)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, driver.NotAccepted(ctx)
+	case err != nil:
+		return nil, q.unavailable(err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		c.fail(pawl.ErrClosed)
+		return nil, pawl.ErrClosed
+	}
+	q.conns[c] = struct{}{}
+	return c, nil
+}
+
+// putter returns the connection for what needs no lease.
+func (q *Queue) putter(ctx context.Context) (*conn, error) {
+	q.mu.Lock()
+	c := q.puts
+	q.mu.Unlock()
+	if c != nil && c.broken() == nil {
+		return c, nil
+	}
+	fresh, err := q.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.puts != nil && q.puts != c && q.puts.broken() == nil { // somebody else was faster
+		delete(q.conns, fresh)
+		fresh.fail(net.ErrClosed)
+		return q.puts, nil
+	}
+	if c != nil {
+		delete(q.conns, c)
+	}
+	q.puts = fresh
+	return fresh, nil
+}
+
+// borrow returns a connection for a fetch. One that is to wait has no lease: while it waits, the
+// server reads nothing of it.
+func (q *Queue) borrow(ctx context.Context, waits bool) (*conn, error) {
+	q.mu.Lock()
+	for _, c := range q.idle {
+		if c.broken() != nil {
+			q.drop(c)
+		}
+	}
+	q.idle = slices.DeleteFunc(q.idle, func(c *conn) bool { return c.broken() != nil })
+	i := slices.IndexFunc(q.idle, func(c *conn) bool { return !waits || len(c.grants) == 0 })
+	if i >= 0 {
+		c := q.idle[i]
+		q.idle = slices.Delete(q.idle, i, i+1)
+		q.mu.Unlock()
+		return c, nil
+	}
+	q.mu.Unlock()
+	return q.connect(ctx)
+}
+
+// giveBack ends a borrow.
+func (q *Queue) giveBack(c *conn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+	case c.broken() != nil:
+		q.drop(c)
+		for _, other := range q.idle { // the server may have been restarted
+			if len(other.grants) == 0 {
+				other.fail(c.broken())
+			}
+		}
+	default:
+		q.idle = append(q.idle, c)
+	}
+}
+
+// drop forgets a connection that is broken, and its leases. The caller holds mu.
+func (q *Queue) drop(c *conn) {
+	delete(q.conns, c)
+	for _, g := range c.grants {
+		g.timer.Stop()
+		delete(q.held, g.token)
+	}
+	clear(c.grants)
+}
+
+// unavailable returns the error for one of the network.
+func (q *Queue) unavailable(err error) error {
+	if errors.Is(err, pawl.ErrClosed) {
+		return pawl.ErrClosed
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, q.address, err)
+}
+
+// unknown returns the error of a call whose answer did not come.
+func (q *Queue) unknown(sent bool, err error) error {
+	if !sent {
+		return q.unavailable(err)
+	}
+	return fmt.Errorf("%w: the connection to %s broke: %w", pawl.ErrUnknownOutcome, q.address, err)
+}
