@@ -3,6 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"sync/atomic"
+
+	"modernc.org/sqlite"
+
+	"github.com/gopawl/pawl"
 )
 
 // Ask returns the last column of the rows of a statement on the connection of the scheduler.
@@ -27,3 +32,29 @@ func (op *ask) apply(t *txn) error {
 
 // HotStatements are what each job costs.
 var HotStatements = []string{sqlPeek, sqlClaim, sqlJobByID, sqlJobBySeq, sqlHolder, sqlPromote, sqlExpired, sqlRetained}
+
+// CountCommits returns a function that counts the commits of the scheduler that changed rows of other
+// packages.
+func (q *Queue) CountCommits() func() int {
+	var n atomic.Int64
+	changed := false
+	hooks := q.conn.dc.(sqlite.HookRegisterer)
+	hooks.RegisterPreUpdateHook(func(d sqlite.SQLitePreUpdateData) { changed = changed || d.TableName == "pawl_kv" })
+	hooks.RegisterCommitHook(func() int32 {
+		if changed {
+			n.Add(1)
+		}
+		changed = false
+		return 0
+	})
+	return func() int { return int(n.Load()) }
+}
+
+// Crash ends the queue as a crash does, on the goroutine of the scheduler: the transaction that is under way
+// is undone, and there is no other.
+func (q *Queue) Crash() {
+	_, _ = q.conn.exec("ROLLBACK") // there is none after the commit
+	q.poisoned = pawl.ErrPoisoned
+	q.intake.close(pawl.ErrPoisoned)
+	go func() { _ = q.Close() }()
+}
