@@ -82,8 +82,11 @@ func (u *User) flows(ctx context.Context, r *rand.Rand) {
 		run, err := f.Parent.Start(context.Background(), f.Engine, id, id)
 		u.emit("end", number, u.outcome(err))
 		go func() {
-			if err == nil {
-				_, _ = run.Result(ctx)
+			for err == nil && ctx.Err() == nil {
+				if _, failed := run.Result(ctx); !errors.Is(failed, postgres.ErrUnavailable) {
+					break
+				}
+				pause(ctx)
 			}
 			<-open
 		}()
