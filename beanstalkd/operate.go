@@ -13,7 +13,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Stats counts the jobs by queue and state. Counts of several tubes are not of one moment.
+// Stats returns how many jobs each queue has in each state. It counts one tube after another, so the
+// counts are not a snapshot.
 func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	if err := q.ready(ctx); err != nil {
 		return stats, err
@@ -79,8 +80,8 @@ func (q *Queue) count(ctx context.Context, tubes []string) ([]pawl.Counts, error
 	return counts, nil
 }
 
-// Dead returns the dead job of a queue and a kind that died first, with its history, or
-// [pawl.ErrNotFound].
+// Dead returns the job of a queue and a kind that has been dead the longest, with its history. It
+// returns [pawl.ErrNotFound] if there is none.
 func (q *Queue) Dead(ctx context.Context, queue, kind string) (*pawl.Envelope, error) {
 	f, err := q.firstDead(ctx, queue, kind)
 	if err != nil {
@@ -119,8 +120,8 @@ func (q *Queue) firstDead(ctx context.Context, queue, kind string) (f found, err
 	return f, nil
 }
 
-// RetryDead makes up to most dead jobs of a queue and a kind ready, those that died first, and
-// returns how many. Their attempts start again from 0.
+// RetryDead makes up to most dead jobs of a queue and a kind ready, and returns how many. It starts
+// with the job that has been dead the longest. Attempts start again from 0.
 func (q *Queue) RetryDead(ctx context.Context, queue, kind string, most int) (retried int, err error) {
 	for retried < most {
 		f, err := q.firstDead(ctx, queue, kind)

@@ -12,41 +12,41 @@ import (
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
 type Options struct {
-	// Prefix begins the names of the tubes, for several apps on one server. It has letters, digits,
-	// and the bytes "._+;()", at most 32. The default is "pawl".
+	// Prefix begins the names of the tubes, so that several apps can share a server. It has at most
+	// 32 bytes: letters, digits, and any of "._+;()". The default is "pawl".
 	Prefix string
 
-	// Lease is how long a lease of a job that this process enqueues lasts unless it is extended, in
-	// whole seconds. The default is 30 s, the least 2 s.
+	// Lease is how long a lease lasts unless it is extended, in whole seconds. It counts for the jobs
+	// that this process enqueues. The default is 30 s, the minimum 2 s.
 	Lease time.Duration
 
 	// MaxCrashes is how many leases of a job may end without a settlement before it is dead as
 	// poison. The default is 5; NoMaxCrashes turns it off.
 	MaxCrashes int
 
-	// MaxPayload is the most bytes of one payload. The default is 1 MiB, or what the server takes if
-	// that is less.
+	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, or what the server
+	// takes if that is less.
 	MaxPayload int
 
-	// Synced declares that the server has the option -f0, which it cannot be asked. Open refuses a
-	// server without a log then.
+	// Synced declares that the server runs with -f0, which the server does not report. Open then
+	// refuses a server without a log.
 	Synced bool
 
 	// Timeout is how long to wait for a connection or an answer. The default is 10 s.
 	Timeout time.Duration
 
-	// Logger gets one error-level line for each job that dies here. The default is hclog.Default().
+	// Logger gets one error-level line for each job that this process makes dead. The default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent is called with what this process did to jobs, after the server has answered. It must
-	// not block, and may be called from several goroutines.
+	// OnEvent receives what this process did to jobs, after the server has answered. It must not
+	// block, and may be called from several goroutines.
 	OnEvent func(pawl.Event)
 
 	// Collector gets the counters of those events, on the same terms.
 	Collector metrics.Collector
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash for ever.
+// NoMaxCrashes as Options.MaxCrashes lets a job crash forever.
 const NoMaxCrashes = -1
 
 const maxPrefix = 32

@@ -18,8 +18,8 @@ import (
 	"github.com/gopawl/pawl/engine"
 )
 
-// ErrUnavailable says that the server cannot be reached, or did not answer in time. The next call
-// may work.
+// ErrUnavailable says that the server cannot be reached or did not answer in time. The next call may
+// succeed.
 var ErrUnavailable = driver.NewSentinel("beanstalkd_unavailable", "the server is not available")
 
 func init() {
@@ -149,12 +149,13 @@ func (q *Queue) Abilities() pawl.Ability {
 	return abilities
 }
 
-// MaxPayload returns the most bytes of one payload. A job with large headers or keys takes less.
+// MaxPayload returns the maximum size of one payload in bytes. A job with large headers or keys has
+// less room.
 func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 
-// Close waits for the answers to calls that change something, for Options.Timeout at most, and ends
-// the connections: fetches that wait get [pawl.ErrClosed], and so does every later call. The server
-// makes the jobs that are leased ready again, which counts as a crash. Stop workers first.
+// Close waits at most Options.Timeout for the answers to calls that change something. Then it ends
+// the connections. Waiting fetches and all later calls return [pawl.ErrClosed]. The server makes
+// leased jobs ready again, which counts as a crash. Stop workers first.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	first := !q.closed

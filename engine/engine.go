@@ -1,5 +1,5 @@
-// Package engine opens a queue by the place where its jobs are, as package database/sql opens a
-// database. An engine registers itself when the program imports its package:
+// Package engine opens a queue at a place, which is a path or a URL. An engine registers itself when
+// the program imports its package, as a driver of package database/sql does:
 //
 //	import (
 //		"github.com/gopawl/pawl/engine"
@@ -13,8 +13,8 @@
 //
 //	q, err := engine.Open(ctx, os.Getenv("QUEUE"))
 //
-// It is for programs that learn from their configuration where their jobs are. Another program
-// calls bolt.Open or postgres.Open, which take options.
+// Use it if the configuration of a program decides where the jobs are. Otherwise call the Open
+// function of the engine, such as bolt.Open or postgres.Open, which takes options.
 package engine
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Queue is a queue that its opener closes. The queues of this module and of package postgres also
+// Queue is a queue that its caller closes. The queues of packages bolt, postgres, and sqlite also
 // implement workflow.Store, dlq.Store, and admin.Store. Assert the interface that you need:
 //
 //	runs := workflow.Open(q.(workflow.Store), nil)
@@ -39,11 +39,12 @@ type Queue interface {
 	Close() error
 }
 
-// Opener opens a queue with the defaults of its engine. Where is the text that [Open] got; for the
-// scheme [File] and those of [RegisterPath] it is the path alone. No error has a password.
+// Opener opens a queue with the default options of its engine. For the scheme [File] and the schemes
+// of [RegisterPath], where is only the path. For other schemes, where is the place that [Open] got.
+// An error must not contain a password.
 type Opener func(ctx context.Context, where string) (Queue, error)
 
-// File is the scheme of a place that is a path.
+// File is the scheme of a path without a scheme, such as "jobs.db".
 const File = "file"
 
 var engines struct {
@@ -52,8 +53,8 @@ var engines struct {
 	paths map[string]bool   // the schemes whose places are paths
 }
 
-// Register makes an engine open the places of a scheme. Engines call it when the program starts. It
-// panics if the scheme has an engine.
+// Register makes an engine open the places of a scheme. An engine calls it in an init function.
+// Register panics if the scheme already has an engine.
 func Register(scheme string, open Opener) {
 	engines.mu.Lock()
 	defer engines.mu.Unlock()
@@ -66,8 +67,8 @@ func Register(scheme string, open Opener) {
 	engines.by[scheme] = open
 }
 
-// RegisterPath is [Register] for a scheme whose places are paths, as "sqlite:app.sqlite". The opener gets
-// the path alone.
+// RegisterPath is like [Register] for a scheme whose places are paths, such as "sqlite:app.sqlite". The
+// opener gets only the path.
 func RegisterPath(scheme string, open Opener) {
 	Register(scheme, open)
 	engines.mu.Lock()
@@ -78,18 +79,18 @@ func RegisterPath(scheme string, open Opener) {
 	engines.paths[scheme] = true
 }
 
-// scheme is what begins a place that is no path. A single letter is a drive of Windows.
+// scheme matches the scheme that begins a place. A single letter is a drive of Windows instead.
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):(//)?`)
 
-// words begins a connection string such as "host=db user=app", which would be a file of that name.
+// words matches a connection string such as "host=db user=app", which is not a path.
 var words = regexp.MustCompile(`(^|\s)(host|user|password|dbname|service)\s*=`)
 
 // Open opens the queue at a place: a path such as "jobs.db" or "file:jobs.db", or a URL such as
 // "postgres://app@db/app". The caller closes it.
 //
-// Errors: [pawl.ErrInvalid] for an empty place and for a scheme of which the program imports no
-// engine; else those of the engine. No error has the place, which may contain a password, unless it
-// is a path.
+// Errors: [pawl.ErrInvalid] for an empty place, and for a scheme whose engine the program does not
+// import; otherwise the errors of the engine. An error contains the place only if it is a path, since
+// a URL may contain a password.
 func Open(ctx context.Context, where string) (Queue, error) {
 	name, slashes, path := File, false, true
 	if parts := scheme.FindStringSubmatch(where); parts != nil {
@@ -122,7 +123,7 @@ func Open(ctx context.Context, where string) (Queue, error) {
 	return open(ctx, where)
 }
 
-// Schemes returns the schemes that have an engine, in alphabetic order.
+// Schemes returns the schemes that have an engine, in alphabetical order.
 func Schemes() (all []string) {
 	engines.mu.RLock()
 	defer engines.mu.RUnlock()

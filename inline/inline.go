@@ -32,7 +32,7 @@ type Queue struct {
 	waiting map[chan struct{}]func(error) // ends a waiting fetch; the key is closed when it has returned
 }
 
-// New makes an empty queue. A bad option is reported by every call, as a [*pawl.InvalidError].
+// New returns an empty queue. If an option is invalid, every call returns a [*pawl.InvalidError].
 func New(opts *memory.Options) *Queue {
 	var o memory.Options
 	if opts != nil {
@@ -77,8 +77,8 @@ func (q *Queue) Attach(w *worker.Worker) {
 	q.workers = append(q.workers, w)
 }
 
-// Enqueue implements [pawl.Enqueuer], and runs the jobs before it returns; see the description of
-// the package. What becomes of the runs is not its error.
+// Enqueue implements [pawl.Enqueuer], and runs the jobs before it returns. The package comment has
+// the rules. The error does not depend on whether the jobs succeed.
 func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if !slices.ContainsFunc(jobs, func(e *pawl.Envelope) bool { return e != nil && len(q.handling(e.Kind)) > 0 }) {
 		done, err := q.Queue.Enqueue(ctx, jobs...)
@@ -116,7 +116,7 @@ func (q *Queue) left(id pawl.ID, e *pawl.Envelope) {
 	q.logger.Warn("no worker takes a job; it stays where it is", "id", id, "kind", e.Kind, "queue", cmp.Or(e.Queue, pawl.DefaultQueue))
 }
 
-// errInterrupted ends a fetch that waits, for an Enqueue.
+// errInterrupted ends a waiting fetch when an Enqueue begins to run jobs.
 var errInterrupted = errors.New("a call of Enqueue runs its jobs")
 
 // enter keeps Run and Drain from fetching jobs until leave is called.
@@ -146,7 +146,7 @@ func (q *Queue) enter() (leave func()) {
 // Fetch implements [pawl.Queue]. A fetch that waits gets no job while an Enqueue runs jobs.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	if r.Wait == pawl.WaitNot {
-		return q.Queue.Fetch(ctx, r) // that of Enqueue itself
+		return q.Queue.Fetch(ctx, r) // the fetch of Enqueue itself
 	}
 	for {
 		leases, err := q.fetch(ctx, r)
@@ -165,7 +165,7 @@ func (q *Queue) fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 		case <-idle:
 			return nil, errInterrupted
 		case <-ctx.Done():
-			return q.Queue.Fetch(ctx, r) // which has the error
+			return q.Queue.Fetch(ctx, r) // it returns the error of ctx
 		}
 	}
 	inner, end := context.WithCancelCause(ctx)
@@ -182,8 +182,8 @@ func (q *Queue) fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	return q.Queue.Fetch(inner, r)
 }
 
-// finish runs a job until it succeeds, dies, or stays for a reason that the description of the
-// package names.
+// finish runs a job until it succeeds, becomes dead, or stays for a reason that the package comment
+// gives.
 func (q *Queue) finish(ctx context.Context, id pawl.ID, given *pawl.Envelope) {
 	for ctx.Err() == nil {
 		q.mu.Lock()

@@ -12,25 +12,25 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// doorbell notifies the other processes of a queue of what this one has committed, and listens to
-// them. It has a connection of its own: a NOTIFY within a transaction of the scheduler would lock out
-// those of the whole server until the commit is synced. News gather for a moment, so that a busy
-// process notifies at most 200 times a second. A message may get lost with its connection, so nobody
-// relies on them: the queue polls, too.
+// doorbell notifies the other processes of a queue of what this process has committed, and listens for
+// their notifications. It has a connection of its own, because a NOTIFY within a transaction of the
+// scheduler would block other commits on the whole server until its own commit is synced. After a
+// message, news wait for 5 ms, so a busy process sends about 200 messages a second at most. A message
+// may get lost with its connection, so the queue polls, too.
 type doorbell struct {
 	q      *Queue
-	name   string // of this process among those that listen
+	name   string // of this process, in its messages
 	cancel context.CancelFunc
 	done   chan struct{} // closed when nothing of the doorbell runs
 
 	mu       sync.Mutex
-	others   bool // another process listens, or did
-	news     news // for the others
-	received news // that the scheduler does not know yet
+	others   bool // another process listens, or did so before
+	news     news // to send to the other processes
+	received news // that the scheduler has not taken yet
 	ring     context.CancelFunc
 }
 
-// news are what a process notifies others of.
+// news are changes of which a process notifies the others.
 type news struct {
 	any       bool            // any queue may have a job
 	queues    map[string]bool // that may have a job
@@ -46,7 +46,7 @@ type cancelled struct {
 // message is the payload of a notification.
 type message struct {
 	From      string
-	Hello     bool        `json:",omitempty"` // the process listens from now on, and missed what happened before
+	Hello     bool        `json:",omitempty"` // the process listens from now on, and missed earlier messages
 	Any       bool        `json:",omitempty"`
 	Queues    [][]byte    `json:",omitempty"`
 	Cancelled []cancelled `json:",omitempty"`
@@ -54,7 +54,7 @@ type message struct {
 
 const (
 	pauseBetween  = 5 * time.Millisecond // between two messages of a process
-	mostQueues    = 10                   // of a message, which has at most 8000 bytes
+	mostQueues    = 10                   // in a message, which has at most 8000 bytes
 	mostCancelled = 50
 	mostRetry     = 30 * time.Second // between two tries to connect
 )
@@ -96,7 +96,7 @@ func (n *news) messages(from string) (all []message) {
 	return all
 }
 
-// openDoorbell opens the doorbell of a queue. It is nil for a queue that does not listen.
+// openDoorbell opens the doorbell of a queue. It returns nil for a queue that does not listen.
 func openDoorbell(q *Queue) *doorbell {
 	if q.opts.Poll == NoPoll || q.opts.NoListen {
 		return nil
@@ -114,7 +114,7 @@ func (b *doorbell) close() {
 	}
 }
 
-// announce has the other processes notified, if there are any.
+// announce leaves news to be sent to the other processes, if there are any.
 func (b *doorbell) announce(n news) {
 	if b == nil || n.isEmpty() {
 		return
@@ -138,7 +138,7 @@ func (b *doorbell) take() (received news) {
 	return received
 }
 
-// run listens until the context ends, on one connection after another.
+// run notifies and listens until the context ends. It connects again when a connection breaks.
 func (b *doorbell) run(ctx context.Context) {
 	defer close(b.done)
 	wait, logged := pauseBetween, false
@@ -177,7 +177,7 @@ func (b *doorbell) session(ctx context.Context) error {
 		return err
 	}
 	messages := []message{{From: b.name, Hello: true}}
-	b.hear(message{Any: true}) // for what it missed
+	b.hear(message{Any: true}) // it may have missed messages
 	var notBefore time.Time
 	for {
 		for _, m := range messages {
@@ -199,7 +199,7 @@ func (b *doorbell) session(ctx context.Context) error {
 		switch stop(); {
 		case err == nil:
 			var m message
-			if json.Unmarshal([]byte(n.Payload), &m) == nil { // else it is of another build
+			if json.Unmarshal([]byte(n.Payload), &m) == nil { // else another build sent it
 				b.hear(m)
 			}
 		case ctx.Err() != nil || conn.IsClosed():
@@ -224,7 +224,7 @@ func (b *doorbell) next(ctx context.Context, notBefore time.Time) (messages []me
 	return messages, wait, stop
 }
 
-// hear leaves a message to the scheduler.
+// hear leaves a message for the scheduler, and wakes it.
 func (b *doorbell) hear(m message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +232,7 @@ func (b *doorbell) hear(m message) {
 		return
 	}
 	b.others = b.others || m.From != ""
-	if m.Hello { // the other one missed what happened until now
+	if m.Hello { // the sender missed earlier messages, and this process may have missed its commits
 		b.news.any, m.Any = true, true
 	}
 	b.received.any = b.received.any || m.Any
@@ -243,7 +243,7 @@ func (b *doorbell) hear(m message) {
 	b.q.intake.wake()
 }
 
-// catchUp acts on the news of other processes. It reports whether a fetch that waits may find a job.
+// catchUp acts on the news of other processes. It reports whether a waiting fetch may find a job.
 func (q *Queue) catchUp() (may bool) {
 	got := q.bell.take()
 	for _, c := range got.cancelled {

@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pipe is a transaction that holds statements back while nobody needs their answers. They go with the
-// next statement whose answer somebody needs, or with the commit, in one round trip. Behind a statement
-// that fails the server skips all others of the round trip.
+// pipe is a transaction that holds statements back until somebody needs an answer. It sends them in
+// one round trip with the statement whose answer is needed, or with the commit. If a statement fails,
+// the server skips all statements after it in the same round trip.
 type pipe struct {
 	Tx
 	held    pgx.Batch
-	decides bool // an answer to a statement that is held may forbid the commit
+	decides bool // the answer to a held statement may forbid the commit
 }
 
-// then calls fn as soon as the server has carried out what is held.
+// then calls fn once the server has carried out all held statements, or at once if there are none.
 func (p *pipe) then(fn func()) {
 	n := p.held.Len()
 	if n == 0 {
@@ -43,14 +43,14 @@ func receive(query *pgx.QueuedQuery, results pgx.BatchResults) error {
 	return err
 }
 
-// take returns what is held, and holds it no longer.
+// take returns the held statements and removes them from p.
 func (p *pipe) take() *pgx.Batch {
 	batch := p.held
 	p.held, p.decides = pgx.Batch{}, false
 	return &batch
 }
 
-// send sends what is held.
+// send sends the held statements.
 func (p *pipe) send(ctx context.Context) error {
 	if p.held.Len() == 0 {
 		return nil
@@ -58,14 +58,14 @@ func (p *pipe) send(ctx context.Context) error {
 	return p.Tx.SendBatch(ctx, p.take()).Close()
 }
 
-// SendBatch sends what is held, and a batch.
+// SendBatch sends the held statements and then a batch, in one round trip.
 func (p *pipe) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	batch := p.take()
 	batch.QueuedQueries = append(batch.QueuedQueries, b.QueuedQueries...)
 	return p.Tx.SendBatch(ctx, batch)
 }
 
-// Exec sends what is held, and a statement.
+// Exec sends the held statements and then a statement, in one round trip.
 func (p *pipe) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	p.held.Queue(sql, args...).Exec(func(done pgconn.CommandTag) error {
 		tag = done
@@ -74,7 +74,7 @@ func (p *pipe) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Co
 	return tag, p.send(ctx)
 }
 
-// QueryRow returns a row that is read with what is held when it is scanned.
+// QueryRow returns a row. Its Scan sends the held statements and then the query, in one round trip.
 func (p *pipe) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
 		p.held.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(dest...) })
@@ -86,7 +86,7 @@ type rowFunc func(dest ...any) error
 
 func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
 
-// Query sends what is held, and a query.
+// Query sends the held statements and then a query, in one round trip.
 func (p *pipe) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	batch := p.take()
 	before := batch.QueuedQueries

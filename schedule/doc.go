@@ -1,6 +1,6 @@
-// Package schedule tells when something happens again and again: each quarter of an hour, at
-// half past two on weekdays, or on the last Friday of the month. [Parse] reads such a schedule
-// from text, and [Spec.Next] computes the next time in a time zone.
+// Package schedule computes the times of recurring events: every 15 minutes, at 2:30 on weekdays, or
+// on the last Friday of the month. [Parse] reads a schedule from text, and [Spec.Next] computes its
+// next time in a time zone.
 //
 // # Expressions
 //
@@ -8,38 +8,45 @@
 //
 //	[second] minute hour day-of-month month day-of-week
 //
-// Each field is a list, separated by commas, of:
+// Each field is a list of these parts, separated by commas:
 //
-//   - every value
-//     7         a value; months and days have names too, as in JAN and MON
-//     1-5       a range, which may wrap around, as in FRI-MON and 22-2
-//     */15      every 15th value, from the first one; 5/15 begins at 5, and 1-5/2 stays in its range
-//     ?         the same as *, in the two fields of days
-//     H         a value that follows from the name, for each name another; H(1-5) is one of a
-//     range, H/15 every 15th value from such a one; see [ParseNamed]
-//     L         the last day of the month; L-3 is the third day before it
-//     15W       the weekday, Monday to Friday, nearest to a day of the month; LW is the last one
-//     FRIL      the last Friday of the month; 5L is the same
-//     FRI#2     the second Friday of the month
+//	7         a value; months and days of the week also have names, such as JAN and MON
+//	*         every value
+//	1-5       a range; it may wrap around, as in FRI-MON and 22-2
+//	*/15      every 15th value, starting with the first
+//	5/15      every 15th value, starting with 5
+//	1-5/2     every second value of a range
+//	?         the same as *, in the two day fields only
+//	H         a value that depends on the name of the schedule; see ParseNamed
+//	H(1-5)    such a value within a range
+//	H/15      every 15th value, starting with such a value
+//	L         the last day of the month
+//	L-3       the third day before the last day of the month
+//	15W       the weekday, Monday to Friday, nearest to the 15th of the month
+//	LW        the last weekday of the month
+//	FRIL      the last Friday of the month; 5L is the same
+//	FRI#2     the second Friday of the month
 //
-// Days of the week go from 0 to 6, and both 0 and 7 are Sunday. Names are read in any case. If
-// both fields of days are restricted, that is neither has a *, a day needs to match one of
-// them, otherwise it needs to match both. These are the rules of cron on most systems.
+// Days of the week are 0 to 6, and both 0 and 7 mean Sunday. Names can be in upper or lower case. If
+// neither day field contains a * or a ?, a day has to match only one of the two fields. Otherwise it
+// has to match both. These are the rules of cron on most systems.
 //
 // A whole expression can be one of these:
 //
 //	@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly
-//	@every 90s       each 90 seconds since the start of 1970, UTC, so that a restart moves nothing
-//	@every 1h/10m    the same, ten minutes later
+//	@every 90s       every 90 seconds, counted from the start of 1970 in UTC
+//	@every 1h/10m    every hour, counted from ten minutes after the start of 1970 in UTC
 //
-// The prefix TZ= or CRON_TZ=, as in "TZ=Europe/Berlin 30 2 * * *", sets the time zone. A # behind a
-// space begins a comment.
+// The times of @every do not depend on the start of the program. The prefix TZ= or CRON_TZ=, as in
+// "TZ=Europe/Berlin 30 2 * * *", sets the time zone. A # at the start of a word begins a comment.
 //
-// # Summer time
+// # Daylight saving time
 //
-// A schedule whose hours are all 24 follows elapsed time: it happens whenever the clock shows a
-// matching time, so in an hour that is repeated it happens twice, and in one that is skipped
-// not at all. Every other schedule follows the days: a time that the clock skips counts at the
-// end of the gap, once for all times in the gap, and a time that the clock shows twice counts at
-// the first of them. So a job for half past two runs once on each day of the year.
+// A schedule that includes all 24 hours follows elapsed time. It happens whenever the clock shows a
+// matching time: twice in an hour that the clock repeats, and not at all in an hour that the clock
+// skips.
+//
+// Every other schedule follows the days. If the clock skips matching times, the schedule happens
+// once, at the end of the gap. If the clock shows a matching time twice, the schedule happens the
+// first time. So a daily job at 2:30 runs once on every day of the year.
 package schedule

@@ -14,12 +14,12 @@ import (
 // MaxLength is the maximum length of an expression in bytes.
 const MaxLength = 1024
 
-// Parse reads an expression. Errors are [*pawl.InvalidError] of the field "schedule", with
-// the column of what is wrong, in bytes from 1.
+// Parse reads an expression. An error is a [*pawl.InvalidError] with the field "schedule". Its reason
+// gives the column of the part that is wrong, in bytes from 1.
 func Parse(text string) (Spec, error) { return ParseNamed("", text) }
 
-// ParseNamed is like [Parse], for the schedule of a name. The values that an H stands for follow
-// from the name.
+// ParseNamed is like [Parse] for a schedule with a name. The name decides which values an H stands
+// for, so schedules with different names spread over time.
 func ParseNamed(name, text string) (Spec, error) {
 	if len(text) > MaxLength {
 		return Spec{}, invalid("has %d bytes, and may have %d", len(text), MaxLength)
@@ -111,7 +111,7 @@ var shorthands = map[string]string{
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-// when reads all behind the time zone, and returns its normal form.
+// when reads what follows the time zone, and returns its normal form.
 func (p *parser) when() (text string, err error) {
 	first := p.words[0]
 	if !strings.HasPrefix(first.text, "@") {
@@ -255,8 +255,8 @@ func (p *parser) part(i int, w word) error {
 	return nil
 }
 
-// values reads a value, a range, or what stands for one. An H changes the step to the range if
-// there was none, so that it stands for one value.
+// values reads a value, a range, or a sign that stands for one. An H without a step stands for one
+// value.
 func (p *parser) values(i int, w word, stepped bool, by *int) (first, last int, err error) {
 	f := &fields[i]
 	if w.text == "*" || w.text == "?" && (i == dayOfMonth || i == dayOfWeek) {
@@ -282,7 +282,7 @@ func (p *parser) values(i int, w word, stepped bool, by *int) (first, last int, 
 	return first, last, err
 }
 
-// hashed chooses a value by the name, in all of the field or in a range in parentheses.
+// hashed chooses a value by the name, within the whole field or within a range in parentheses.
 func (p *parser) hashed(i int, w word, stepped bool, by *int) (first, last int, err error) {
 	f := &fields[i]
 	first, last = f.min, f.max
@@ -338,13 +338,13 @@ func (f *field) value(w word) (int, error) {
 	return n, nil
 }
 
-// number reads digits alone.
+// number reads a number that has digits only.
 func number(w word) (int, error) {
 	n, err := strconv.ParseUint(w.text, 10, 16)
 	return int(n), err
 }
 
-// special reads what only fields of days have. It reports false if w is nothing of that.
+// special reads a part that only a day field can have. It returns false if w is not such a part.
 func (p *parser) special(i int, w word) (read bool, err error) {
 	f := &fields[i]
 	switch i {
@@ -377,7 +377,7 @@ func (p *parser) special(i int, w word) (read bool, err error) {
 	return false, nil
 }
 
-// specialDay reads what only the field of the day of the month has.
+// specialDay reads a part that only the day of the month can have.
 func (p *parser) specialDay(f *field, w word) (read bool, err error) {
 	if w.text == "LW" {
 		p.spec.lastWeekday = true

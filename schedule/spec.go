@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Spec is a schedule, as [Parse] reads it. The zero value never happens.
+// Spec is a schedule, made by [Parse] or [ParseNamed]. The zero Spec never happens.
 type Spec struct {
 	text string // in normal form; empty for the zero value
 	name string // for H
@@ -40,15 +40,14 @@ const (
 	never    = math.MaxInt64
 )
 
-// String returns the expression in normal form, for [ParseNamed] to read again.
+// String returns the expression in normal form, which [ParseNamed] accepts.
 func (s Spec) String() string { return s.text }
 
-// Zone returns the time zone that the expression names, nil if it names none.
+// Zone returns the time zone that the expression names, or nil if it names none.
 func (s Spec) Zone() *time.Location { return s.location }
 
-// Next returns the first time after the given one at which s happens, in whole seconds. The
-// expression counts in loc unless it names a time zone itself. Next returns the zero time
-// if s never happens, which is so for the zero Spec alone.
+// Next returns the first time, in whole seconds, at which s happens after the given time. The time
+// zone is loc unless the expression names one. Next returns the zero time for the zero Spec only.
 func (s Spec) Next(after time.Time, loc *time.Location) time.Time {
 	if s.location != nil {
 		loc = s.location
@@ -81,8 +80,8 @@ func (s *Spec) nextElapsed(t int64, loc *time.Location) int64 {
 	}
 }
 
-// nextOnDays returns the first time from t on at which a time of s counts: that when a clock
-// first shows it, or would have.
+// nextOnDays returns the first time from t on at which s happens on its days: when the clock first
+// shows a time of s, or at the end of the gap that skips it.
 func (s *Spec) nextOnDays(t int64, loc *time.Location) int64 {
 	now := stretchAt(t, loc)
 	shown := int64(math.MinInt64) // what the clock has shown before t ends here
@@ -104,8 +103,8 @@ func (s *Spec) nextOnDays(t int64, loc *time.Location) int64 {
 	}
 }
 
-// stretch is a time in which a zone keeps its offset: a clock shows the time plus the offset. All
-// are in seconds.
+// stretch is a period in which a zone keeps its offset. A clock shows the time plus the offset. All
+// fields are in seconds.
 type stretch struct{ start, end, offset int64 }
 
 func stretchAt(t int64, loc *time.Location) stretch {
@@ -126,8 +125,8 @@ func stretchAt(t int64, loc *time.Location) stretch {
 // of the week.
 const monthsOfCycle = 400 * 12
 
-// nextClock returns the first time of s, from a time on, on a clock that never changes. Both are
-// in seconds since the clock showed the start of 1970. It returns never if there is none.
+// nextClock returns the first time of s at or after from, on a clock that never changes. Both are in
+// seconds since the clock showed the start of 1970. It returns never if there is no such time.
 func (s *Spec) nextClock(from int64) int64 {
 	at := time.Unix(from, 0).UTC()
 	year, m, day := at.Date()
@@ -152,7 +151,7 @@ func (s *Spec) nextClock(from int64) int64 {
 	return never
 }
 
-// inDay returns the first time of day from one on, both in seconds, -1 if there is none.
+// inDay returns the first time of day of s at or after from, in seconds, or -1 if there is none.
 func (s *Spec) inDay(from int) int {
 	fromHour, fromMinute, fromSecond := from/3600, from/60%60, from%60
 	for h := following(s.sets[hour], fromHour); h >= 0; h = following(s.sets[hour], h+1) {
@@ -171,7 +170,7 @@ func (s *Spec) inDay(from int) int {
 	return -1
 }
 
-// following returns the first member of a set from n on, -1 if there is none.
+// following returns the first member of a set that is at least n, or -1 if there is none.
 func following(set uint64, n int) int {
 	if set = set >> n << n; set == 0 {
 		return -1
@@ -221,8 +220,7 @@ func (s *Spec) days(year int, m time.Month) uint32 {
 	return (ofMonth | ofWeek) & all
 }
 
-// nearestWeekday returns the day from Monday to Friday, in the same month, that is nearest to a
-// day.
+// nearestWeekday returns the day nearest to a day that is Monday to Friday and in the same month.
 func nearestWeekday(day, last int, weekday func(day int) int) int {
 	switch {
 	case weekday(day) == int(time.Saturday) && day > 1:

@@ -12,7 +12,7 @@ import (
 // mostTimes is the maximum number of times of a day that are listed one by one.
 const mostTimes = 6
 
-// Words says in English when s happens, as in "at 02:30 from Monday to Friday". The text is for
+// Words describes in English when s happens, as in "at 02:30 from Monday to Friday". The text is for
 // people and can change.
 func (s Spec) Words() string {
 	if s.text == "" {
@@ -84,7 +84,7 @@ func (s *Spec) times() (times []string) {
 	return times
 }
 
-// steps says which values of a unit are in a set of those below a limit.
+// steps describes which values of a unit, from 0 up to a limit, are in a set.
 func steps(set uint64, limit int, unit string) string {
 	all := uint64(1)<<limit - 1
 	if set == all {
@@ -168,11 +168,11 @@ func (s *Spec) ofWeekWords() string {
 
 func weekday(n int) string { return time.Weekday(n % 7).String() }
 
-// spans says which values are in a set: one range as "from a to b", and other sets as a list of
-// values and ranges.
+// spans describes the values in a set: a single range as "from a to b", and any other set as a list
+// of values and ranges.
 func spans(set uint64, on, from string, name func(n int) string) string {
 	var parts []string
-	only := false // a range of three or more is all
+	only := false // the set is one range of three values or more
 	for rest := set; rest != 0; {
 		first := bits.TrailingZeros64(rest)
 		n := bits.TrailingZeros64(^(rest >> first))

@@ -79,8 +79,8 @@ func (t *txn) noticeAcks() {
 	}
 }
 
-// Wake tells the queue that a transaction of the app has been committed in which [Queue.EnqueueTx] or
-// [Queue.AckTx] was called. Jobs are fetched at once, and acks count at once. Without it the queue
-// finds out with its next poll, or with any other call that writes. Do not call it within a
-// transaction of the app that writes, for which it would wait.
+// Wake makes the queue look at once for a committed transaction of the app that called
+// [Queue.EnqueueTx] or [Queue.AckTx]. Its jobs can then be fetched, and its acks count. Without Wake,
+// the queue finds the transaction with its next poll, or with any other call that writes. Do not call
+// Wake within a transaction of the app that writes: Wake would wait for that transaction.
 func (q *Queue) Wake(ctx context.Context) error { return q.submit(ctx, tick{}) }

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Errors of the file, for errors.Is. The error that matches has the words of SQLite too.
+// Errors of the file, for errors.Is. The returned error also contains the message of SQLite.
 var (
 	// ErrLocked says that another queue has the file open, in this process or in another one. A
 	// file has one queue at a time.
@@ -22,15 +22,15 @@ var (
 	// Options.Timeout. Nothing was changed. Keep the app's write transactions short.
 	ErrBusy = driver.NewSentinel("sqlite_busy", "another connection is writing to the file")
 
-	// ErrNotQueue says that the file is no SQLite database, or that it has no queue and
-	// Options.Existing was set.
+	// ErrNotQueue says that the file is not a SQLite database, or that it has no queue although
+	// Options.Existing is set.
 	ErrNotQueue = driver.NewSentinel("sqlite_not_queue", "there is no queue in the file")
 
 	// ErrOlderFormat says that an older build wrote the tables. Use that build.
 	ErrOlderFormat = driver.NewSentinel("sqlite_older_format", "the tables have an older format than this build writes")
 
-	// ErrDisk says that the disk refused a write, because it is full for example. Nothing was
-	// stored. The operation works again once the disk does.
+	// ErrDisk says that the disk refused a write, for example because it is full. Nothing was stored.
+	// Calls succeed again once the disk accepts writes.
 	ErrDisk = driver.NewSentinel("sqlite_disk", "the disk refused a write")
 )
 

@@ -18,9 +18,9 @@ const (
 	sqlIDsWith = `SELECT id FROM pawl_job WHERE lower(hex(id)) LIKE '%' || ? LIMIT ?`
 )
 
-// FindIDs returns up to most IDs of jobs that begin or end with part: four hexadecimal digits or
-// more, with or without dashes, or else it returns [pawl.ErrInvalid]. For an end it reads the IDs of
-// all jobs.
+// FindIDs returns up to most IDs of jobs that begin or end with part, which is at least four
+// hexadecimal digits, with or without dashes. It returns [pawl.ErrInvalid] for any other part. To find
+// the end of an ID, it reads the IDs of all jobs.
 func (q *Queue) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
 	digits, err := driver.PartOfID(part)
 	if err != nil {
@@ -61,10 +61,10 @@ const sqlEffects = `SELECT name, done_until FROM pawl_effect WHERE name > ? ORDE
 // scopeEffects is the scope of a list of effects.
 const scopeEffects = "effects"
 
-// Effects reads at most max of the idempotency keys that count as done, 1 to [pawl.MaxListed], in the
-// order of kind and key, after a cursor: "" for the beginning, or the next of an earlier call. It
-// includes keys that have expired and are not removed yet. A cursor of another list and a max out
-// of range return [pawl.ErrInvalid].
+// Effects reads at most max idempotency keys that count as done, ordered by kind and key. Max is 1 to
+// [pawl.MaxListed]. After is a cursor: "" for the beginning, or next of an earlier call. Effects
+// includes keys that have expired and are not removed yet. It returns [pawl.ErrInvalid] for a cursor
+// of another list, and for a max out of range.
 func (q *Queue) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
 	if err := driver.CheckListed(max); err != nil {
 		return nil, "", err

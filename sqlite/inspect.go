@@ -79,8 +79,8 @@ func (q *Queue) view(ctx context.Context, fn func(c conn) error) (err error) {
 	return explain(fn(c))
 }
 
-// Job returns a job with its state, payload and history. [pawl.ErrNotFound] says that it is not in
-// the queue: it was never there, or is done.
+// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job is
+// not in the queue: it was never there, or is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	found, err := q.lookSound(ctx, func(c conn) ([]pawl.Listed, error) {
 		return readParts(c, []pawl.ID{id}, driver.AllParts)

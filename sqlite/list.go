@@ -24,11 +24,12 @@ const (
 	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
 )
 
-// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order that f
-// asks for. It reads them in pages, each in a short transaction that holds nobody up. A job that
-// moves meanwhile may come before or after the move, or not at all.
+// Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
+// asks for. It reads them in pages, each in a short transaction that blocks nobody. A job that moves
+// meanwhile may appear in its old state or in its new one, or not at all.
 //
-// A job whose record is damaged is dead from then on. An error with a nil envelope is the end.
+// If the record of a job is damaged, Jobs makes the job dead. An error with a nil envelope ends the
+// iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
 		err := driver.CheckFilter(f)
@@ -51,14 +52,15 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 	}
 }
 
-// ListParts reads at most max jobs that f chooses, 1 to [pawl.MaxListed], in the order of
-// [Queue.Jobs], after a cursor: "" for the beginning, or the Next of an earlier call with the same
-// filter. It reads only the given parts of each job. It looks at about 16,000 jobs at most, and stops
-// at 8 MiB of payloads, histories and headers, so it may return fewer jobs, even none, before the
-// end, where Next is "". A cursor stays valid when its job is gone.
+// ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given
+// parts of each. Max is 1 to [pawl.MaxListed]. After is a cursor: "" for the beginning, or the Next of
+// an earlier call with the same filter. A cursor stays valid when its job is gone.
 //
-// An unknown state or order, a max out of range, and a cursor of another list return
-// [pawl.ErrInvalid].
+// ListParts looks at about 16,000 jobs at most, and stops at 8 MiB of payloads, histories, and
+// headers. So it may return fewer than max jobs, even none, before the end. At the end Next is "".
+//
+// It returns [pawl.ErrInvalid] for an unknown state or order, a max out of range, and a cursor of
+// another list.
 func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
 	var l pawl.Listing
 	if err := driver.CheckListed(max); err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Listen calls fn for every transition, as [Options.OnEvent], from now on. Stop removes fn and waits
-// for a running call of fn, so fn must not call it. Calling stop twice is harmless.
+// Listen calls fn for every transition from now on, under the rules of [Options.OnEvent]. Stop removes
+// fn and waits for a running call of fn, so fn must not call it. Calling stop twice is harmless.
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) { return q.listeners.Listen(fn) }
 
 // Done returns a channel that is closed when the queue has stopped.

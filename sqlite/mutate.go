@@ -13,19 +13,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Mutate carries out a mutation as part of a group commit and returns when it is durable. A mutation
-// that fails is undone by itself. Declarations, see [driver.Declared], are not needed.
+// Mutate carries out a mutation as part of a group commit and returns when it is durable. A failed
+// mutation is undone without the others of the group. The mutation does not have to declare its rows;
+// see [driver.Declared].
 //
 // Size is roughly how many bytes the mutation writes. It keeps commits within limits.
 //
-// It returns the error of Check or Apply, unwrapped; [pawl.ErrNotAccepted] if ctx ended before the
-// queue accepted the mutation; or the error of a failed commit.
+// Mutate returns the error of Check or Apply, unwrapped; [pawl.ErrNotAccepted] if ctx ended before
+// the queue accepted the mutation; or the error of a failed commit.
 func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
 	return q.submit(ctx, &mutate{q: q, mutation: m, size: size})
 }
 
-// MutateTx carries out a mutation as part of the transaction of [Queue.Update]. After an error the
-// transaction is as it was.
+// MutateTx carries out a mutation as part of the transaction of [Queue.Update]. After an error, the
+// transaction is unchanged.
 func (q *Queue) MutateTx(tx *sql.Tx, m driver.Mutation) error {
 	found, ok := q.updates.Load(tx)
 	if !ok {

@@ -20,20 +20,20 @@ type Options struct {
 	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
 	MaxCrashes int
 
-	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
-	// maximum 64 MiB.
+	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum
+	// 64 MiB.
 	MaxPayload int
 
 	// Poll is how often the queue looks for transactions of the app that were committed without a
-	// call of Queue.Wake. The default is 1 s. NoPoll is for an app that calls Wake, or that has
-	// no such transactions.
+	// call of Queue.Wake. The default is 1 s, the minimum 10 ms. NoPoll turns polling off, for an app
+	// that always calls Wake, or that has no such transactions.
 	Poll time.Duration
 
-	// Existing has Open refuse a file without a queue, with ErrNotQueue, and create nothing.
+	// Existing makes Open return ErrNotQueue for a file without a queue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits for the write lock of another connection. The default is
-	// 30 s, the minimum 100 ms. Then it returns ErrBusy.
+	// Timeout is how long a call waits while another connection holds the write lock. Then the call
+	// returns ErrBusy. The default is 30 s, the minimum 100 ms.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -47,8 +47,8 @@ type Options struct {
 	// Collector gets the counters of those events, on the same terms.
 	Collector metrics.Collector
 
-	// Now is the wall clock, by which delayed jobs become due, deadlines pass and records are
-	// kept. The default is time.Now. Leases expire on monotonic time.
+	// Now is the wall clock for delays, deadlines, and retention. The default is time.Now. Leases
+	// expire on monotonic time.
 	Now func() time.Time
 }
 

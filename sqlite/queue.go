@@ -59,13 +59,13 @@ PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_siz
 // reader sets up a connection that reads.
 const reader = `PRAGMA query_only = ON; PRAGMA temp_store = MEMORY;`
 
-// Open opens the SQLite database at a path, creates it and the tables of the queue if they are not
-// there, and returns the queue in it. The tables have names that begin with pawl_, so the app may
-// keep its own data in the same file. The database is in WAL mode from then on. The caller closes the
-// queue. Leases of a process that ended count as crashes.
+// Open opens the SQLite database at a path and returns the queue in it. It creates the database and
+// the tables of the queue if they do not exist. The names of the tables begin with pawl_, so the app
+// can keep its own data in the same file. The database stays in WAL mode. The caller closes the
+// queue. Open counts a crash for each lease of a process that ended.
 //
-// A file has one queue at a time, in one process. Open locks the file with the name of the database
-// and "-pawl" behind it, which it leaves there.
+// A file has one queue at a time, in one process. Open locks a file whose name is that of the database
+// with "-pawl" appended. Close does not remove this file.
 //
 // Errors: [pawl.ErrInvalid] for a bad option or path, [ErrLocked], [ErrBusy], [ErrNotQueue],
 // [ErrOlderFormat], [pawl.ErrNewerFormat], [ErrDisk], [pawl.ErrCorrupt].
@@ -140,8 +140,8 @@ func (q *Queue) start() (err error) {
 	return nil
 }
 
-// migrate creates the tables of a file that has none, unless they have to exist, and refuses another
-// format.
+// migrate creates the tables if the file has none. If existing is set, it refuses such a file instead.
+// It always refuses another format.
 func migrate(c *own, file string, existing bool) error {
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -183,9 +183,9 @@ func migrate(c *own, file string, existing bool) error {
 // Abilities implements [pawldriver.Able].
 func (q *Queue) Abilities() pawl.Ability { return pawldriver.Settings | pawl.Synced }
 
-// Close stops the queue. Calls that it has accepted get their answers, fetches that wait get
-// [pawl.ErrClosed], and so does every later call. Leases that are still out end as those of a
-// process that crashed. When Close returns nothing of the queue runs.
+// Close stops the queue. Accepted calls get their answers. Waiting fetches and all later calls return
+// [pawl.ErrClosed]. Leases that have not ended count as crashes at the next Open. When Close returns,
+// no goroutine of the queue runs.
 func (q *Queue) Close() error {
 	q.intake.close(pawl.ErrClosed)
 	<-q.done

@@ -237,7 +237,7 @@ func (rs *rows) DeleteSpan(t *driver.Table, s driver.Span, size int) (n, removed
 func (rs *rows) OnCommit(fn func()) { rs.onCommit = append(rs.onCommit, fn) }
 
 // ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. The
-// transaction sees one moment.
+// transaction reads one snapshot.
 func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	var result error
 	err := q.look(ctx, func(c conn) error {

@@ -10,19 +10,19 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// EnqueueTx stores jobs as part of a transaction of the app in the file of the queue: they are in the
-// queue if it commits. It returns what becomes of them then, as [pawl.Enqueuer] describes. No event
-// tells of the jobs. Fetches that wait find them with the next poll, or at once if the app calls
-// [Queue.Wake] after its commit.
+// EnqueueTx stores jobs as part of a transaction of the app in the file of the queue. The jobs are in
+// the queue if the transaction commits. EnqueueTx returns the results that the commit will have, as
+// [pawl.Enqueuer] describes. No event reports the jobs. Waiting fetches find them with the next poll,
+// or at once if the app calls [Queue.Wake] after its commit.
 //
-// The driver of the transaction may be any for SQLite that stores []byte as a BLOB. Nobody else
-// writes to the file from the app's first write to its commit, the queue included, so keep the
-// transaction short, and call no other method of the queue in it that writes: it would wait for the
-// transaction. Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate), since SQLite refuses a
-// transaction that begins to write after another one has committed.
+// The transaction may use any SQLite driver that stores []byte as a BLOB. From its first write to its
+// commit, nobody else can write to the file, and neither can the queue. Keep the transaction short,
+// and call no other method of the queue in it that writes: the call would wait for the transaction.
+// Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate). Otherwise SQLite refuses its first
+// write if another connection has committed since its first read.
 //
-// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict] leave
-// the transaction as it was. After any other error the app must roll it back.
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], and [pawl.ErrConflict] leave
+// the transaction unchanged. After any other error the app must roll it back.
 func (q *Queue) EnqueueTx(ctx context.Context, tx *sql.Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -57,14 +57,14 @@ func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqu
 
 // AckTx acks a job as part of a transaction of the app, so that the job's effect and its end are
 // atomic. If the transaction commits, the job has succeeded, whatever its handler returns afterwards.
-// If not, the handler's return value decides. In a handler, l is job.Lease. The rules of
-// [Queue.EnqueueTx] for the transaction hold.
+// If not, the handler's return value decides. In a handler, l is job.Lease. The transaction has to
+// follow the rules of [Queue.EnqueueTx].
 //
-// The queue learns of the commit when it writes next, or at once if the app calls [Queue.Wake] after
-// it. Only after Wake does a worker log an error that its handler returns nevertheless.
+// The queue learns of the commit with its next write or poll, or at once if the app calls [Queue.Wake].
+// If the handler returns an error nevertheless, the worker logs it only after Wake.
 //
-// [pawl.ErrLeaseLost] means that another holder has the job by now. [pawl.ErrConflict] means that the
-// effect has already taken place, under the same idempotency key. In both cases roll back.
+// [pawl.ErrLeaseLost] means that the job has another holder by now. [pawl.ErrConflict] means that the
+// effect has already happened under the same idempotency key. In both cases, roll back.
 func (q *Queue) AckTx(ctx context.Context, tx *sql.Tx, l *pawl.Lease) error {
 	if l == nil || l.Envelope == nil {
 		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
@@ -141,12 +141,12 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 }
 
 // Update runs fn in a transaction of its own, for an app that keeps its data in the file of the
-// queue. When fn returns nil, Update commits, durably. When fn returns an error or panics, nothing
-// happens. Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx] and [Queue.MutateTx].
-// It must not commit or roll back tx, and nobody else writes meanwhile, so it must not call methods
-// of the queue that write: they would wait for it.
+// queue. When fn returns nil, Update commits durably. When fn returns an error or panics, Update rolls
+// the transaction back. Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx], and
+// [Queue.MutateTx]. Fn must not commit or roll back tx. It must not call other methods of the queue
+// that write either: nobody else can write meanwhile, so the call would wait for fn.
 //
-// Ctx counts until fn begins. Fn runs once, and Update commits what it did.
+// Update ignores the end of ctx once fn has begun. Fn runs once.
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
 // [pawl.ErrClosed]; [ErrBusy]; or another error, after which nothing happened.

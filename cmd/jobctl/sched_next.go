@@ -12,10 +12,10 @@ import (
 	"github.com/gopawl/pawl/schedule"
 )
 
-// mostTicks is the maximum number of times that `sched next` prints.
+// mostTicks is the maximum count that `sched next` accepts.
 const mostTicks = 10_000
 
-// ticksView is the object of `sched next`.
+// ticksView is the JSON object that `sched next` prints.
 type ticksView struct {
 	Expression string     `json:"expression"`
 	Words      string     `json:"words"`
@@ -29,7 +29,7 @@ type tickView struct {
 	ClockChange *string `json:"clock_change"`
 }
 
-// ticking is one `sched next`.
+// ticking is one call of `sched next`.
 type ticking struct {
 	app   *app
 	zone  string
@@ -116,7 +116,7 @@ func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) e
 	return nil
 }
 
-// nullable returns nil for an empty text.
+// nullable returns nil for an empty string.
 func nullable(text string) *string {
 	if text == "" {
 		return nil
@@ -124,7 +124,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// clockChange says how the clock changes on the day of a time, "" if it does not.
+// clockChange describes how the clock changes on the day of a time. It returns "" if it does not
+// change.
 func clockChange(at time.Time) string {
 	start, end := at.ZoneBounds()
 	for _, change := range []time.Time{start, end} {
