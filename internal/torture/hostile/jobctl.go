@@ -100,7 +100,7 @@ var forms = map[string][]string{
 	"wf prune":     {"!-y"},
 	"work":         {"!--http --once"},
 
-	"version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
+	"sched next": {}, "version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
 	"watch": {}, "import": {}, "top": {}, // need an app, an export, and a terminal
 }
 
