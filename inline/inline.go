@@ -23,6 +23,7 @@ func init() {
 type Queue struct {
 	*memory.Queue
 	logger pawl.Logger
+	closed chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	workers []*worker.Worker
@@ -40,6 +41,7 @@ func New(opts *memory.Options) *Queue {
 	}
 	q := &Queue{
 		logger:  o.Logger,
+		closed:  make(chan struct{}),
 		ended:   make(chan struct{}),
 		idle:    make(chan struct{}),
 		waiting: make(map[chan struct{}]func(error)),
@@ -75,6 +77,19 @@ func (q *Queue) Attach(w *worker.Worker) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.workers = append(q.workers, w)
+}
+
+// Close implements [memory.Queue.Close]. It does not wait for the jobs that an Enqueue runs.
+func (q *Queue) Close() error {
+	err := q.Queue.Close()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-q.closed:
+	default:
+		close(q.closed)
+	}
+	return err
 }
 
 // Enqueue implements [pawl.Enqueuer], and runs the jobs before it returns. The package comment has
@@ -164,6 +179,8 @@ func (q *Queue) fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 		select {
 		case <-idle:
 			return nil, errInterrupted
+		case <-q.closed:
+			return nil, pawl.ErrClosed
 		case <-ctx.Done():
 			return q.Queue.Fetch(ctx, r) // it returns the error of ctx
 		}

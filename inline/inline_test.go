@@ -290,6 +290,28 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
+// Rule: Close ends a fetch that waits for an Enqueue, even one by a handler of that Enqueue.
+func TestCloseEndsAWaitingFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q *inline.Queue
+		var err error
+		q, _ = setUp(t, func(context.Context, *job) error {
+			fetched := make(chan error)
+			go func() {
+				_, err := q.Fetch(context.Background(), pawl.Request{Kinds: []string{"other"}, Max: 1})
+				fetched <- err
+			}()
+			synctest.Wait()
+			require.NoError(t, q.Close())
+			err = <-fetched
+			return nil
+		})
+		enqueue(t, t.Context(), q, "a")
+		require.ErrorIs(t, err, pawl.ErrClosed)
+		require.NoError(t, q.Close(), "it is closed already")
+	})
+}
+
 // Rule: what the queue cannot do is refused by name.
 func TestAbilities(t *testing.T) {
 	q, _ := setUp(t, func(context.Context, *job) error { return nil })

@@ -38,6 +38,8 @@ const (
 	// farthest is more than the difference between UTC and any clock, in seconds.
 	farthest = 27 * 60 * 60
 	never    = math.MaxInt64
+	// latest leaves room for sums, in seconds from 1970.
+	latest = 1 << 55
 )
 
 // String returns the expression in normal form, which [ParseNamed] accepts.
@@ -47,14 +49,18 @@ func (s Spec) String() string { return s.text }
 func (s Spec) Zone() *time.Location { return s.location }
 
 // Next returns the first time, in whole seconds, at which s happens after the given time. The time
-// zone is loc unless the expression names one. Next returns the zero time for the zero Spec only.
+// zone is loc unless the expression names one; nil is UTC. Next returns the zero time for the zero Spec,
+// and for a time more than a billion years from 1970.
 func (s Spec) Next(after time.Time, loc *time.Location) time.Time {
-	if s.location != nil {
+	switch {
+	case s.location != nil:
 		loc = s.location
+	case loc == nil:
+		loc = time.UTC
 	}
 	t := after.Unix() + 1
 	switch {
-	case s.text == "":
+	case s.text == "" || t < -latest || t > latest:
 		return time.Time{}
 	case s.every > 0:
 		t += mod(s.phase-t, s.every)

@@ -110,6 +110,21 @@ func TestZeroSpec(t *testing.T) {
 	require.Equal(t, "never", Spec{}.Words())
 }
 
+// Rule: Next ends for every time. Where the calendar has no room left it returns the zero time.
+func TestExtremeTimes(t *testing.T) {
+	for _, text := range []string{"* * * * *", "30 2 * * *", "0 0 29 2 *", "@every 90s"} {
+		s, err := Parse(text)
+		require.NoError(t, err)
+		for _, at := range []time.Time{time.Unix(1<<62, 0), time.Unix(1<<63-62135596801, 0), time.Unix(-1<<62, 0), time.Unix(1<<55, 0)} {
+			require.True(t, s.Next(at, load(t, "Europe/Berlin")).IsZero(), "%q after %d", text, at.Unix())
+		}
+		for _, at := range []time.Time{{}, time.Unix(1<<54, 0), time.Unix(-1<<54, 0)} {
+			require.True(t, s.Next(at, load(t, "Europe/Berlin")).After(at), "%q after %d", text, at.Unix())
+		}
+		require.Equal(t, s.Next(time.Unix(0, 0), time.UTC), s.Next(time.Unix(0, 0), nil))
+	}
+}
+
 // Rule: H stands for a value that follows from the name, in its range, and names spread.
 func TestNamed(t *testing.T) {
 	minutes := make(map[int]bool)
