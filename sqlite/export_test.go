@@ -54,7 +54,29 @@ func (q *Queue) CountCommits() func() int {
 // is undone, and there is no other.
 func (q *Queue) Crash() {
 	_, _ = q.conn.exec("ROLLBACK") // there is none after the commit
-	q.poisoned = pawl.ErrPoisoned
-	q.intake.close(pawl.ErrPoisoned)
+	q.intake.fail(pawl.ErrPoisoned)
 	go func() { _ = q.Close() }()
+}
+
+// FailCommit has the commit of a transaction of the scheduler fail, as a failed sync does. It calls meanwhile
+// within the transaction.
+func (q *Queue) FailCommit(ctx context.Context, meanwhile func()) error {
+	return q.submit(ctx, failCommit(meanwhile))
+}
+
+type failCommit func()
+
+func (fn failCommit) apply(t *txn) error {
+	fn()
+	t.exec("COMMIT") // so that there is no transaction for the next COMMIT
+	return nil
+}
+
+// BeginClose is Close until it waits.
+func (q *Queue) BeginClose() { q.intake.close() }
+
+// SleepsLongest reports whether the scheduler of a closed queue saw nothing to do.
+func (q *Queue) SleepsLongest() bool {
+	<-q.done
+	return q.untilNext() == longestSleep
 }

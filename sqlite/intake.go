@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -61,7 +60,8 @@ type intake struct {
 	mu     sync.Mutex
 	calls  []*call
 	ended  []*fetch      // whose context has ended
-	err    error         // why it takes no more calls
+	closed bool          // it takes no more calls
+	poison error         // it takes no more calls, since a commit failed
 	signal chan struct{} // has a value when there is something to do
 }
 
@@ -93,8 +93,8 @@ func (q *Queue) submit(ctx context.Context, op operation) error {
 func (in *intake) put(c *call) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.err != nil {
-		return in.err
+	if err := in.refusal(); err != nil {
+		return err
 	}
 	in.calls = append(in.calls, c)
 	in.wake()
@@ -108,11 +108,19 @@ func (in *intake) wake() {
 	}
 }
 
-// close has the intake refuse all later calls with an error.
-func (in *intake) close(err error) {
+// close has the intake refuse all later calls with ErrClosed.
+func (in *intake) close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.err = err
+	in.closed = true
+	in.wake()
+}
+
+// fail has the intake refuse all later calls with an error, until it is closed.
+func (in *intake) fail(err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.poison = err
 	in.wake()
 }
 
@@ -131,7 +139,7 @@ func (in *intake) take() (calls []*call, ended []*fetch, closed bool) {
 		in.wake()
 	}
 	ended, in.ended = in.ended, nil
-	return calls, ended, errors.Is(in.err, pawl.ErrClosed) && len(in.calls) == 0
+	return calls, ended, in.closed && len(in.calls) == 0
 }
 
 // end notes that the context of a fetch has ended.
@@ -146,5 +154,19 @@ func (in *intake) end(f *fetch) {
 func (in *intake) refuses() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.err
+	return in.refusal()
+}
+
+func (in *intake) refusal() error {
+	if in.closed {
+		return pawl.ErrClosed
+	}
+	return in.poison
+}
+
+// poisoned returns the error of a queue that is poisoned, whether it is closed or not.
+func (in *intake) poisoned() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.poison
 }

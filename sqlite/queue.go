@@ -187,7 +187,7 @@ func (q *Queue) Abilities() pawl.Ability { return pawldriver.Settings | pawl.Syn
 // [pawl.ErrClosed]. Leases that have not ended count as crashes at the next Open. When Close returns,
 // no goroutine of the queue runs.
 func (q *Queue) Close() error {
-	q.intake.close(pawl.ErrClosed)
+	q.intake.close()
 	<-q.done
 	return nil
 }

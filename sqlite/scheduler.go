@@ -31,7 +31,6 @@ type scheduler struct {
 	resume   time.Time // until when upkeep rests, since it failed; on monotonic time
 	nextLook time.Time // when to look for what the app has committed, on monotonic time
 	still    bool      // the wall clock stood still since the last alarm
-	poisoned error     // a commit failed
 }
 
 // held is a lease.
@@ -85,6 +84,9 @@ const (
 
 // untilNext returns how long the scheduler may sleep when nobody calls.
 func (q *Queue) untilNext() time.Duration {
+	if q.intake.poisoned() != nil {
+		return longestSleep
+	}
 	wait := q.due.Sub(q.wall())
 	if q.still {
 		wait = max(wait, stillSleep)
@@ -138,8 +140,8 @@ func (q *Queue) run(calls []*call) {
 		if calls = withdraw(calls); len(calls) == 0 && !idle {
 			return
 		}
-		if q.poisoned != nil {
-			answer(calls, q.poisoned)
+		if err := q.intake.poisoned(); err != nil {
+			answer(calls, err)
 			return
 		}
 		t, err := q.attempt(calls)
@@ -238,9 +240,8 @@ func (e *commitError) Unwrap() []error {
 // makes durable.
 func (q *Queue) poison(cause *commitError) {
 	err := fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, cause.cause)
-	q.poisoned = err
 	q.opts.Logger.Error("queue is poisoned; close it and open it again", "error", cause.cause.Error())
-	q.intake.close(err)
+	q.intake.fail(err)
 	for _, f := range q.waiting {
 		f.answer(err)
 	}
