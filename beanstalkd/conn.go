@@ -29,6 +29,7 @@ type conn struct {
 
 	// Guarded by the mutex of the queue.
 	grants map[uint64]*grant // by the number of the job on the server
+	busy   int               // calls that settle or extend on it
 
 	mu  sync.Mutex
 	err error // why it is broken

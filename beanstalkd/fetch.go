@@ -199,10 +199,11 @@ func (q *Queue) await(ctx context.Context, sources []source, wait time.Duration)
 	}
 	defer func() { q.giveBack(c) }()
 	// The protocol cannot end a reserve. The server takes back what it gave to a connection that ends.
-	stop := context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })
+	stop := context.AfterFunc(ctx, func() { c.fail(errEnded) })
 	leases, _, err := q.reserve(c, tubes, 1, wait)
 	if !stop() {
-		return nil, nil // Fetch returns the error of the context
+		c.fail(errEnded) // before anybody else borrows the connection
+		return nil, nil  // Fetch returns the error of the context
 	}
 	return leases, err
 }
@@ -322,8 +323,7 @@ func (q *Queue) hold(g *grant, until time.Time) uint64 {
 	q.token++
 	g.token = q.token
 	if old := g.conn.grants[g.number]; old != nil {
-		old.timer.Stop()
-		delete(q.held, old.token)
+		q.forget(old)
 	}
 	g.until = until
 	g.timer = time.AfterFunc(time.Until(until), func() { q.expire(g) })
@@ -346,8 +346,9 @@ func (q *Queue) expire(g *grant) {
 	}
 	q.calls.Add(1)
 	defer q.calls.Done()
-	delete(q.held, g.token)
-	delete(g.conn.grants, g.number)
+	q.forget(g)
+	g.conn.busy++
+	defer q.finish(g.conn)
 	q.mu.Unlock()
 	e, _, err := parseBody(g.body)
 	if err != nil {

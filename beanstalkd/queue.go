@@ -255,8 +255,11 @@ func (q *Queue) putter(ctx context.Context) (*conn, error) {
 	return fresh, nil
 }
 
-// borrow returns a connection for a fetch. One that is to wait has no lease: while it waits, the
-// server reads nothing of it.
+// errEnded says that a fetch ended its connection because its context ended.
+var errEnded = errors.New("the fetch has ended")
+
+// borrow returns a connection for a fetch. A fetch that waits needs one without leases and without
+// calls under way, since the server reads nothing from a connection while it waits.
 func (q *Queue) borrow(ctx context.Context, waits bool) (*conn, error) {
 	q.mu.Lock()
 	for _, c := range q.idle {
@@ -265,7 +268,7 @@ func (q *Queue) borrow(ctx context.Context, waits bool) (*conn, error) {
 		}
 	}
 	q.idle = slices.DeleteFunc(q.idle, func(c *conn) bool { return c.broken() != nil })
-	i := slices.IndexFunc(q.idle, func(c *conn) bool { return !waits || len(c.grants) == 0 })
+	i := slices.IndexFunc(q.idle, func(c *conn) bool { return !waits || c.unused() })
 	if i >= 0 {
 		c := q.idle[i]
 		q.idle = slices.Delete(q.idle, i, i+1)
@@ -276,7 +279,12 @@ func (q *Queue) borrow(ctx context.Context, waits bool) (*conn, error) {
 	return q.connect(ctx)
 }
 
-// giveBack ends a borrow.
+// unused reports whether a connection has no lease and no call under way. The caller holds the mutex
+// of the queue.
+func (c *conn) unused() bool { return len(c.grants) == 0 && c.busy == 0 }
+
+// giveBack ends a borrow. If the connection failed, the server may have been restarted, so giveBack
+// also ends the connections that nobody uses.
 func (q *Queue) giveBack(c *conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -284,8 +292,8 @@ func (q *Queue) giveBack(c *conn) {
 	case q.closed:
 	case c.broken() != nil:
 		q.drop(c)
-		for _, other := range q.idle { // the server may have been restarted
-			if len(other.grants) == 0 {
+		for _, other := range q.idle {
+			if c.broken() != errEnded && other.unused() {
 				other.fail(c.broken())
 			}
 		}

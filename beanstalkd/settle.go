@@ -50,6 +50,11 @@ func (q *Queue) settle(settlements []pawl.Settlement) error {
 	for c, some := range byConn {
 		q.settleOn(c, some)
 	}
+	for _, n := range all {
+		if n.grant != nil {
+			q.finish(n.grant.conn)
+		}
+	}
 	for i, n := range all {
 		if n.err == nil {
 			q.emit(n.event)
@@ -60,7 +65,8 @@ func (q *Queue) settle(settlements []pawl.Settlement) error {
 	return driver.SettleErrors(settlements, errs)
 }
 
-// release takes a grant from its holder, nil if the lease is lost.
+// release takes a grant from its holder, nil if the lease is lost. The connection is busy until
+// finish.
 func (q *Queue) release(l *pawl.Lease) *grant {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,10 +74,23 @@ func (q *Queue) release(l *pawl.Lease) *grant {
 	if g == nil || g.id != l.ID || g.conn.broken() != nil {
 		return nil
 	}
+	q.forget(g)
+	g.conn.busy++
+	return g
+}
+
+// forget ends a grant. The caller holds mu.
+func (q *Queue) forget(g *grant) {
 	g.timer.Stop()
 	delete(q.held, g.token)
 	delete(g.conn.grants, g.number)
-	return g
+}
+
+// finish notes the end of a call that made a connection busy.
+func (q *Queue) finish(c *conn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.busy--
 }
 
 // prepare decides what becomes of the job, and makes the body of the copy if it needs one.
@@ -252,6 +271,7 @@ func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl
 		if g := q.held[l.Token]; g == nil || g.id != l.ID || g.conn.broken() != nil {
 			lost = append(lost, l)
 		} else {
+			g.conn.busy++
 			byConn[g.conn] = append(byConn[g.conn], &touched{grant: g, lease: l})
 		}
 	}
@@ -264,10 +284,7 @@ func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl
 		began := time.Now()
 		_, err := c.exchange(0, requests...)
 		for _, one := range some {
-			if err != nil || one.answer != "TOUCHED" {
-				q.release(one.lease)
-				lost = append(lost, one.lease)
-			} else if !q.extend(one.grant, began) {
+			if !q.extend(one.grant, err == nil && one.answer == "TOUCHED", began) {
 				lost = append(lost, one.lease)
 			}
 		}
@@ -275,11 +292,17 @@ func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl
 	return lost, nil
 }
 
-// extend notes that the server has extended a lease. It reports whether it is held by now.
-func (q *Queue) extend(g *grant, began time.Time) bool {
+// extend ends the extension of a lease, which the server has touched or not. It reports whether the
+// lease still holds.
+func (q *Queue) extend(g *grant, touched bool, began time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	g.conn.busy--
 	if q.held[g.token] != g {
+		return false
+	}
+	if !touched {
+		q.forget(g)
 		return false
 	}
 	g.until = began.Add(time.Duration(g.ttr) * time.Second)
