@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"runtime"
 	"sync/atomic"
 
 	"modernc.org/sqlite"
@@ -79,4 +80,41 @@ func (q *Queue) BeginClose() { q.intake.close() }
 func (q *Queue) SleepsLongest() bool {
 	<-q.done
 	return q.untilNext() == longestSleep
+}
+
+// AwaitFetch returns once a fetch waits.
+func (q *Queue) AwaitFetch(ctx context.Context) error {
+	for waiting := false; !waiting; {
+		if err := q.submit(ctx, inspect(func() { waiting = len(q.waiting) > 0 })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type inspect func()
+
+func (fn inspect) apply(*txn) error {
+	fn()
+	return nil
+}
+
+// Leave has the scheduler take an operation that changes nothing, and returns a channel for the answer.
+func (q *Queue) Leave() <-chan error {
+	c := &call{operation: tick{}, ctx: context.Background(), done: make(chan struct{})}
+	answer := make(chan error, 1)
+	err := q.intake.put(c)
+	for taken := err != nil; !taken; runtime.Gosched() {
+		q.intake.mu.Lock()
+		taken = len(q.intake.calls) == 0
+		q.intake.mu.Unlock()
+	}
+	go func() {
+		if err == nil {
+			<-c.done
+			err = c.err
+		}
+		answer <- err
+	}()
+	return answer
 }

@@ -66,14 +66,23 @@ func (q *Queue) schedule() {
 			q.run(calls)
 		}
 		q.still = rang && !q.now.After(before)
+		if err := q.intake.poisoned(); err != nil {
+			q.endFetches(err)
+		}
 		if closed {
 			break
 		}
 	}
-	for _, f := range q.waiting {
-		f.answer(pawl.ErrClosed)
-	}
+	q.endFetches(pawl.ErrClosed)
 	q.disconnect()
+}
+
+// endFetches answers the fetches that wait with an error.
+func (q *Queue) endFetches(err error) {
+	for _, f := range q.waiting {
+		f.answer(err)
+	}
+	q.waiting = nil
 }
 
 const (
@@ -140,10 +149,6 @@ func (q *Queue) run(calls []*call) {
 		if calls = withdraw(calls); len(calls) == 0 && !idle {
 			return
 		}
-		if err := q.intake.poisoned(); err != nil {
-			answer(calls, err)
-			return
-		}
 		t, err := q.attempt(calls)
 		if err == nil {
 			t.conclude()
@@ -159,8 +164,10 @@ func (q *Queue) run(calls []*call) {
 			for _, fn := range t.results {
 				fn() // so that the jobs can be looked up
 			}
-			q.poison(unknown)
 			answer(t.calls, unknown)
+			return
+		case errors.Is(err, pawl.ErrPoisoned):
+			answer(calls, err)
 			return
 		case len(calls) == 0:
 			q.resume = time.Now().Add(retrySleep)
@@ -190,6 +197,9 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 		return nil, fmt.Errorf("%w: a call of Update", ErrBusy)
 	}
 	defer func() { <-q.writing }()
+	if err := q.intake.poisoned(); err != nil {
+		return nil, err
+	}
 	if _, err := q.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
@@ -201,9 +211,7 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 	err := t.run(calls)
 	if err == nil {
 		_, err = q.conn.exec("COMMIT")
-		if err != nil && !isRefusal(err) {
-			err = &commitError{err}
-		}
+		err = q.committed(err)
 	}
 	if err != nil {
 		_, _ = q.conn.exec("ROLLBACK") // unless SQLite did it
@@ -218,10 +226,22 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 	return t, err
 }
 
+// committed returns the error of a commit. If the commit failed, and SQLite did not refuse it, the queue refuses
+// all work from now on: after a sync that failed, nobody knows what a later one makes durable. The caller is
+// the one that may write.
+func (q *Queue) committed(err error) error {
+	if err == nil || isRefusal(err) {
+		return err
+	}
+	q.opts.Logger.Error("queue is poisoned; close it and open it again", "error", err.Error())
+	q.intake.fail(fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, err))
+	return &commitError{err}
+}
+
 // isRefusal reports whether a commit that failed had no effect for sure.
 func isRefusal(err error) bool {
 	c := code(err)
-	return c == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_BUSY
+	return c == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_CONSTRAINT
 }
 
 // commitError is the error of a commit that may be in the file or not: the sync of the log failed, or
@@ -234,18 +254,6 @@ func (e *commitError) Error() string {
 
 func (e *commitError) Unwrap() []error {
 	return []error{pawl.ErrUnknownOutcome, pawl.ErrPoisoned, e.cause}
-}
-
-// poison has the queue refuse all work. After a sync that failed nobody knows what a later one
-// makes durable.
-func (q *Queue) poison(cause *commitError) {
-	err := fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, cause.cause)
-	q.opts.Logger.Error("queue is poisoned; close it and open it again", "error", cause.cause.Error())
-	q.intake.fail(err)
-	for _, f := range q.waiting {
-		f.answer(err)
-	}
-	q.waiting = nil
 }
 
 func answer(calls []*call, err error) {

@@ -149,7 +149,11 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 // Update ignores the end of ctx once fn has begun. Fn runs once.
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
-// [pawl.ErrClosed]; [ErrBusy]; or another error, after which nothing happened.
+// [pawl.ErrClosed]; [ErrBusy]; [ErrDisk]; or another error of SQLite. After any of these errors nothing
+// happened. There are two exceptions. If the commit failed and SQLite did not refuse it, the error is
+// [pawl.ErrUnknownOutcome] and [pawl.ErrPoisoned]: the transaction may be in the file or not, and the
+// queue refuses all work until it is closed and opened again. If fn committed or rolled back tx although
+// it must not, the error is [sql.ErrTxDone].
 func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if ctx.Err() != nil {
 		return driver.NotAccepted(ctx)
@@ -183,6 +187,9 @@ type update struct{ mutated []*txn }
 // update is Update once it is its turn to write.
 func (q *Queue) update(fn func(tx *sql.Tx) error) (*update, error) {
 	defer func() { <-q.writing }()
+	if err := q.intake.poisoned(); err != nil {
+		return nil, err
+	}
 	q.app.once.Do(func() {
 		q.app.db, q.app.err = sql.Open("sqlite", address(q.file, fmt.Sprintf(
 			"_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=synchronous(2)", q.opts.Timeout.Milliseconds())))
@@ -201,5 +208,14 @@ func (q *Queue) update(fn func(tx *sql.Tx) error) (*update, error) {
 	if err := fn(tx); err != nil {
 		return nil, err
 	}
-	return u, explain(tx.Commit())
+	switch err := tx.Commit(); {
+	case err == nil:
+		return u, nil
+	case errors.Is(err, sql.ErrTxDone):
+		return nil, fmt.Errorf("the function of Update ended the transaction; let Update do that: %w", err)
+	case isRefusal(err):
+		return nil, explain(err)
+	default:
+		return nil, q.committed(err)
+	}
 }
