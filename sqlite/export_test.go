@@ -34,6 +34,9 @@ func (op *ask) apply(t *txn) error {
 // HotStatements are what each job costs.
 var HotStatements = []string{sqlPeek, sqlClaim, sqlJobByID, sqlJobBySeq, sqlHolder, sqlPromote, sqlExpired, sqlRetained}
 
+// SQLLibrary names the SQLite library of a connection.
+const SQLLibrary = sqlLibrary
+
 // CountCommits returns a function that counts the commits of the scheduler that changed rows of other
 // packages.
 func (q *Queue) CountCommits() func() int {

@@ -21,6 +21,7 @@ import (
 type Queue struct {
 	opts    Options
 	file    string
+	library string // of SQLite; see sqlLibrary
 	lock    *own
 	intake  intake
 	done    chan struct{} // closed when the scheduler has ended
@@ -125,6 +126,9 @@ func (q *Queue) start() (err error) {
 		return err
 	}
 	if err := migrate(q.conn, q.file, q.opts.Existing); err != nil {
+		return err
+	}
+	if q.library, err = libraryOf(q.conn); err != nil {
 		return err
 	}
 	if _, err := q.conn.exec(writer); err != nil {

@@ -15,8 +15,11 @@ import (
 // [pawl.Enqueuer] describes. No event reports the jobs. Waiting fetches find them with the next poll,
 // or at once if the app calls [Queue.Wake] after its commit.
 //
-// The transaction may use any SQLite driver that stores []byte as a BLOB. From its first write to its
-// commit, nobody else can write to the file, and neither can the queue. Keep the transaction short,
+// Open the app's database with the driver of the queue, which modernc.org/sqlite registers as "sqlite".
+// EnqueueTx refuses a transaction of another SQLite library with [pawl.ErrInvalid]: two libraries in one
+// process break each other's locks of the file, and damage it.
+//
+// From its first write to its commit, nobody else can write to the file, and neither can the queue. Keep the transaction short,
 // and call no other method of the queue in it that writes: the call would wait for the transaction.
 // Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate). Otherwise SQLite refuses its first
 // write if another connection has committed since its first read.
@@ -113,6 +116,11 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 		return nil, refused
 	}
 	c := appConn{context.WithoutCancel(ctx), tx}
+	if _, own := q.updates.Load(tx); !own {
+		if err := q.checkLibrary(c); err != nil {
+			return nil, err
+		}
+	}
 	apart := &Queue{opts: q.opts}
 	apart.scheduler.init()
 	if q.listens() {
