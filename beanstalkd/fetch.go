@@ -229,7 +229,7 @@ func (q *Queue) reserve(c *conn, tubes []string, n int, wait time.Duration) (lea
 		dry = true
 	}
 	answers = slices.DeleteFunc(answers, func(f found) bool { return f.answer != "RESERVED" })
-	leases, err = q.deliver(c, answers, began)
+	leases, err = q.deliver(c, answers, began, wait > 0)
 	return leases, dry, err
 }
 
@@ -250,14 +250,23 @@ func (c *conn) watch(tubes []string) (requests []request) {
 	return requests
 }
 
-// deliver makes leases of reserved jobs. What must not run it puts away.
-func (q *Queue) deliver(c *conn, reserved []found, began time.Time) (leases []*pawl.Lease, err error) {
+// deliver makes leases of jobs that a reserve gave, and puts away what must not run. Leases start
+// when the reserve began. If it waited, the server started them at some later time, so deliver touches
+// the jobs: their leases start again.
+func (q *Queue) deliver(c *conn, reserved []found, began time.Time, waited bool) (leases []*pawl.Lease, err error) {
 	if len(reserved) == 0 {
 		return nil, nil
 	}
-	answers, requests := make([]found, len(reserved)), make([]request, len(reserved))
+	answers, touched := make([]found, len(reserved)), make([]string, len(reserved))
+	var requests []request
+	if waited {
+		began = time.Now()
+	}
 	for i, f := range reserved {
-		requests[i] = lookUp(&answers[i], "stats-job %d", f.number)
+		if waited {
+			requests = append(requests, command(&touched[i], "touch %d", f.number))
+		}
+		requests = append(requests, lookUp(&answers[i], "stats-job %d", f.number))
 	}
 	if _, err := c.exchange(0, requests...); err != nil {
 		return nil, q.unavailable(err) // and the server has taken them back
@@ -267,6 +276,9 @@ func (q *Queue) deliver(c *conn, reserved []found, began time.Time) (leases []*p
 	var events []pawl.Event
 	now := time.Now()
 	for i, f := range reserved {
+		if waited && touched[i] != "TOUCHED" {
+			continue // its lease has expired, so the server gives the job to another fetch
+		}
 		of := figures(answers[i].body)
 		g := &grant{conn: c, number: f.number, body: f.body, ttr: uint32(max(1, figure(of, "ttr")))}
 		e, _, err := parseBody(slices.Clone(f.body))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -143,4 +144,59 @@ func TestSettleBesideWaitingFetch(t *testing.T) {
 			require.Equal(t, test.after, counts(t, other))
 		})
 	}
+}
+
+// Rule: the wait of a fetch is not part of its lease. The whole length is left when the job comes.
+func TestLeaseAfterWait(t *testing.T) {
+	prefix := newPrefix()
+	waits := make(chan string, 10)
+	where := newTap(t, func(sent string) bool {
+		if strings.HasSuffix(sent, "reserve-with-timeout 10\r\n") {
+			waits <- sent
+		}
+		return true
+	}, func(string) {})
+	q, other := open(t, where, beanstalkd.Options{Prefix: prefix}), open(t, url(t), beanstalkd.Options{Prefix: prefix})
+	got := make(chan *pawl.Lease, 1)
+	go func() { got <- fetch(t, q) }()
+	<-waits
+	put := time.Now()
+	signed(t, other)
+	l := <-got
+	require.False(t, l.Expires.Before(put.Add(l.Length)), "the lease started before the job was put")
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
+}
+
+// Rule: a fetch that waited does not return a job whose lease expired before it read the answer.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	o := beanstalkd.Options{Prefix: newPrefix(), Lease: 5 * time.Second}
+	waits, reserves, gate := make(chan string, 10), make(chan struct{}), make(chan struct{})
+	reserved, release := sync.OnceFunc(func() { close(reserves) }), sync.OnceFunc(func() { close(gate) })
+	where := newTap(t, func(sent string) bool {
+		if strings.HasSuffix(sent, "reserve-with-timeout 10\r\n") {
+			waits <- sent
+		}
+		return true
+	}, func(sent string) {
+		if strings.Contains(sent, "reserve-with-timeout 10\r\n") {
+			reserved()
+			<-gate
+		}
+	})
+	q, other := open(t, where, o), open(t, url(t), o)
+	t.Cleanup(release) // before q closes
+	got := make(chan *pawl.Lease, 1)
+	go func() { got <- fetch(t, q) }()
+	<-waits
+	first := signed(t, other)
+	<-reserves
+	l := fetch(t, other) // when the server has taken the job back
+	require.Equal(t, first, l.ID)
+	require.NoError(t, other.Settle(t.Context(), l.Ack()))
+	release()
+	second := signed(t, other)
+	l = <-got
+	require.Equal(t, second, l.ID)
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
 }
