@@ -119,7 +119,9 @@ func (q *Queue) take(ctx context.Context, r *pawl.Request, sources []source) (le
 		got, dry, err := q.reserve(c, s.tubes, min(n, maxReserved), 0)
 		q.serve(s, len(got))
 		leases = append(leases, got...)
-		switch {
+		switch broken := c.broken(); {
+		case broken != nil: // and its leases have ended
+			return nil, q.unavailable(broken)
 		case err != nil && len(leases) > 0:
 			return leases, nil // the next call has the error, if it lasts
 		case err != nil:

@@ -200,3 +200,25 @@ func TestLateAnswer(t *testing.T) {
 	require.Equal(t, second, l.ID)
 	require.NoError(t, q.Settle(t.Context(), l.Ack()))
 }
+
+// Rule: a fetch whose connection breaks between two pipelines returns the error, and not the leases
+// that ended with the connection. Their jobs come again.
+func TestBreakBetweenPipelines(t *testing.T) {
+	const jobs = 65 // one more than a pipeline
+	prefix := newPrefix()
+	where := newTap(t, func(sent string) bool {
+		_, second, _ := strings.Cut(sent, "stats-job") // which ends the first pipeline
+		return !strings.Contains(second, "reserve-with-timeout")
+	}, func(string) {})
+	q, other := open(t, where, beanstalkd.Options{Prefix: prefix}), open(t, url(t), beanstalkd.Options{Prefix: prefix})
+	for range jobs {
+		signed(t, other)
+	}
+	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: jobs, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, beanstalkd.ErrUnavailable)
+	require.Empty(t, leases)
+	for range jobs {
+		require.NoError(t, other.Settle(t.Context(), fetch(t, other).Ack()))
+	}
+	require.Equal(t, pawl.Counts{}, counts(t, other))
+}
