@@ -160,13 +160,14 @@ func faultJobs(t *testing.T) int {
 // are killed, the server is killed and restarted, and connections are cut.
 func TestNothingIsLost(t *testing.T) {
 	url(t)
-	port, folder := freePort(), t.TempDir()
+	port, folder := "", t.TempDir()
 	start := func() *server {
 		s, err := startServer(port, "-b", folder, "-f0")
 		require.NoError(t, err)
 		return s
 	}
 	server := start()
+	port = server.port // also after a restart
 	defer func() { server.stop() }()
 	p := newProxy(t, "127.0.0.1:"+port)
 	where, path := "beanstalkd://"+p.listener.Addr().String(), filepath.Join(t.TempDir(), "done")

@@ -72,7 +72,7 @@ func TestSynced(t *testing.T) {
 	require.ErrorContains(t, err, "beanstalkd")
 	require.ErrorContains(t, err, "-b and -f0")
 
-	s, err := startServer(freePort(), "-b", t.TempDir(), "-f0")
+	s, err := startServer("", "-b", t.TempDir(), "-f0")
 	require.NoError(t, err)
 	defer s.stop()
 	require.NoError(t, pawl.Require(open(t, s.url, beanstalkd.Options{Synced: true}), pawl.Synced))
@@ -108,7 +108,7 @@ func TestRefusesByName(t *testing.T) {
 
 // Rule: a job that does not fit is refused as such, and the largest payload comes back.
 func TestSizes(t *testing.T) {
-	s, err := startServer(freePort())
+	s, err := startServer("")
 	require.NoError(t, err)
 	defer s.stop()
 	q := open(t, s.url, beanstalkd.Options{})

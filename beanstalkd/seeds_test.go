@@ -191,7 +191,7 @@ func TestLeaseExpires(t *testing.T) {
 	for _, by := range []string{"the same connection", "another client"} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
-			const length = 5 * time.Second
+			const length = 10 * time.Second // a machine may stall for some seconds
 			o := beanstalkd.Options{Lease: length, Prefix: newPrefix()}
 			q := open(t, url(t), o)
 			next := q
@@ -208,27 +208,31 @@ func TestLeaseExpires(t *testing.T) {
 			require.Len(t, stale, 6)
 			require.Equal(t, length, stale[0].Length)
 			var leases []*pawl.Lease
+			extend := func() {
+				lost, err := next.Extend(t.Context(), leases...)
+				require.NoError(t, err)
+				require.Empty(t, lost)
+			}
 			require.Eventually(t, func() bool { // a fetch that does not wait takes the connection that has leases
 				more, err := next.Fetch(t.Context(), all)
 				require.True(t, err == nil || errors.Is(err, pawl.ErrEmpty))
 				leases = append(leases, more...)
+				extend() // those that came first
 				return len(leases) == 6
 			}, 30*time.Second, 10*time.Millisecond)
 			for _, l := range leases {
 				require.True(t, ids[l.ID])
 				require.Zero(t, l.Attempts)
 			}
-			lost, err := next.Extend(t.Context(), leases...)
-			require.NoError(t, err)
-			require.Empty(t, lost)
 			for _, s := range []pawl.Settlement{
 				stale[0].Ack(), stale[1].Nack(0, errBoom), stale[2].Abandon(pawl.ReasonExhausted, errBoom),
 				stale[3].Release(), stale[4].Snooze(0),
 			} {
+				extend()
 				require.ErrorIs(t, q.Settle(t.Context(), s), pawl.ErrLeaseLost)
 				require.Equal(t, pawl.Counts{Leased: 6}, counts(t, q))
 			}
-			lost, err = q.Extend(t.Context(), stale[5])
+			lost, err := q.Extend(t.Context(), stale[5])
 			require.NoError(t, err)
 			require.Equal(t, stale[5:], lost)
 			n, err := q.Reap(t.Context())

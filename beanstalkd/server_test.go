@@ -2,6 +2,7 @@ package beanstalkd_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(func() int {
-		if shared.server, shared.missing = startServer(freePort(), "-z", "4000000"); shared.missing == nil {
+		if shared.server, shared.missing = startServer("", "-z", "4000000"); shared.missing == nil {
 			defer shared.stop()
 		}
 		return m.Run()
@@ -44,17 +45,19 @@ func TestMain(m *testing.M) {
 // server is a server of a test.
 type server struct {
 	url   string
+	port  string
 	pid   int
 	input io.Closer
 	cmd   *exec.Cmd
 }
 
 // serverScript runs the server until its input ends, so that it ends with the test binary even when
-// that panics or is killed. It stops the server by its process ID.
+// that panics or is killed. It stops the server by its process ID. Its output ends with the server.
 const serverScript = `
 beanstalkd -l 127.0.0.1 "$@" &
 echo $!
-cat >/dev/null
+exec >/dev/null
+cat
 kill -9 $! 2>/dev/null
 wait
 `
@@ -70,12 +73,26 @@ func freePort() string {
 	return port
 }
 
-// startServer starts a server and waits until it accepts connections.
+// errEnded says that a server ended as soon as it started, as it does when its port is taken.
+var errEnded = errors.New("beanstalkd ended at once")
+
+// startServer starts a server on a port, or on any port with "", and waits until it answers. It tries
+// for 60 s.
 func startServer(port string, args ...string) (*server, error) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		s, err := tryServer(cmp.Or(port, freePort()), deadline, args...)
+		if !errors.Is(err, errEnded) || time.Now().After(deadline) {
+			return s, err
+		}
+	}
+}
+
+// tryServer is startServer for one try.
+func tryServer(port string, deadline time.Time, args ...string) (*server, error) {
 	if _, err := exec.LookPath("beanstalkd"); err != nil {
 		return nil, errors.New("beanstalkd is missing; on Debian, install the package beanstalkd")
 	}
-	s := &server{url: "beanstalkd://127.0.0.1:" + port}
+	s := &server{url: "beanstalkd://127.0.0.1:" + port, port: port}
 	s.cmd = exec.Command("/bin/sh", append([]string{"-c", serverScript, "sh", "-p", port}, args...)...)
 	input, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -89,22 +106,60 @@ func startServer(port string, args ...string) (*server, error) {
 		return nil, err
 	}
 	s.input = input
-	text, _ := bufio.NewReader(output).ReadString('\n')
+	in := bufio.NewReader(output)
+	text, _ := in.ReadString('\n')
 	if _, err := fmt.Sscan(text, &s.pid); err != nil {
 		s.stop()
 		return nil, fmt.Errorf("beanstalkd did not start: %q", text)
 	}
-	for tries := 0; ; tries++ {
-		nc, err := net.Dial("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			return s, nc.Close()
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		close(ended)
+	}()
+	for {
+		pid, err := ask("127.0.0.1:"+port, "pid")
+		if err == nil && pid == s.pid { // and not somebody else's server
+			return s, nil
 		}
-		if tries == 1000 {
+		select {
+		case <-ended:
+			s.stop()
+			return nil, fmt.Errorf("%w: port %s", errEnded, port)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
 			s.stop()
 			return nil, fmt.Errorf("beanstalkd did not start: %w", err)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// ask returns a figure of the server at an address.
+func ask(address, name string) (n int, err error) {
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		return 0, err
+	}
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(nc, "stats\r\n"); err != nil {
+		return 0, err
+	}
+	for in := bufio.NewScanner(nc); in.Scan(); {
+		if text, ok := strings.CutPrefix(in.Text(), name+": "); ok {
+			_, err := fmt.Sscan(text, &n)
+			return n, err
+		}
+	}
+	return 0, fmt.Errorf("the server at %s does not tell its %s", address, name)
+}
+
+// Rule: a test never takes somebody else's server for its own. It starts its server on another port.
+func TestPortTaken(t *testing.T) {
+	url(t)
+	_, err := tryServer(shared.port, time.Now().Add(time.Minute))
+	require.ErrorIs(t, err, errEnded)
 }
 
 // stop kills the server. Nothing of it runs afterwards.
@@ -186,20 +241,9 @@ func putRaw(t testing.TB, tube, body string) {
 }
 
 // waiting returns how many connections wait for a job.
-func waiting(t testing.TB) (n int) {
+func waiting(t testing.TB) int {
 	t.Helper()
-	nc, err := net.Dial("tcp", strings.TrimPrefix(url(t), "beanstalkd://"))
+	n, err := ask(strings.TrimPrefix(url(t), "beanstalkd://"), "current-waiting")
 	require.NoError(t, err)
-	defer nc.Close()
-	_, err = io.WriteString(nc, "stats\r\n")
-	require.NoError(t, err)
-	for in := bufio.NewScanner(nc); in.Scan(); {
-		if text, ok := strings.CutPrefix(in.Text(), "current-waiting: "); ok {
-			_, err := fmt.Sscan(text, &n)
-			require.NoError(t, err)
-			return n
-		}
-	}
-	t.Fatal("the server does not tell who waits")
-	return 0
+	return n
 }
