@@ -13,11 +13,11 @@
 // only the kinds that it handles. A job on the server contains its whole envelope: ID, signature,
 // attempts, and history.
 //
-//   - A lease is a reservation. Its length is the TTR of the job, which is Options.Lease of the
-//     process that enqueued the job. Extend is touch. When a lease expires or its connection ends,
-//     the job is ready again, so Reap has nothing to do and returns 0. The process that has a lease
-//     also releases the job when the lease expires, since version 1.12 of the server may miss the
-//     expiry while the connection lasts.
+//   - A lease is a reservation. Its length is Options.Lease of the process that enqueued the job.
+//     Extend is touch. When a lease expires, the process that has it releases the job, since version
+//     1.12 of the server may miss the expiry while the connection lasts. The TTR of the job is 2 s
+//     longer, so the server ends a lease only if its process does not. When a connection ends, its
+//     jobs are ready again at once. So Reap has nothing to do and returns 0.
 //   - Ack is delete. Release is release, and so is Snooze unless it resets the attempts.
 //   - Nack puts a copy with one more attempt and the delay, and then deletes the job, since release
 //     cannot change a job. A failure between the two leaves both, and the job runs twice.

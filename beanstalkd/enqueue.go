@@ -48,7 +48,7 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	var p placed
 	done := []pawl.Enqueued{{ID: e.ID}}
 	sent, err := c.exchange(0, c.put(&p, tube, serverPriority(e.Priority), seconds(e.NotBefore.Sub(now)),
-		seconds(q.opts.Lease), body))
+		seconds(q.opts.Lease+margin), body))
 	switch {
 	case p.refused != nil:
 		return nil, p.refused

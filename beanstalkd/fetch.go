@@ -297,7 +297,7 @@ func (q *Queue) deliver(c *conn, reserved []found, began time.Time, waited bool)
 		g.revive(e)
 		e.Seq = f.number
 		e.Crashes = max(0, figure(of, "reserves")-1-figure(of, "releases")-figure(of, "buries"))
-		length := time.Duration(g.ttr) * time.Second
+		length := g.length()
 		l := &pawl.Lease{Envelope: e, Token: q.hold(g, began.Add(length)), Length: length, Expires: began.Add(length)}
 		switch {
 		case e.Death != nil: // its abandon was cut short, and it was not kicked

@@ -50,6 +50,11 @@ type Queue struct {
 	turns  turns
 }
 
+// margin is how much longer the server reserves a job than its lease lasts. So the process that has
+// the job ends the lease first: if both did at the same moment, the end by the process could hit the next
+// reservation of the job on its connection.
+const margin = 2 * time.Second
+
 // grant is a reservation.
 type grant struct {
 	conn    *conn
@@ -57,12 +62,17 @@ type grant struct {
 	token   uint64
 	id      pawl.ID
 	body    []byte // as stored
-	ttr     uint32
+	ttr     uint32 // in seconds, with the margin
 	revived bool
 
 	// Guarded by the mutex of the queue.
 	until time.Time   // when the lease expires
 	timer *time.Timer // calls expire then
+}
+
+// length returns how long the lease lasts unless it is extended.
+func (g *grant) length() time.Duration {
+	return max(time.Second, time.Duration(g.ttr)*time.Second-margin)
 }
 
 var _ pawl.Queue = (*Queue)(nil)

@@ -305,7 +305,7 @@ func (q *Queue) extend(g *grant, touched bool, began time.Time) bool {
 		q.forget(g)
 		return false
 	}
-	g.until = began.Add(time.Duration(g.ttr) * time.Second)
+	g.until = began.Add(g.length())
 	g.timer.Reset(time.Until(g.until))
 	return true
 }
