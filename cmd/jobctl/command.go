@@ -65,6 +65,8 @@ func (a *app) command(s *spec) *cobra.Command {
 			return usage(wordsOf(c), "-o ids is for commands that list or change jobs, runs, or queues")
 		case !s.nofile && !a.aim():
 			return usage(wordsOf(c), "no file was named; add --db FILE")
+		case !s.nofile && otherScheme(a.flags.db) != "":
+			return usage(wordsOf(c), "jobctl cannot open %s: queues; it opens files and postgres:// servers", otherScheme(a.flags.db))
 		}
 		return exampled(wordsOf(c), s.example, s.run(c.Context(), args))
 	}

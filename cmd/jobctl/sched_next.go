@@ -42,25 +42,25 @@ func (a *app) schedNextCommand() *cobra.Command {
 	t := &ticking{app: a, count: 5}
 	c := a.command(&spec{
 		use: "next EXPRESSION", short: "the next times of a schedule", nofile: true, args: -1,
-		long: `Prints what an expression of cron means, in words, and its next times. It needs no
-file. An expression has five fields, or six with seconds first: minute, hour, day of
-the month, month, day of the week. '@every 90s' and names such as @daily are
+		long: `Prints what a cron expression means, in words, and its next times. It needs no file. An
+expression has five fields: minute, hour, day of the month, month, and day of the week.
+A sixth field, for seconds, may come first. '@every 90s' and names such as @daily are
 expressions too. The prefix TZ=ZONE sets the time zone, as --tz does.
 
 A time that the clock skips counts at the end of the gap, and a time that it shows
 twice counts once, unless the schedule runs in every hour of the day.`,
 		example: "  jobctl sched next '30 2 * * MON-FRI' --tz Europe/Berlin\n  jobctl sched next '0 9 * * MON#1' -n 12 -o jsonl",
-		json: `one object with expression, words, zone, and
+		json: `one object with expression, words, zone (Local: that of this machine), and
   times: a list of at, clock (the same in the zone), clock_change (how the clock
          changes on that day, null: it does not)
 `,
 		run: t.run,
 	})
 	flags := c.Flags()
-	flags.Var(textFlag(&t.zone), "tz", "the time `ZONE`, as Europe/Berlin (default: that of this machine, or UTC with --utc)")
+	flags.Var(textFlag(&t.zone), "tz", "the time `ZONE`, such as Europe/Berlin (default: that of this machine, or UTC with --utc)")
 	flags.VarP(countFlag(&t.count), "limit", "n", "print `COUNT` times (default 5)")
 	flags.Var(textFlag(&t.after), "after", "print those after a `TIME`: a date, a time, or a duration from now such as 2h (default now)")
-	flags.Var(textFlag(&t.name), "name", "the `NAME` of the schedule, from which the values of an H follow")
+	flags.Var(textFlag(&t.name), "name", "the `NAME` of the schedule; the values of H depend on it")
 	return c
 }
 
@@ -71,8 +71,8 @@ func (t *ticking) run(_ context.Context, args []string) error {
 		return misused(words, "no expression was given; add one in quotes")
 	case len(args) > 1:
 		return misused(words, "%d arguments were given; put the expression in quotes", len(args))
-	case t.count > mostTicks:
-		return misused(words, "-n %d is more than %d", t.count, mostTicks)
+	case t.count < 1 || t.count > mostTicks:
+		return misused(words, "-n %d is not in 1-%d", t.count, mostTicks)
 	}
 	spec, err := schedule.ParseNamed(t.name, args[0])
 	if err != nil {
@@ -111,7 +111,11 @@ func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) e
 	if !t.app.people() {
 		return t.app.print(v)
 	}
-	fmt.Fprintf(t.app.stdout, "%s (%s)\n", v.Words, v.Zone)
+	where := v.Zone
+	if zone == time.Local {
+		where = "local time"
+	}
+	fmt.Fprintf(t.app.stdout, "%s (%s)\n", v.Words, where)
 	table.flush()
 	return nil
 }

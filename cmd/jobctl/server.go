@@ -21,6 +21,19 @@ var (
 // isServer reports whether --db names a database on a server, and not a file.
 func isServer(db string) bool { return serverURL.MatchString(db) || serverWords.MatchString(db) }
 
+// otherPlace is a place of an engine that jobctl does not open.
+var otherPlace = regexp.MustCompile(`^(?i:(sqlite|inline):|([a-z][a-z0-9+.-]+)://)`)
+
+// otherScheme returns the scheme of such a place, and "" for a file and a server. Messages have the
+// scheme alone, since the rest may contain a password.
+func otherScheme(db string) string {
+	m := otherPlace.FindStringSubmatch(db)
+	if m == nil || isServer(db) {
+		return ""
+	}
+	return strings.ToLower(m[1] + m[2])
+}
+
 // shownServer returns the URL of a server without its password and its parameters, for messages, and
 // whether it has a password.
 func shownServer(db string) (shown string, secret bool) {
