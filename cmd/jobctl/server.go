@@ -31,7 +31,10 @@ func otherScheme(db string) string {
 	if m == nil || isServer(db) {
 		return ""
 	}
-	return strings.ToLower(m[1] + m[2])
+	if scheme := strings.ToLower(m[1] + m[2]); scheme != "file" { // a path all the same
+		return scheme
+	}
+	return ""
 }
 
 // shownServer returns the URL of a server without its password and its parameters, for messages, and
