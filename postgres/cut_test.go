@@ -24,6 +24,7 @@ type cutter struct {
 
 	before atomic.Bool // the next commit does not reach the server
 	after  atomic.Bool // the answer of the next commit does not reach the client
+	ended  atomic.Bool // the server ends the connection once it has carried out the next commit
 	outage atomic.Bool // the next cut begins an outage
 	away   atomic.Bool // there is an outage
 
@@ -83,11 +84,15 @@ func (c *cutter) serve(client net.Conn) {
 		return
 	}
 	defer upstream.Close()
-	var silent atomic.Bool
+	var silent, ends atomic.Bool
 	go func() {
 		defer client.Close()
-		pass(client, upstream, func([]byte) bool {
+		pass(client, upstream, func(answer []byte) bool {
 			c.hold()
+			if _, rest, found := bytes.Cut(answer, []byte(committed)); found && ends.Load() {
+				_, _ = client.Write(append(answer[:len(answer)-len(rest):len(answer)-len(rest)], endOfSession...))
+				return false
+			}
 			return !silent.Load()
 		})
 	}()
@@ -108,12 +113,21 @@ func (c *cutter) serve(client net.Conn) {
 		if after {
 			silent.Store(true)
 		}
+		if c.ended.CompareAndSwap(true, false) {
+			ends.Store(true)
+		}
 		if before || after {
 			c.away.Store(c.outage.Load())
 		}
 		return !before
 	})
 }
+
+// What a server sends once it has carried out a commit, and when an administrator ends a session.
+const (
+	committed    = "C\x00\x00\x00\x0bCOMMIT\x00"
+	endOfSession = "E\x00\x00\x00\x46SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection by an administrator\x00\x00"
+)
 
 // pass copies what allowed allows.
 func pass(to, from net.Conn, allowed func([]byte) bool) {
@@ -130,7 +144,7 @@ func pass(to, from net.Conn, allowed func([]byte) bool) {
 }
 
 // Rule: a call whose commit breaks takes effect once and returns nil, whether the server got the
-// commit or not.
+// commit or not, and whether it said that it ended the connection or not.
 func TestConnectionBreaksAtACommit(t *testing.T) {
 	schema := newSchema(t)
 	proxy := newCutter(t)
@@ -141,7 +155,7 @@ func TestConnectionBreaksAtACommit(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
-	for _, cut := range []*atomic.Bool{&proxy.before, &proxy.after} {
+	for _, cut := range []*atomic.Bool{&proxy.before, &proxy.after, &proxy.ended} {
 		clear(events)
 		during := func(what string, call func() error) {
 			t.Helper()

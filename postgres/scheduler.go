@@ -202,12 +202,16 @@ func (t *txn) commit(calls []*call) (committed bool, err error) {
 		err = t.tx.send(t.ctx)
 	}
 	if err == nil {
+		reached := false
+		t.tx.then(func() { reached = true })
 		t.tx.held.Queue("commit")
 		err = t.tx.send(t.ctx)
 		if err == nil {
 			return true, nil
 		}
-		if codeOf(err) == "" { // it is no answer of the server
+		// An error without a code is no answer of the server. A server that ends the connection says so
+		// with a code, and may have carried out the commit before.
+		if codeOf(err) == "" || reached && t.q.conn.IsClosed() {
 			return t.q.resolve(err, t.number)
 		}
 	}
