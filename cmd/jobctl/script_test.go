@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small, and collections took a third of the time
 	testscript.Main(m, map[string]func(){"jobctl": main, "pawlapp": pawlapp})
 }
 

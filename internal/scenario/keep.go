@@ -75,7 +75,7 @@ func (k *kit) rowsOf(run pawl.ID) (counts map[string]int, sum [sha256.Size]byte)
 			err := tx.Scan(table, driver.Span{}, func(key, value []byte) bool {
 				if bytes.Contains(key, run[:]) || bytes.Contains(value, run[:]) {
 					counts[table.String()]++
-					fmt.Fprintf(h, "%s %x %x ", table, key, value)
+					addRow(h, table, key, value)
 				}
 				return true
 			})

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
-	"fmt"
+	"hash"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -248,13 +249,22 @@ func init() {
 func digest(tx driver.Reader) [sha256.Size]byte {
 	h := sha256.New()
 	for _, table := range space.Tables() {
-		fmt.Fprintf(h, "%s: ", table)
 		_ = tx.Scan(table, driver.Span{}, func(key, value []byte) bool {
-			fmt.Fprintf(h, "%x %x ", key, value)
+			addRow(h, table, key, value)
 			return true
 		})
 	}
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// addRow adds a row to a checksum.
+func addRow(h hash.Hash, t *driver.Table, key, value []byte) {
+	for _, part := range [][]byte{t.Bytes(), key, value} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write(part)
+	}
 }
 
 // commit lets the queue continue, once all calls have been made.

@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"reflect"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ type suite struct{}
 
 // Run runs all tests over a kind of queue.
 func Run(t *testing.T, s Store) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // heaps are small, and collections took a third of the time
 	under = s
 	tests := reflect.ValueOf(suite{})
 	for i := range tests.NumMethod() {

@@ -3,6 +3,7 @@ package hostile
 import (
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 
 func TestMain(m *testing.M) {
 	harness.Main()
+	debug.SetGCPercent(400) // heaps are small, and collections took a third of the time
 	os.Exit(m.Run())
 }
 
