@@ -96,7 +96,7 @@ func (p *parser) zone(name word) (err error) {
 	if name.text == "" || name.text == "Local" {
 		return name.wrong("name a time zone, as in TZ=Europe/Berlin")
 	}
-	if p.spec.location, err = time.LoadLocation(name.text); err != nil {
+	if p.spec.location, err = location(name.text); err != nil {
 		return name.wrong("the time zone %q is unknown", name.text)
 	}
 	return nil

@@ -96,7 +96,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 }
 
 func (j *journal) put(t *driver.Table, key, content []byte) {
-	p := put{table: t, key: key, value: seal(t, key, content)}
+	p := put{table: t, key: key, value: driver.Seal(t, key, content)}
 	j.puts = append(j.puts, p)
 	j.bytes += p.size()
 }

@@ -45,7 +45,7 @@ func FuzzRows(f *testing.F) {
 			require.NoError(f, err)
 		}
 		f.Add(number[table.String()], behind, content, true)
-		f.Add(number[table.String()], behind, seal(table, append(run[:], behind...), content), false)
+		f.Add(number[table.String()], behind, driver.Seal(table, append(run[:], behind...), content), false)
 	}
 	add(tableRuns, nil, sound)
 	ended := *sound

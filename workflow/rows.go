@@ -33,40 +33,7 @@ const (
 	outputSeq = math.MaxUint32
 )
 
-// rowVersion is the first byte of each value.
-const rowVersion = 1
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// seal makes the value of a row from its content.
-func seal(t *driver.Table, key, content []byte) []byte {
-	value := append(make([]byte, 0, 1+len(content)+4), rowVersion)
-	value = append(value, content...)
-	return binary.BigEndian.AppendUint32(value, checksum(t, key, value))
-}
-
-// checksum covers the content and place of a row. If the pages of a file are mixed up, rows of
-// one table appear in another whose keys look alike.
-func checksum(t *driver.Table, key, value []byte) uint32 {
-	sum := crc32.Checksum(t.Bytes(), castagnoli)
-	sum = crc32.Update(sum, castagnoli, key)
-	return crc32.Update(sum, castagnoli, value)
-}
-
-// unseal returns the content of a row's value, without copying.
-func unseal(t *driver.Table, key, value []byte) (content []byte, err error) {
-	switch n := len(value) - 4; {
-	case n < 1 || binary.BigEndian.Uint32(value[n:]) != checksum(t, key, value[:n]):
-		err = fmt.Errorf("%w: the checksum of a row of a workflow is wrong", pawl.ErrCorrupt)
-	case value[0] > rowVersion:
-		err = fmt.Errorf("%w: a row of a workflow has form %d, this build reads up to %d", pawl.ErrNewerFormat, value[0], rowVersion)
-	case value[0] < rowVersion:
-		err = fmt.Errorf("%w: a row of a workflow has form %d, which never existed", pawl.ErrCorrupt, value[0])
-	default:
-		return value[1:n], nil
-	}
-	return nil, fmt.Errorf("table %s, key %x: %w", t, key, err)
-}
 
 // rows are the rows of workflows in one transaction. A table that a damaged file lost reads as
 // empty and cannot be written.
@@ -85,7 +52,7 @@ func (r rows) get(t *driver.Table, key []byte) ([]byte, error) {
 	if value == nil || err != nil {
 		return nil, present(err)
 	}
-	return unseal(t, key, value)
+	return driver.Unseal(t, key, value)
 }
 
 // present ignores a missing table, for reads.
@@ -97,7 +64,7 @@ func present(err error) error {
 }
 
 func (r rows) put(t *driver.Table, key, content []byte) error {
-	return r.w.Put(t, key, seal(t, key, content))
+	return r.w.Put(t, key, driver.Seal(t, key, content))
 }
 
 func (r rows) delete(t *driver.Table, key []byte) error { return r.w.Delete(t, key) }
@@ -111,7 +78,7 @@ func (r rows) each(t *driver.Table, prefix []byte, fn func(key, content []byte, 
 
 func (r rows) span(t *driver.Table, s driver.Span, fn func(key, content []byte, damage error) error) (err error) {
 	failed := r.Scan(t, s, func(key, value []byte) bool {
-		content, damage := unseal(t, key, value)
+		content, damage := driver.Unseal(t, key, value)
 		err = fn(key, content, damage)
 		return err == nil
 	})

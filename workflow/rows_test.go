@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,36 +9,6 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
-
-// Rule: a row that a newer build wrote is not taken for damage, and a row of a form that never
-// existed is. Both return an error that a caller can match.
-func TestFormOfARow(t *testing.T) {
-	bucket, key := tableSteps, []byte("key")
-	inForm := func(form byte) []byte {
-		value := append([]byte{form}, "content"...)
-		return binary.BigEndian.AppendUint32(value, checksum(bucket, key, value))
-	}
-	content, err := unseal(bucket, key, inForm(rowVersion))
-	require.NoError(t, err)
-	require.Equal(t, "content", string(content))
-
-	_, err = unseal(bucket, key, inForm(rowVersion+1))
-	require.ErrorIs(t, err, pawl.ErrNewerFormat)
-	require.NotErrorIs(t, err, pawl.ErrCorrupt)
-
-	_, err = unseal(bucket, key, inForm(0))
-	require.ErrorIs(t, err, pawl.ErrCorrupt)
-	require.NotErrorIs(t, err, pawl.ErrNewerFormat)
-}
-
-// Rule: a row in the place of another is damage: under another key, and in another bucket.
-func TestARowBelongsToItsPlace(t *testing.T) {
-	sealed := seal(tableSteps, []byte("key"), []byte("content"))
-	_, err := unseal(tableSteps, []byte("kez"), sealed)
-	require.ErrorIs(t, err, pawl.ErrCorrupt)
-	_, err = unseal(tableBlobs, []byte("key"), sealed)
-	require.ErrorIs(t, err, pawl.ErrCorrupt)
-}
 
 // Rule: if a salvage has left no rows of runs, new runs can begin. If it has left some, missing
 // tables are not recreated, since a run without its journal would repeat all of its calls.

@@ -15,7 +15,7 @@ import (
 
 // RowsForm is the version of the rows that [Reader.Rows] returns. It equals and rises with the
 // version of the values in the file.
-const RowsForm = rowVersion
+const RowsForm = driver.RowForm
 
 // Row is one row of a run: its table, its key after the run, and its content.
 type Row struct {
@@ -159,7 +159,7 @@ func (p *Rows) fill(rs rows, row *runRow, table int, from []byte) (err error) {
 				return true
 			}
 			var content []byte
-			if content, err = unseal(t, key, value); err != nil {
+			if content, err = driver.Unseal(t, key, value); err != nil {
 				return false
 			}
 			if n := len(p.Rows); n > 0 && table < inOne && (n >= partRows || size+len(content) > partBytes) {

@@ -1,0 +1,168 @@
+package schedule
+
+import (
+	"math"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// mutation changes schedules. Check decides how, and may run several times.
+type mutation struct {
+	names  []string // of schedules that it owns
+	jobs   []pawl.ID
+	starts []*workflow.Starting
+	check  func(ops driver.Ops) ([]*change, error)
+	stale  [][]byte // keys of the table of due schedules to remove
+
+	changes []*change
+}
+
+// Declare implements [driver.Declared].
+func (m *mutation) Declare(n *driver.Needs) {
+	for _, name := range m.names {
+		n.Own(tableRows, nameKey(name))
+	}
+	for _, id := range m.jobs {
+		n.Job(id)
+	}
+	for _, start := range m.starts {
+		start.Declare(n)
+	}
+}
+
+// Check implements [driver.Mutation].
+func (m *mutation) Check(ops driver.Ops) (err error) {
+	m.changes, err = m.check(ops)
+	return err
+}
+
+// Apply implements [driver.Mutation].
+func (m *mutation) Apply(w driver.Writer) error {
+	for _, key := range m.stale {
+		if err := w.Delete(tableDue, key); err != nil {
+			return err
+		}
+	}
+	for _, c := range m.changes {
+		if err := c.apply(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change is a change of one schedule by a mutation.
+type change struct {
+	name     string
+	was, row *row // before and after; nil for none
+	entries  []numbered
+	decided  []entry // for [Options.OnDecision]
+	starts   []*workflow.Starting
+}
+
+// numbered is an entry of the history with its number.
+type numbered struct {
+	n uint64
+	entry
+}
+
+// add appends an entry to the history. One that continues the last one joins it.
+func (c *change) add(e entry) {
+	c.decided = append(c.decided, e)
+	r := c.row
+	r.Counts.add(e.Decision, e.Ticks)
+	if t := r.Tail; t != nil && e.joins() && t.Decision == e.Decision && t.Job == e.Job && t.Why == e.Why {
+		t.Last, t.At = e.Last, e.At
+		t.Ticks += e.Ticks
+		e = *t
+	} else {
+		r.Entries++
+	}
+	c.entries = append(c.entries, numbered{r.Entries, e})
+	r.Tail = nil
+	if e.joins() {
+		r.Tail = &e
+	}
+}
+
+// joins reports whether the next entry can join this one.
+func (e *entry) joins() bool {
+	return e.Decision == Missed || e.Decision == Skipped || e.Decision == Paused
+}
+
+// apply writes the change.
+func (c *change) apply(w driver.Writer) error {
+	key := nameKey(c.name)
+	if c.was != nil {
+		if c.was.Due != 0 && (c.row == nil || c.row.Due != c.was.Due) {
+			if err := w.Delete(tableDue, dueKey(c.was.Due, c.name)); err != nil {
+				return err
+			}
+		}
+		if c.was.waits() && (c.row == nil || !c.row.waits()) {
+			if err := w.Delete(tableBuffered, key); err != nil {
+				return err
+			}
+		}
+	}
+	if c.row == nil {
+		if _, _, err := w.DeleteSpan(tableHistory, driver.Span{Prefix: key}, math.MaxInt); err != nil {
+			return err
+		}
+		return w.Delete(tableRows, key)
+	}
+	if c.row.Due != 0 && (c.was == nil || c.was.Due != c.row.Due) {
+		if err := w.Put(tableDue, dueKey(c.row.Due, c.name), nil); err != nil {
+			return err
+		}
+	}
+	if c.row.waits() && (c.was == nil || !c.was.waits()) {
+		if err := w.Put(tableBuffered, key, nil); err != nil {
+			return err
+		}
+	}
+	if err := c.history(w); err != nil {
+		return err
+	}
+	for _, start := range c.starts {
+		if err := start.Apply(w); err != nil {
+			return err
+		}
+	}
+	c.row.Changes = changes(c.was) + 1
+	return put(w, tableRows, key, c.row)
+}
+
+// changes returns how often a row was written. A mutation may apply a change twice.
+func changes(r *row) uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.Changes
+}
+
+// history writes the new entries, and removes those that they push out.
+func (c *change) history(w driver.Writer) error {
+	before := uint64(0)
+	if c.was != nil {
+		before = c.was.Entries
+	}
+	for _, e := range c.entries {
+		if e.n+MaxHistory <= c.row.Entries {
+			continue
+		}
+		if err := put(w, tableHistory, entryKey(c.name, e.n), &e.entry); err != nil {
+			return err
+		}
+	}
+	for n := before + 1; n <= c.row.Entries; n++ {
+		if n > MaxHistory && n-MaxHistory <= before {
+			if err := w.Delete(tableHistory, entryKey(c.name, n-MaxHistory)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

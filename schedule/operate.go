@@ -1,0 +1,226 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// MaxNote is the maximum length of a note in bytes.
+const MaxNote = 1024
+
+// Pause stops a schedule until [Manager.Resume]. The note says why, for other operators. A program
+// that starts does not resume it. Ticks that wait in the buffer wait on. It returns [ErrNotFound] if
+// there is no such schedule.
+func (m *Manager) Pause(ctx context.Context, name, note string) error {
+	if len(note) > MaxNote {
+		return wrong("note", "it has %d bytes, and may have %d", len(note), MaxNote)
+	}
+	return m.one(ctx, name, func(ops driver.Ops, c *change) error {
+		if c.row.Paused == nil {
+			c.row.Paused = &pause{Since: ops.Now().UnixNano()}
+		}
+		c.row.Paused.Note = note
+		c.row.plan(name)
+		return nil
+	})
+}
+
+// AfterPause says what becomes of the ticks during a pause.
+type AfterPause string
+
+const (
+	SkipPaused    AfterPause = "skip"     // none of them fires
+	CatchUpPaused AfterPause = "catch up" // they are late, and fire as [Terms.CatchUp] says
+)
+
+// Resume ends a pause. It does nothing to a schedule that is not paused. It returns [ErrNotFound] if
+// there is no such schedule.
+func (m *Manager) Resume(ctx context.Context, name string, after AfterPause) error {
+	if after != SkipPaused && after != CatchUpPaused {
+		return wrong("resume", "%q is not %q or %q", after, SkipPaused, CatchUpPaused)
+	}
+	return m.one(ctx, name, func(ops driver.Ops, c *change) error {
+		if c.row.Paused == nil {
+			return nil
+		}
+		if after == SkipPaused {
+			c.pass(ops.Now())
+		}
+		c.row.Paused = nil
+		c.row.plan(name)
+		return nil
+	})
+}
+
+// errAgain ends a change that has to wait for ticks of the old terms.
+var errAgain = errors.New("decide the ticks of the old terms first")
+
+// redefine changes the terms of a schedule. Ticks up to now are decided by the old ones.
+func (m *Manager) redefine(ctx context.Context, name string, fn func(ops driver.Ops, c *change) error) error {
+	for {
+		err := m.change(ctx, []string{name}, func(ops driver.Ops, c *change) error {
+			if err := fn(ops, c); err != nil {
+				return err
+			}
+			if c.was != nil && c.settled(ops.Now()) {
+				return errAgain
+			}
+			return nil
+		})
+		if !errors.Is(err, errAgain) {
+			return err
+		}
+		if err := m.settle(ctx, name); err != nil {
+			return err
+		}
+	}
+}
+
+// Put stores a schedule that belongs to operators, and that no Sync touches. It replaces one of the
+// same name as [Scheduler.Sync] does. It returns [pawl.ErrConflict] if a program has a schedule of
+// this name.
+func (m *Manager) Put(ctx context.Context, d Definition) error {
+	if d.err != nil {
+		return d.err
+	}
+	return m.redefine(ctx, d.name, func(ops driver.Ops, c *change) error {
+		if c.row == nil {
+			*c = *create(d.name, "", &d, ops.Now())
+			return nil
+		}
+		if c.row.Group != "" {
+			return fmt.Errorf("%w: %s has a schedule of this name", pawl.ErrConflict, owner(c.row.Group))
+		}
+		c.row.Terms, c.row.Action = d.terms, d.action
+		return nil
+	})
+}
+
+// Set changes the terms of a schedule. If a program defines it, the terms override those of the
+// program until [Manager.Reset], also when the program starts again. It returns [ErrNotFound] if there
+// is no such schedule.
+func (m *Manager) Set(ctx context.Context, name string, t Terms) error {
+	return m.redefine(ctx, name, func(_ driver.Ops, c *change) error {
+		if c.row == nil {
+			return ErrNotFound
+		}
+		if err := t.check(name, c.row.Action.Run != nil); err != nil {
+			return err
+		}
+		t.Spec = t.normal(name)
+		if c.row.Group == "" {
+			c.row.Terms = t
+		} else {
+			c.row.Override = &t
+		}
+		return nil
+	})
+}
+
+// Reset gives a schedule the terms of its program again. It returns [ErrNotFound] if there is no such
+// schedule.
+func (m *Manager) Reset(ctx context.Context, name string) error {
+	return m.redefine(ctx, name, func(_ driver.Ops, c *change) error {
+		if c.row == nil {
+			return ErrNotFound
+		}
+		c.row.Override = nil
+		return nil
+	})
+}
+
+// Remove removes a schedule with its history, if no program defines it. Otherwise it returns an error
+// that matches [pawl.ErrInvalid]. It returns [ErrNotFound] if there is no such schedule.
+func (m *Manager) Remove(ctx context.Context, name string) error {
+	return m.one(ctx, name, func(_ driver.Ops, c *change) error {
+		if c.row.Group != "" && c.row.Retired == 0 {
+			return wrong("schedule", "group %q defines it; remove it from the code, or pause it", c.row.Group)
+		}
+		c.row = nil
+		return nil
+	})
+}
+
+// Trigger fires a schedule now, also if it is paused or if an earlier job is alive. It moves no tick.
+// It returns the ID of the job or of the run, or [ErrNotFound] if there is no such schedule.
+func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
+	now := m.store.Now()
+	c, err := m.manual(ctx, name, []int64{now.UnixNano()}, fmt.Sprintf("%s/manual/%s", name, stamp(now)))
+	if err != nil {
+		return pawl.ID{}, err
+	}
+	return c.decided[0].Job, nil
+}
+
+// Backfill fires the ticks of a schedule from a time up to another, the latter excluded, whether they
+// have fired or not. Runs of workflows that were started for the same ticks are not started again. It
+// refuses a period with more than max ticks, or one that has not passed.
+//
+// Backfill returns how many ticks it has fired. After an error, it can go on behind them.
+func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time, max int) (n int, err error) {
+	info, err := m.Get(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if max < 1 || max > MaxCatchUp {
+		return 0, wrong("max", "%d is not between 1 and %d", max, MaxCatchUp)
+	}
+	if to.After(info.Last) {
+		return 0, wrong("backfill", "ticks after %s are not decided yet; end at that time", stamp(info.Last))
+	}
+	cal, err := info.Terms.calendar(name)
+	if err != nil {
+		return 0, err
+	}
+	var ticks []int64
+	for t := cal.next(from.UnixNano() - 1); t != 0 && t < to.UnixNano(); t = cal.next(t) {
+		if ticks = append(ticks, t); len(ticks) > max {
+			return 0, wrong("backfill", "the schedule has more than %d ticks in this period", max)
+		}
+	}
+	for n < len(ticks) {
+		part := ticks[n:min(n+portion, len(ticks))]
+		if _, err := m.manual(ctx, name, part, ""); err != nil {
+			return n, err
+		}
+		n += len(part)
+	}
+	return n, nil
+}
+
+// manual fires ticks that an operator asks for.
+func (m *Manager) manual(ctx context.Context, name string, ticks []int64, run string) (*change, error) {
+	for {
+		var r *row
+		err := m.source.ViewRows(ctx, func(tx driver.Reader) (err error) {
+			r, err = mustRead(tx, name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		c := &candidate{name: name, row: r, manual: ticks, fires: make(map[int64]*fire)}
+		if r.Action.Job != nil {
+			if c.job, err = r.Action.template(); err != nil {
+				return nil, err
+			}
+		}
+		for _, tick := range ticks {
+			if err := m.prepare(c, tick, run); err != nil {
+				return nil, err
+			}
+		}
+		changes, err := m.decide(ctx, []*candidate{c}, r.Alive, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(changes) > 0 {
+			return changes[0], nil
+		}
+	}
+}

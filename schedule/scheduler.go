@@ -1,0 +1,252 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// Store is what schedules need of a queue: rows beside its jobs.
+type Store = workflow.Store
+
+// Options are the settings of a [Scheduler]. A nil *Options and every zero field mean the default.
+type Options struct {
+	// Group names the schedules of this program among those of other programs that use the same
+	// store. The default is "default".
+	Group string
+
+	// Forget is how long a schedule that the program no longer defines is kept. The default is
+	// 30 days.
+	Forget time.Duration
+
+	// Sign, if set, signs the jobs, for workers that verify signatures. Runs are signed by the options
+	// of the engine that runs flows over the store.
+	Sign *pawl.Keyring
+
+	// OnDecision gets each decision after it is durable, one at a time, without its number. A tick
+	// that was buffered comes again when it fires, with its job. OnDecision must not block. If the
+	// process ends right after a commit, nobody gets its decisions.
+	OnDecision func(schedule string, e Entry)
+
+	// Logger gets a line for each problem. The default is hclog.Default().
+	Logger pawl.Logger
+}
+
+// Scheduler fires the schedules of a store, from its first [Scheduler.Sync] until it or the store is
+// closed. Several schedulers may use one store, in one process or in many: each tick is decided once,
+// by one of them. Its methods are safe for concurrent use.
+type Scheduler struct {
+	*Manager
+
+	start sync.Once
+	stop  chan struct{}
+	ended chan struct{} // nil until it starts
+	mu    sync.Mutex    // guards closed and ended
+	ends  bool
+
+	damaged sync.Map         // names of schedules whose damage is logged
+	asked   map[pawl.ID]bool // jobs that it has cancelled
+	awaited awaited
+	latest  time.Time // of the clock
+}
+
+// Open returns a scheduler over a queue. It fires nothing before the first [Scheduler.Sync]. A queue
+// that does not store rows beside its jobs gives an error that matches [pawl.ErrUnsupported].
+func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
+	store, ok := q.(Store)
+	if !ok {
+		return nil, fmt.Errorf("%w: schedules need a queue that stores rows beside jobs in one transaction, and a %T does not; use package bolt, sqlite, or postgres",
+			pawl.ErrUnsupported, q)
+	}
+	m := Manage(store, opts)
+	if err := driver.CheckQueue(m.opts.Group); err != nil {
+		return nil, wrong("group", "%v", err)
+	}
+	m.hub.opts.Store(&m.opts)
+	return &Scheduler{Manager: m, stop: make(chan struct{}), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
+}
+
+// Close stops the scheduler and waits until it fires nothing more. The store stays open. Ticks from
+// then on are decided by other schedulers, or when the store is opened again.
+func (s *Scheduler) Close() {
+	s.mu.Lock()
+	if !s.ends {
+		s.ends = true
+		close(s.stop)
+	}
+	ended := s.ended
+	s.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+// begin starts the goroutine.
+func (s *Scheduler) begin() {
+	s.start.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.ends {
+			s.ended = make(chan struct{})
+			go s.run(s.ended)
+		}
+	})
+}
+
+// Pauses of the scheduler.
+const (
+	longestSleep = time.Minute     // so that it notices a clock that was set, and a machine that slept
+	sharedSleep  = 5 * time.Second // the same if other processes may change schedules
+	bufferPause  = time.Second     // while ticks wait for the end of a job that the store does not report
+	failedPause  = 5 * time.Second // after an error
+)
+
+func (s *Scheduler) run(ended chan struct{}) {
+	defer close(ended)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-s.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	defer s.awaited.stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for failed := false; ; {
+		wait, err := s.pass(ctx)
+		if err != nil {
+			if !failed && !errors.Is(err, pawl.ErrClosed) && ctx.Err() == nil {
+				s.opts.Logger.Warn("cannot fire schedules; trying again", "error", err)
+			}
+			wait = failedPause
+		}
+		failed = err != nil
+		timer.Reset(wait)
+		select {
+		case <-s.stop:
+			return
+		case <-s.store.Done():
+			return
+		case <-s.hub.bell:
+		case <-timer.C:
+		}
+	}
+}
+
+// pass decides everything that is due, and returns how long nothing will be.
+func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
+	now := s.store.Now()
+	if s.latest.IsZero() || now.Before(s.latest.Add(-longestSleep)) {
+		if err := s.refresh(ctx); err != nil {
+			return 0, err
+		}
+	}
+	s.latest = now
+	for {
+		v, err := s.look(ctx)
+		if err != nil {
+			return 0, err
+		}
+		candidates, jobs, err := s.candidates(ctx, &v)
+		if err != nil {
+			return 0, err
+		}
+		if len(candidates) == 0 && len(v.stale) == 0 {
+			return max(v.wait, 0), nil
+		}
+		if _, err := s.decide(ctx, candidates, jobs, v.stale); err != nil {
+			return 0, err
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// Limits of one mutation.
+const (
+	portion      = 1000    // schedules, and ticks
+	portionBytes = 4 << 20 // of jobs
+	rowBytes     = 1 << 10 // roughly what a schedule writes
+)
+
+// refresh computes the next tick of every schedule again: time zones may have changed, and the clock
+// may have been set back.
+func (s *Scheduler) refresh(ctx context.Context) error {
+	var names []string
+	now := s.store.Now()
+	err := s.source.ViewRows(ctx, func(r driver.Reader) error {
+		return each(r, "", func(name string, row *row, damage error) bool {
+			if damage == nil && !sameSchedule(row, refreshed(name, row, now)) {
+				names = append(names, name)
+			}
+			return true
+		})
+	})
+	for len(names) > 0 && err == nil {
+		n := min(len(names), portion)
+		err = s.change(ctx, names[:n], func(ops driver.Ops, c *change) error {
+			now := ops.Now()
+			if c.was == nil {
+				return nil
+			}
+			if isAhead(c.was, now) {
+				c.add(entry{Decision: Clock, First: c.was.Last, Last: c.was.Last, At: now.UnixNano(), Why: "the clock was set back"})
+			}
+			entries, tail, counts := c.row.Entries, c.row.Tail, c.row.Counts
+			c.row = refreshed(c.name, c.row, now)
+			c.row.Entries, c.row.Tail, c.row.Counts = entries, tail, counts
+			return nil
+		})
+		names = names[n:]
+	}
+	return err
+}
+
+// ahead is how far the last tick may lie in the future. A clock that was wrong by more does not
+// silence a schedule until that time.
+const ahead = 24 * time.Hour
+
+func isAhead(r *row, now time.Time) bool { return r.Last > now.Add(ahead).UnixNano() }
+
+// refreshed returns a row with its next tick computed again.
+func refreshed(name string, r *row, now time.Time) *row {
+	c := r.clone()
+	if isAhead(c, now) {
+		c.Last = now.UnixNano()
+	}
+	c.plan(name)
+	return c
+}
+
+func sameSchedule(a, b *row) bool {
+	return a.Last == b.Last && a.Next == b.Next && a.Due == b.Due && a.Broken == b.Broken
+}
+
+func defaults(opts *Options) (o Options) {
+	if opts != nil {
+		o = *opts
+	}
+	if o.Group == "" {
+		o.Group = "default"
+	}
+	if o.Forget == 0 {
+		o.Forget = 30 * 24 * time.Hour
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.Default()
+	}
+	return o
+}

@@ -1,0 +1,71 @@
+package schedule
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// tickHeader is the header of a job with its tick.
+const tickHeader = "pawl.tick"
+
+// Tick says why a job of a schedule is there.
+type Tick struct {
+	Schedule string    // the name
+	Nominal  time.Time // when the schedule happens
+	Actual   time.Time // when the job was enqueued
+	Missed   int       // ticks before it that were missed, up to MaxMissed; see [CatchUp]
+	CaughtUp bool      // it fired more than a minute late
+	Manual   bool      // by [Manager.Trigger] or [Manager.Backfill]
+}
+
+// TickOf returns the tick of a job. It is false for a job that no schedule enqueued.
+func TickOf(e *pawl.Envelope) (Tick, bool) {
+	parts := strings.SplitN(e.Headers[tickHeader], " ", 5)
+	if len(parts) != 5 {
+		return Tick{}, false
+	}
+	t := Tick{CaughtUp: strings.Contains(parts[3], "c"), Manual: strings.Contains(parts[3], "m"), Schedule: parts[4]}
+	var errs [3]error
+	t.Nominal, errs[0] = time.Parse(time.RFC3339Nano, parts[0])
+	t.Actual, errs[1] = time.Parse(time.RFC3339Nano, parts[1])
+	t.Missed, errs[2] = strconv.Atoi(parts[2])
+	if errs != [3]error{} {
+		return Tick{}, false
+	}
+	return t, true
+}
+
+// withTick returns a copy of a job that has a tick.
+func withTick(e *pawl.Envelope, t *Tick) *pawl.Envelope {
+	flags := "-"
+	if t.CaughtUp {
+		flags += "c"
+	}
+	if t.Manual {
+		flags += "m"
+	}
+	c := *e
+	c.Headers = maps.Clone(e.Headers)
+	if c.Headers == nil {
+		c.Headers = make(map[string]string)
+	}
+	c.Headers[tickHeader] = strings.Join([]string{stamp(t.Nominal), stamp(t.Actual), strconv.Itoa(t.Missed), flags, t.Schedule}, " ")
+	return &c
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// template returns the job of an action.
+func (a *action) template() (*pawl.Envelope, error) {
+	e, _, err := driver.ParseRecord(a.Job)
+	if err != nil {
+		return nil, err
+	}
+	return &pawl.Envelope{Kind: e.Kind, Queue: e.Queue, Payload: e.Payload, Headers: e.Headers, Priority: e.Priority,
+		Timeout: e.Timeout, MaxRetries: e.MaxRetries, Policy: e.Policy, Retain: e.Retain}, nil
+}
