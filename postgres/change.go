@@ -231,10 +231,10 @@ func (op *transfer) apply(t *txn) error {
 	case !j.meets(op.If):
 		return driver.NotEligible(id, "it does not match any more")
 	}
-	e := *op.envelope
-	driver.Accept(&e, t.now)
-	e.Seq = 0
-	t.store(&e)
+	j := &job{Envelope: *op.envelope}
+	driver.Accept(&j.Envelope, t.now)
+	j.Seq = 0
+	t.store(j)
 	return nil
 }
 

@@ -100,7 +100,9 @@ func (c *cutter) serve(client net.Conn) {
 		if c.away.Load() {
 			return false
 		}
-		c.trips.Add(int64(bytes.Count(sent, []byte("S\x00\x00\x00\x04")))) // the end of each
+		for _, end := range []string{"S\x00\x00\x00\x04", "c\x00\x00\x00\x04"} { // of statements, or of a COPY
+			c.trips.Add(int64(bytes.Count(sent, []byte(end))))
+		}
 		if !proxy.Commits(sent) {
 			c.hold()
 			return true

@@ -76,7 +76,7 @@ func (t *txn) storeAll(batch []*newcomer) {
 	for _, n := range batch {
 		if !n.existing && !n.dropped {
 			n.Seq = 0
-			t.store(&n.Envelope)
+			t.store(&n.job)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func results(batch []*newcomer) []pawl.Enqueued {
 
 // newcomer is a job of a batch as it is to be stored, but for its sequence.
 type newcomer struct {
-	pawl.Envelope
+	job
 	state    pawl.State // where it will be
 	existing bool       // another job has its unique key, and ID is that of the other job
 	dropped  bool       // a later job of the batch replaces it
@@ -103,7 +103,7 @@ func (t *txn) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 	batch := make([]*newcomer, len(envelopes))
 	earlier := make(map[string]*newcomer) // the holders of keys within the batch
 	for i, given := range envelopes {
-		n := &newcomer{Envelope: *given, state: pawl.Delayed}
+		n := &newcomer{job: job{Envelope: *given}, state: pawl.Delayed}
 		switch ready := driver.Accept(&n.Envelope, t.now); {
 		case !n.Deadline.IsZero() && !n.Deadline.After(t.now):
 			n.state = pawl.Dead // as soon as it is stored
@@ -111,9 +111,11 @@ func (t *txn) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 			n.state = pawl.Ready
 		}
 		id, state := t.holder(&n.Envelope)
-		before := earlier[uniqueName(&n.Envelope)]
-		if before != nil {
-			id, state = before.ID, before.state
+		var before *newcomer
+		if n.UniqueKey != "" {
+			if before = earlier[uniqueName(&n.Envelope)]; before != nil {
+				id, state = before.ID, before.state
+			}
 		}
 		switch {
 		case state == "" || !driver.BlockedBy(&n.Envelope, state):
@@ -160,17 +162,15 @@ func (t *txn) holder(e *pawl.Envelope) (pawl.ID, pawl.State) {
 
 // store takes in a job that was admitted. A job that has its ID already is the one that it
 // replaces.
-func (t *txn) store(e *pawl.Envelope) *job {
+func (t *txn) store(j *job) {
 	event := pawl.EventEnqueued
-	if old := t.get(e.ID); old != nil {
+	if old := t.get(j.ID); old != nil {
 		event = pawl.EventReplaced
 		t.remove(old)
 	}
-	j := &job{Envelope: *e}
 	j.OnConflict = pawl.UseExisting // which concerns the enqueue, not the job
 	t.jobs[j.ID] = j
 	t.hold(j)
 	t.place(j)
 	t.emit(j, pawl.Event{Type: event})
-	return j
 }

@@ -93,14 +93,23 @@ func (t *txn) writeNew(jobs []*job) error {
 	if err != nil {
 		return err
 	}
-	c := makeNewColumns(len(fresh))
+	if t.canCopy(len(fresh)) {
+		err = t.copyNew(fresh, lines)
+	} else {
+		t.insertNew(fresh, lines)
+	}
+	t.writeHistory(jobs, false)
+	return err
+}
+
+// insertNew stores new jobs by a statement.
+func (t *txn) insertNew(jobs []*job, lines []int32) {
+	c := makeNewColumns(len(jobs))
 	c.lines = lines
-	for _, j := range fresh {
+	for _, j := range jobs {
 		c.add(j)
 	}
 	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.records, c.payloads)
-	t.writeHistory(jobs, false)
-	return nil
 }
 
 // takeSeqs gives new jobs their sequences, in their order.
@@ -159,7 +168,7 @@ func (c *newColumns) add(j *job) {
 	c.since = append(c.since, since)
 	c.deadlines = append(c.deadlines, j.deadline())
 	c.places, c.lanes = append(c.places, place), append(c.lanes, j.lane())
-	c.prios = append(c.prios, 127-int16(j.Priority))
+	c.prios = append(c.prios, j.prio())
 	var effect []byte
 	if name := effectName(&j.Envelope); name != "" {
 		effect = []byte(name)

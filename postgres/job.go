@@ -125,6 +125,9 @@ func (j *job) lane() int16 {
 
 func uniqueName(e *pawl.Envelope) string { return e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey }
 
+// prio returns the priority of a job, of which the smallest goes first.
+func (j *job) prio() int16 { return 127 - int16(j.Priority) }
+
 // effectName returns the name of the effect of a job, "" for none.
 func effectName(e *pawl.Envelope) string {
 	if e.IdempotencyKey == "" {

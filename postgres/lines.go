@@ -24,7 +24,9 @@ func (t *txn) linesOf(jobs []*job) ([]int32, error) {
 	numbers := make([]int32, len(jobs))
 	var missing []*job
 	for i, j := range jobs {
-		if number, known := t.q.lines.Load(lineName(&j.Envelope)); known {
+		if i > 0 && numbers[i-1] != 0 && j.Queue == jobs[i-1].Queue && j.Kind == jobs[i-1].Kind {
+			numbers[i] = numbers[i-1]
+		} else if number, known := t.q.lines.Load(lineName(&j.Envelope)); known {
 			numbers[i] = number.(int32)
 		} else {
 			missing = append(missing, j)

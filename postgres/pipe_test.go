@@ -11,7 +11,7 @@ import (
 )
 
 // Rule: a transaction asks the server as often as it needs an answer, and its commit goes with its
-// writes: twice for an enqueue, or an ack, and four times for a fetch.
+// writes: twice for an enqueue, or an ack, and four times for a fetch. COPY of many jobs is once more.
 func TestRoundTrips(t *testing.T) {
 	proxy := newCutter(t)
 	q := openAt(t, proxy.url, newSchema(t), noPoll)
@@ -35,6 +35,14 @@ func TestRoundTrips(t *testing.T) {
 		took[2] = trips(func() { require.NoError(t, q.Settle(t.Context(), leases[0].Ack())) })
 	}
 	require.Equal(t, [3]int64{2, 4, 2}, took, "enqueue, fetch, ack")
+	jobs := make([]*pawl.Envelope, many)
+	for i := range jobs {
+		jobs[i] = &pawl.Envelope{Kind: "k"}
+	}
+	require.EqualValues(t, 3, trips(func() {
+		_, err := q.Enqueue(t.Context(), jobs...)
+		require.NoError(t, err)
+	}))
 }
 
 // Rule: a commit does not go with a write whose answer may forbid it. Here another process begins an

@@ -83,6 +83,12 @@ UPDATE pawl.job j SET place = 0 FROM due WHERE j.id = due.id`
 	SELECT name FROM pawl.effect WHERE id IS NULL AND done_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
+// The columns of a new job.
+const (
+	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, record, payload`
+	newColumnCount = 11
+)
+
 const (
 	sqlAddQueues = `INSERT INTO pawl.queue (name) SELECT DISTINCT ON (n.name) n.name
 FROM unnest($1::bytea[]) WITH ORDINALITY AS n(name, place)
@@ -97,9 +103,11 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 	// sqlSeqs takes the next $1 sequences.
 	sqlSeqs = `SELECT nextval('pawl.seq') FROM generate_series(1, $1::int4)`
 
-	sqlInsert = `INSERT INTO pawl.job (id, seq, since, deadline, line, place, lane, prio, effect, record, payload)
+	sqlInsert = `INSERT INTO pawl.job (` + newColumnNames + `)
 SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int2[], $8::int2[],
 	$9::bytea[], $10::bytea[], $11::bytea[])`
+
+	sqlCopy = `COPY pawl.job (` + newColumnNames + `) FROM STDIN (FORMAT binary)`
 
 	// sqlUpdate stores jobs at their new places, without a lease.
 	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, record = t.record,

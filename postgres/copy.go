@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gopawl/pawl/driver"
+)
+
+// leastCopy is how many new jobs are worth COPY. It takes a round trip of its own, but the server stores
+// jobs while the client encodes others, and neither keeps all of them in arrays.
+const leastCopy = 256
+
+// canCopy reports whether COPY stores n new jobs. A transaction of package database/sql has no COPY, so
+// none of the app's uses it.
+func (t *txn) canCopy(n int) bool {
+	_, own := t.tx.Tx.(*pgx.Conn)
+	return own && n >= leastCopy
+}
+
+// copyNew stores new jobs by COPY.
+func (t *txn) copyNew(jobs []*job, lines []int32) error {
+	if err := t.tx.send(t.ctx); err != nil {
+		return err
+	}
+	_, err := t.q.conn.PgConn().CopyFrom(t.ctx, newCopier(jobs, lines), t.q.sql(sqlCopy))
+	return err
+}
+
+// copier reads jobs as COPY wants them.
+// Format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
+type copier struct {
+	jobs  []*job
+	lines []int32
+	ready bytes.Buffer // encoded, and not read yet
+}
+
+const (
+	copyHead = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" // signature, no flags, no extension
+	copyTail = "\xff\xff"
+)
+
+func newCopier(jobs []*job, lines []int32) *copier {
+	c := &copier{jobs: jobs, lines: lines}
+	c.ready.Grow(128 << 10) // pgconn reads 64 KiB at a time
+	c.ready.WriteString(copyHead)
+	return c
+}
+
+// Read implements [io.Reader].
+func (c *copier) Read(p []byte) (int, error) {
+	for c.ready.Len() < len(p) && len(c.jobs) > 0 {
+		row := append(copyRow(c.ready.AvailableBuffer()), 0, newColumnCount)
+		c.ready.Write(row.job(c.jobs[0], c.lines[0]))
+		if c.jobs, c.lines = c.jobs[1:], c.lines[1:]; len(c.jobs) == 0 {
+			c.ready.WriteString(copyTail)
+		}
+	}
+	return c.ready.Read(p)
+}
+
+// copyRow is a row in the format of COPY: how many fields it has, and of each its length and its bytes.
+type copyRow []byte
+
+// job appends the fields of a job in the order of newColumnNames.
+func (r copyRow) job(j *job, line int32) copyRow {
+	place, since := j.since()
+	r = r.bytes(j.ID[:]).int8(int64(j.Seq)).int8(since)
+	if at := j.deadline(); at != nil {
+		r = r.int8(*at)
+	} else {
+		r = r.null()
+	}
+	r = r.int4(line).int2(place).int2(j.lane()).int2(j.prio())
+	if name := effectName(&j.Envelope); name != "" {
+		r = r.bytes([]byte(name))
+	} else {
+		r = r.null()
+	}
+	at := len(r)
+	r = driver.AppendRecord(r.length(0), &j.Envelope, len(j.Payload))
+	binary.BigEndian.PutUint32(r[at:], uint32(len(r)-at-4))
+	return r.bytes(j.Payload)
+}
+
+func (r copyRow) length(n int) copyRow   { return binary.BigEndian.AppendUint32(r, uint32(n)) }
+func (r copyRow) null() copyRow          { return r.length(-1) }
+func (r copyRow) bytes(b []byte) copyRow { return append(r.length(len(b)), b...) }
+func (r copyRow) int2(n int16) copyRow   { return binary.BigEndian.AppendUint16(r.length(2), uint16(n)) }
+func (r copyRow) int4(n int32) copyRow   { return binary.BigEndian.AppendUint32(r.length(4), uint32(n)) }
+func (r copyRow) int8(n int64) copyRow   { return binary.BigEndian.AppendUint64(r.length(8), uint64(n)) }
