@@ -176,6 +176,11 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 	if err := op.apply(t); err != nil {
 		return nil, err
 	}
+	if t.rows != nil && !t.rows.cover.wrote && len(t.touched) == 0 {
+		// A mutation that changed nothing, such as the start of a run that exists, keeps no locks.
+		_, err := tx.Exec(ctx, "ROLLBACK TO SAVEPOINT pawl")
+		return t, err
+	}
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
