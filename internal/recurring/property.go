@@ -1,4 +1,4 @@
-package schedule_test
+package recurring
 
 import (
 	"fmt"
@@ -17,14 +17,14 @@ import (
 
 // Rule: whatever happens to the clock, the process, and the definitions, each tick of each schedule
 // gets exactly one decision, in order, and the one that its terms demand.
-func TestEachTickIsDecidedOnce(t *testing.T) {
-	seeds := race.Fewer(20)
+func (s Store) decidesOnce(t *testing.T) {
+	seeds := race.Fewer(s.Seeds)
 	if os.Getenv("PAWL_SLOW_TESTS") != "" {
-		seeds = 3000
+		seeds = 100 * s.Seeds
 	}
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			bubble(t, func(k *kit) {
+			s.bubble(t, func(k *kit) {
 				w := &world{kit: k, r: rand.New(rand.NewPCG(seed, 19)), all: make(map[string]*modelled), jobs: make(map[pawl.ID]*modelled)}
 				k.report = func(name string, e schedule.Entry) { w.events = append(w.events, event{name, e}) }
 				w.redefine()

@@ -1,7 +1,9 @@
-package schedule_test
+// Package recurring proves the promises of package schedule over any queue: see [Run].
+package recurring
 
 import (
 	"context"
+	"iter"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -12,29 +14,80 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/schedule"
 )
+
+// Store is a kind of queue.
+type Store struct {
+	// Open opens the queue of a path, which may be that of a queue that was closed.
+	Open func(t testing.TB, path string, now func() time.Time) Queue
+
+	// Seeds is the number of random histories.
+	Seeds int
+
+	// Shared reports whether a path can be open several times.
+	Shared bool
+}
+
+// Queue is a queue that stores schedules.
+type Queue interface {
+	pawl.Queue
+	schedule.Store
+
+	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
+	Cancel(ctx context.Context, id pawl.ID) error
+	Close() error
+}
+
+// Run runs all tests over a kind of queue.
+func Run(t *testing.T, s Store) {
+	for _, test := range []struct {
+		name string
+		run  func(k *kit)
+	}{
+		{"Fires", fires},
+		{"Twins", twins},
+		{"History", history},
+		{"Pause", pauses},
+		{"Put", puts},
+		{"Override", overrides},
+		{"Trigger", triggers},
+		{"Backfill", backfills},
+		{"Retired", retires},
+		{"Refused", refuses},
+		{"Buffer", buffers},
+		{"CancelOther", cancels},
+		{"Failed", fails},
+		{"Clock", clockIsSetBack},
+		{"Flow", flows},
+		{"FlowOverlap", flowsOverlap},
+	} {
+		t.Run(test.name, func(t *testing.T) { s.bubble(t, test.run) })
+	}
+	t.Run("CatchUp", s.catchesUp)
+	t.Run("Property", s.decidesOnce)
+}
 
 var report = pawl.Define[string]("report")
 
 // kit is a store with a scheduler, in a bubble of testing/synctest. Its clock can be set.
 type kit struct {
 	*testing.T
+	store  Store
 	path   string
 	offset atomic.Int64
 	report func(string, schedule.Entry)
-	q      *bolt.Queue
+	q      Queue
 	s      *schedule.Scheduler
 }
 
 // bubble runs a test at the start of the year 2000, UTC.
-func bubble(t *testing.T, test func(k *kit)) {
+func (s Store) bubble(t *testing.T, test func(k *kit)) {
 	t.Helper()
 	path := filepath.Join(memdir.New(t), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
-		k := &kit{T: t, path: path}
+		k := &kit{T: t, store: s, path: path}
 		k.open()
 		test(k)
 		k.close()
@@ -45,11 +98,16 @@ func (k *kit) now() time.Time { return time.Now().Add(time.Duration(k.offset.Loa
 
 func (k *kit) open() {
 	k.Helper()
-	var err error
-	k.q, err = bolt.Open(k.path, &bolt.Options{Now: k.now, Logger: hclog.NewNullLogger()})
+	k.q = k.store.Open(k, k.path, k.now)
+	k.s = k.scheduler()
+}
+
+// scheduler returns a scheduler over the queue.
+func (k *kit) scheduler() *schedule.Scheduler {
+	k.Helper()
+	s, err := schedule.Open(k.q, &schedule.Options{Logger: hclog.NewNullLogger(), OnDecision: k.decided})
 	require.NoError(k, err)
-	k.s, err = schedule.Open(k.q, &schedule.Options{Logger: hclog.NewNullLogger(), OnDecision: k.decided})
-	require.NoError(k, err)
+	return s
 }
 
 func (k *kit) decided(name string, e schedule.Entry) {
@@ -61,7 +119,9 @@ func (k *kit) decided(name string, e schedule.Entry) {
 func (k *kit) close() {
 	k.Helper()
 	k.s.Close()
-	require.NoError(k, k.q.Check(context.Background()))
+	if q, ok := k.q.(interface{ Check(context.Context) error }); ok {
+		require.NoError(k, q.Check(context.Background()))
+	}
 	require.NoError(k, k.q.Close())
 }
 

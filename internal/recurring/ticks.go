@@ -1,0 +1,78 @@
+package recurring
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/schedule"
+)
+
+// Rule: a schedule enqueues a job at each of its ticks, which the job can read.
+func fires(k *kit) {
+	k.sync(schedule.Job("a", "*/5 * * * *", report, "x", schedule.Overlap(schedule.Allow)))
+	k.pass(11 * time.Minute)
+	require.Equal(k, []string{"a 01 00:05:00", "a 01 00:10:00"}, k.jobs())
+	require.Equal(k, []string{"fired 01 00:05:00", "fired 01 00:10:00"}, k.history("a"))
+	require.EqualValues(k, 2, k.info("a").Counts.Fired)
+}
+
+// Rule: of several schedulers over one queue, one decides each tick.
+func twins(k *kit) {
+	d := []schedule.Definition{schedule.Job("a", "@every 1s", report, "x", schedule.Overlap(schedule.Allow), schedule.CatchUp(100))}
+	all := []*schedule.Scheduler{k.scheduler(), k.scheduler(), k.scheduler()}
+	for _, s := range all {
+		require.NoError(k, s.Sync(k.Context(), d...))
+	}
+	k.pass(20 * time.Second)
+	for _, s := range all {
+		s.Close()
+	}
+	n := 0
+	for range k.jobs() {
+		n++
+	}
+	require.Equal(k, 20, n)
+	require.Len(k, k.history("a"), 20)
+}
+
+// Rule: the history keeps the latest entries.
+func history(k *kit) {
+	k.sync(schedule.Job("a", "@every 1s", report, "x", schedule.Overlap(schedule.Allow)))
+	k.pass(schedule.MaxHistory*time.Second + 3500*time.Millisecond)
+	list, err := k.s.History(k.Context(), "a", 0)
+	require.NoError(k, err)
+	require.Len(k, list, schedule.MaxHistory)
+	require.EqualValues(k, 4, list[0].N)
+	list, err = k.s.History(k.Context(), "a", schedule.MaxHistory+1)
+	require.NoError(k, err)
+	require.Len(k, list, 2)
+}
+
+// Rule: ticks that nobody was there for fire as the terms say, and the others are missed.
+func (s Store) catchesUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []schedule.Option
+		want []string
+	}{
+		"none":   {[]schedule.Option{schedule.CatchUp(schedule.None)}, []string{"missed 01 01:00:00 to 01 05:00:00"}},
+		"latest": {nil, []string{"missed 01 01:00:00 to 01 04:00:00", "fired 01 05:00:00"}},
+		"two": {[]schedule.Option{schedule.CatchUp(2), schedule.Overlap(schedule.Allow)},
+			[]string{"missed 01 01:00:00 to 01 03:00:00", "fired 01 04:00:00", "fired 01 05:00:00"}},
+		"window": {[]schedule.Option{schedule.CatchUp(5), schedule.Overlap(schedule.Allow), schedule.Window(45 * time.Minute)},
+			[]string{"missed 01 01:00:00 to 01 04:00:00", "fired 01 05:00:00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.bubble(t, func(k *kit) {
+				d := schedule.Job("a", "@hourly", report, "x", c.opts...)
+				k.sync(d)
+				k.close()
+				k.pass(5*time.Hour + 30*time.Minute)
+				k.open()
+				k.sync(d)
+				require.Equal(t, c.want, k.history("a"))
+			})
+		})
+	}
+}
