@@ -1,6 +1,23 @@
-// Package schedule computes the times of recurring events: every 15 minutes, at 2:30 on weekdays, or
-// on the last Friday of the month. [Parse] reads a schedule from text, and [Spec.Next] computes its
-// next time in a time zone.
+// Package schedule fires recurring jobs and runs of workflows: every 15 minutes, at 2:30 on
+// weekdays, or on the last Friday of the month.
+//
+// [Open] returns a [Scheduler] over a queue, and its Sync stores the schedules of the program:
+//
+//	s, err := schedule.Open(q, nil)
+//	...
+//	err = s.Sync(ctx,
+//		schedule.Job("nightly", "30 2 * * MON-FRI", SendReport, ReportArgs{}, schedule.In("Europe/Berlin")),
+//		schedule.Flow("settle", "@every 15m", Settle, Input{}))
+//	defer s.Close()
+//
+// A tick is one time at which a schedule happens. Each tick gets one decision: it fires, waits, is
+// skipped, or is missed. One transaction decides a tick and enqueues its job. So a tick is neither lost
+// nor fired twice, whatever crashes, and however many processes share the queue. The options of a schedule
+// say what becomes of ticks that come late ([CatchUp], [Window]) or while the last job is alive
+// ([Overlap]). A [Manager] has what operators do, and a [Reader] what they see.
+//
+// The times can be used alone: [Parse] reads a schedule from text, and [Spec.Next] computes its next
+// time in a time zone.
 //
 // # Expressions
 //

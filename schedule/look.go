@@ -29,7 +29,7 @@ type named struct {
 func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 	v.now, v.wait = s.store.Now().UnixNano(), longestSleep
 	if s.hub.shared {
-		v.wait = sharedSleep
+		v.wait = min(v.wait, s.opts.Poll)
 	}
 	err = s.source.ViewRows(ctx, func(r driver.Reader) error {
 		var due []string

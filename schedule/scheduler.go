@@ -27,6 +27,10 @@ type Options struct {
 	// 30 days.
 	Forget time.Duration
 
+	// Poll is how often the scheduler looks for changes by other processes, if they can share the
+	// queue. The default is 5 s, the most a minute.
+	Poll time.Duration
+
 	// Sign, if set, signs the jobs, for workers that verify signatures. Runs are signed by the options
 	// of the engine that runs flows over the store.
 	Sign *pawl.Keyring
@@ -104,7 +108,6 @@ func (s *Scheduler) begin() {
 // Pauses of the scheduler.
 const (
 	longestSleep = time.Minute     // so that it notices a clock that was set, and a machine that slept
-	sharedSleep  = 5 * time.Second // the same if other processes may change schedules
 	bufferPause  = time.Second     // while ticks wait for the end of a job that the store does not report
 	failedPause  = 5 * time.Second // after an error
 )
@@ -244,6 +247,9 @@ func defaults(opts *Options) (o Options) {
 	}
 	if o.Forget == 0 {
 		o.Forget = 30 * 24 * time.Hour
+	}
+	if o.Poll <= 0 {
+		o.Poll = 5 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.Default()

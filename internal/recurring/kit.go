@@ -26,7 +26,7 @@ type Store struct {
 	// Seeds is the number of random histories.
 	Seeds int
 
-	// Shared reports whether a path can be open several times.
+	// Shared reports whether several queues can have a path open at a time.
 	Shared bool
 }
 
@@ -105,7 +105,7 @@ func (k *kit) open() {
 // scheduler returns a scheduler over the queue.
 func (k *kit) scheduler() *schedule.Scheduler {
 	k.Helper()
-	s, err := schedule.Open(k.q, &schedule.Options{Logger: hclog.NewNullLogger(), OnDecision: k.decided})
+	s, err := schedule.Open(k.q, &schedule.Options{Logger: hclog.NewNullLogger(), OnDecision: k.decided, Poll: time.Minute})
 	require.NoError(k, err)
 	return s
 }

@@ -127,7 +127,7 @@ func retires(k *kit) {
 	require.Equal(k, []string{"missed 01 01:00:00 to 01 02:00:00"}, k.history("b"))
 	require.False(k, k.info("c").Retired.IsZero())
 	require.NoError(k, k.s.Pause(k.Context(), "a", ""))
-	k.pass(31 * 24 * time.Hour)
+	k.offset.Add(int64(31 * 24 * time.Hour))
 	k.sync(schedule.Job("b", "@daily", report, "x"))
 	_, err := k.s.Get(k.Context(), "c")
 	require.ErrorIs(k, err, pawl.ErrNotFound)

@@ -39,7 +39,8 @@ func twins(k *kit) {
 
 // Rule: the history keeps the latest entries.
 func history(k *kit) {
-	k.sync(schedule.Job("a", "@every 1s", report, "x", schedule.Overlap(schedule.Allow)))
+	d := schedule.Job("a", "@every 1s", report, "x", schedule.Overlap(schedule.Allow), schedule.CatchUp(1000))
+	k.sync(d)
 	k.pass(schedule.MaxHistory*time.Second + 3500*time.Millisecond)
 	list, err := k.s.History(k.Context(), "a", 0)
 	require.NoError(k, err)
@@ -48,6 +49,15 @@ func history(k *kit) {
 	list, err = k.s.History(k.Context(), "a", schedule.MaxHistory+1)
 	require.NoError(k, err)
 	require.Len(k, list, 2)
+
+	k.close() // many at a time
+	k.pass(schedule.MaxHistory * time.Second)
+	k.open()
+	k.sync(d)
+	list, err = k.s.History(k.Context(), "a", 0)
+	require.NoError(k, err)
+	require.Len(k, list, schedule.MaxHistory)
+	require.EqualValues(k, schedule.MaxHistory+4, list[0].N)
 }
 
 // Rule: ticks that nobody was there for fire as the terms say, and the others are missed.

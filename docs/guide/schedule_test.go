@@ -1,0 +1,81 @@
+package guide
+
+import (
+	"context"
+	"log"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/schedule"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+type ReportArgs struct{ Full bool }
+
+var (
+	SendReport = pawl.Define[ReportArgs]("report")
+	Vacuum     = pawl.Define[struct{}]("vacuum")
+	Settle     = workflow.Define("settle", func(*workflow.Run, struct{}) (int, error) { return 0, nil })
+)
+
+// report is the handler of the page.
+func report(_ context.Context, job *pawl.Job[ReportArgs]) error {
+	tick, ok := schedule.TickOf(job.Envelope)
+	if ok && tick.Missed > 0 {
+		log.Printf("%d reports were missed before this one", tick.Missed)
+	}
+	return write(tick.Nominal, job.Args.Full)
+}
+
+func write(time.Time, bool) error { return nil }
+
+func synced(ctx context.Context, q *bolt.Queue) (*schedule.Scheduler, error) {
+	s, err := schedule.Open(q, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Sync(ctx,
+		schedule.Job("nightly", "30 2 * * MON-FRI", SendReport, ReportArgs{Full: true}, schedule.In("Europe/Berlin")),
+		schedule.Job("vacuum", "H H(1-5) * * *", Vacuum, struct{}{}, schedule.Spread(10*time.Minute)),
+		schedule.Flow("settle", "@every 15m", Settle, struct{}{}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Rule: the program of the page fires what its operator asks for.
+func TestSchedules(t *testing.T) {
+	q, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	defer q.Close()
+	s, err := synced(t.Context(), q)
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, operate(t.Context(), s))
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	worker.Handle(w, SendReport, report)
+	require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
+	history, err := s.History(t.Context(), "nightly", 0)
+	require.NoError(t, err)
+	require.Equal(t, schedule.Fired, history[0].Decision)
+}
+
+func operate(ctx context.Context, s *schedule.Scheduler) error {
+	if err := s.Pause(ctx, "nightly", "the printer is broken"); err != nil {
+		return err
+	}
+	if err := s.Resume(ctx, "nightly", schedule.CatchUpPaused); err != nil {
+		return err
+	}
+	_, err := s.Trigger(ctx, "nightly")
+	return err
+}

@@ -1,0 +1,25 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/recurring"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// TestRecurring proves the promises of schedules over PostgreSQL.
+func TestRecurring(t *testing.T) {
+	newSchema(t) // or skip
+	free := &freeSchemas{owner: t}
+	recurring.Run(t, recurring.Store{Seeds: 2, Shared: true, Open: func(t testing.TB, path string, now func() time.Time) recurring.Queue {
+		q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
+			Schema: schemaOf(t, path, free), Poll: postgres.NoPoll, Timeout: time.Second, Now: now, Logger: hclog.NewNullLogger(),
+		})
+		require.NoError(t, err)
+		return q
+	}})
+}
