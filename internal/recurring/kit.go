@@ -23,8 +23,8 @@ type Store struct {
 	// Open opens the queue of a path, which may be that of a queue that was closed.
 	Open func(t testing.TB, path string, now func() time.Time) Queue
 
-	// Seeds is the number of random histories.
-	Seeds int
+	// Seeds is the number of random histories, and Steps their length.
+	Seeds, Steps int
 
 	// Shared reports whether several queues can have a path open at a time.
 	Shared bool
@@ -65,6 +65,9 @@ func Run(t *testing.T, s Store) {
 	} {
 		t.Run(test.name, func(t *testing.T) { s.bubble(t, test.run) })
 	}
+	if s.Shared {
+		t.Run("Several", func(t *testing.T) { s.bubble(t, several) })
+	}
 	t.Run("CatchUp", s.catchesUp)
 	t.Run("Property", s.decidesOnce)
 }
@@ -99,13 +102,13 @@ func (k *kit) now() time.Time { return time.Now().Add(time.Duration(k.offset.Loa
 func (k *kit) open() {
 	k.Helper()
 	k.q = k.store.Open(k, k.path, k.now)
-	k.s = k.scheduler()
+	k.s = k.scheduler(k.q)
 }
 
-// scheduler returns a scheduler over the queue.
-func (k *kit) scheduler() *schedule.Scheduler {
+// scheduler returns a scheduler over a queue.
+func (k *kit) scheduler(q Queue) *schedule.Scheduler {
 	k.Helper()
-	s, err := schedule.Open(k.q, &schedule.Options{Logger: hclog.NewNullLogger(), OnDecision: k.decided, Poll: time.Minute})
+	s, err := schedule.Open(q, &schedule.Options{Logger: hclog.NewNullLogger(), OnDecision: k.decided, Poll: time.Minute})
 	require.NoError(k, err)
 	return s
 }

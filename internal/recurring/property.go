@@ -28,7 +28,7 @@ func (s Store) decidesOnce(t *testing.T) {
 				w := &world{kit: k, r: rand.New(rand.NewPCG(seed, 19)), all: make(map[string]*modelled), jobs: make(map[pawl.ID]*modelled)}
 				k.report = func(name string, e schedule.Entry) { w.events = append(w.events, event{name, e}) }
 				w.redefine()
-				for range 20 {
+				for range s.Steps {
 					w.step()
 				}
 			})

@@ -21,7 +21,7 @@ func fires(k *kit) {
 // Rule: of several schedulers over one queue, one decides each tick.
 func twins(k *kit) {
 	d := []schedule.Definition{schedule.Job("a", "@every 1s", report, "x", schedule.Overlap(schedule.Allow), schedule.CatchUp(100))}
-	all := []*schedule.Scheduler{k.scheduler(), k.scheduler(), k.scheduler()}
+	all := []*schedule.Scheduler{k.scheduler(k.q), k.scheduler(k.q), k.scheduler(k.q)}
 	for _, s := range all {
 		require.NoError(k, s.Sync(k.Context(), d...))
 	}
@@ -29,12 +29,39 @@ func twins(k *kit) {
 	for _, s := range all {
 		s.Close()
 	}
-	n := 0
-	for range k.jobs() {
-		n++
-	}
-	require.Equal(k, 20, n)
+	require.Len(k, k.jobs(), 20)
 	require.Len(k, k.history("a"), 20)
+}
+
+// Rule: the same holds for several processes. When one ends, another decides. When one changes a
+// schedule, another fires by the new terms.
+func several(k *kit) {
+	start := k.now()
+	d := []schedule.Definition{schedule.Job("a", "@every 1s", report, "x", schedule.Overlap(schedule.Allow), schedule.CatchUp(100))}
+	k.sync(d...)
+	var all []*schedule.Scheduler
+	for range 2 {
+		q := k.store.Open(k, k.path, k.now)
+		defer func() { require.NoError(k, q.Close()) }()
+		s := k.scheduler(q)
+		require.NoError(k, s.Sync(k.Context(), d...))
+		all = append(all, s)
+	}
+	for _, s := range append(all, k.s) {
+		k.pass(10 * time.Second)
+		if s == k.s {
+			require.NoError(k, k.s.Pause(k.Context(), "a", ""))
+			require.NoError(k, k.s.Resume(k.Context(), "a", schedule.CatchUpPaused))
+			k.pass(10 * time.Second)
+		}
+		s.Close()
+	}
+	ticks := make(map[string]bool)
+	for _, job := range k.jobs() {
+		require.False(k, ticks[job], "%s fired twice", job)
+		ticks[job] = true
+	}
+	require.Len(k, ticks, int(k.now().Sub(start)/time.Second))
 }
 
 // Rule: the history keeps the latest entries.
