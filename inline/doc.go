@@ -22,6 +22,7 @@
 //     no worker takes, because none handles its kind or works on its queue. Such a job stays in the
 //     queue. Run and Drain of the worker run it as with any queue, and Drain with
 //     [pawl.WaitFinished] waits until its delay has passed. Enqueue logs a job that no worker takes.
+//   - Workflows need a worker that runs beside, since their jobs are not enqueued by Enqueue.
 //   - When the context of an Enqueue ends, the worker stops as it does in Run. Enqueue then returns
 //     nil, and the interrupted job stays ready.
 //   - Concurrent calls of Enqueue may run each other's jobs. Each call returns after its own jobs.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/queuetest"
@@ -45,6 +46,10 @@ func (s *servers) client(t testing.TB, dir string, settings queuetest.Settings) 
 			}
 		})
 	}
+	return newClient(q)
+}
+
+func newClient(q *memory.Queue) *client {
 	c := &client{Queue: q}
 	c.open, c.close = context.WithCancel(context.Background())
 	return c
@@ -186,4 +191,18 @@ func (c *client) Change(ctx context.Context, change pawl.Change, ids ...pawl.ID)
 
 func (c *client) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
 	return c.call(func() error { return c.Queue.Transfer(ctx, e, when) })
+}
+
+// Mutate has a mutation declare what it touches first, as a store that others share does.
+func (c *client) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	return c.call(func() error {
+		if d, ok := m.(driver.Declared); ok {
+			d.Declare(new(driver.Needs))
+		}
+		return c.Queue.Mutate(ctx, m, size)
+	})
+}
+
+func (c *client) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
+	return c.call(func() error { return c.Queue.ViewRows(ctx, fn) })
 }

@@ -15,6 +15,8 @@
 //   - Moves between the lists, one for each verb. Every call is one transition
 //     under one mutex: it makes its own move, then those that are due anyway
 //     (promote, reap, expire, purge, serve the fetches that wait), and sets the alarm.
+//   - Tables of other packages, such as package workflow. A mutation changes a copy of the
+//     tables that it writes, which replaces them if the mutation succeeds.
 //   - Turns, which say whose job a fetch gets next: that of a queue, by its weight,
 //     and in the queue that of a retry or of a first run, by the retry share.
 //   - Events, told while the transition is made.
@@ -27,5 +29,6 @@
 // its job leads to; it is to be read while the call lasts.
 //
 // It does not survive a restart, it does not make callers wait for a disk, and its
-// lists are slices: tens of thousands of jobs are fine, a million is slow.
+// lists and tables are slices: tens of thousands of jobs and thousands of workflows are fine, a
+// million is slow.
 package memory

@@ -25,18 +25,8 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 		if err != nil {
 			return err
 		}
-		done = make([]pawl.Enqueued, len(batch))
-		for i, n := range batch {
-			done[i] = pawl.Enqueued{ID: n.ID, Existing: n.existing}
-			if n.existing {
-				continue
-			}
-			q.seq++
-			n.Seq = q.seq
-			if !n.dropped {
-				q.store(&n.Envelope)
-			}
-		}
+		q.storeAll(batch)
+		done = results(batch)
 		return nil
 	})
 	return done, err
@@ -88,6 +78,29 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 		batch[i] = n
 	}
 	return batch, nil
+}
+
+// storeAll takes in a batch that was admitted.
+func (q *Queue) storeAll(batch []*newcomer) {
+	for _, n := range batch {
+		if n.existing {
+			continue
+		}
+		q.seq++
+		n.Seq = q.seq
+		if !n.dropped {
+			q.store(&n.Envelope)
+		}
+	}
+}
+
+// results are the answer to the caller of a batch that was admitted.
+func results(batch []*newcomer) []pawl.Enqueued {
+	done := make([]pawl.Enqueued, len(batch))
+	for i, n := range batch {
+		done[i] = pawl.Enqueued{ID: n.ID, Existing: n.existing}
+	}
+	return done
 }
 
 // store takes in a job that was admitted. One that has its ID already is the one that

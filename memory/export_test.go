@@ -1,5 +1,7 @@
 package memory
 
+import "time"
+
 // ForgetTurns does what a restart does to the turns and shares of queues.
 func (q *Queue) ForgetTurns() {
 	q.mu.Lock()
@@ -8,4 +10,15 @@ func (q *Queue) ForgetTurns() {
 	for _, l := range q.lines {
 		l.turn, l.finish, l.credit = 0, 0, 0
 	}
+}
+
+// Recover does what an engine does that finds the leases of a dead process when it opens its store.
+func (q *Queue) Recover() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.begin()
+	for _, j := range q.leased.jobs {
+		j.expires = time.Now()
+	}
+	q.catchUp()
 }

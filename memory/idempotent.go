@@ -18,7 +18,7 @@ func effectOf(j *job) effect { return effect{j.Kind, j.IdempotencyKey} }
 func (q *Queue) isRunning(j *job) bool { return q.running[effectOf(j)] }
 
 // isDone reports whether the effect of a job is there already.
-func (q *Queue) isDone(j *job) bool { return q.done[effectOf(j)].After(q.now) }
+func (q *Queue) isDone(j *job) bool { return q.effects[effectOf(j)].After(q.now) }
 
 // run notes that a job with an idempotency key is leased.
 func (q *Queue) run(j *job) {
@@ -32,10 +32,10 @@ func (q *Queue) succeed(j *job) {
 	if j.IdempotencyKey == "" {
 		return
 	}
-	q.done[effectOf(j)] = q.now.Add(cmp.Or(j.IdempotencyTTL, pawl.DefaultIdempotencyTTL))
-	if len(q.done) >= q.sweepAt {
-		maps.DeleteFunc(q.done, func(_ effect, until time.Time) bool { return !until.After(q.now) })
-		q.sweepAt = max(1000, 2*len(q.done))
+	q.effects[effectOf(j)] = q.now.Add(cmp.Or(j.IdempotencyTTL, pawl.DefaultIdempotencyTTL))
+	if len(q.effects) >= q.sweepAt {
+		maps.DeleteFunc(q.effects, func(_ effect, until time.Time) bool { return !until.After(q.now) })
+		q.sweepAt = max(1000, 2*len(q.effects))
 	}
 }
 

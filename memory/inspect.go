@@ -16,13 +16,12 @@ import (
 // look runs fn on the queue as it is now: what is due has happened, whether the
 // alarm rang already or not.
 func (q *Queue) look(ctx context.Context, fn func() error) error {
-	switch {
-	case q.err != nil:
+	if q.err != nil {
 		return q.err
-	case ctx.Err() != nil:
+	}
+	if !q.mu.lock(ctx) {
 		return ctx.Err()
 	}
-	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return pawl.ErrClosed

@@ -105,6 +105,12 @@ func (q *Queue) lease(j *job) {
 	q.put(j, pawl.Leased)
 }
 
+// extend gives a lease its full length from now.
+func (q *Queue) extend(j *job) {
+	q.take(j)
+	q.lease(j)
+}
+
 // endLease takes a job out of leased.
 func (q *Queue) endLease(j *job) {
 	q.take(j)

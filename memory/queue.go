@@ -18,8 +18,9 @@ type Queue struct {
 	err  error // what is wrong with the options; every call returns it
 
 	ringing sync.WaitGroup // one while the alarm is set or rings
+	done    chan struct{}  // closed by Close
 
-	mu     sync.Mutex // guards what follows
+	mu     mutex // guards what follows
 	closed bool
 	now    time.Time // the wall clock at the beginning of the transition under way
 	seq    uint64    // the last enqueue sequence that was given out
@@ -34,8 +35,10 @@ type Queue struct {
 
 	holders map[unique]*job      // of each unique key
 	running map[effect]bool      // the idempotency keys of leased jobs
-	done    map[effect]time.Time // until when a success of that key counts
+	effects map[effect]time.Time // until when a success of that key counts
 	sweepAt int                  // how many of those there are when the old ones go
+
+	tables map[tableName][]row // of other packages
 
 	turns   uint64 // the last turn that a queue had
 	virtual uint64 // the start of that turn, in virtual time
@@ -71,7 +74,10 @@ func New(opts *Options) *Queue {
 		mortal:    list{compare: byDeadline},
 		holders:   make(map[unique]*job),
 		running:   make(map[effect]bool),
-		done:      make(map[effect]time.Time),
+		effects:   make(map[effect]time.Time),
+		tables:    make(map[tableName][]row),
+		done:      make(chan struct{}),
+		mu:        make(mutex, 1),
 	}
 	if q.opts, q.err = opts.withDefaults(); q.err != nil {
 		q.err = fmt.Errorf("queue in memory: %w", q.err)
@@ -87,6 +93,9 @@ func (q *Queue) Abilities() pawl.Ability { return driver.Settings }
 // reach.
 func (q *Queue) Close() error {
 	q.mu.Lock()
+	if !q.closed {
+		close(q.done)
+	}
 	q.closed = true
 	q.unsetAlarm()
 	for _, f := range q.waiting {
@@ -98,19 +107,38 @@ func (q *Queue) Close() error {
 	return nil
 }
 
+// mutex is a lock for which a call waits no longer than for its context. A mutation of another
+// package may hold it for as long as it runs.
+type mutex chan struct{}
+
+func (m mutex) Lock()   { m <- struct{}{} }
+func (m mutex) Unlock() { <-m }
+
+// lock is Lock, unless ctx ends first.
+func (m mutex) lock(ctx context.Context) (locked bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case m <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // do makes one transition: the caller's own change, unless ctx has ended, and after
 // it all that is due anyway. A change that returns an error has changed nothing.
 //
 // The change comes first: a holder whose lease has expired, but was not taken back
 // yet, may still settle. The job ran once, and this way it stays at that.
 func (q *Queue) do(ctx context.Context, change func() error) error {
-	switch {
-	case q.err != nil:
+	if q.err != nil {
 		return q.err
-	case ctx.Err() != nil:
+	}
+	if !q.mu.lock(ctx) {
 		return driver.NotAccepted(ctx)
 	}
-	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return pawl.ErrClosed

@@ -22,7 +22,11 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	errs := make([]error, len(settlements))
 	err := q.do(ctx, func() error {
 		for i := range settlements {
-			errs[i] = q.end(&settlements[i], failures[i])
+			s := &settlements[i]
+			j, err := q.held(s.Lease)
+			if errs[i] = err; err == nil {
+				q.end(j, s, failures[i])
+			}
 		}
 		return nil
 	})
@@ -32,13 +36,9 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	return driver.SettleErrors(settlements, errs)
 }
 
-// end ends one lease, unless it is stale. No settlement leaves a crash behind, and of a job
-// that was cancelled only a success counts.
-func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
-	j, err := q.held(s.Lease)
-	if err != nil {
-		return err
-	}
+// end ends the lease of a job. No settlement leaves a crash behind, and of a job that was
+// cancelled only a success counts.
+func (q *Queue) end(j *job, s *pawl.Settlement, failure pawl.Failure) {
 	q.endLease(j)
 	j.Crashes = 0
 	run := pawl.Event{Took: driver.Took(s.Lease), TimedOut: s.Lease.TimedOut}
@@ -50,7 +50,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		j.Completed = q.now // for the event of a job whose record is not kept
 		run.Type = pawl.EventSucceeded
 		q.emit(j, run)
-		return nil
+		return
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
 		run.Cause = failure.Error
 		if s.Outcome == pawl.OutcomeAbandon && !driver.CountsAttempt(s.Reason) {
@@ -65,7 +65,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 	}
 	if j.Cancelled {
 		q.makeDead(j, pawl.ReasonCancelled, run)
-		return nil
+		return
 	}
 	switch s.Outcome {
 	case pawl.OutcomeNack:
@@ -74,7 +74,7 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		q.schedule(j, s.Delay)
 	case pawl.OutcomeAbandon:
 		q.makeDead(j, s.Reason, run)
-		return nil
+		return
 	case pawl.OutcomeRelease:
 		run.Type = pawl.EventReleased
 		q.put(j, pawl.Ready)
@@ -86,7 +86,6 @@ func (q *Queue) end(s *pawl.Settlement, failure pawl.Failure) error {
 		q.schedule(j, s.Delay)
 	}
 	q.emit(j, run)
-	return nil
 }
 
 // held finds the job of a lease, if its token is the one that counts.
@@ -105,8 +104,7 @@ func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl
 			if j, err := q.held(l); err != nil {
 				lost = append(lost, l)
 			} else {
-				q.take(j)
-				q.lease(j)
+				q.extend(j)
 			}
 		}
 		return nil

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -30,7 +29,7 @@ func TestScenarios(t *testing.T) {
 		t.Skip("set PAWL_SLOW_TESTS=1 to run the scenarios of workflows over PostgreSQL")
 	}
 	newSchema(t) // or skip
-	fewerSeeds(t)
+	scenario.FewerSeeds(t)
 	free := &freeSchemas{owner: t, app: "; DELETE FROM pawl.counters; DELETE FROM pawl.commits"}
 	scenario.Run(t, scenario.Store{
 		Env:    []string{serverOfParent + "=" + server.url},
@@ -39,18 +38,6 @@ func TestScenarios(t *testing.T) {
 			return openScenario(t, schemaOf(t, path, free), o)
 		},
 	})
-}
-
-// fewerSeeds has the tests of random histories try fewer of them than over a file, where each takes
-// a tenth of the time, unless the command says how many.
-func fewerSeeds(t *testing.T) {
-	given := make(map[string]bool)
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, n := range map[string]string{"change.pairs": "20", "signal.seeds": "5", "model.seeds": "10"} {
-		if !given[name] {
-			require.NoError(t, flag.Set(name, n))
-		}
-	}
 }
 
 // schemaOf returns the schema that a path stands for. The file of the path has its name.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -25,7 +24,7 @@ func TestScenarios(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("set PAWL_SLOW_TESTS=1 to run the scenarios of workflows over SQLite")
 	}
-	fewerSeeds(t)
+	scenario.FewerSeeds(t)
 	scenario.Run(t, scenario.Store{Open: func(t testing.TB, path string, o scenario.Options) scenario.Queue {
 		for { // the life before may be about to end
 			q, err := sqlite.Open(t.Context(), path, &sqlite.Options{
@@ -45,18 +44,6 @@ func TestScenarios(t *testing.T) {
 			return f
 		}
 	}})
-}
-
-// fewerSeeds has the tests of random histories try fewer of them than over package bolt, unless the
-// command says how many.
-func fewerSeeds(t *testing.T) {
-	given := make(map[string]bool)
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, n := range map[string]string{"change.pairs": "20", "signal.seeds": "5", "model.seeds": "10"} {
-		if !given[name] {
-			require.NoError(t, flag.Set(name, n))
-		}
-	}
 }
 
 // file is a queue with counters of the app.

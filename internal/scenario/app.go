@@ -32,6 +32,14 @@ func tableNamed(name string) *driver.Table {
 	panic("there is no table " + name)
 }
 
+// needsDeath skips a test over a queue that ends with its process.
+func needsDeath(t *testing.T) {
+	t.Helper()
+	if under.Volatile {
+		t.Skip("the jobs end with their process")
+	}
+}
+
 // needsFile skips a test over a queue that is not the file of its path.
 func needsFile(t *testing.T) {
 	t.Helper()

@@ -41,6 +41,7 @@ const downtime = time.Minute
 // separate process is killed.
 func (s story) run(t *testing.T) {
 	t.Helper()
+	needsDeath(t)
 	if os.Getenv(lifeVariable) == "" {
 		t.Run("crash", func(t *testing.T) {
 			bubble(t, func(_ *testing.T, k *kit) {
@@ -84,6 +85,7 @@ func (k *kit) reborn() *kit {
 // life runs this test in its own process and returns its last line.
 func life(t *testing.T, path string) string {
 	t.Helper()
+	needsDeath(t)
 	binary, err := os.Executable()
 	require.NoError(t, err)
 	var pattern []string
@@ -319,6 +321,7 @@ func eachDeath(t *testing.T, s func(at death) story) {
 // endLife ends this life in the commit.
 func (g *group) endLife(at death) {
 	g.k.t.Helper()
+	needsDeath(g.k.t)
 	answer := g.last(func(tx driver.Writer) error {
 		if at == after {
 			tx.OnCommit(g.k.end)

@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"context"
+	"flag"
 	"reflect"
 	"runtime/debug"
 	"testing"
@@ -26,6 +27,13 @@ type Store struct {
 	// Beside reports whether transactions of the app run beside those of the queue, so that they
 	// do not wait for a mutation of another run.
 	Beside bool
+
+	// Volatile reports whether jobs end with the process, and each mutation is a commit of its own.
+	// The tests that kill a process, or that end it within a commit, are left out.
+	Volatile bool
+
+	// Without are tests that are left out, with the reasons.
+	Without map[string]string
 
 	// Env is what a process of its own needs to open the same queues.
 	Env []string
@@ -71,6 +79,21 @@ type Tx interface {
 	OnCommit(fn func())
 }
 
+// FewerSeeds has the tests of random histories try fewer of them than over package bolt, unless the
+// command says how many.
+func FewerSeeds(t *testing.T) {
+	given := make(map[string]bool)
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, n := range map[string]string{"change.pairs": "20", "signal.seeds": "5", "model.seeds": "10"} {
+		if given[name] {
+			continue
+		}
+		if err := flag.Set(name, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // under is the kind of queue under test. A test binary has one.
 var under Store
 
@@ -84,6 +107,10 @@ func Run(t *testing.T, s Store) {
 	tests := reflect.ValueOf(suite{})
 	for i := range tests.NumMethod() {
 		name := tests.Type().Method(i).Name
+		if reason := s.Without[name]; reason != "" {
+			t.Run(name, func(t *testing.T) { t.Skip(reason) })
+			continue
+		}
 		if test, ok := tests.Method(i).Interface().(func(*testing.T, *kit)); ok {
 			sub(t, name, test)
 		} else {

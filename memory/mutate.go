@@ -1,0 +1,176 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Mutate carries out a mutation as one transition. The queue ignores the size, and a mutation does
+// not have to declare its rows; see [driver.Declared].
+//
+// Mutate returns the error of Check or Apply, unwrapped, and [pawl.ErrNotAccepted] if ctx has ended.
+func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, _ int) error {
+	return q.do(ctx, func() error {
+		rs := q.snapshot()
+		o := &ops{Reader: rs, q: q}
+		if err := careful(func() error { return m.Check(o) }); err != nil {
+			return err
+		}
+		// Apply sees only rows. The operations on jobs, which Check found possible, come after it,
+		// so that nothing has to be undone if it fails.
+		if err := careful(func() error { return m.Apply(rs) }); err != nil {
+			return err
+		}
+		for _, part := range o.parts {
+			part()
+		}
+		q.tables = rs.tables
+		for _, fn := range rs.onCommit {
+			fn()
+		}
+		return nil
+	})
+}
+
+// Now returns the time by the queue's clock.
+func (q *Queue) Now() time.Time { return q.opts.Now() }
+
+// Done returns a channel that is closed when the queue is.
+func (q *Queue) Done() <-chan struct{} { return q.done }
+
+// careful turns a panic into an error: the mutation must not end the queue.
+func careful(half func() error) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
+		}
+	}()
+	return half()
+}
+
+// ops implements [driver.Ops]. Each of its methods checks an operation and notes it as a part.
+type ops struct {
+	driver.Reader
+	q     *Queue
+	parts []func() // the operations, none of which can fail
+	moved []pawl.ID
+	taken []unique
+}
+
+// Now implements [driver.Ops].
+func (o *ops) Now() time.Time { return o.q.now }
+
+// State implements [driver.Ops].
+func (o *ops) State(id pawl.ID) (pawl.State, error) {
+	if j := o.q.jobs[id]; j != nil {
+		return j.State, nil
+	}
+	return "", nil
+}
+
+// Job implements [driver.Ops].
+func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
+	j, err := o.q.get(id)
+	if err != nil {
+		return nil, err
+	}
+	e := j.copy()
+	e.History = nil
+	return e, nil
+}
+
+// Enqueue implements [driver.Ops].
+func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
+		return nil, err
+	}
+	batch, err := o.q.admit(jobs)
+	if err != nil {
+		return nil, err
+	}
+	var moved []pawl.ID
+	var taken []unique
+	for _, n := range batch { // jobs of one call may share an ID or a key
+		moved = append(moved, n.ID)
+		taken = append(taken, uniqueOf(&n.Envelope))
+	}
+	if err := o.add(moved, taken, func() { o.q.storeAll(batch) }); err != nil {
+		return nil, err
+	}
+	return results(batch), nil
+}
+
+// Hold implements [driver.Ops].
+func (o *ops) Hold(l *pawl.Lease) error {
+	j, err := o.q.held(l)
+	if err != nil {
+		return err
+	}
+	return o.add([]pawl.ID{l.ID}, nil, func() {
+		j.Crashes = 0
+		o.q.extend(j)
+	})
+}
+
+// Ack implements [driver.Ops].
+func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
+
+// Snooze implements [driver.Ops].
+func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
+	return o.end(l, l.Snooze(until.Sub(o.q.now)))
+}
+
+// end adds an operation that settles a lease. After it, the holder neither settles nor extends the
+// lease.
+func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
+	j, err := o.q.held(l)
+	if err != nil {
+		return err
+	}
+	return o.add([]pawl.ID{l.ID}, nil, func() {
+		o.q.end(j, &s, pawl.Failure{})
+		driver.MarkSettled(l)
+	})
+}
+
+// RunNow implements [driver.Ops].
+func (o *ops) RunNow(id pawl.ID) error { return o.change(pawl.VerbRunNow, id) }
+
+// Retry implements [driver.Ops].
+func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
+
+func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
+	c := &pawl.Change{Verb: verb}
+	j, err := o.q.decide(c, id, nil)
+	if err != nil {
+		return err
+	}
+	return o.add([]pawl.ID{id}, []unique{uniqueOf(&j.Envelope)}, func() { o.q.change(c, j) })
+}
+
+// add adds an operation. It refuses a second one on a job or a unique key, since its check did not
+// see the first.
+func (o *ops) add(moved []pawl.ID, taken []unique, part func()) error {
+	for _, id := range moved {
+		if slices.Contains(o.moved, id) {
+			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
+		}
+	}
+	for _, u := range taken {
+		if u.key != "" && slices.Contains(o.taken, u) {
+			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
+		}
+	}
+	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
+	o.parts = append(o.parts, part)
+	return nil
+}
