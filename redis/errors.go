@@ -1,0 +1,68 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Errors of the server, for errors.Is. The returned error also contains the message of the server.
+var (
+	// ErrUnavailable says that the server could not be reached for as long as Options.Timeout, or that it
+	// takes no writes. Nothing was changed. Later calls connect again.
+	ErrUnavailable = driver.NewSentinel("redis_unavailable", "the server is unavailable")
+	// ErrMemory says that the memory of the server is full. Nothing was stored. Raise maxmemory, or remove
+	// jobs.
+	ErrMemory = driver.NewSentinel("redis_memory", "the memory of the server is full")
+	// ErrEvicts says that the server removes keys when its memory is full, and so would lose jobs. Set
+	// maxmemory-policy to noeviction.
+	ErrEvicts = driver.NewSentinel("redis_evicts", "the server evicts keys; set maxmemory-policy to noeviction")
+	// ErrVersion says that the server is too old.
+	ErrVersion = driver.NewSentinel("redis_version", "the server is older than Redis 7.0")
+)
+
+// refused reports whether the server answered with an error. Then it has not run the script, and explain
+// returns what to tell the caller. Again says that the script may run later.
+func refused(err error) (again, ok bool, explained error) {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false, false, nil
+	}
+	code, _, _ := strings.Cut(answer.Error(), " ")
+	switch code {
+	case "LOADING", "BUSY", "MASTERDOWN", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "MISCONF", "NOREPLICAS":
+		return true, true, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case "OOM":
+		return false, true, fmt.Errorf("%w: %w", ErrMemory, err)
+	}
+	if strings.Contains(answer.Error(), "-OOM ") || strings.Contains(answer.Error(), "OOM command not allowed") {
+		return false, true, fmt.Errorf("%w: %w", ErrMemory, err)
+	}
+	return false, true, err
+}
+
+// explain gives the error of a command that only reads its sentinel.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, redis.ErrClosed) {
+		return pawl.ErrClosed
+	}
+	if _, ok, explained := refused(err); ok {
+		return explained
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// unsent reports whether an error says that a command did not reach the server.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

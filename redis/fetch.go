@@ -1,0 +1,135 @@
+package redis
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// The limits of one fetch.
+const (
+	fetchJobs  = pawl.MaxBatchJobs
+	fetchBytes = 8 << 20 // of payloads, but one job in any case
+)
+
+// Fetch implements [pawl.Queue]. A call leases at most [pawl.MaxBatchJobs] jobs, and stops at 8 MiB of payloads.
+func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	r, err := driver.CheckRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	op := &fetch{Request: r, token: 1 + rand.Uint64N(1<<63-1)}
+	if err := q.submit(ctx, op, min(r.Max, groupJobs), 0); err != nil {
+		return nil, err
+	}
+	if len(op.leases) == 0 {
+		return q.Fetch(ctx, r) // all that it leased was damaged
+	}
+	return op.leases, nil
+}
+
+// fetch is a call of Fetch.
+type fetch struct {
+	pawl.Request
+	token  uint64 // of all its leases
+	leases []*pawl.Lease
+}
+
+type wireFetch struct {
+	Verb   string          `msgpack:"v"`
+	Queues []wireQueue     `msgpack:"q"`
+	Kinds  map[string]bool `msgpack:"kinds,omitempty"`
+	Max    int             `msgpack:"max"`
+	Ahead  int             `msgpack:"ahead"`
+	Share  float64         `msgpack:"share"`
+	Wait   pawl.Wait       `msgpack:"wait"`
+	Size   int             `msgpack:"size"`
+	Token  string          `msgpack:"tk"`
+	Ends   string          `msgpack:"ex"`
+}
+
+type wireQueue struct {
+	Name   string `msgpack:"n"`
+	Weight int    `msgpack:"w"`
+}
+
+func (op *fetch) request(g *group) any {
+	w := wireFetch{
+		Verb: "fetch", Max: min(op.Max, fetchJobs), Share: op.RetryShare, Wait: op.Wait, Size: fetchBytes,
+		Token: strconv.FormatUint(op.token, 10), Ends: timeText(g.mono.Add(g.q.opts.Lease)),
+	}
+	w.Ahead = w.Max - max(min(op.Max-op.Ahead, w.Max), 0) // as many start at once, as far as there are so many
+	for _, name := range op.Queues {
+		if !slices.ContainsFunc(w.Queues, func(q wireQueue) bool { return q.Name == name }) {
+			w.Queues = append(w.Queues, wireQueue{name, driver.Weight(&op.Request, name)})
+		}
+	}
+	if op.Kinds != nil {
+		w.Kinds = make(map[string]bool, len(op.Kinds))
+		for _, kind := range op.Kinds {
+			w.Kinds[kind] = true
+		}
+	}
+	return w
+}
+
+func (op *fetch) result(g *group, b msgpack.RawMessage) error {
+	var r struct {
+		IDs  []string `msgpack:"ids"`
+		None bool     `msgpack:"none"`
+	}
+	if err := msgpack.Unmarshal(b, &r); err != nil {
+		return err
+	}
+	switch {
+	case r.None:
+		return pawl.ErrEmpty
+	case len(r.IDs) == 0:
+		return errWait
+	}
+	for _, id := range r.IDs {
+		e, m, err := envelope(id, g.leased[0], g.leased[1])
+		g.leased = g.leased[2:]
+		token := strconv.FormatUint(op.token, 10)
+		if err != nil {
+			g.q.setDamaged(id, token, err)
+			continue
+		}
+		e.State, e.LeasedSince = "", timeOf("")
+		l := &pawl.Lease{
+			Envelope: e, Token: op.token, Length: g.q.opts.Lease, Expires: g.sent.Add(g.q.opts.Lease),
+			Cancelled: new(driver.Cancellation),
+		}
+		held.Store(heldKey{e.ID, token}, l.Cancelled)
+		if m.Cancelled != 0 {
+			l.Cancelled.Fire()
+		}
+		op.leases = append(op.leases, l)
+	}
+	return nil
+}
+
+// held are the signals of the leases of this process, by heldKey. A lease outlasts the queue that granted it,
+// and another queue of the process may cancel its job, so they are not part of a queue. The holder removes
+// its lease by settling it, or by learning that it is lost.
+var held sync.Map
+
+// heldKey is a lease of this process. Its token is random.
+type heldKey struct {
+	id    pawl.ID
+	token string
+}
+
+// setDamaged makes a leased job dead whose record cannot be read.
+func (q *Queue) setDamaged(id, token string, err error) {
+	cause := pawl.Failure{Error: "its record is damaged: " + err.Error()}
+	op := &settle{list: []wireSettlement{{ID: id, Token: token, Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonCorrupt, Error: cause.Error, Free: true}}}
+	_ = q.intake.put(&call{operation: op, ctx: context.Background(), size: 1, done: make(chan struct{})}) // or the lease expires
+}

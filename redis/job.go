@@ -1,0 +1,229 @@
+package redis
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// row is what the scripts read and change of a job. The record has the rest, as it was stored.
+type row struct {
+	State     string `msgpack:"st,omitempty"` // one of stateCodes
+	Queue     string `msgpack:"q"`
+	Kind      string `msgpack:"k"`
+	Rank      string `msgpack:"p"` // three digits, the lower the higher the priority
+	Seq       string `msgpack:"n,omitempty"`
+	NotBefore string `msgpack:"at"`
+	Attempts  int    `msgpack:"a,omitempty"`
+	Crashes   int    `msgpack:"c,omitempty"`
+	Failures  int    `msgpack:"f,omitempty"`
+	Cancelled int    `msgpack:"x,omitempty"`
+	Backoff   string `msgpack:"b,omitempty"`
+	Deadline  string `msgpack:"dl,omitempty"`
+	Unique    string `msgpack:"u,omitempty"`
+	UniqueIn  string `msgpack:"ui,omitempty"` // codes of states
+	Effect    string `msgpack:"e,omitempty"`  // the idempotency key
+	EffectFor string `msgpack:"et,omitempty"` // a duration
+	Retain    string `msgpack:"rt,omitempty"` // a duration
+	Reason    string `msgpack:"dr,omitempty"`
+	Died      string `msgpack:"da,omitempty"`
+	Completed string `msgpack:"co,omitempty"`
+	Leased    string `msgpack:"ls,omitempty"`
+	Token     string `msgpack:"tk,omitempty"`
+	Expires   string `msgpack:"ex,omitempty"` // by the clock of leases
+	Size      int    `msgpack:"z,omitempty"`  // of the payload in bytes
+}
+
+// stateCodes are the codes of the states, in their order.
+const stateCodes = "rdlxc"
+
+func codeOf(state pawl.State) string {
+	for i, s := range pawl.States() {
+		if s == state {
+			return stateCodes[i : i+1]
+		}
+	}
+	return ""
+}
+
+func stateOf(code string) pawl.State {
+	if i := strings.Index(stateCodes, code); i >= 0 && code != "" {
+		return pawl.States()[i]
+	}
+	return ""
+}
+
+// year1 is the first second that a time has as text, in Unix time.
+const year1 = -62135596800
+
+// mostSeconds is the last one, in seconds after year1.
+const mostSeconds = 999_999_999_999
+
+// timeText returns a time as text, whose order is that of time: 12 digits of seconds since the year 1,
+// and 9 of nanoseconds. "" stands for no time.
+func timeText(t time.Time) string {
+	seconds, nanos := t.Unix()-year1, t.Nanosecond()
+	switch {
+	case seconds < 0:
+		seconds, nanos = 0, 0
+	case seconds > mostSeconds:
+		seconds, nanos = mostSeconds, 0
+	}
+	return digits(seconds, nanos)
+}
+
+func digits(seconds int64, nanos int) string {
+	var b [21]byte
+	for i := 11; i >= 0; i-- {
+		b[i], seconds = byte('0'+seconds%10), seconds/10
+	}
+	for i := 20; i >= 12; i-- {
+		b[i], nanos = byte('0'+nanos%10), nanos/10
+	}
+	return string(b[:])
+}
+
+// optional returns the text of a time, "" for zero.
+func optional(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return timeText(t)
+}
+
+func durationText(d time.Duration) string {
+	d = max(d, 0)
+	return digits(int64(d/time.Second), int(d%time.Second))
+}
+
+// timeOf reads the text of a time. Any other text is zero.
+func timeOf(text string) time.Time {
+	if len(text) != 21 {
+		return time.Time{}
+	}
+	seconds, err := strconv.ParseInt(text[:12], 10, 64)
+	nanos, err2 := strconv.ParseInt(text[12:], 10, 64)
+	if err != nil || err2 != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds+year1, nanos)
+}
+
+// stored is a job as a call sends it.
+type stored struct {
+	ID     string `msgpack:"id"`
+	Record string `msgpack:"b"`
+	Row    row    `msgpack:"m"`
+
+	Conflict pawl.Conflict `msgpack:"c"`
+	History  []string      `msgpack:"h,omitempty"`
+}
+
+// storedOf returns a job that was accepted, or that arrived for a restore. A state is for a restore.
+func storedOf(e *pawl.Envelope) stored {
+	m := row{
+		Queue: e.Queue, Kind: e.Kind, Rank: fmt.Sprintf("%03d", 127-int(e.Priority)), State: codeOf(e.State),
+		NotBefore: timeText(e.NotBefore), Attempts: e.Attempts, Crashes: e.Crashes, Failures: e.Failures,
+		Backoff: optional(e.BackoffSince), Deadline: optional(e.Deadline), Completed: optional(e.Completed),
+		Unique: e.UniqueKey, Effect: e.IdempotencyKey, Size: len(e.Payload),
+	}
+	if e.UniqueKey != "" {
+		for _, state := range pawl.States() {
+			if driver.BlockedBy(e, state) {
+				m.UniqueIn += codeOf(state)
+			}
+		}
+	}
+	if e.IdempotencyKey != "" {
+		m.EffectFor = durationText(cmp.Or(e.IdempotencyTTL, pawl.DefaultIdempotencyTTL))
+	}
+	if e.Retain > 0 {
+		m.Retain = durationText(e.Retain)
+	}
+	if e.Death != nil {
+		m.Reason, m.Died = string(e.Death.Reason), timeText(e.Death.At)
+	}
+	return stored{ID: string(e.ID[:]), Record: string(driver.AppendRecord(nil, e, 0)), Row: m, Conflict: e.OnConflict}
+}
+
+// corrupt returns the error of a job that cannot be read.
+func corrupt(id string, err error) error {
+	return fmt.Errorf("job %s: %w: %w", idOf(id), pawl.ErrCorrupt, err)
+}
+
+func idOf(text string) (id pawl.ID) {
+	copy(id[:], text)
+	return id
+}
+
+// parseRow reads a row.
+func parseRow(id, text string) (m row, err error) {
+	if err = msgpack.Unmarshal([]byte(text), &m); err != nil {
+		err = corrupt(id, err)
+	}
+	return m, err
+}
+
+// envelope returns the job of a row and a record.
+func envelope(id, text, record string) (*pawl.Envelope, row, error) {
+	m, err := parseRow(id, text)
+	if err != nil {
+		return nil, m, err
+	}
+	e, _, err := driver.ParseRecord([]byte(record))
+	if err != nil {
+		return nil, m, corrupt(id, err)
+	}
+	m.fill(e, id)
+	return e, m, nil
+}
+
+// fill sets the fields of a job that its row has.
+func (m *row) fill(e *pawl.Envelope, id string) {
+	e.ID, e.Queue, e.Kind, e.State = idOf(id), m.Queue, m.Kind, stateOf(m.State)
+	e.Seq, _ = strconv.ParseUint(m.Seq, 10, 64)
+	if rank, err := strconv.Atoi(m.Rank); err == nil {
+		e.Priority = int8(127 - rank)
+	}
+	e.NotBefore, e.Attempts, e.Crashes, e.Failures = timeOf(m.NotBefore), m.Attempts, m.Crashes, m.Failures
+	e.Cancelled, e.BackoffSince, e.Deadline = m.Cancelled != 0, timeOf(m.Backoff), timeOf(m.Deadline)
+	e.Completed, e.LeasedSince, e.Death = timeOf(m.Completed), timeOf(m.Leased), nil
+	e.UniqueKey, e.IdempotencyKey = m.Unique, m.Effect
+	if m.Reason != "" {
+		e.Death = &pawl.Death{Reason: pawl.Reason(m.Reason), At: timeOf(m.Died)}
+	}
+}
+
+// failureText returns an entry of the history as it is stored.
+func failureText(f pawl.Failure) string {
+	b, err := msgpack.Marshal([]any{f.Attempt, timeText(f.At), f.Error, f.Stack})
+	if err != nil {
+		panic(err) // numbers and texts can be encoded
+	}
+	return string(b)
+}
+
+// historyOf reads the entries of a history.
+func historyOf(id string, entries []string) (history []pawl.Failure, err error) {
+	for _, entry := range entries {
+		var f struct {
+			_msgpack struct{} `msgpack:",as_array"`
+			Attempt  int
+			At       string
+			Error    string
+			Stack    string
+		}
+		if err := msgpack.Unmarshal([]byte(entry), &f); err != nil {
+			return nil, corrupt(id, err)
+		}
+		history = append(history, pawl.Failure{Attempt: f.Attempt, At: timeOf(f.At), Error: f.Error, Stack: f.Stack})
+	}
+	return history, nil
+}

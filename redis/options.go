@@ -1,0 +1,135 @@
+package redis
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
+)
+
+// Options are the settings of a queue. A nil *Options, and every zero field, means the default.
+type Options struct {
+	// Name is the name of the queue on the server. Each app has its own. The default is "pawl". At most
+	// 48 letters, digits, dots, dashes and underscores. All keys begin with "{pawl:NAME}:", so they are in
+	// one slot of a cluster.
+	Name string
+
+	// Synced says that the server syncs each write to the disk before it answers, although Open cannot
+	// find that out because the server forbids the command CONFIG.
+	Synced bool
+
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum
+	// 1 s, and the maximum a year.
+	Lease time.Duration
+
+	// MaxCrashes is how many leases in a row may end in an expiry before the job becomes dead as poison.
+	// The default is 5; NoMaxCrashes turns it off. All processes of a queue use the same number.
+	MaxCrashes int
+
+	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum
+	// 64 MiB.
+	MaxPayload int
+
+	// Poll is how often a queue with waiting fetches looks for what other processes changed and did not
+	// notify it of. The default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single process,
+	// which does not listen to others either.
+	Poll time.Duration
+
+	// NoListen has the queue neither notify other processes nor listen to them, which takes a connection.
+	// Then it notices their changes when it polls.
+	NoListen bool
+
+	// Timeout is how long a call waits for a server that does not answer. Then the call returns
+	// [pawl.ErrUnknownOutcome], or ErrUnavailable if it has changed nothing. The default is 30 s, the
+	// minimum 100 ms.
+	Timeout time.Duration
+
+	// Logger gets one error-level line for each job that becomes dead, and one warning for each
+	// crash. The default is hclog.Default().
+	Logger pawl.Logger
+
+	// OnEvent receives the transitions that calls of this process make, once they are durable. It must
+	// neither block nor call the queue.
+	OnEvent func(pawl.Event)
+
+	// Collector gets the counters of those events, on the same terms.
+	Collector metrics.Collector
+
+	// Configure changes the settings of the client before it connects, such as those for TLS. Nil
+	// changes nothing.
+	Configure func(*redis.Options)
+
+	// Now is the wall clock for delays, deadlines, and retention. The default is the clock of the server,
+	// so that the clocks of several machines need not agree. Leases always use that clock, unless
+	// Now is set.
+	Now func() time.Time
+}
+
+const (
+	NoMaxCrashes = -1 // as Options.MaxCrashes lets a job crash forever
+	NoPoll       = -1 // as Options.Poll turns polling off
+)
+
+// The least and the most that Options take.
+const (
+	leastLease   = time.Second
+	mostLease    = 365 * 24 * time.Hour
+	leastPoll    = 10 * time.Millisecond
+	leastTimeout = 100 * time.Millisecond
+	mostName     = 48
+)
+
+// withDefaults fills in a copy and checks it.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	setDefault(&c.Name, "pawl")
+	setDefault(&c.Lease, 30*time.Second)
+	setDefault(&c.MaxCrashes, 5)
+	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
+	setDefault(&c.Poll, time.Second)
+	setDefault(&c.Timeout, 30*time.Second)
+	if c.Logger == nil {
+		c.Logger = hclog.Default()
+	}
+	refuse := func(field, format string, args ...any) (Options, error) {
+		return c, &pawl.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !isName(c.Name):
+		return refuse("Name", "%.64q has other characters than letters, digits, dots, dashes and underscores, or more than %d", c.Name, mostName)
+	case c.Lease < leastLease || c.Lease > mostLease:
+		return refuse("Lease", "%v is not between %v and %v", c.Lease, leastLease, mostLease)
+	case c.MaxCrashes < NoMaxCrashes:
+		return refuse("MaxCrashes", "%d is negative", c.MaxCrashes)
+	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
+		return refuse("MaxPayload", "%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)
+	case c.Poll != NoPoll && c.Poll < leastPoll:
+		return refuse("Poll", "%v is less than %v", c.Poll, leastPoll)
+	case c.Timeout < leastTimeout:
+		return refuse("Timeout", "%v is less than %v", c.Timeout, leastTimeout)
+	}
+	return c, nil
+}
+
+func isName(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_') {
+			return false
+		}
+	}
+	return len(name) <= mostName
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,162 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/engine"
+	"github.com/gopawl/pawl/redis"
+)
+
+// Rule: Open says what is wrong with the options and the place, without the password.
+func TestOpenRefuses(t *testing.T) {
+	for field, o := range map[string]redis.Options{
+		"Name":       {Name: "a b"},
+		"Lease":      {Lease: time.Millisecond},
+		"MaxCrashes": {MaxCrashes: -2},
+		"MaxPayload": {MaxPayload: -1},
+		"Poll":       {Poll: time.Millisecond},
+		"Timeout":    {Timeout: time.Millisecond},
+	} {
+		_, err := redis.Open(t.Context(), "redis://127.0.0.1:1", &o)
+		var invalid *pawl.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, field, invalid.Field)
+	}
+	_, err := redis.Open(t.Context(), "postgres://app:secret@db", nil)
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	require.NotContains(t, err.Error(), "secret")
+	_, err = redis.Open(t.Context(), "redis://app:secret@127.0.0.1:1", nil)
+	require.ErrorIs(t, err, redis.ErrUnavailable)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+// Rule: a server that would evict jobs is refused. A server that does not sync each write is accepted, the
+// queue lacks Synced then, and says so in its log.
+func TestDurabilityIsChecked(t *testing.T) {
+	url(t)
+	for _, test := range []struct {
+		args   []string
+		synced bool
+	}{
+		{[]string{"--appendonly", "no"}, false},
+		{[]string{"--appendonly", "yes", "--appendfsync", "everysec"}, false},
+		{[]string{"--appendonly", "yes", "--appendfsync", "always"}, true},
+	} {
+		s, err := startServer(t.TempDir(), test.args...)
+		require.NoError(t, err)
+		log := new(lines)
+		q := open(t, s.url, redis.Options{Logger: log})
+		err = pawl.Require(q, pawl.Synced)
+		require.Equal(t, test.synced, err == nil)
+		require.Equal(t, !test.synced, errors.Is(err, pawl.ErrUnsupported))
+		require.Equal(t, !test.synced, log.warned)
+		require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+		_, err = redis.Open(t.Context(), s.url, nil)
+		require.ErrorIs(t, err, redis.ErrEvicts)
+		require.ErrorContains(t, err, "allkeys-lru")
+		require.NoError(t, q.Close())
+		s.stop()
+	}
+}
+
+// lines is a logger that notes warnings.
+type lines struct {
+	hclog.Logger
+	warned bool
+}
+
+func (*lines) Debug(string, ...any)  {}
+func (*lines) Info(string, ...any)   {}
+func (l *lines) Warn(string, ...any) { l.warned = true }
+func (*lines) Error(string, ...any)  {}
+
+// Rule: a server whose memory is full refuses jobs with ErrMemory, and stores nothing. It still runs those
+// that it has.
+func TestMemoryIsFull(t *testing.T) {
+	url(t)
+	s, err := startServer(t.TempDir())
+	require.NoError(t, err)
+	defer s.stop()
+	q := open(t, s.url, redis.Options{Name: "full"})
+	id := signed(t, q)
+	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "1").Err())
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, redis.ErrMemory)
+	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "0").Err())
+	stats, err := q.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Queues[0].Ready)
+	require.Equal(t, id, fetch(t, q).ID)
+}
+
+// Rule: queues of different names on one server share nothing.
+func TestNamesAreApart(t *testing.T) {
+	q, other := open(t, url(t), redis.Options{}), open(t, url(t), redis.Options{})
+	signed(t, q)
+	none(t, other)
+	fetch(t, q)
+}
+
+// Rule: a process that waits hears of a job, and of a cancelled lease, at once. It does not poll.
+func TestBell(t *testing.T) {
+	name := newName()
+	q, other := open(t, url(t), redis.Options{Name: name, Poll: time.Hour}), open(t, url(t), redis.Options{Name: name, Poll: time.Hour})
+	got := make(chan *pawl.Lease)
+	go func() { got <- fetch(t, other) }()
+	id := signed(t, q)
+	l := <-got
+	require.Equal(t, id, l.ID)
+	fired := make(chan struct{})
+	l.Cancelled.OnFire(func() { close(fired) })
+	require.NoError(t, q.Cancel(t.Context(), id))
+	<-fired
+}
+
+// Rule: two processes that have different wall clocks agree when a job is due, because they use the clock of
+// the server. This process has no other.
+func TestClockOfTheServer(t *testing.T) {
+	q := open(t, url(t), redis.Options{})
+	server, err := connect(t, url(t)).Time(t.Context()).Result()
+	require.NoError(t, err)
+	require.WithinDuration(t, server, q.Now(), time.Minute)
+}
+
+// Rule: the URLs redis://, rediss:// and unix:// name the queue; a program that imports the package opens
+// it by engine.Open.
+func TestEngine(t *testing.T) {
+	_, err := engine.Open(context.Background(), "redis://127.0.0.1:1")
+	require.ErrorIs(t, err, redis.ErrUnavailable)
+	require.Subset(t, engine.Schemes(), []string{"redis", "rediss"})
+}
+
+// Rule: workflows need an engine that stores their rows. This one has none, so it is no store of workflows.
+func TestNoWorkflows(t *testing.T) {
+	_, can := any(new(redis.Queue)).(interface {
+		Mutate(context.Context, any, int) error
+	})
+	require.False(t, can)
+}
+
+// Rule: a job whose record is damaged is dead as corrupt, and does not hold up the others.
+func TestDamagedRecord(t *testing.T) {
+	name := newName()
+	q := open(t, url(t), redis.Options{Name: name})
+	id := signed(t, q)
+	require.NoError(t, connect(t, url(t)).HSet(t.Context(), "{pawl:"+name+"}:b", string(id[:]), "rubbish").Err())
+	second := signed(t, q)
+	require.Equal(t, second, fetch(t, q).ID)
+	require.Eventually(t, func() bool {
+		stats, err := q.Stats(t.Context())
+		return err == nil && stats.Queues[0].Dead == 1
+	}, 20*time.Second, time.Millisecond)
+	_, err := q.Job(t.Context(), id)
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.NoError(t, q.Delete(t.Context(), id))
+}

@@ -1,0 +1,72 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gopawl/pawl"
+)
+
+// The pause between two tries to reach the server.
+const (
+	leastPause = 5 * time.Millisecond
+	mostPause  = 500 * time.Millisecond
+)
+
+// eval runs the script, and returns its answer and what comes after it. When the connection breaks, eval
+// asks again until Options.Timeout: the server carries out each group once.
+func (q *Queue) eval(argument []byte) ([]string, error) {
+	if _, age := q.clock.now(); q.opts.Now == nil && age > clockAge {
+		_ = q.clock.set(context.Background(), q) // else the next group tries again
+	}
+	began, pause, sent := time.Now(), leastPause, false
+	for {
+		reply, err := q.tryEval(argument)
+		if err == nil {
+			return reply, nil
+		}
+		again, answered, explained := refused(err)
+		if answered && !again {
+			return nil, explained
+		}
+		sent = sent || !answered && !unsent(err)
+		if time.Since(began) > q.opts.Timeout || q.intake.isClosed() {
+			switch {
+			case sent:
+				return nil, fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+			case answered:
+				return nil, explained
+			}
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, mostPause)
+	}
+}
+
+// tryEval is eval for one try.
+func (q *Queue) tryEval(argument []byte) ([]string, error) {
+	ctx, keys := context.Background(), []string{q.prefix}
+	found, err := q.rdb.EvalSha(ctx, script.Hash(), keys, argument).Slice()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		found, err = q.rdb.Eval(ctx, source, keys, argument).Slice()
+	}
+	if err != nil {
+		return nil, err
+	}
+	reply := make([]string, len(found))
+	for i, part := range found {
+		text, ok := part.(string)
+		if !ok {
+			return nil, fmt.Errorf("answer of the script: %w: part %d is a %T", pawl.ErrCorrupt, i, part)
+		}
+		reply[i] = text
+	}
+	if len(reply) == 0 {
+		return nil, fmt.Errorf("answer of the script: %w: it is empty", pawl.ErrCorrupt)
+	}
+	return reply, nil
+}

@@ -1,0 +1,179 @@
+package redis_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	client "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/need"
+	"github.com/gopawl/pawl/redis"
+)
+
+// shared is the server of this test binary, without a log on disk.
+var shared struct {
+	*server
+	missing error // what is missing if there is none
+	names   atomic.Int64
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workOn) != "" {
+		workUntilKilled()
+		return
+	}
+	client.SetLogger(quiet{}) // it reports each failure to connect
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "redis")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		if shared.server, shared.missing = startServer(dir); shared.missing == nil {
+			defer shared.stop()
+		}
+		return m.Run()
+	}())
+}
+
+// quiet is a logger of the client without output.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// server is a server of a test, on a Unix socket in a folder.
+type server struct {
+	dir   string
+	url   string
+	pid   int
+	input io.Closer
+	cmd   *exec.Cmd
+}
+
+// serverScript runs the server until its input ends, so that it ends with the test binary even when
+// that panics or is killed. It stops the server by its process ID.
+const serverScript = `
+dir=$1
+shift
+redis-server --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' "$@" >"$dir/log" 2>&1 &
+echo $!
+exec >/dev/null
+cat
+kill -9 $! 2>/dev/null
+wait
+`
+
+// startServer starts a server on the data in a folder, and waits until it answers.
+func startServer(dir string, args ...string) (*server, error) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		return nil, errors.New("redis-server is missing; on Debian, install the package redis-server")
+	}
+	socket := filepath.Join(dir, "s")
+	_ = os.Remove(socket) // of a server that was killed
+	s := &server{dir: dir, url: "unix://" + socket}
+	s.cmd = exec.Command("/bin/sh", append([]string{"-c", serverScript, "sh", dir}, args...)...)
+	input, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	output, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.input = input
+	text, _ := bufio.NewReader(output).ReadString('\n')
+	if _, err := fmt.Sscan(text, &s.pid); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("redis-server did not start: %q", text)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if s.answers() {
+			return s, nil
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(dir, "log"))
+			s.stop()
+			return nil, fmt.Errorf("redis-server did not start: %s", log)
+		}
+	}
+}
+
+// answers reports whether the server answers, with its data loaded.
+func (s *server) answers() bool {
+	nc, err := net.Dial("unix", filepath.Join(s.dir, "s"))
+	if err != nil {
+		return false
+	}
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(nc, "PING\r\n"); err != nil {
+		return false
+	}
+	line, _ := bufio.NewReader(nc).ReadString('\n')
+	return line == "+PONG\r\n"
+}
+
+// stop kills the server. Nothing of it runs afterwards.
+func (s *server) stop() {
+	if s.pid > 0 {
+		if p, err := os.FindProcess(s.pid); err == nil {
+			_ = p.Kill()
+		}
+	}
+	_ = s.input.Close()
+	_ = s.cmd.Wait()
+}
+
+// url returns the place of the server of this test binary.
+func url(t testing.TB) string {
+	t.Helper()
+	missing := ""
+	if shared.missing != nil {
+		missing = shared.missing.Error()
+	}
+	need.Server(t, missing)
+	return shared.url
+}
+
+// newName returns the name of a queue that no other test has.
+func newName() string { return fmt.Sprintf("t%d", shared.names.Add(1)) }
+
+// connect returns a client of a server.
+func connect(t testing.TB, where string) *client.Client {
+	t.Helper()
+	o, err := client.ParseURL(where)
+	require.NoError(t, err)
+	c := client.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// open opens a queue, by default with a name of its own, and closes it with the test.
+func open(t testing.TB, where string, o redis.Options) *redis.Queue {
+	t.Helper()
+	if o.Name == "" {
+		o.Name = newName()
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	q, err := redis.Open(t.Context(), where, &o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
