@@ -157,8 +157,8 @@ func (c *change) history(w driver.Writer) error {
 			return err
 		}
 	}
-	for n := before + 1; n <= c.row.Entries; n++ {
-		if n > MaxHistory && n-MaxHistory <= before {
+	for n := before + 1; n <= min(c.row.Entries, before+MaxHistory); n++ {
+		if n > MaxHistory {
 			if err := w.Delete(tableHistory, entryKey(c.name, n-MaxHistory)); err != nil {
 				return err
 			}

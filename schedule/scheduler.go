@@ -67,7 +67,7 @@ type Scheduler struct {
 func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 	store, ok := q.(Store)
 	if !ok {
-		return nil, fmt.Errorf("%w: schedules need a queue that stores rows beside jobs in one transaction, and a %T does not; use package bolt, sqlite, or postgres",
+		return nil, fmt.Errorf("%w: schedules need a queue that stores rows beside jobs in one transaction, and a %T does not; use package bolt, memory, sqlite, or postgres",
 			pawl.ErrUnsupported, q)
 	}
 	m := Manage(store, opts)

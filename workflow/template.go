@@ -59,3 +59,15 @@ func (e *Engine) Starting(t Template, id string) (*Starting, error) {
 }
 
 var _ driver.Declared = (*Starting)(nil)
+
+// Check returns what is wrong with a template that may come from anywhere.
+func (t *Template) Check() error {
+	if err := validName("flow", t.Flow); err != nil {
+		return err
+	}
+	row := runRow{Flow: t.Flow, ID: "x", Status: Running, Queue: t.Queue, Declared: t.Receives}
+	if len(t.Input) > MaxValue {
+		return &pawl.InvalidError{Field: "input", Reason: fmt.Sprintf("it has %d bytes, at most %d are stored", len(t.Input), MaxValue)}
+	}
+	return row.sound()
+}

@@ -55,6 +55,7 @@ func Run(t *testing.T, s Store) {
 		{"Trigger", triggers},
 		{"Backfill", backfills},
 		{"Retired", retires},
+		{"Move", moves},
 		{"Refused", refuses},
 		{"Buffer", buffers},
 		{"CancelOther", cancels},

@@ -191,3 +191,26 @@ func clockIsSetBack(k *kit) {
 }
 
 var _ testing.TB = (*kit)(nil)
+
+// Rule: a schedule that is moved continues where it ended, with its history, and catches up.
+func moves(k *kit) {
+	k.sync()
+	require.NoError(k, k.s.Put(k.Context(), schedule.Job("a", "@hourly", report, "x")))
+	require.NoError(k, k.s.Put(k.Context(), hourly("b")))
+	k.pass(150 * time.Minute)
+	before, history := k.info("a"), k.history("a")
+	rows, err := k.s.Rows(k.Context(), "", 10)
+	require.NoError(k, err)
+	require.Len(k, rows, 2)
+	require.ErrorIs(k, k.s.RestoreRows(k.Context(), &rows[0]), pawl.ErrConflict)
+	require.NoError(k, k.s.Remove(k.Context(), "a"))
+	k.pass(time.Hour)
+	require.NoError(k, rows[0].Rename(func(id pawl.ID) pawl.ID { return id }))
+	require.NoError(k, k.s.RestoreRows(k.Context(), &rows[0]))
+	require.Equal(k, history, k.history("a")[:len(history)])
+	require.Equal(k, before.Alive, k.info("a").Alive)
+	k.pass(time.Second)
+	require.Equal(k, append(history[:1:1], "skipped 01 02:00:00 to 01 03:00:00"), k.history("a"))
+	rows[0].Row[0] ^= 0xff
+	require.ErrorIs(k, schedule.CheckRows(&rows[0]), pawl.ErrInvalid)
+}
