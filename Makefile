@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture jobctl examples quickstart checksum webhook ledger order onboarding crawl
+.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl
 
 # The command jobctl and packages postgres, sqlite, redis, and beanstalkd are modules of their own, so that users of
 # the library do not depend on what a terminal and a database need. The examples are one, because
@@ -76,6 +76,9 @@ torture: ## run every family of faults; TORTURE=-night runs for hours
 
 pgtorture: ## run the families of faults over PostgreSQL; TORTURE=-night runs for hours
 	go run -C postgres ./internal/torture -from $$((0x$$(git rev-parse HEAD | cut -c1-10))) $(TORTURE)
+
+pgscenarios: ## run the scenarios of workflows over PostgreSQL, and move a large backlog there and back
+	PAWL_SLOW_TESTS=1 go test -C postgres -timeout 60m -run '^(TestScenarios|TestBacklogMoves)$$' .
 
 jobctl: ## build bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .

@@ -205,11 +205,14 @@ func (suite) Scenario41Errors(t *testing.T, k *kit) {
 // bytes. A refusal is an error that a function may handle. Existing values can still be
 // replaced.
 func (suite) Scenario41Published(t *testing.T, k *kit) {
-	names := workflow.Define("names", func(r *workflow.Run, _ int) (int, error) {
-		for n := range workflow.MaxPublish {
+	names := workflow.Define("names", func(r *workflow.Run, fit int) (int, error) {
+		for n := range fit {
 			if err := workflow.Publish(r, fmt.Sprint(n), n); err != nil {
 				return 0, err
 			}
+		}
+		if fit < workflow.MaxPublish {
+			return 0, nil
 		}
 		if err := workflow.Publish(r, "one more", 1); !errors.Is(err, workflow.ErrTooMany) {
 			return 0, fmt.Errorf("one more: %w", err)
@@ -229,13 +232,13 @@ func (suite) Scenario41Published(t *testing.T, k *kit) {
 		return 0, workflow.Publish(r, "0", sized(t, workflow.MaxValue))
 	})
 	k.open(names, bytes)
-	h := start(k, names, "1", 0)
+	h := start(k, names, "1", workflow.MaxPublish)
 	succeeds(k, h)
 	published, err := k.e.Published(t.Context(), h.Run())
 	require.NoError(t, err)
 	require.Len(t, published, workflow.MaxPublish)
 	succeeds(k, start(k, bytes, "1", 0))
-	_, err = outcome(k, start(k, names, "2", 0))
+	_, err = outcome(k, start(k, names, "2", 1))
 	require.NoError(t, err, "each run has its own")
 }
 
