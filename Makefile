@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl
+.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
 
 # The command jobctl and packages postgres, sqlite, redis, and beanstalkd are modules of their own, so that users of
 # the library do not depend on what a terminal and a database need. The examples are one, because
@@ -83,7 +83,7 @@ pgscenarios: ## run the scenarios of workflows over PostgreSQL, and move a large
 jobctl: ## build bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .
 
-examples: quickstart checksum webhook ledger order onboarding crawl ## run every example that ends by itself
+examples: quickstart checksum webhook ledger order onboarding crawl reports ## run every example that ends by itself
 
 quickstart: ## run three jobs
 	go run ./examples/quickstart
@@ -113,3 +113,8 @@ onboarding: ## send a week of mails, in days of 200 ms
 crawl: ## read the documents of the library
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/crawl -db "$$state/crawl.db"
+
+reports: ## fire three schedules over a change of summer time
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+	go run ./examples/reports -db "$$state/reports.db" -at 2026-03-27T12:00:00Z >"$$state/first" && \
+	go run ./examples/reports -db "$$state/reports.db" -at 2026-03-30T12:00:00Z
