@@ -8,6 +8,7 @@ require (
 	github.com/dbos-inc/dbos-transact-golang v1.2.0
 	github.com/gopawl/pawl v0.1.0
 	github.com/gopawl/pawl/postgres v0.1.0
+	github.com/gopawl/pawl/redis v0.1.0
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.10.0

@@ -224,18 +224,21 @@ func of(name string) measure {
 }
 
 // pawlBy is a figure of pawl divided by another.
-func pawlBy(name, other, otherName string) measure {
-	return compared(name, other, otherName, func(a, b float64) float64 { return a / b })
+func pawlBy(name, other, otherName string) measure { return by(pawlName, name, other, otherName) }
+
+// by is a figure of a system divided by one of another.
+func by(system, name, other, otherName string) measure {
+	return compared(system, name, other, otherName, func(a, b float64) float64 { return a / b })
 }
 
 // pawlAbove is by how much a figure of pawl exceeds another.
 func pawlAbove(name, other, otherName string) measure {
-	return compared(name, other, otherName, func(a, b float64) float64 { return math.Round((a-b)*1000) / 1000 })
+	return compared(pawlName, name, other, otherName, func(a, b float64) float64 { return math.Round((a-b)*1000) / 1000 })
 }
 
-func compared(name, other, otherName string, how func(a, b float64) float64) measure {
+func compared(system, name, other, otherName string, how func(a, b float64) float64) measure {
 	return func(r comparison) (float64, string, bool) {
-		a, b := r.results.Find(pawlName, name), r.results.Find(other, otherName)
+		a, b := r.results.Find(system, name), r.results.Find(other, otherName)
 		if a == nil || b == nil {
 			return 0, "", false
 		}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,6 +127,21 @@ func (in *intake) ring() {
 	defer in.mu.Unlock()
 	in.news = true
 	in.wake()
+}
+
+// settleDown lets the callers run that the last group has answered, until they leave no more calls. A
+// group costs a round trip, whatever its size.
+func (in *intake) settleDown() {
+	for n := -1; ; {
+		in.mu.Lock()
+		more := len(in.calls)
+		in.mu.Unlock()
+		if more == n {
+			return
+		}
+		n = more
+		runtime.Gosched()
+	}
 }
 
 // take returns the next calls, whether there are news, and whether there will be no more calls.

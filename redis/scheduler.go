@@ -83,6 +83,7 @@ func (q *Queue) schedule() {
 			rang = true
 		}
 		alarm.Stop()
+		q.intake.settleDown()
 		calls, news, closed := q.intake.take()
 		if len(calls) > 0 || news || rang && q.isDue() {
 			q.run(calls)

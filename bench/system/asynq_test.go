@@ -6,6 +6,7 @@ import (
 
 func TestAsynq(t *testing.T)         { testServer(t, Asynq()) }
 func TestAsynqEverySec(t *testing.T) { testServer(t, AsynqEverySec()) }
+func TestPawlRedis(t *testing.T)     { testServer(t, PawlRedis()) }
 
 // TestRedisDurability has what the two systems of asynq claim.
 func TestRedisDurability(t *testing.T) {
