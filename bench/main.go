@@ -1,7 +1,7 @@
 // Bench compares pawl with other queues, with what bbolt can do at best, and with other libraries of
 // durable workflows. All systems of a comparison run in one run and take turns in every round, so that
 // they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart,
-// docs/workflows-performance.md, docs/postgres-performance.md, and docs/redis-performance.md.
+// docs/workflows-performance.md, and docs/postgres-performance.md. The comparison over Redis has no page.
 //
 //	go run . [queues | workflows | postgres | redis] [flags]
 package main
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 	case "postgres":
 		compared, page, picture = onPostgres(), "postgres-performance.md", ""
 	case "redis":
-		compared, page, picture = onRedis(), "redis-performance.md", ""
+		compared, page, picture = onRedis(), "", ""
 	}
 	if jobs {
 		r.disk, r.rounds, r.size = o.disk, o.rounds, fullSize
@@ -128,7 +128,7 @@ func compareQueues(ctx context.Context, r *runner, o options, page, picture stri
 		size: r.size, rounds: r.rounds, disk: r.disk, load: r.load,
 	}
 	c.table(os.Stdout)
-	if o.quick || o.cases != "" || o.only != "" {
+	if page == "" || o.quick || o.cases != "" || o.only != "" {
 		return nil
 	}
 	return writeReport(filepath.Join("..", "docs", page), picture, c)

@@ -26,7 +26,7 @@ ratios of the rounds.
 
     cd bench && go run . redis
 
-prints a table, and writes this file. It needs the Debian package redis-server. The benchmark starts
+prints a table. It needs the Debian package redis-server. The benchmark starts
 servers on sockets, with data of their own, and stops them again.
 
 ` + flags,
