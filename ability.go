@@ -10,7 +10,7 @@ import (
 // abilities is their sum.
 type Ability uint16
 
-// The abilities. The first six are settings of jobs and of requests.
+// The abilities. The first seven are settings of jobs and of requests.
 const (
 	UniqueKeys      Ability = 1 << iota // Envelope.UniqueKey
 	IdempotencyKeys                     // Envelope.IdempotencyKey
@@ -18,12 +18,13 @@ const (
 	Deadlines                           // Envelope.Deadline
 	Retention                           // Envelope.Retain
 	RetryShares                         // Request.RetryShare
+	LimitKeys                           // Envelope.Key, and the Limits of queues
 	Synced                              // a change is on stable storage when its call returns nil
 	Shared                              // several processes may have the queue open at a time
 )
 
 var abilityNames = [...]string{
-	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "synced changes", "shared use",
+	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use",
 }
 
 // String names the abilities.

@@ -46,6 +46,6 @@ func TestAbilityNames(t *testing.T) {
 		require.NotEmpty(t, a.String())
 		names[a.String()] = true
 	}
-	require.Len(t, names, 8)
+	require.Len(t, names, 9)
 	require.Empty(t, (pawl.Shared << 1).String())
 }

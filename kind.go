@@ -292,6 +292,18 @@ func IdempotencyTTL(d time.Duration) Option {
 	return func(draft *draft) { draft.env.IdempotencyTTL = d }
 }
 
+// Key names what the job belongs to besides its queue, such as a tenant or a host. The [Limits] of
+// the queue say how many jobs of one key run at a time. Without such limits a key has no effect.
+// The key has 1 to 255 bytes and no NUL byte.
+func Key(key string) Option {
+	return func(d *draft) {
+		if key == "" {
+			d.refuse(invalid("key", "it is empty; leave the option out for a job without one"))
+		}
+		d.env.Key = key
+	}
+}
+
 // Retain keeps the record of the job for a time after its success, in the state
 // [Completed]; it is removed then. By default it is removed at once.
 func Retain(d time.Duration) Option { return func(draft *draft) { draft.env.Retain = d } }

@@ -25,7 +25,7 @@ const (
 	recordVersion = 2
 	recordHeader  = 5
 	recordFields  = 21
-	rareFields    = 11
+	rareFields    = 12
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -155,12 +155,13 @@ func (r *recordEncoder) rare(e *Envelope) {
 	r.enc.EncodeBool(e.Cancelled)
 	r.optional(e.BackoffSince)
 	r.optional(e.Completed)
+	r.enc.EncodeString(e.Key)
 }
 
 func (e *Envelope) isRare() bool {
 	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
 		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
-		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero()
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != ""
 }
 
 // optional writes a time that may be zero.

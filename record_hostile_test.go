@@ -57,12 +57,13 @@ const (
 	rareCancelled
 	rareBackoffSince
 	rareCompleted
+	rareKey
 	rareInAll
 )
 
 // rare is the rare fields of a record that parses, value by value.
 func rare() []any {
-	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}}
+	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}, "t"}
 }
 
 // fields is a record that parses, value by value.
@@ -223,6 +224,7 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 		"backoff without nanoseconds":   {rareBackoffSince, []any{2, nil, nil}},
 		"completed is a string":         {rareCompleted, "now"},
 		"completed nested without end":  {rareCompleted, raw(bytes.Repeat([]byte{0x91}, 1<<20))},
+		"key is a list":                 {rareKey, []any{1}},
 		"seconds are a string":          {rareCompleted, []any{"1", 2}},
 		"nanoseconds are a list":        {rareCompleted, []any{1, []any{}}},
 		"nanoseconds are a big integer": {rareCompleted, []any{1, int64(math.MaxInt64)}},
@@ -257,11 +259,11 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 func TestRareFieldsSurviveRewriting(t *testing.T) {
 	for name, some := range map[string][]any{
 		"full":                rare(),
-		"empty":               {"", 0, "", 0, nil, 0, "", nil, false, nil, nil},
-		"states without key":  {"", 0, "", 2, nil, 0, "", nil, false, nil, nil},
-		"an empty signature":  {"", 0, "", 0, nil, 0, "", []byte{}, false, nil, nil},
-		"the time that is no": {"", 0, "", 0, []any{-62135596800, 0}, 0, "", nil, false, nil, nil},
-		"negative durations":  {"", -1, "", 0, nil, -1, "", nil, false, nil, nil},
+		"empty":               {"", 0, "", 0, nil, 0, "", nil, false, nil, nil, ""},
+		"states without key":  {"", 0, "", 2, nil, 0, "", nil, false, nil, nil, ""},
+		"an empty signature":  {"", 0, "", 0, nil, 0, "", []byte{}, false, nil, nil, ""},
+		"the time that is no": {"", 0, "", 0, []any{-62135596800, 0}, 0, "", nil, false, nil, nil, ""},
+		"negative durations":  {"", -1, "", 0, nil, -1, "", nil, false, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			values := fields()

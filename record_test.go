@@ -30,7 +30,7 @@ func fullJob() *pawl.Envelope {
 		Attempts: math.MaxInt, Crashes: 4, Failures: 1_000_000,
 		Death: &pawl.Death{Reason: pawl.ReasonPoison, At: time.Date(2032, 1, 1, 0, 0, 0, 1, time.UTC)},
 
-		IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
+		Key: "tenant \xff", IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
 		UniqueKey: "customer", UniqueIn: pawl.States(),
 		Deadline: time.Date(2033, 1, 1, 0, 0, 0, 2, time.UTC), Retain: math.MaxInt64,
 		KeyID: "2031", Signature: bytes.Repeat([]byte{0xfe}, 32), Cancelled: true,
@@ -57,7 +57,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 
 // withoutRare takes away what version 1 of the format did not have.
 func withoutRare(e *pawl.Envelope) *pawl.Envelope {
-	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn = "", 0, "", nil
+	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key = "", 0, "", nil, ""
 	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
 	e.Cancelled, e.BackoffSince, e.Completed = false, time.Time{}, time.Time{}
 	return e
@@ -100,6 +100,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		"priority 127":    {Kind: "k", Priority: 127},
 
 		// Each rare field alone brings them all.
+		"key":               {Kind: "k", Key: "t"},
 		"idempotency key":   {Kind: "k", IdempotencyKey: "i"},
 		"idempotency TTL":   {Kind: "k", IdempotencyTTL: 1},
 		"unique key":        {Kind: "k", UniqueKey: "u"},

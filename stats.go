@@ -22,6 +22,7 @@ type QueueStats struct {
 	Name string
 	Counts
 	Paused bool
+	Limits Limits    // as declared; see [LimitKeys]
 	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only package bolt tells, of a queue that is open
 	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one
 }
@@ -29,4 +30,11 @@ type QueueStats struct {
 // Counts is how many jobs of a queue are in each state.
 type Counts struct {
 	Ready, Delayed, Leased, Dead, Completed int
+
+	// Blocked is how many of the ready jobs cannot run yet, because a job with their idempotency key
+	// is leased or because their [Key] is at a limit of its queue. The rest of the ready jobs is what
+	// more workers could run. It is exact after a fetch that found no job; until then some blocked
+	// jobs, at most as many of each key as may run at a time, may be missing. Jobs that wait for
+	// [Limits].Running do not count.
+	Blocked int
 }

@@ -16,6 +16,6 @@ func (op *pause) apply(t *txn) {
 	n := t.numberOf(op.queue)
 	if row := t.row(n); row.paused != op.paused {
 		row.paused, row.touched, t.changed = op.paused, true, true
-		t.resumed = append(t.resumed, n)
+		t.resume(n)
 	}
 }

@@ -21,6 +21,7 @@ const maxViolations = 100
 //   - a job is leased if and only if it has a lease
 //   - every row matches its checksum, and rows, payloads and histories belong to a job
 //   - the counts match a full scan
+//   - for each limited key, the first waiting jobs that there is room for can be fetched
 //   - keys, deadlines and retentions lead to the jobs that have them
 //
 // Check joins its findings, at most a hundred, in one error. Each finding is a
@@ -41,6 +42,7 @@ func (s *store) violations(ctx context.Context) error {
 		counts: make(map[line]pawl.Counts),
 		queues: make(map[queueNumber]string),
 		kinds:  make(map[kindNumber]string),
+		keyed:  make(map[string]*keyScan),
 	}
 	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
 	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys} {
@@ -66,6 +68,7 @@ type check struct {
 	counts map[line]pawl.Counts // results of the scan
 	queues map[queueNumber]string
 	kinds  map[kindNumber]string
+	keyed  map[string]*keyScan // keys of queues that limit them
 	found  []error
 
 	progress *progress
@@ -86,8 +89,9 @@ func (s *store) checkSteps() (steps int64) {
 
 // stateRow is a row that says where a job is.
 type stateRow struct {
-	state pawl.State
-	flags flags
+	state   pawl.State
+	flags   flags
+	blocked bool
 }
 
 func (c *check) wrong(format string, args ...any) {
@@ -192,7 +196,8 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		var r delayedRow
 		r, err = parseDelayedRow(k, v)
 		row.flags = r.flags
-		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready}[k[0]]
+		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready, waitsForLimit: pawl.Ready}[k[0]]
+		row.blocked = k[0] != waitsForTime
 		if recordErr == nil {
 			if ln, _, _ := c.line(j.Envelope); !bytes.Equal(r.ready, readyKey(nil, ln, j.Envelope)) {
 				c.wrong("job %s would be promoted to the wrong place", id)
@@ -240,6 +245,9 @@ func (c *check) jobRecords() {
 		ln, _, _ := c.line(e)
 		counts := c.counts[ln]
 		*driver.CountOf(&counts, row.state)++
+		if row.blocked {
+			counts.Blocked++
+		}
 		c.counts[ln] = counts
 		if row.flags != j.flags() {
 			c.wrong("job %s has flags %b in its row, %b in its record", id, row.flags, j.flags())

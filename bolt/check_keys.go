@@ -13,6 +13,7 @@ func (c *check) keys() {
 	holders := c.effectRows()
 	c.values(c.expiry, 0, func(k, _ []byte) { c.expiryRow(k) })
 	c.waiting(holders)
+	c.keyRows()
 }
 
 // expiryRow requires that a time matches what it belongs to.
@@ -103,6 +104,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 		if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
 			c.wrong("nobody looks at the deadline of job %s", j.ID)
 		}
+		c.countKey(j, p)
 		if j.IdempotencyKey == "" {
 			return
 		}
@@ -115,7 +117,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 			if _, held := holders[effect]; held {
 				ready[j.Queue+effect] = true
 			}
-		case p.state == pawl.Ready:
+		case p.state == pawl.Ready && p.table == c.ready:
 			ready[j.Queue+effect] = true
 		}
 	})

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 		path := filepath.Join(dir, "jobs.db")
 		q, err := bolt.Open(path, &bolt.Options{
 			Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, bolt.NoMaxCrashes), Now: s.Now,
-			OnEvent: s.OnEvent, Collector: s.Collector,
+			OnEvent: s.OnEvent, Collector: s.Collector, Limits: s.Limits,
 			Logger: hclog.NewNullLogger(),
 		})
 		require.NoError(t, err)

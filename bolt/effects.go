@@ -92,6 +92,16 @@ func (t *txn) block(c choice, effect []byte) {
 	t.delete(t.ready, c.key)
 	key := append(heldPrefix(nil, effect), c.key...)
 	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil)))
+	t.countBlocked(c.line(), 1)
+}
+
+// keyLost repairs what a damaged record leaves: a job with such flags has left ready or leased, and
+// nobody knows its keys.
+func (t *txn) keyLost(n queueNumber, f flags) {
+	t.leftBlocked = t.leftBlocked || f&hasMore != 0
+	if f&hasKey != 0 && t.limitsOf(n).PerKey() {
+		t.recountKeys(n)
+	}
 }
 
 // unblock unblocks the first sound blocked job at or after key, if its key has the prefix. It

@@ -15,20 +15,21 @@ type fetched struct {
 	choice
 	grant   grant
 	record  []byte
-	payload []byte // a payload that is stored apart from the record
-	effect  []byte // key of its effect; nil if it has none
+	payload []byte  // a payload that is stored apart from the record
+	effect  []byte  // key of its effect; nil if it has none
+	limit   *keyRow // of its key; nil if nothing limits it
 }
 
 // admit copies a ready job out of the transaction if it may be leased. Otherwise moved is true,
 // and the job went where it belongs: a damaged or overdue job became dead, a job whose effect
-// is done was removed, and a job whose effect is leased was blocked.
+// is done was removed, and a job whose effect is leased or whose key has no room was blocked.
 func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 	job := &fetched{choice: c}
 	if err := s.t.copyOut(job); err != nil {
 		s.t.abandonDamagedReady(c, err)
 		return nil, true
 	}
-	if c.row.flags&hasMore == 0 {
+	if c.row.flags&(hasMore|hasKey) == 0 {
 		return job, false
 	}
 	j, err := s.t.record(c.row.id)
@@ -42,23 +43,38 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 		s.t.overdue(j)
 		return nil, true
 	}
-	if j.IdempotencyKey == "" {
-		return job, false
-	}
-	job.effect = effectKey(nil, j.Envelope)
-	effect, err := s.t.effect(job.effect)
-	if err != nil {
-		s.t.damagedRow(err)
-	}
-	switch {
-	case effect.done.After(s.t.now):
-		s.t.skip(j, at)
-		return nil, true
-	case effect.holder != pawl.ID{}:
-		s.t.block(c, job.effect)
+	if s.blocks(job, j, at) {
 		return nil, true
 	}
 	return job, false
+}
+
+// blocks looks at the keys of a job. If they keep it from being leased, it moves the job where it
+// belongs.
+func (s *selection) blocks(job *fetched, j stored, at place) bool {
+	c := job.choice
+	if j.IdempotencyKey != "" {
+		job.effect = effectKey(nil, j.Envelope)
+		effect, err := s.t.effect(job.effect)
+		if err != nil {
+			s.t.damagedRow(err)
+		}
+		switch {
+		case effect.done.After(s.t.now):
+			s.t.skip(j, at)
+			return true
+		case effect.holder != pawl.ID{}:
+			s.t.block(c, job.effect)
+			s.t.leaveReady(c.key, j.Envelope)
+			return true
+		}
+	}
+	job.limit = s.t.keyOf(c.line().queue, j.Envelope)
+	if job.limit != nil && job.limit.room() == 0 {
+		s.t.blockKey(c, job.limit, j)
+		return true
+	}
+	return false
 }
 
 // copyOut copies the record and the payload of a job.
@@ -89,8 +105,11 @@ func (t *txn) grantJobs(jobs []*fetched) {
 		if job.effect != nil {
 			t.holdEffect(job.effect, g.id)
 		}
+		if job.limit != nil {
+			job.limit.lease(job.key)
+		}
 		t.granted = append(t.granted, g)
-		job.key, job.effect = nil, nil // they belong to the transaction
+		job.key, job.effect, job.limit = nil, nil, nil // they belong to the transaction
 	}
 }
 

@@ -30,12 +30,13 @@ var (
 	// Rows that few jobs have.
 	bucketUnique  = []byte("unique")  // queue, kind, unique key -> ID of the job that has the key
 	bucketEffects = []byte("effects") // kind, idempotency key -> job that holds the key, time until which it counts as done
+	bucketKeys    = []byte("keys")    // queue, key -> how many of its jobs are leased, ready and blocked
 	bucketExpiry  = []byte("expiry")  // time -> a deadline, or the end of an effect or a retention
 
 	buckets = [][]byte{
 		bucketMeta, bucketQueues, bucketJobs, bucketPayloads, bucketHistory,
 		bucketReady, bucketDelayed, bucketLeased, bucketFailed, bucketCompleted,
-		bucketUnique, bucketEffects, bucketExpiry,
+		bucketUnique, bucketEffects, bucketKeys, bucketExpiry,
 	}
 
 	keyFormat = []byte("format")
@@ -129,8 +130,9 @@ func appendOrder(b []byte, e *pawl.Envelope) []byte {
 
 // The first byte of a delayed row's key is what the job waits for.
 const (
-	waitsForTime byte = iota // a time
-	waitsForKey              // its idempotency key, which is leased under another job
+	waitsForTime  byte = iota // a time
+	waitsForKey               // its idempotency key, which is leased under another job
+	waitsForLimit             // room for its key in its queue
 )
 
 func delayedKey(b []byte, e *pawl.Envelope) []byte {
@@ -146,6 +148,20 @@ func heldPrefix(b []byte, effect []byte) []byte {
 
 func heldKey(b []byte, effect []byte, ln line, e *pawl.Envelope) []byte {
 	return readyKey(heldPrefix(b, effect), ln, e)
+}
+
+// limitKey returns the key of a job's key in a queue. No limit key is a prefix of another.
+func limitKey(b []byte, n queueNumber, key string) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(n))
+	return append(append(b, byte(len(key))), key...)
+}
+
+// blockedPrefix returns the prefix of the delayed keys of jobs that wait for room for their key.
+func blockedPrefix(b, limit []byte) []byte { return append(append(b, waitsForLimit), limit...) }
+
+// blockedKey returns the delayed key of a job that waits for room for its key.
+func blockedKey(b []byte, ln line, e *pawl.Envelope) []byte {
+	return readyKey(blockedPrefix(b, limitKey(nil, ln.queue, e.Key)), ln, e)
 }
 
 // effectKey returns the key for the idempotency key of a job, on any queue. No effect key is a

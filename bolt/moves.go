@@ -41,19 +41,32 @@ func (t *txn) placeReady(j stored) {
 	}
 	ln := t.lineOf(j.Envelope)
 	t.scratch = readyKey(t.scratch[:0], ln, j.Envelope)
-	t.putReady(t.scratch, indexRow{j.ID, j.flags()})
+	key := t.scratch
 	t.counts(ln).Ready++
+	t.becomeReady(key, indexRow{j.ID, j.flags()}, j.Envelope)
 }
 
-// promote moves the row at key from delayed to ready.
+// promote moves the row at key from delayed to ready. A job whose time has come may be blocked
+// instead, by a limit of its key.
 func (t *txn) promote(key []byte, row delayedRow) {
+	what := key[0]
 	t.delete(t.delayed, key)
-	t.putReady(row.ready, row.indexRow)
-	if key[0] == waitsForTime {
+	if what == waitsForTime {
 		c := t.counts(row.line())
 		c.Delayed--
 		c.Ready++
+	} else {
+		t.countBlocked(row.line(), -1)
 	}
+	if row.flags&hasKey != 0 && t.limitsOf(queueOf(row.ready)).PerKey() {
+		if j, err := t.record(row.id); err == nil && what == waitsForTime {
+			t.becomeReady(row.ready, row.indexRow, j.Envelope)
+			return
+		} else if err == nil {
+			t.keyOf(queueOf(row.ready), j.Envelope).lane(row.ready).enter(row.ready)
+		}
+	}
+	t.putReady(row.ready, row.indexRow)
 }
 
 // unplace removes the row of a job that is not leased. The caller gives the job another row or
@@ -61,8 +74,16 @@ func (t *txn) promote(key []byte, row delayedRow) {
 func (t *txn) unplace(j stored, p place) {
 	t.delete(p.table, p.key)
 	*driver.CountOf(t.counts(p.line), p.state)--
-	if p.state == pawl.Ready {
+	switch {
+	case p.state != pawl.Ready:
+	case p.table == t.ready:
+		t.leaveReady(p.key, j.Envelope)
 		t.nextOf(j)
+	case p.key[0] == waitsForLimit:
+		t.countBlocked(p.line, -1)
+		t.leaveBlocked(p.key, j.Envelope)
+	default:
+		t.countBlocked(p.line, -1)
 	}
 }
 
@@ -83,13 +104,17 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) {
 	t.delete(t.leased, id[:])
 	t.counts(row.line).Leased--
 	t.ended = append(t.ended, holding{id, row.token})
-	if row.flags&hasMore != 0 {
-		if j, err := t.record(id); err == nil {
-			t.freeEffect(j)
-		} else {
-			t.leftBlocked = true // its key is unknown
-		}
+	t.freed(row.line.queue)
+	if row.flags&(hasMore|hasKey) == 0 {
+		return
 	}
+	j, err := t.record(id)
+	if err != nil { // its keys are unknown
+		t.keyLost(row.line.queue, row.flags)
+		return
+	}
+	t.freeEffect(j)
+	t.freeKey(row.line.queue, j.Envelope)
 }
 
 // remove deletes a job that has no row.
@@ -219,7 +244,7 @@ func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 func (t *txn) abandonDamagedReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
 	t.counts(p.line()).Ready--
-	t.leftBlocked = t.leftBlocked || p.row.flags&hasMore != 0
+	t.keyLost(p.line().queue, p.row.flags)
 	t.makeDamagedDead(p.row.id, p.line(), p.row.flags, damage)
 }
 

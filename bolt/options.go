@@ -24,6 +24,12 @@ type Options struct {
 	// MiB.
 	MaxPayload int
 
+	// Limits bound the running jobs of queues, by name. Open stores them in the file, so they hold for
+	// every later opener until one declares others. The zero Limits remove those of a queue. A queue
+	// without an entry keeps what the file has. When limits per key change, Open reads every job of
+	// the queue that has a key. The default is no entry.
+	Limits map[string]pawl.Limits
+
 	// LockTimeout is how long Open waits for another process to release the file before it
 	// fails with ErrLocked. The default is 1 s.
 	LockTimeout time.Duration
@@ -79,6 +85,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return c, &pawl.InvalidError{Field: "MaxCrashes", Reason: fmt.Sprintf("%d is negative", c.MaxCrashes)}
 	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
 		return c, &pawl.InvalidError{Field: "MaxPayload", Reason: fmt.Sprintf("%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)}
+	case c.Limits != nil && checkLimits(c.Limits) != nil:
+		return c, checkLimits(c.Limits)
 	case c.LockTimeout < 0:
 		return c, &pawl.InvalidError{Field: "LockTimeout", Reason: fmt.Sprintf("%v is negative", c.LockTimeout)}
 	}

@@ -61,6 +61,7 @@ type selection struct {
 	passed  [][]byte        // keys of ready rows that were chosen or skipped
 	behind  map[string]bool // the same as a set, once the walk has restarted
 	effects map[string]bool // effects of the chosen jobs; nil if none
+	limits  map[*keyRow]int // how many of the chosen jobs a key limits; nil if none
 	jobs    []*fetched
 	bytes   int // size of their records and payloads
 }
@@ -105,6 +106,9 @@ func (s *selection) run() error {
 		retry, credit := s.turns.retry(from, s.request.RetryShare)
 		s.turns.took(from, credit)
 		s.take(from.lane(retry))
+		if from.room--; from.room == 0 {
+			s.sources = slices.Delete(s.sources, i, i+1)
+		}
 	}
 	return nil
 }
@@ -127,7 +131,7 @@ func (s *selection) find(from *source) (moved bool) {
 					return true
 				}
 			}
-			if lc.job.effect != nil && s.effects[string(lc.job.effect)] { // another job of the fetch has the effect
+			if s.taken(lc.job) {
 				s.pass(lc)
 				*s.room--
 				again = *s.room > 0
@@ -135,6 +139,12 @@ func (s *selection) find(from *source) (moved bool) {
 		}
 	}
 	return false
+}
+
+// taken reports whether the other jobs of the fetch have the effect of a job, or all the room of
+// its key.
+func (s *selection) taken(job *fetched) bool {
+	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && s.limits[job.limit] >= job.limit.room()
 }
 
 // take chooses the next job of a lane.
@@ -147,6 +157,12 @@ func (s *selection) take(lc *laneCursor) {
 			s.effects = make(map[string]bool)
 		}
 		s.effects[string(lc.job.effect)] = true
+	}
+	if lc.job.limit != nil {
+		if s.limits == nil {
+			s.limits = make(map[*keyRow]int)
+		}
+		s.limits[lc.job.limit]++
 	}
 	s.pass(lc)
 }
@@ -170,7 +186,8 @@ func (s *selection) reopen() error {
 }
 
 // open begins the walk. It skips all queues without ready jobs of the requested kinds, and
-// everything else that is not requested. A paused queue has no turns.
+// everything else that is not requested. A queue that is paused, or at its limit of leases, has no
+// turns.
 func (s *selection) open() error {
 	s.sources, s.held = s.sources[:0], nil
 	cursor := s.t.ready.Cursor()
@@ -189,14 +206,33 @@ func (s *selection) open() error {
 			if err != nil {
 				return err
 			}
-			if !row.paused {
-				s.sources = append(s.sources, s.source(rest[0], driver.Weight(s.request, row.name)))
+			room := -1 // for any number of leases
+			if row.limits.Running > 0 {
+				if room, err = s.roomOf(next, row.limits.Running); err != nil {
+					return err
+				}
+			}
+			if !row.paused && room != 0 {
+				from := s.source(rest[0], driver.Weight(s.request, row.name))
+				from.room = room
+				s.sources = append(s.sources, from)
 			}
 		}
 		rest = rest[1:]
 	}
 	slices.SortFunc(s.sources, func(a, b *source) int { return cmp.Compare(a.asked.place, b.asked.place) })
 	return nil
+}
+
+// roomOf returns how many more jobs of a queue may be leased.
+func (s *selection) roomOf(n queueNumber, limit int) (int, error) {
+	leased, err := s.t.running(n)
+	for _, job := range s.jobs {
+		if job.line().queue == n {
+			leased++
+		}
+	}
+	return max(0, limit-leased), err
 }
 
 // seek finds the first ready row at or after key that is in the same queue and has a requested
@@ -273,6 +309,7 @@ type source struct {
 	asked  asked
 	turn   *turn
 	weight int
+	room   int           // how many more jobs it may give; negative for any number
 	lanes  []*laneCursor // lanes with jobs; nil until the first turn of the source
 
 	// Results of peek: the first job of each sort, nil if there is none.

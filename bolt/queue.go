@@ -85,6 +85,9 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 	if err := q.scheduler.takeOrphans(); err != nil {
 		return nil, err
 	}
+	if err := q.scheduler.declareLimits(o.Limits); err != nil {
+		return nil, err
+	}
 	err := q.view(context.Background(), func(s *store) error {
 		q.seq.Store(s.jobs.Sequence())
 		return nil

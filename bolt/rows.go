@@ -15,6 +15,7 @@ type flags byte
 const (
 	hasPayload flags = 1 << iota // in bucketPayloads
 	hasHistory                   // in bucketHistory
+	hasKey                       // counts in bucketKeys, if its queue limits keys
 	hasMore                      // in buckets that only its record names: keys, a deadline, a retention
 )
 
@@ -123,9 +124,13 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 type queueRow struct {
 	name   string
 	paused bool
+	limits pawl.Limits
 
 	touched bool // the transaction must write it
 }
+
+// queueRowWidth is the size in bytes of what precedes the name.
+const queueRowWidth = 1 + 4 + 4
 
 func (r *queueRow) append(b []byte) []byte {
 	if r.paused {
@@ -133,6 +138,8 @@ func (r *queueRow) append(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.Running))
+	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.RunningPerKey))
 	return append(b, r.name...)
 }
 
@@ -141,10 +148,11 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) == 0 {
-		return nil, fmt.Errorf("%w: the row of a queue is empty", pawl.ErrCorrupt)
+	if len(b) < queueRowWidth {
+		return nil, fmt.Errorf("%w: the row of a queue has %d bytes", pawl.ErrCorrupt, len(b))
 	}
-	return &queueRow{name: string(b[1:]), paused: b[0] != 0}, nil
+	limits := pawl.Limits{Running: int(binary.BigEndian.Uint32(b[1:])), RunningPerKey: int(binary.BigEndian.Uint32(b[5:]))}
+	return &queueRow{name: string(b[queueRowWidth:]), paused: b[0] != 0, limits: limits}, nil
 }
 
 // lineRow is the value in bucketQueues for a line: how many of its jobs are in each state. The
@@ -163,12 +171,12 @@ func (r *lineRow) append(b []byte) []byte {
 	for _, state := range pawl.States() {
 		b = binary.BigEndian.AppendUint64(b, uint64(*driver.CountOf(&r.counts, state)))
 	}
-	return b
+	return binary.BigEndian.AppendUint64(b, uint64(r.counts.Blocked))
 }
 
 func parseLineRow(key, sealed []byte) (*lineRow, error) {
 	states := pawl.States()
-	b, err := unseal(key, sealed, 8*len(states))
+	b, err := unseal(key, sealed, 8*(len(states)+1))
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +184,7 @@ func parseLineRow(key, sealed []byte) (*lineRow, error) {
 	for i, state := range states {
 		*driver.CountOf(&r.counts, state) = int(binary.BigEndian.Uint64(b[8*i:]))
 	}
+	r.counts.Blocked = int(binary.BigEndian.Uint64(b[8*len(states):]))
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -150,6 +151,9 @@ func (s *salvor) repairCounts() error {
 			}
 			c := counts[ln]
 			*driver.CountOf(&c, state)++
+			if bytes.Equal(bucket, bucketDelayed) && state == pawl.Ready {
+				c.Blocked++
+			}
 			counts[ln] = c
 			*driver.CountOf(&s.result.Counts, state)++
 		})

@@ -45,6 +45,8 @@ func soundRow(bucket, key, value []byte) (err error) {
 		_, err = unseal(key, value, len(pawl.ID{}))
 	case string(bucketEffects):
 		_, err = parseEffectRow(key, value)
+	case string(bucketKeys):
+		_, err = parseKeyRow(key, value)
 	case string(bucketExpiry):
 		return soundExpiryRow(key, value)
 	}
@@ -109,7 +111,7 @@ func soundRecord(key, record []byte) (j stored, err error) {
 	case e.ID != pawl.ID(key):
 		return j, fmt.Errorf("%w: the record is that of job %s", pawl.ErrCorrupt, e.ID)
 	case driver.CheckQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue wrote it
-		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
+		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.Key) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
 		e.Seq >= maxSalvagedSeq, e.Failures > maxSalvagedFailures, apart > maxSalvagedRow:
 		return j, fmt.Errorf("%w: job %s breaks the limits of what a queue takes", pawl.ErrCorrupt, e.ID)
 	}
@@ -136,7 +138,7 @@ func stateRowOf(b *table, key, sealed []byte) (id pawl.ID, ln line, state pawl.S
 			return id, ln, pawl.Delayed, err
 		}
 		state = pawl.Delayed
-		if key[0] == waitsForKey {
+		if key[0] != waitsForTime {
 			state = pawl.Ready
 		}
 		return row.id, row.line(), state, nil

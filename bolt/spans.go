@@ -103,7 +103,7 @@ func (s *store) rowsOf(f pawl.Filter) ([]rows, error) {
 			}
 			queue = n
 		}
-		return []rows{{s.ready, s.readySpans(queue), byLine, queue}, {bucket: s.delayed, spans: []span{prefixed([]byte{waitsForKey})}}}, nil
+		return []rows{{s.ready, s.readySpans(queue), byLine, queue}, {bucket: s.delayed, spans: []span{{from: allBlocked}}}}, nil
 	case pawl.Delayed:
 		return []rows{{bucket: s.delayed, spans: []span{prefixed([]byte{waitsForTime})}}}, nil
 	case pawl.Leased:

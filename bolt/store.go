@@ -15,7 +15,7 @@ import (
 type store struct {
 	queues, jobs, payloads, history           *table
 	ready, delayed, leased, failed, completed *table
-	unique, effects, expiry                   *table
+	unique, effects, keys, expiry             *table
 	tables                                    []table // all of them
 }
 
@@ -35,7 +35,7 @@ func openStore(tx *bbolt.Tx) (s store, err error) {
 		{&s.jobs, bucketJobs}, {&s.payloads, bucketPayloads}, {&s.history, bucketHistory},
 		{&s.ready, bucketReady}, {&s.delayed, bucketDelayed}, {&s.leased, bucketLeased},
 		{&s.failed, bucketFailed}, {&s.completed, bucketCompleted}, {&s.queues, bucketQueues},
-		{&s.unique, bucketUnique}, {&s.effects, bucketEffects}, {&s.expiry, bucketExpiry},
+		{&s.unique, bucketUnique}, {&s.effects, bucketEffects}, {&s.keys, bucketKeys}, {&s.expiry, bucketExpiry},
 	}
 	s.tables = make([]table, len(stores))
 	for i, b := range stores {
@@ -70,6 +70,9 @@ func (j stored) flags() (f flags) {
 	}
 	if j.Failures != 0 {
 		f |= hasHistory
+	}
+	if j.Key != "" {
+		f |= hasKey
 	}
 	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 {
 		f |= hasMore
@@ -249,6 +252,7 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	case found(pawl.Ready, s.ready, readyKey(nil, ln, e)):
 	case found(pawl.Delayed, s.delayed, delayedKey(nil, e)):
 	case e.IdempotencyKey != "" && found(pawl.Ready, s.delayed, heldKey(nil, effectKey(nil, e), ln, e)):
+	case e.Key != "" && found(pawl.Ready, s.delayed, blockedKey(nil, ln, e)):
 	default:
 		return p, fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
 	}

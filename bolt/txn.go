@@ -3,6 +3,7 @@ package bolt
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -24,15 +25,17 @@ type txn struct {
 	kinds   map[string]kindNumber
 	rows    map[queueNumber]*queueRow
 	lines   map[line]*lineRow
-	touched []line        // lines that changed
-	few     [4]line       // initial array of touched
-	resumed []queueNumber // queues that were resumed
-	late    []news        // what to notify fetches of once the transaction is durable
+	keyRows map[string]*keyRow // rows of keys that are limited; nil until needed
+	touched []line             // lines that changed
+	few     [4]line            // initial array of touched
+	resumed []queueNumber      // queues that were resumed
+	late    []news             // what to notify fetches of once the transaction is durable
 
 	scratch []byte // buffer for a key
 	space   []byte // free memory for values, which bbolt keeps until the commit
 	spaces  int    // size of the last block of space
 
+	keyless  bool // leave the rows of keys alone, since they are made anew
 	recounts bool // create missing line rows, since a recount follows
 	changed  bool
 	err      error // the first failed write; the transaction cannot commit after it
@@ -95,6 +98,7 @@ func (t *txn) finish() error {
 	if !t.changed {
 		return t.err
 	}
+	t.finishKeys()
 	var buf [1 + lineWidth]byte
 	for n, row := range t.rows {
 		if row.touched {
@@ -275,6 +279,26 @@ func (t *txn) rowOfLine(ln line) (*lineRow, error) {
 		t.lines[ln] = row
 	}
 	return row, err
+}
+
+// countBlocked adds n to the blocked jobs of a line. That alone is no news for a fetch.
+func (t *txn) countBlocked(ln line, n int) {
+	row, err := t.rowOfLine(ln)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	row.counts.Blocked += n
+	if !row.touched {
+		row.touched, t.touched = true, append(t.touched, ln)
+	}
+}
+
+// resume lets the fetches that wait for a queue look at it again.
+func (t *txn) resume(n queueNumber) {
+	if !slices.Contains(t.resumed, n) {
+		t.resumed = append(t.resumed, n)
+	}
 }
 
 // counts returns the counts of one line, for changing.

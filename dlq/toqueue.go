@@ -97,6 +97,7 @@ func sameDeath(a, b *pawl.Death) bool {
 //   - NotBefore and Delay, because the job should run now
 //   - Deadline, because a passed deadline would make the job dead at once
 //   - UniqueKey, because several dead jobs may have the same one
+//   - Key, because limits belong to a queue
 //   - Retain, because the record of its success would block the ID, which a job that dies again
 //     brings back
 //   - Attempts, crashes, death and history, which belong to the queue and are in the headers

@@ -8,7 +8,7 @@ type Able interface {
 }
 
 // Settings are the abilities to do what a job or a request sets.
-const Settings = pawl.UniqueKeys | pawl.IdempotencyKeys | pawl.Priorities | pawl.Deadlines | pawl.Retention | pawl.RetryShares
+const Settings = pawl.UniqueKeys | pawl.IdempotencyKeys | pawl.Priorities | pawl.Deadlines | pawl.Retention | pawl.RetryShares | pawl.LimitKeys
 
 // SupportsJobs returns the error of a call that stores a job which sets what a queue with these
 // abilities cannot do: Enqueue, Transfer, and the Enqueue of [Ops]. Nil means that there is none. A
@@ -29,6 +29,7 @@ func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 			{"priority", pawl.Priorities, e.Priority != 0},
 			{"deadline", pawl.Deadlines, !e.Deadline.IsZero()},
 			{"retention", pawl.Retention, e.Retain != 0},
+			{"key", pawl.LimitKeys, e.Key != ""},
 		} {
 			if set.is && a&set.needs == 0 {
 				return lacks(set.field, set.needs)

@@ -101,6 +101,7 @@ func AddCounts(c *pawl.Counts, other pawl.Counts) {
 	for _, state := range pawl.States() {
 		*CountOf(c, state) += *CountOf(&other, state)
 	}
+	c.Blocked += other.Blocked
 }
 
 func invalid(field, format string, args ...any) error {

@@ -24,7 +24,7 @@ var (
 func TestConformance(t *testing.T) {
 	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue {
 		return inline.New(&memory.Options{Lease: s.Lease, MaxCrashes: s.MaxCrashes, Now: s.Now,
-			OnEvent: s.OnEvent, Collector: s.Collector, Logger: hclog.NewNullLogger()})
+			OnEvent: s.OnEvent, Collector: s.Collector, Limits: s.Limits, Logger: hclog.NewNullLogger()})
 	}
 	queuetest.Run(t, open, &queuetest.Config{
 		Walks: race.Fewer(4), CounterSteps: 2000, Events: true,

@@ -77,7 +77,7 @@ func TestConformanceOfClients(t *testing.T) {
 func newQueue(s queuetest.Settings) *memory.Queue {
 	return memory.New(&memory.Options{
 		Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, memory.NoMaxCrashes), Now: s.Now,
-		OnEvent: s.OnEvent, Collector: s.Collector,
+		OnEvent: s.OnEvent, Collector: s.Collector, Limits: s.Limits,
 		Logger: hclog.NewNullLogger(),
 	})
 }

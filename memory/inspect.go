@@ -36,7 +36,7 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	err = q.look(ctx, func() error {
 		for _, l := range q.lines {
 			stats.Queues = append(stats.Queues, pawl.QueueStats{
-				Name: l.name, Counts: l.counts, Paused: l.paused, Oldest: l.oldest(),
+				Name: l.name, Counts: q.countsOf(l), Paused: l.paused, Limits: l.limits, Oldest: q.oldest(l),
 			})
 		}
 		return nil
@@ -44,8 +44,9 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	return stats, err
 }
 
-func (l *line) oldest() (oldest time.Time) {
-	for _, j := range l.ready.jobs {
+// oldest is since when the longest waiting job is ready, of those that are not blocked.
+func (q *Queue) oldest(l *line) (oldest time.Time) {
+	for _, j := range q.unblocked(l) {
 		if oldest.IsZero() || j.NotBefore.Before(oldest) {
 			oldest = j.NotBefore
 		}

@@ -16,6 +16,9 @@ import (
 func (q *Queue) take(j *job) {
 	q.listOf(j).remove(j)
 	j.line.count(j, -1)
+	if j.State == pawl.Leased {
+		j.line.occupy(j, -1)
+	}
 	if j.isMortal() {
 		q.mortal.remove(j)
 	}
@@ -26,6 +29,9 @@ func (q *Queue) put(j *job, state pawl.State) {
 	j.State = state
 	q.listOf(j).add(j)
 	j.line.count(j, 1)
+	if state == pawl.Leased {
+		j.line.occupy(j, 1)
+	}
 	if j.isMortal() {
 		q.mortal.add(j)
 	}

@@ -1,12 +1,16 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/metrics"
 )
 
@@ -25,6 +29,9 @@ type Options struct {
 	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
 	// most 64 MiB.
 	MaxPayload int
+
+	// Limits bound the running jobs of queues, by name. The default is no limit.
+	Limits map[string]pawl.Limits
 
 	// Logger gets one error-level line for each job that dies. It must not call the
 	// queue. The default is hclog.Default().
@@ -71,6 +78,12 @@ func (o *Options) withDefaults() (Options, error) {
 	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
 		return c, &pawl.InvalidError{Field: "MaxPayload", Reason: fmt.Sprintf("%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Limits)) {
+		if err := cmp.Or(driver.CheckQueue(name), c.Limits[name].Validate()); err != nil {
+			return c, fmt.Errorf("limits of queue %q: %w", name, err)
+		}
+	}
+	c.Limits = maps.Clone(c.Limits)
 	return c, nil
 }
 

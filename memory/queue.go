@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -54,6 +55,8 @@ var _ pawl.Queue = (*Queue)(nil)
 type line struct {
 	name   string
 	paused bool
+	limits pawl.Limits
+	leased map[string]int // leases of each key
 	ready  list
 	dead   list
 	counts pawl.Counts // of its jobs, whichever list they are in
@@ -81,6 +84,9 @@ func New(opts *Options) *Queue {
 	}
 	if q.opts, q.err = opts.withDefaults(); q.err != nil {
 		q.err = fmt.Errorf("queue in memory: %w", q.err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.opts.Limits)) {
+		q.line(name)
 	}
 	return q
 }
@@ -170,7 +176,7 @@ func (q *Queue) line(name string) *line {
 	if l := q.find(name); l != nil {
 		return l
 	}
-	l := &line{name: name, kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath}}
+	l := &line{name: name, limits: q.opts.Limits[name], leased: make(map[string]int), kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath}}
 	q.lines = append(q.lines, l)
 	return l
 }

@@ -74,7 +74,7 @@ func TestOpenIsRefused(t *testing.T) {
 // server of the tests does not.
 func TestAbilities(t *testing.T) {
 	q := open(t, newSchema(t))
-	require.NoError(t, pawl.Require(q, driver.Settings|pawl.Shared))
+	require.NoError(t, pawl.Require(q, driver.Settings&^pawl.LimitKeys|pawl.Shared))
 	require.ErrorIs(t, pawl.Require(q, pawl.Synced), pawl.ErrUnsupported)
 }
 

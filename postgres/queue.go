@@ -99,10 +99,13 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	return q, nil
 }
 
+// abilities are those on any server.
+const abilities = driver.Settings&^pawl.LimitKeys | pawl.Shared
+
 // Abilities implements [driver.Able]. A server that commits without a sync, by
 // synchronous_commit or fsync, has no [pawl.Synced].
 func (q *Queue) Abilities() pawl.Ability {
-	all := driver.Settings | pawl.Shared
+	all := abilities
 	if q.synced {
 		all |= pawl.Synced
 	}

@@ -34,6 +34,9 @@ func (q *Queue) EnqueueTx(ctx context.Context, tx Tx, jobs ...*pawl.Envelope) ([
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	if err := driver.SupportsJobs(abilities, jobs...); err != nil {
+		return nil, err
+	}
 	if _, err := driver.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ var settings = []setting{
 	{pawl.Priorities, priority(1), priority(0)},
 	{pawl.Deadlines, within(time.Hour), func(e *pawl.Envelope) { e.Deadline = time.Time{} }},
 	{pawl.Retention, kept(time.Hour), kept(0)},
+	{pawl.LimitKeys, key("key"), key("")},
 }
 
 // lacks requires that an error refuses what a queue without an ability cannot do.

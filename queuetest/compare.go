@@ -98,6 +98,7 @@ func difference(got, want *pawl.Envelope) (found string) {
 	instant("LeasedSince", got.LeasedSince, want.LeasedSince)
 	differ(slices.EqualFunc(got.History, want.History, sameFailure), "History", got.History, want.History)
 	differ(got.Delay == want.Delay, "Delay", got.Delay, want.Delay)
+	differ(got.Key == want.Key, "Key", got.Key, want.Key)
 	differ(got.IdempotencyKey == want.IdempotencyKey, "IdempotencyKey", got.IdempotencyKey, want.IdempotencyKey)
 	differ(got.IdempotencyTTL == want.IdempotencyTTL, "IdempotencyTTL", got.IdempotencyTTL, want.IdempotencyTTL)
 	differ(got.UniqueKey == want.UniqueKey, "UniqueKey", got.UniqueKey, want.UniqueKey)

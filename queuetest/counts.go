@@ -18,7 +18,19 @@ func (f *fixture) counts() map[string]pawl.Counts {
 	}
 	all, err := f.config.Counts(f.Context(), f.q)
 	f.ok(err, "count")
+	for queue, c := range all {
+		c.Blocked = 0 // it depends on what fetches have met; see blocked
+		all[queue] = c
+	}
 	return all
+}
+
+// blocked returns how many ready jobs of a queue are blocked, after a fetch that found no job.
+func (f *fixture) blocked(queue string) int {
+	f.Helper()
+	all, err := f.config.Counts(f.Context(), f.q)
+	f.ok(err, "count")
+	return all[queue].Blocked
 }
 
 // countsAre requires the counts of one queue, and the same counts from a list of all

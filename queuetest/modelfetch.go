@@ -81,8 +81,8 @@ func (m *model) text(j *modelJob) string {
 	if j == nil {
 		return "no job"
 	}
-	return fmt.Sprintf("%v, %s, priority %d, ready since %v, sequence %d, crashes %d, idempotency key %q, done: %v",
-		j, j.State, j.Priority, j.NotBefore.Format(time.StampNano), j.Seq, j.Crashes, j.IdempotencyKey, m.isDone(j))
+	return fmt.Sprintf("%v, %s, priority %d, ready since %v, sequence %d, crashes %d, key %q, idempotency key %q, done: %v",
+		j, j.State, j.Priority, j.NotBefore.Format(time.StampNano), j.Seq, j.Crashes, j.Key, j.IdempotencyKey, m.isDone(j))
 }
 
 // choose returns the job that is leased next, after its queue got a turn, or nil for
@@ -116,17 +116,38 @@ func (m *model) choose(r pawl.Request, idle int) *modelJob {
 // first returns the first job of a sort and of the named kinds on a queue, with this
 // many idle slots, or nil.
 func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJob) bool) (first *modelJob) {
-	if m.paused[queue] {
+	if m.paused[queue] || m.full(queue) {
 		return nil
 	}
 	repeatSuspect := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
 	for _, j := range m.jobs {
 		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeatSuspect)
-		if j.State == pawl.Ready && j.Queue == queue && driver.Wants(&r, j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) {
+		if j.State == pawl.Ready && j.Queue == queue && driver.Wants(&r, j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) && !m.keyFull(j) {
 			first = j
 		}
 	}
 	return first
+}
+
+// full reports whether as many jobs of a queue are leased as may be.
+func (m *model) full(queue string) bool {
+	limit := m.limits[queue].Running
+	return limit > 0 && m.leased(func(j *modelJob) bool { return j.Queue == queue }) >= limit
+}
+
+// keyFull reports whether as many jobs with the key of a job are leased as may be.
+func (m *model) keyFull(j *modelJob) bool {
+	limit := m.limits[j.Queue].RunningPerKey
+	return limit > 0 && j.Key != "" && m.leased(func(other *modelJob) bool { return other.Queue == j.Queue && other.Key == j.Key }) >= limit
+}
+
+func (m *model) leased(is func(*modelJob) bool) (n int) {
+	for _, j := range m.jobs {
+		if j.State == pawl.Leased && is(j) {
+			n++
+		}
+	}
+	return n
 }
 
 func (j *modelJob) before(other *modelJob) bool {
@@ -142,7 +163,7 @@ func (m *model) waits(r pawl.Request) bool {
 	for _, j := range m.jobs {
 		switch {
 		case !slices.Contains(r.Queues, j.Queue) || !driver.Wants(&r, j.Kind):
-		case j.State == pawl.Ready && m.isDone(j) && j.Crashes == 0 && !m.paused[j.Queue]: // it is skipped
+		case j.State == pawl.Ready && m.isDone(j) && j.Crashes == 0 && !m.paused[j.Queue] && !m.full(j.Queue) && !m.keyFull(j): // it is skipped
 		case j.State == pawl.Ready || j.State == pawl.Leased || j.State == pawl.Delayed && r.Wait == pawl.WaitFinished:
 			work = true
 		}

@@ -28,6 +28,10 @@ type Settings struct {
 	MaxCrashes int              // the limit of crashes; 5, and none when it is negative
 	Now        func() time.Time // the wall clock; time.Now
 
+	// Limits bound the jobs of queues, for a queue with pawl.LimitKeys; none. A queue that persists
+	// keeps the limits that an earlier open declared for a queue which the map does not name.
+	Limits map[string]pawl.Limits
+
 	// For a queue that honors them, see Config.Events.
 
 	OnEvent   func(pawl.Event)  // receives every event; none
@@ -190,6 +194,12 @@ func (t test) needing(n needs) test {
 	return t
 }
 
+// alsoRequiring returns the test for a queue with one more ability.
+func (t test) alsoRequiring(a pawl.Ability) test {
+	t.requires |= a
+	return t
+}
+
 // with returns the test for a queue with settings.
 func (t test) with(s Settings) test {
 	t.settings = s
@@ -236,6 +246,7 @@ var groups = []group{
 	{"dead", deadTests(), 0, 0},
 	{"unique", uniqueTests(), 0, pawl.UniqueKeys},
 	{"idempotent", idempotentTests(), 0, pawl.IdempotencyKeys},
+	{"limits", limitTests(), 0, pawl.LimitKeys},
 	{"cancel", cancelTests(), 0, 0},
 	{"deadline", deadlineTests(), 0, pawl.Deadlines},
 	{"inspect", inspectTests, 0, 0},

@@ -57,6 +57,9 @@ func (w *walker) invent(e *pawl.Envelope) {
 		e.IdempotencyKey, e.IdempotencyTTL = pick(w.random, "e1", "e2", "e3"), pick(w.random, 0, w.delay(), w.delay(), w.delay())
 	}
 	if w.random.IntN(2) == 0 {
+		e.Key = pick(w.random, "k1", "k2")
+	}
+	if w.random.IntN(2) == 0 {
 		e.UniqueKey = pick(w.random, "u1", "u2")
 		e.OnConflict = pick(w.random, pawl.UseExisting, pawl.Reject, pawl.Replace, pawl.Replace)
 		for _, state := range pawl.States() {

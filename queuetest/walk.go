@@ -82,6 +82,11 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 		Lease:      time.Duration(5+random.IntN(20)) * time.Second,
 		MaxCrashes: []int{-1, 2, 3, 5}[random.IntN(4)],
 	}
+	if abilitiesOf(f.q)&pawl.LimitKeys != 0 {
+		settings.Limits = map[string]pawl.Limits{
+			"x": {Running: random.IntN(4), RunningPerKey: random.IntN(3)}, "y": {RunningPerKey: random.IntN(3)},
+		}
+	}
 	w := &walker{fixture: f, random: random, figures: newFigures()}
 	if f.config.Events {
 		w.witness = f.witnessed(settings)
@@ -92,7 +97,7 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 	f.inspector() // or skip
 	f.Cleanup(func() {
 		if f.Failed() {
-			f.Logf("lease %v, crash cap %d; the last steps were\n%s\nsee it again with %s=%d", settings.Lease, settings.MaxCrashes,
+			f.Logf("lease %v, crash cap %d, limits %+v; the last steps were\n%s\nsee it again with %s=%d", settings.Lease, settings.MaxCrashes, settings.Limits,
 				strings.Join(w.notes, "\n"), envSeed, seed)
 		}
 	})

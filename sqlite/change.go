@@ -180,6 +180,9 @@ func (t *txn) change(c *pawl.Change, j *job) {
 // Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job with that ID; [pawl.ErrNotEligible]
 // if that job is not dead, or does not match the condition, if there is one. A unique key is refused.
 func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
+	if err := driver.SupportsJobs(abilities, e); err != nil {
+		return err
+	}
 	if _, err := driver.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload); err != nil {
 		return err
 	}

@@ -13,6 +13,9 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 	if len(envelopes) == 0 {
 		return nil, nil
 	}
+	if err := driver.SupportsJobs(abilities, envelopes...); err != nil {
+		return nil, err
+	}
 	if _, err := driver.CheckBatch(envelopes, q.opts.MaxPayload); err != nil {
 		return nil, err
 	}

@@ -146,6 +146,9 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	if err := driver.SupportsJobs(abilities, jobs...); err != nil {
+		return nil, err
+	}
 	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ func (q *Queue) EnqueueTx(ctx context.Context, tx *sql.Tx, jobs ...*pawl.Envelop
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	if err := driver.SupportsJobs(abilities, jobs...); err != nil {
+		return nil, err
+	}
 	if _, err := driver.CheckBatch(jobs, q.opts.MaxPayload); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,114 @@
+package bolt
+
+import (
+	"bytes"
+
+	"github.com/gopawl/pawl"
+)
+
+// keyScan is what a scan finds of one key of a queue that limits keys.
+type keyScan struct {
+	leased int
+	lanes  map[laneAt]*laneScan
+}
+
+type laneScan struct {
+	ready   [][]byte // the order of each ready job
+	blocked int
+	first   []byte // the order of the first blocked job
+}
+
+func (s *keyScan) lane(ready []byte) *laneScan {
+	at := laneAt(ready)
+	if s.lanes[at] == nil {
+		s.lanes[at] = new(laneScan)
+	}
+	return s.lanes[at]
+}
+
+// countKey counts a job for its key, if its queue limits keys.
+func (c *check) countKey(j stored, p place) {
+	if j.Key == "" || p.state != pawl.Ready && p.state != pawl.Leased {
+		return
+	}
+	waits := p.state == pawl.Ready && p.table == c.delayed && p.key[0] == waitsForLimit
+	if queue, err := c.queue(p.line.queue); err != nil || !queue.limits.PerKey() {
+		if waits {
+			c.wrong("job %s waits for a limit that its queue does not have", j.ID)
+		}
+		return
+	}
+	key := string(limitKey(nil, p.line.queue, j.Key))
+	s := c.keyed[key]
+	if s == nil {
+		s = &keyScan{lanes: make(map[laneAt]*laneScan)}
+		c.keyed[key] = s
+	}
+	switch {
+	case p.state == pawl.Leased:
+		s.leased++
+	case p.table == c.ready:
+		l := s.lane(p.key)
+		l.ready = append(l.ready, orderOf(p.key))
+	case waits:
+		l := s.lane(p.key[len(p.key)-readyKeyWidth:])
+		if order := orderOf(p.key); l.blocked == 0 || bytes.Compare(order, l.first) < 0 {
+			l.first = order
+		}
+		l.blocked++
+	}
+}
+
+// keyRows requires that the rows of keys match a scan, and that the first waiting jobs of each
+// lane, as many as the key has room for, are in ready.
+func (c *check) keyRows() {
+	c.values(c.store.keys, -1, func(k, _ []byte) {
+		row, err := parseKeyRow(k, c.store.keys.Get(k))
+		if err != nil || len(k) < 5 {
+			c.wrong("row %x of %s: %w", k, c.store.keys.name, err)
+			return
+		}
+		found := c.keyed[string(k)]
+		if found == nil {
+			found = new(keyScan)
+		}
+		delete(c.keyed, string(k))
+		if row.leased != found.leased {
+			c.wrong("key %q counts %d leases, a scan finds %d", k, row.leased, found.leased)
+		}
+		if queue, err := c.queue(queueOf(k)); err == nil {
+			c.keyLanes(k, row, found, max(0, queue.limits.RunningPerKey-row.leased))
+		}
+	})
+	for key := range c.keyed {
+		c.wrong("key %q has no row, a scan finds jobs of it", key)
+	}
+}
+
+func (c *check) keyLanes(key []byte, row *keyRow, found *keyScan, room int) {
+	for at, l := range found.lanes {
+		counted := row.lane(at[:])
+		before := 0
+		for _, order := range l.ready {
+			if l.blocked > 0 && bytes.Compare(order, l.first) < 0 {
+				before++
+			}
+			if bytes.Compare(order, counted.last[:]) > 0 {
+				c.wrong("key %q says that its ready jobs end at %x, a scan finds one at %x", key, counted.last, order)
+			}
+		}
+		if l.blocked > 0 && before < room {
+			c.wrong("key %q has room for %d jobs, and one is blocked behind %d", key, room, before)
+		}
+	}
+	for _, counted := range row.lanes {
+		l := found.lanes[counted.at]
+		if l == nil {
+			l = new(laneScan)
+		}
+		if counted.ready != len(l.ready) || counted.blocked != l.blocked {
+			c.wrong("key %q counts %d ready and %d blocked jobs in a lane, a scan finds %d and %d", key,
+				counted.ready, counted.blocked, len(l.ready), l.blocked)
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// A queue may limit how many jobs of one key run at a time. Then it has a row for each key that has
+// leased or waiting jobs: how many are leased, and for each lane how many wait in ready and how
+// many are blocked. A blocked job is in delayed, under its key, so that no fetch walks over it.
+//
+// A key has room for as many more leases as its limit allows. The invariant: of the waiting jobs of
+// a key in one lane, the first ones, as many as there is room for, are in ready. So a fetch of any
+// kinds finds each job that may run, in order. A fetch blocks the jobs that it meets of a key
+// without room. A job that becomes ready is blocked at once if it comes after a blocked job of its
+// lane, or after as many ready ones as may ever run. So a fetch meets few jobs of each key,
+// however many there are. Whoever ends a lease unblocks the jobs that have room, in the same
+// transaction.
+
+// keyRow is the value in bucketKeys.
+type keyRow struct {
+	leased int
+	lanes  []keyLane // lanes in which jobs of the key wait
+
+	// Set in a transaction:
+	key   []byte
+	limit int // of leases
+}
+
+// keyLane counts the waiting jobs of a key in one lane.
+type keyLane struct {
+	at      laneAt
+	ready   int
+	blocked int
+	last    [orderWidth]byte // no ready job of the lane comes after it in the order of the lane
+}
+
+// laneAt is a lane of a line, as the first bytes of a key in bucketReady.
+type laneAt [lanePrefix]byte
+
+const keyLaneWidth = lanePrefix + 4 + 4 + orderWidth
+
+func (r *keyRow) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(r.leased))
+	for _, l := range r.lanes {
+		b = append(b, l.at[:]...)
+		b = binary.BigEndian.AppendUint32(b, uint32(l.ready))
+		b = binary.BigEndian.AppendUint32(b, uint32(l.blocked))
+		b = append(b, l.last[:]...)
+	}
+	return b
+}
+
+func parseKeyRow(key, sealed []byte) (*keyRow, error) {
+	b, err := unseal(key, sealed, -1)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < 4 || (len(b)-4)%keyLaneWidth != 0 {
+		return nil, fmt.Errorf("%w: the row of a key has %d bytes", pawl.ErrCorrupt, len(b))
+	}
+	r := &keyRow{leased: int(binary.BigEndian.Uint32(b))}
+	for b = b[4:]; len(b) > 0; b = b[keyLaneWidth:] {
+		r.lanes = append(r.lanes, keyLane{
+			at:      laneAt(b),
+			ready:   int(binary.BigEndian.Uint32(b[lanePrefix:])),
+			blocked: int(binary.BigEndian.Uint32(b[lanePrefix+4:])),
+			last:    [orderWidth]byte(b[lanePrefix+8:]),
+		})
+	}
+	return r, nil
+}
+
+// limitsOf returns the limits of a queue. A queue with a damaged row has none.
+func (t *txn) limitsOf(n queueNumber) pawl.Limits {
+	if t.keyless {
+		return pawl.Limits{}
+	}
+	row, err := t.rowOf(n)
+	if err != nil {
+		return pawl.Limits{}
+	}
+	return row.limits
+}
+
+// keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key.
+func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) *keyRow {
+	if e.Key == "" {
+		return nil
+	}
+	limits := t.limitsOf(n)
+	if !limits.PerKey() {
+		return nil
+	}
+	key := limitKey(nil, n, e.Key)
+	if r := t.keyRows[string(key)]; r != nil {
+		return r
+	}
+	r := new(keyRow)
+	if sealed := t.keys.Get(key); sealed != nil {
+		var err error
+		if r, err = parseKeyRow(key, sealed); err != nil {
+			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err))
+			t.recountKeys(n)
+			if r = t.keyRows[string(key)]; r != nil {
+				return r
+			}
+			r = new(keyRow)
+		}
+	}
+	return t.addKey(key, r, limits)
+}
+
+func (t *txn) addKey(key []byte, r *keyRow, limits pawl.Limits) *keyRow {
+	if t.keyRows == nil {
+		t.keyRows = make(map[string]*keyRow)
+	}
+	r.key, r.limit = key, limits.RunningPerKey
+	t.keyRows[string(key)] = r
+	return r
+}
+
+// finishKeys writes the rows of keys. The row of a key without jobs goes.
+func (t *txn) finishKeys() {
+	for _, r := range t.keyRows {
+		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 {
+			t.delete(t.keys, r.key)
+		} else {
+			t.put(t.keys, r.key, seal(r.key, r.append(nil)))
+		}
+	}
+}
+
+// trimmed returns the lanes that have jobs.
+func trimmed(lanes []keyLane) []keyLane {
+	kept := lanes[:0]
+	for _, l := range lanes {
+		if l.ready > 0 || l.blocked > 0 {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// room returns how many more jobs of the key may be leased.
+func (r *keyRow) room() int { return max(0, r.limit-r.leased) }
+
+// lane returns the counts of the lane of a ready key.
+func (r *keyRow) lane(ready []byte) *keyLane {
+	at := laneAt(ready)
+	for i := range r.lanes {
+		if r.lanes[i].at == at {
+			return &r.lanes[i]
+		}
+	}
+	r.lanes = append(r.lanes, keyLane{at: at})
+	return &r.lanes[len(r.lanes)-1]
+}
+
+// orderOf returns the order within the lane of a key in bucketReady, or of a blocked row's key.
+func orderOf(key []byte) []byte { return key[len(key)-orderWidth:] }
+
+// enter counts a job that enters ready under a key.
+func (l *keyLane) enter(ready []byte) {
+	l.ready++
+	if order := orderOf(ready); bytes.Compare(order, l.last[:]) > 0 {
+		l.last = [orderWidth]byte(order)
+	}
+}
+
+// leave counts a job that leaves ready.
+func (l *keyLane) leave() {
+	if l.ready = max(0, l.ready-1); l.ready == 0 {
+		l.last = [orderWidth]byte{}
+	}
+}
+
+// comesLater reports whether a job that becomes ready can be blocked at once, given its key in
+// ready: all for which the key can have room come before it.
+func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
+	if l.blocked > 0 {
+		if first, _, ok := t.firstBlocked(r, l); ok {
+			return bytes.Compare(orderOf(ready), orderOf(first)) > 0
+		}
+	}
+	return l.ready >= r.limit && bytes.Compare(orderOf(ready), l.last[:]) > 0
+}
+
+// becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
+// as ready already.
+func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
+	r := t.keyOf(queueOf(key), e)
+	if r == nil {
+		t.putReady(key, row)
+		return
+	}
+	l := r.lane(key)
+	if t.comesLater(r, l, key) {
+		t.putBlocked(r, l, key, row)
+		return
+	}
+	l.enter(key)
+	t.putReady(key, row)
+}
+
+func (t *txn) putBlocked(r *keyRow, l *keyLane, ready []byte, row indexRow) {
+	l.blocked++
+	t.countBlocked(lineAt(ready), 1)
+	key := append(blockedPrefix(nil, r.key), ready...)
+	t.put(t.delayed, key, seal(key, delayedRow{row, ready}.append(nil)))
+}
+
+// blockKey blocks a ready job whose key has no room.
+func (t *txn) blockKey(c choice, r *keyRow, j stored) {
+	t.delete(t.ready, c.key)
+	l := r.lane(c.key)
+	l.leave()
+	t.putBlocked(r, l, c.key, c.row)
+	t.nextOf(j)
+}
+
+// firstBlocked finds the first sound blocked job of a key in one lane.
+func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, ok bool) {
+	prefix := append(blockedPrefix(nil, r.key), l.at[:]...)
+	c := t.delayed.Cursor()
+	for k, v := t.delayed.find(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		row, err := parseDelayedRow(k, v)
+		if err == nil && len(k) == len(prefix)+orderWidth {
+			return k, row, true
+		}
+		t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, err))
+	}
+	l.blocked = 0
+	return nil, row, false
+}
+
+// refill unblocks jobs of a key, so that the first ones of each lane, as many as there is room
+// for, are in ready.
+func (t *txn) refill(r *keyRow) {
+	room := r.room()
+	for i := range r.lanes {
+		l := &r.lanes[i]
+		for n := 0; n < room && l.blocked > 0; n++ {
+			key, row, ok := t.firstBlocked(r, l)
+			if !ok || l.ready >= room && bytes.Compare(orderOf(key), l.last[:]) > 0 {
+				break
+			}
+			l.blocked--
+			t.countBlocked(row.line(), -1)
+			ready := bytes.Clone(row.ready)
+			t.delete(t.delayed, bytes.Clone(key))
+			l.enter(ready)
+			t.putReady(ready, row.indexRow)
+		}
+	}
+}
+
+// leaveReady counts a job that leaves ready without a lease, given its key there. The next job of
+// its lane takes its place.
+func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
+	if r := t.keyOf(queueOf(key), e); r != nil {
+		r.lane(key).leave()
+		t.refill(r)
+	}
+}
+
+// leaveBlocked counts a blocked job that leaves the queue, given its key in delayed.
+func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
+	ready := key[len(key)-readyKeyWidth:]
+	if r := t.keyOf(queueOf(ready), e); r != nil {
+		l := r.lane(ready)
+		l.blocked = max(0, l.blocked-1)
+	}
+}
+
+// lease counts a job that is leased, given the key that it had in ready.
+func (r *keyRow) lease(ready []byte) {
+	r.leased++
+	r.lane(ready).leave()
+}
+
+// freeKey counts the end of a lease and unblocks the jobs that have room now.
+func (t *txn) freeKey(n queueNumber, e *pawl.Envelope) {
+	if r := t.keyOf(n, e); r != nil {
+		r.leased = max(0, r.leased-1)
+		t.refill(r)
+		for _, l := range r.lanes {
+			if l.ready > 0 {
+				t.touch(lineAt(l.at[:])).fresh = true // a fetch may have passed it
+			}
+		}
+	}
+}
+
+// running returns how many jobs of a queue are leased.
+func (t *txn) running(n queueNumber) (leased int, err error) {
+	for ln, row := range t.lines {
+		if ln.queue == n {
+			leased += row.counts.Leased
+		}
+	}
+	err = t.eachLine(n, func(ln line, row *lineRow) error {
+		if t.lines[ln] == nil {
+			leased += row.counts.Leased
+		}
+		return nil
+	})
+	return leased, err
+}
+
+// freed notes that a queue that limits its leases has one less, so that a fetch which waits for
+// that looks again.
+func (t *txn) freed(n queueNumber) {
+	if t.limitsOf(n).Running > 0 {
+		t.resume(n)
+	}
+}

@@ -1,0 +1,125 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// checkLimits checks the limits that options declare.
+func checkLimits(all map[string]pawl.Limits) error {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := driver.CheckQueue(name); err != nil {
+			return err
+		}
+		if err := all[name].Validate(); err != nil {
+			return fmt.Errorf("limits of queue %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// declareLimits stores the limits of queues, each in a transaction. It runs before the scheduler.
+func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		err := s.transact(func(t *txn) error {
+			t.setLimits(name, all[name])
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("declare the limits of queue %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// setLimits stores the limits of a queue. If those of keys change, it counts the jobs of each key
+// anew.
+func (t *txn) setLimits(queue string, limits pawl.Limits) {
+	n := t.numberOf(queue)
+	row := t.row(n)
+	if row.limits == limits {
+		return
+	}
+	recount := row.limits.RunningPerKey != limits.RunningPerKey
+	row.limits, row.touched, t.changed = limits, true, true
+	if recount {
+		t.recountKeys(n)
+	}
+}
+
+// recountKeys counts the jobs of each key of a queue anew, and unblocks those that have room. It
+// reads the record of each waiting job with a key, so it is for new limits and for damage.
+func (t *txn) recountKeys(n queueNumber) {
+	t.changed = true
+	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
+	for _, key := range keysWith(t.keys, prefix) {
+		t.delete(t.keys, key)
+	}
+	limits := t.limitsOf(n)
+	rows := make(map[string]*keyRow)
+	for key, r := range t.keyRows {
+		if queueOf([]byte(key)) == n { // a fetch may have it
+			r.leased, r.lanes, r.limit, rows[key] = 0, nil, limits.RunningPerKey, r
+		}
+	}
+	blocked := append([]byte{waitsForLimit}, prefix...)
+	if !limits.PerKey() {
+		t.promoteRows(blocked, nil, math.MaxInt)
+		return
+	}
+	of := func(id pawl.ID) *keyRow {
+		j, err := t.record(id)
+		if err != nil || j.Key == "" {
+			return nil // it is dead soon
+		}
+		key := limitKey(nil, n, j.Key)
+		if rows[string(key)] == nil {
+			rows[string(key)] = t.addKey(key, new(keyRow), limits)
+		}
+		return rows[string(key)]
+	}
+	eachRow(t.ready, prefix, func(k, v []byte) {
+		if row, err := parseIndexRow(k, v); err == nil && len(k) == readyKeyWidth && row.flags&hasKey != 0 {
+			if r := of(row.id); r != nil {
+				r.lane(k).enter(k)
+			}
+		}
+	})
+	eachRow(t.delayed, blocked, func(k, v []byte) {
+		if row, err := parseDelayedRow(k, v); err == nil {
+			if r := of(row.id); r != nil {
+				r.lane(row.ready).blocked++
+			}
+		}
+	})
+	eachRow(t.leased, nil, func(k, v []byte) {
+		if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n && row.flags&hasKey != 0 {
+			if r := of(pawl.ID(k)); r != nil {
+				r.leased++
+			}
+		}
+	})
+	for _, r := range rows {
+		t.refill(r)
+	}
+}
+
+// eachRow calls fn for the rows of a table whose keys have a prefix. Fn changes no row.
+func eachRow(b *table, prefix []byte, fn func(k, v []byte)) {
+	c := b.Cursor()
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		fn(k, v)
+	}
+}
+
+func keysWith(b *table, prefix []byte) (keys [][]byte) {
+	eachRow(b, prefix, func(k, _ []byte) { keys = append(keys, bytes.Clone(k)) })
+	return keys
+}

@@ -1,0 +1,24 @@
+package bolt
+
+// repairLimits makes the rows of keys anew, from the jobs of each queue that limits keys. Jobs that a
+// limit blocked and that have room now, or whose queue has lost its limits, are unblocked.
+func (s *salvor) repairLimits() error {
+	err := s.eachKey(bucketKeys, nil, func(t *txn, b *table, key []byte) { t.delete(b, key) })
+	if err != nil {
+		return err
+	}
+	var queues []queueNumber
+	err = s.update(func(t *txn) {
+		t.fail(t.eachQueue(func(n queueNumber, _ *queueRow) error {
+			queues = append(queues, n)
+			return nil
+		}))
+	})
+	for i := 0; i < len(queues) && err == nil; i++ {
+		err = s.update(func(t *txn) {
+			t.keyless = false
+			t.recountKeys(queues[i])
+		})
+	}
+	return err
+}

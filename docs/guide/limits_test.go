@@ -1,0 +1,59 @@
+package guide
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+type SyncArgs struct{ Folder string }
+
+var Sync = pawl.Define[SyncArgs]("sync")
+
+// limit enqueues a job of a tenant to a queue with limits.
+func limit(ctx context.Context, path string) error {
+	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{
+		"sync": {Running: 20, RunningPerKey: 3},
+	}})
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	if err := pawl.Require(q, pawl.LimitKeys); err != nil {
+		return err // another engine may have no limits
+	}
+	_, err = Sync.Enqueue(ctx, q, SyncArgs{Folder: "/inbox"}, pawl.OnQueue("sync"), pawl.Key("tenant/42"))
+	return err
+}
+
+// want returns how many workers the queues of a program could use.
+func want(stats pawl.Stats) (wanted int) {
+	for _, row := range stats.Queues {
+		wanted += row.Ready - row.Blocked
+	}
+	return wanted
+}
+
+// Rule: the file keeps the limits that a program declares, until another declares none.
+func TestLimits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	require.NoError(t, limit(t.Context(), path))
+	removed := &bolt.Options{Limits: map[string]pawl.Limits{"sync": {}}}
+	for _, step := range []struct {
+		o     *bolt.Options
+		limit int
+	}{{nil, 3}, {removed, 0}} {
+		q, err := bolt.Open(path, step.o)
+		require.NoError(t, err)
+		stats, err := q.Stats(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, q.Close())
+		require.Equal(t, step.limit, stats.Queues[0].Limits.RunningPerKey)
+		require.Equal(t, 1, want(stats))
+	}
+}
