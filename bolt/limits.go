@@ -16,7 +16,7 @@ import (
 // a key in one lane, the first ones, as many as there is room for, are in ready. So a fetch of any
 // kinds finds each job that may run, in order. A fetch blocks the jobs that it meets of a key
 // without room. A job that becomes ready is blocked at once if it comes after a blocked job of its
-// lane, or after as many ready ones as may ever run. So a fetch meets few jobs of each key,
+// lane, or after as many ready ones as there is room for. So a fetch meets few jobs of each key,
 // however many there are. Whoever ends a lease unblocks the jobs that have room, in the same
 // transaction.
 
@@ -179,14 +179,14 @@ func (l *keyLane) leave() {
 }
 
 // comesLater reports whether a job that becomes ready can be blocked at once, given its key in
-// ready: all for which the key can have room come before it.
+// ready: as many jobs as the key has room for come before it.
 func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 	if l.blocked > 0 {
 		if first, _, ok := t.firstBlocked(r, l); ok {
 			return bytes.Compare(orderOf(ready), orderOf(first)) > 0
 		}
 	}
-	return l.ready >= r.limit && bytes.Compare(orderOf(ready), l.last[:]) > 0
+	return l.ready >= r.room() && bytes.Compare(orderOf(ready), l.last[:]) > 0
 }
 
 // becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
@@ -287,11 +287,6 @@ func (t *txn) freeKey(n queueNumber, e *pawl.Envelope) {
 	if r := t.keyOf(n, e); r != nil {
 		r.leased = max(0, r.leased-1)
 		t.refill(r)
-		for _, l := range r.lanes {
-			if l.ready > 0 {
-				t.touch(lineAt(l.at[:])).fresh = true // a fetch may have passed it
-			}
-		}
 	}
 }
 

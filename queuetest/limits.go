@@ -152,6 +152,17 @@ func limitTests() []test {
 			}
 			equal(f, len(f.list(pawl.Filter{State: pawl.Ready})), 1494, "jobs that still wait")
 		}),
+		limitTest("and many keys", "A fetch finds a job behind any number of keys that are at their limit.", oneOfKey, func(f *fixture) {
+			a, b := newBatch(700, of("a")), newBatch(700, of("b"))
+			for i := range a {
+				a[i].Key, b[i].Key = fmt.Sprint(i), fmt.Sprint(i)
+			}
+			f.enqueue(a...)
+			f.enqueue(b...)
+			equal(f, len(f.request(pawl.Request{Kinds: []string{"a"}, Max: 700})), 700, "jobs of the first kind")
+			id := f.add(of("b"), key("other")).ID
+			equal(f, f.lease().ID, id, "job of a key without leases")
+		}),
 		limitTest("and cancellation", "A blocked job can be cancelled. If a job that is next of its key is, another takes its place.", oneOfKey, func(f *fixture) {
 			ids := f.addKeys("aaaa")
 			l := f.lease()

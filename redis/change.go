@@ -179,6 +179,9 @@ func (r *refusal) of(c *pawl.Change, id pawl.ID) error {
 // Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job of that ID; [pawl.ErrNotEligible] if
 // it is not dead, or does not match the condition. A unique key is refused.
 func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
+	if err := driver.SupportsJobs(abilities, e); err != nil {
+		return err
+	}
 	bytes, err := driver.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload)
 	if err != nil {
 		return err

@@ -15,6 +15,9 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+	if err := driver.SupportsJobs(abilities, jobs...); err != nil {
+		return nil, err
+	}
 	bytes, err := driver.CheckBatch(jobs, q.opts.MaxPayload)
 	if err != nil {
 		return nil, err

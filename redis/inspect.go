@@ -137,7 +137,7 @@ func (op *stats) result(_ *group, b msgpack.RawMessage) error {
 	}
 	op.stats = pawl.Stats{}
 	for _, row := range r.Rows {
-		s := pawl.QueueStats{Name: row.Name, Paused: row.Paused, Counts: pawl.Counts(row.Counts)}
+		s := pawl.QueueStats{Name: row.Name, Paused: row.Paused, Counts: row.counts()}
 		if row.Oldest != "" {
 			s.Oldest = timeOf(row.Oldest)
 		}
@@ -153,4 +153,8 @@ type Counts struct {
 	Leased    int `msgpack:"l"`
 	Dead      int `msgpack:"x"`
 	Completed int `msgpack:"c"`
+}
+
+func (c Counts) counts() pawl.Counts {
+	return pawl.Counts{Ready: c.Ready, Delayed: c.Delayed, Leased: c.Leased, Dead: c.Dead, Completed: c.Completed}
 }

@@ -159,10 +159,13 @@ func (q *Queue) checkFormat(ctx context.Context) error {
 	return nil
 }
 
+// abilities are those on any server.
+const abilities = driver.Settings&^pawl.LimitKeys | pawl.Shared
+
 // Abilities implements [driver.Able]. The queue has [pawl.Synced] if the server synced each write to the
 // disk when it was opened.
 func (q *Queue) Abilities() pawl.Ability {
-	a := driver.Settings | pawl.Shared
+	a := abilities
 	if q.synced {
 		a |= pawl.Synced
 	}

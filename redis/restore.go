@@ -34,6 +34,9 @@ func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []dr
 	if len(jobs)+len(effects) == 0 {
 		return nil
 	}
+	if err := driver.SupportsRestore(abilities, jobs, effects); err != nil {
+		return err
+	}
 	if err := driver.CheckRestore(jobs, effects, q.opts.MaxPayload); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}

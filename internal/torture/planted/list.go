@@ -61,7 +61,7 @@ var faults = []Fault{
 	newFault("an effect is not noted as done", "an effect takes place once", append(by("simulate", 500), by("soak", 20_000)...),
 		Edit{"bolt/txn.finishEffect", "t.doneUntil(key, row, t.now.Add(ttl))", skip}),
 	newFault("two jobs of one effect run at a time", "jobs of one idempotency key do not run beside one another", by("simulate", 500),
-		Edit{"bolt/selection.admit", "effect.holder != pawl.ID{}", "$ && !PLANTED"}),
+		Edit{"bolt/selection.blocks", "effect.holder != pawl.ID{}", "$ && !PLANTED"}),
 	newFault("blocked jobs stay blocked", "a blocked job is ready when its key is free", by("soak", 20_000),
 		Edit{"bolt/txn.freeEffect", "from != nil", "$ && !PLANTED"}),
 	newFault("priority does not count", "jobs come in the order of their priorities", by("simulate", 500),
