@@ -19,6 +19,8 @@ type candidate struct {
 	manual []int64        // ticks that an operator asks for, instead of those that are due
 	job    *pawl.Envelope // the job of its ticks, nil for runs
 	fires  map[int64]*fire
+	broken bool  // its times cannot be computed
+	damage error // of the latest Check; the others are decided without it
 }
 
 // fire is a job or a run for one tick. Its ID is chosen before the mutation, because Check may run
@@ -45,6 +47,11 @@ func (c *candidate) decide(ops driver.Ops, sign *pawl.Keyring) (*change, error) 
 	was, err := read(ops, c.name)
 	if err != nil || was == nil || was.Changes != c.row.Changes {
 		return nil, err
+	}
+	if c.broken {
+		broken := &change{name: c.name, was: was, row: was.clone()}
+		broken.row.plan(c.name)
+		return broken, nil
 	}
 	d := &decision{c, &change{name: c.name, was: was, row: was.clone()}, ops, ops.Now(), sign}
 	if err := d.living(); err != nil {
@@ -252,7 +259,8 @@ func (m *Manager) candidate(name string, r *row, now int64, most int) (*candidat
 	t := r.terms()
 	cal, err := t.calendar(name)
 	if err != nil {
-		return c, nil // to be marked as broken
+		c.broken = true
+		return c, nil
 	}
 	if r.Action.Job != nil {
 		if c.job, err = r.Action.template(); err != nil {

@@ -168,7 +168,10 @@ func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID,
 	t.check = func(ops driver.Ops) (changes []*change, err error) {
 		for _, c := range list {
 			done, err := c.decide(ops, m.opts.Sign)
-			if err != nil && !errors.Is(err, pawl.ErrCorrupt) {
+			if c.damage = nil; errors.Is(err, pawl.ErrCorrupt) {
+				c.damage, err = err, nil
+			}
+			if err != nil {
 				return nil, err
 			}
 			if done != nil {
@@ -199,8 +202,8 @@ func (m *Manager) settle(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := m.decide(ctx, []*candidate{c}, r.Alive, nil); err != nil {
-			return err
+		if _, err := m.decide(ctx, []*candidate{c}, r.Alive, nil); err != nil || c.damage != nil {
+			return errors.Join(err, c.damage)
 		}
 	}
 }

@@ -216,8 +216,8 @@ func (m *Manager) manual(ctx context.Context, name string, ticks []int64, run st
 			}
 		}
 		changes, err := m.decide(ctx, []*candidate{c}, r.Alive, nil)
-		if err != nil {
-			return nil, err
+		if err != nil || c.damage != nil {
+			return nil, errors.Join(err, c.damage)
 		}
 		if len(changes) > 0 {
 			return changes[0], nil

@@ -172,6 +172,11 @@ func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 		if _, err := s.decide(ctx, candidates, jobs, v.stale); err != nil {
 			return 0, err
 		}
+		for _, c := range candidates {
+			if c.damage != nil {
+				s.passOver(c.name, c.damage)
+			}
+		}
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
