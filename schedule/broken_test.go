@@ -56,3 +56,18 @@ func (damage) Check(driver.Ops) error { return nil }
 func (damage) Apply(w driver.Writer) error {
 	return w.Put(tableRows, nameKey("damaged"), []byte{RowsForm, 0, 0, 0, 0, 0})
 }
+
+// Rule: a schedule keeps all that its job sets.
+func TestTemplate(t *testing.T) {
+	kind := pawl.Define[string]("tick")
+	e, err := kind.Envelope("x", pawl.OnQueue("q"), pawl.Key("tenant"), pawl.Priority(3), pawl.MaxRetries(7), pawl.Timeout(time.Minute),
+		pawl.Retain(time.Hour), pawl.Header("a", "b"), pawl.Backoff(pawl.Fixed(time.Second)))
+	require.NoError(t, err)
+	d := Envelope("a", "@daily", e)
+	require.NoError(t, d.err)
+	stored, err := d.action.template()
+	require.NoError(t, err)
+	require.True(t, stored.Created.IsZero() && stored.NotBefore.IsZero() && stored.Deadline.IsZero())
+	stored.Created, stored.NotBefore, stored.Deadline = e.Created, e.NotBefore, e.Deadline
+	require.Equal(t, e, stored)
+}

@@ -115,7 +115,7 @@ func (d *decision) living() error {
 	return nil
 }
 
-func isAlive(s pawl.State) bool { return s == pawl.Ready || s == pawl.Delayed || s == pawl.Leased }
+func isAlive(s pawl.State) bool { return s != "" && s != pawl.Dead && s != pawl.Completed }
 
 // tick decides one tick.
 func (d *decision) tick(tick int64) error {

@@ -63,9 +63,5 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // template returns the job of an action.
 func (a *action) template() (*pawl.Envelope, error) {
 	e, _, err := driver.ParseRecord(a.Job)
-	if err != nil {
-		return nil, err
-	}
-	return &pawl.Envelope{Kind: e.Kind, Queue: e.Queue, Payload: e.Payload, Headers: e.Headers, Priority: e.Priority,
-		Timeout: e.Timeout, MaxRetries: e.MaxRetries, Policy: e.Policy, Retain: e.Retain}, nil
+	return e, err
 }
