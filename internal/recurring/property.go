@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,11 @@ func (s Store) decidesOnce(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s.bubble(t, func(k *kit) {
 				w := &world{kit: k, r: rand.New(rand.NewPCG(seed, 19)), all: make(map[string]*modelled), jobs: make(map[pawl.ID]*modelled)}
-				k.report = func(name string, e schedule.Entry) { w.events = append(w.events, event{name, e}) }
+				k.report = func(name string, e schedule.Entry) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.events = append(w.events, event{name, e})
+				}
 				w.redefine()
 				for range s.Steps {
 					w.step()
@@ -39,12 +44,14 @@ func (s Store) decidesOnce(t *testing.T) {
 // world is a model of all schedules.
 type world struct {
 	*kit
-	r      *rand.Rand
-	all    map[string]*modelled
-	jobs   map[pawl.ID]*modelled
-	defs   []schedule.Definition
+	r     *rand.Rand
+	all   map[string]*modelled
+	jobs  map[pawl.ID]*modelled
+	defs  []schedule.Definition
+	fired int
+
+	mu     sync.Mutex
 	events []event
-	fired  int
 }
 
 type event struct {
@@ -181,6 +188,8 @@ func (w *world) step() {
 		w.judge(name, now)
 		w.compare(name)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	require.Empty(w, w.events)
 }
 
@@ -221,6 +230,8 @@ func (m *modelled) next(t schedule.Terms, after time.Time) time.Time {
 func (w *world) judge(name string, _ time.Time) {
 	w.Helper()
 	m := w.all[name]
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.events = slices.DeleteFunc(w.events, func(e event) bool {
 		if e.name != name {
 			return false
