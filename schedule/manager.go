@@ -49,6 +49,7 @@ type hub struct {
 	shared bool                    // other processes may change schedules
 	bell   chan struct{}           // makes a scheduler look again
 	opts   atomic.Pointer[Options] // of a scheduler
+	firing atomic.Int32            // schedulers that run
 }
 
 var hubs struct {
@@ -77,6 +78,9 @@ func hubOf(s Store) *hub {
 	}()
 	return h
 }
+
+// Firing reports whether a scheduler of this process fires the schedules of the store.
+func (m *Manager) Firing() bool { return m.hub.firing.Load() > 0 }
 
 // ring makes a scheduler of this process look again.
 func (h *hub) ring() {

@@ -100,6 +100,7 @@ func (s *Scheduler) begin() {
 		defer s.mu.Unlock()
 		if !s.ends {
 			s.ended = make(chan struct{})
+			s.hub.firing.Add(1)
 			go s.run(s.ended)
 		}
 	})
@@ -114,6 +115,7 @@ const (
 
 func (s *Scheduler) run(ended chan struct{}) {
 	defer close(ended)
+	defer s.hub.firing.Add(-1)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
