@@ -87,6 +87,9 @@ type Admin interface {
 	// Workflows returns the operations on workflow runs. It is valid until Close.
 	Workflows() Workflows
 
+	// Schedules returns the operations on schedules. It is valid until Close.
+	Schedules() Schedules
+
 	// Close closes the connection or the file. The queue of [Of] stays open.
 	Close() error
 }

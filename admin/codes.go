@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/ellipsis"
+	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -30,6 +31,7 @@ type code struct {
 // one engine follow: each [driver.Sentinel] has its own code.
 var codes = []code{
 	{"no_run", http.StatusNotFound, workflow.ErrNotFound},
+	{"no_schedule", http.StatusNotFound, schedule.ErrNotFound},
 	{"not_found", http.StatusNotFound, pawl.ErrNotFound},
 	{"run_conflict", http.StatusConflict, workflow.ErrConflict},
 	{"conflict", http.StatusConflict, pawl.ErrConflict},

@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -37,6 +38,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, pawl.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk, bolt.ErrReplaced, bolt.ErrOverwritten,
 		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, ErrCancelRequested, ErrWorkflowJob, errors.ErrUnsupported,
 		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrUndeclared, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,
+		schedule.ErrNotFound,
 	}
 	sentinels := 0
 	for _, one := range all {

@@ -88,7 +88,7 @@ func (a *app) commands() *cobra.Command {
 		a.group("queue", "queues",
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
 		a.wfCommand(),
-		a.group("sched", "schedules", a.schedNextCommand()),
+		a.schedCommand(),
 		a.exportCommand(), a.importCommand(),
 		a.group("db", "the file",
 			a.dbInfoCommand(), a.dbCheckCommand(), a.dbBackupCommand(), a.dbCompactCommand(),

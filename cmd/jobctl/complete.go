@@ -71,6 +71,23 @@ func (a *app) completeQueue(c *cobra.Command, args []string, typed string) ([]st
 	return a.completeQueues(c, args, typed)
 }
 
+// completeSchedule completes the name of a schedule.
+func (a *app) completeSchedule(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
+		page, err := queue.Schedules().List(ctx, admin.ScheduleQuery{Limit: admin.MaxLimit})
+		if err != nil {
+			return nil
+		}
+		for i := range page.Schedules {
+			names = append(names, page.Schedules[i].Name)
+		}
+		return names
+	})
+}
+
 // completeKinds offers the kinds of the first jobs.
 func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (kinds []string) {

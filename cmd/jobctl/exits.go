@@ -26,7 +26,7 @@ var exitMeans = []struct {
 	{exitOK, "done", "done; a list may be empty"},
 	{exitError, "an error", "an error; the message says what to do"},
 	{exitUsage, "usage", "the command line is wrong; nothing was read"},
-	{exitNoMatch, "no match", "no match: no such job, queue or run, or none that the filters select"},
+	{exitNoMatch, "no match", "no match: no such job, queue, run or schedule, or none that the\nfilters select"},
 	{exitLocked, "locked or unreachable", "another process has the file open and does not serve it, nothing\nanswers at the address, or the command needs a running app"},
 	{exitDamaged, "damage, or a check failed", "damaged data was found, and the readable part was printed; or a check\nfailed, a limit was exceeded, or code does not match the journal of a run"},
 	{exitConflict, "conflict", "the job is in the wrong state, its deadline has passed, or another job\nhas its ID or its unique key; the run has ended, or another has its ID"},

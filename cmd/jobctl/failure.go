@@ -47,7 +47,7 @@ func exampled(words, examples string, err error) error {
 	f := new(failure)
 	switch known := errors.As(err, &f); {
 	case errors.As(err, new(unclear)):
-	case !known && errors.As(err, new(*pawl.InvalidError)) && (strings.HasPrefix(words, "wf ") || strings.HasSuffix(words, " list") || words == "dead summary"):
+	case !known && errors.As(err, new(*pawl.InvalidError)) && (strings.HasPrefix(words, "wf ") || strings.HasPrefix(words, "sched ") || strings.HasSuffix(words, " list") || words == "dead summary"):
 		errors.As(usage(words, "%s", err), &f)
 	default:
 		return err

@@ -28,6 +28,9 @@ var printing = []string{
 	"job cancel JOB6", "job run-now JOB5", "job retry JOB1", "dead retry JOB2", "dead retry JOB3", "job delete JOB6",
 	"job cancel -q reports -y", "dead forward --all -y -n 1", "queue purge email --state ready -y", "dead delete --all -y",
 	"sched next @daily", "version",
+	"sched add nightly @daily greet", "sched pause nightly --note why", "sched resume nightly", "sched set nightly @hourly",
+	"sched reset nightly", "sched trigger nightly", "sched list", "sched show nightly", "sched history nightly",
+	"sched backfill nightly --from 2026-01-01 --to 2026-01-01", "sched remove nightly -y",
 }
 
 // Rule: the help of a command names the fields that it prints, and no others.

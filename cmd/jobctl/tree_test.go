@@ -98,7 +98,8 @@ func TestFlagsAreCompleted(t *testing.T) {
 			complete, ok := c.GetFlagCompletionFunc(f.Name)
 			require.True(t, ok, "%s --%s", wordsOf(c), f.Name)
 			got, directive := complete(c, nil, "")
-			require.Equal(t, slices.Contains(files, f.Name), directive&cobra.ShellCompDirectiveNoFileComp == 0, "%s --%s", wordsOf(c), f.Name)
+			named := slices.Contains(files, f.Name) && wordsOf(c) != "sched backfill" // its --to is a time
+			require.Equal(t, named, directive&cobra.ShellCompDirectiveNoFileComp == 0, "%s --%s", wordsOf(c), f.Name)
 			if word := words[f.Name]; word != "" && wordsOf(c) != "wf cancel" && wordsOf(c) != "wf terminate" { // their reason is a text
 				require.Contains(t, got, word, "%s --%s", wordsOf(c), f.Name)
 			}

@@ -100,6 +100,18 @@ var forms = map[string][]string{
 	"wf prune":     {"!-y"},
 	"work":         {"!--http --once"},
 
+	"sched list":     {"-n 0", "-n 0 -o jsonl"},
+	"sched show":     {"nightly", "-o jsonl nightly"},
+	"sched history":  {"nightly"},
+	"sched add":      {"!nightly @daily kind"},
+	"sched set":      {"!nightly @hourly"},
+	"sched reset":    {"!nightly"},
+	"sched pause":    {"!nightly --note why"},
+	"sched resume":   {"!nightly"},
+	"sched trigger":  {"!nightly"},
+	"sched backfill": {"!nightly --from 2026-01-01 --to 2026-01-02"},
+	"sched remove":   {"!nightly -y"},
+
 	"sched next": {}, "version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
 	"watch": {}, "import": {}, "top": {}, // need an app, an export, and a terminal
 }
@@ -170,8 +182,10 @@ func (c *ctl) soundAnswers(env *harness.Env) error {
 	return nil
 }
 
-// ofRuns reports whether a command line is about runs of workflows.
-func (l line) ofRuns() bool { return slices.Contains(l.words, "wf") }
+// ofRuns reports whether a command line is about runs of workflows, or schedules, and not about jobs.
+func (l line) ofRuns() bool {
+	return slices.Contains(l.words, "wf") || slices.Contains(l.words, "sched")
+}
 
 // isJSON reports whether a command line asks for jobs as JSON lines.
 func isJSON(l line) bool {
