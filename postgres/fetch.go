@@ -34,6 +34,9 @@ func (f *fetch) answer(err error) {
 // Fetch implements [pawl.Queue]. Where several processes fetch at the same time, each passes over
 // the jobs that another is looking at. A call with [pawl.WaitNot] may return [pawl.ErrEmpty] then,
 // although the other leaves some of these jobs.
+//
+// The order of jobs is exact within a process. While a transaction that stays open keeps the server from the
+// removal of rows, a job that another process puts before others may wait for the next poll.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	r, err := driver.CheckRequest(r)
 	if err != nil {
@@ -142,6 +145,7 @@ func (s *selection) claim(chosen []*candidate) error {
 		ids[i] = c.id
 	}
 	token := rand.Int64()
+	t.countEntries()
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlClaim), token, t.q.process, uuids(ids), nanos(t.now))
 	if err != nil {
 		return err
@@ -166,6 +170,7 @@ func (s *selection) claim(chosen []*candidate) error {
 		} else {
 			t.q.unclaimed = append(t.q.unclaimed, token)
 		}
+		t.q.marks.pass(chosen)
 	})
 	if err := t.makeCorrupt(damaged, token); err != nil {
 		return err
@@ -237,13 +242,26 @@ type candidate struct {
 
 func (c *candidate) of() lane { return lane{c.line, c.lane} }
 
-// peek reads and locks the first n candidates of each line and lane, by their queues.
+// peek reads and locks the first n candidates of each line and lane, by their queues. A call that finds none
+// behind the marks looks before them too. One that waits for a job waits for the next look instead.
 func (s *selection) peek(n int) (map[string][]*candidate, error) {
+	marks := s.t.q.marks
+	found, err := s.peekBehind(marks, n)
+	if err == nil && len(found) == 0 && len(marks) > 0 && s.f.Wait != pawl.WaitForJob {
+		clear(marks)
+		found, err = s.peekBehind(marks, n)
+	}
+	return found, err
+}
+
+func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) {
 	lanes := []int16{0, 1}
 	if s.idle > 0 {
 		lanes = []int16{0, 1, 2, 3, 4, 5}
 	}
-	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), s.f.queues, s.f.kinds, lanes, nanos(s.t.now), n)
+	ofLine, ofLane, prios, since, seqs := m.columns()
+	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), s.f.queues, s.f.kinds, lanes, nanos(s.t.now), n,
+		ofLine, ofLane, prios, since, seqs)
 	if err != nil {
 		return nil, err
 	}

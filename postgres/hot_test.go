@@ -24,7 +24,7 @@ var Hot = []struct{ Name, Types, Statement string }{
 	{"take", "bytea[], uuid[], uuid[]", sqlTake},
 	{"unclaim", "int8[]", sqlUnclaim},
 	{"orphans", "int8[], int8, int8", sqlOrphans},
-	{"peek", "bytea[], bytea[], int2[], int8, int8", sqlPeek},
+	{"peek", "bytea[], bytea[], int2[], int8, int8, int4[], int2[], int2[], int8[], int8[]", sqlPeek},
 	{"claim", "int8, int8, uuid[], int8", sqlClaim},
 	{"held", "bytea[], bytea[], bool", sqlHeld},
 	{"delete history", "uuid[]", sqlDeleteHistory},

@@ -73,6 +73,7 @@ func (t *txn) promote() (more bool, err error) {
 			return false, err
 		}
 		t.stir()
+		clear(t.q.marks)
 		t.news.any = true
 	}
 	return true, nil
@@ -183,7 +184,8 @@ func (t *txn) reapProcesses() error {
 	if owner == "" && !t.q.lookIsDue() && !t.looks {
 		return nil
 	}
-	t.stir() // for the jobs that other processes made ready
+	t.stir() // for the jobs that other processes made ready, before the marks, too
+	t.q.marks = nil
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlDead), t.q.process, []byte(owner), t.q.clock(), !t.mono.Before(t.q.trusted))
 	if err != nil {
 		return err

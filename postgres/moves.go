@@ -33,6 +33,7 @@ func (t *txn) put(j *job, state pawl.State) {
 	t.stir()
 	if state == pawl.Ready {
 		t.news.ready(j.Queue)
+		t.q.marks.precede(j)
 	}
 	if !j.Deadline.IsZero() && (state == pawl.Ready || state == pawl.Delayed) {
 		t.fallsDue(j.Deadline)

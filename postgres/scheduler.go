@@ -26,6 +26,8 @@ type scheduler struct {
 	held      map[pawl.ID]*held
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
 	turns     turns
+	marks     marks             // nil unless a fetch has read many entries of the index of ready jobs
+	entries   int64             // of that index that were read, as the session last counted them
 	doubtful  map[pawl.ID]int64 // tokens of leases that nobody got, if their commit came through
 	unclaimed []int64           // claims whose last job has ended, for the next transaction
 	waiting   []*fetch          // in the order of their coming

@@ -151,19 +151,27 @@ const linesOf = `pawl.queue q JOIN pawl.line l ON l.queue = q.id AND ($2::bytea[
 WHERE q.name = ANY($1)`
 
 const (
-	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has. A lane of
-	// repeat suspects has none while one of them is leased.
-	sqlPeek = `SELECT q.name, q.line, j.* FROM (SELECT q.id, q.name, l.id AS line FROM ` + linesOf + ` AND NOT q.paused) q,
-unnest($3::int2[]) AS lanes(lane), LATERAL (
+	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks. A
+	// lane of repeat suspects has none while one of them is leased.
+	sqlPeek = `SELECT q.name, q.line, j.* FROM (SELECT q.id, q.name, l.id AS line FROM ` + linesOf + ` AND NOT q.paused) q
+CROSS JOIN unnest($3::int2[]) AS lanes(lane)
+LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
+	ON mark.line = q.line AND mark.lane = lanes.lane
+CROSS JOIN LATERAL (
 	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect,
 		EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.done_until > $4) AS done,
 		octet_length(j.payload) AS bytes
 	FROM pawl.job j
 	WHERE j.place = 0 AND j.token IS NULL AND j.line = q.line AND j.lane = lanes.lane
+		AND (j.prio, j.since, j.seq) > (COALESCE(mark.prio, -1::int2), COALESCE(mark.since, 0), COALESCE(mark.seq, 0))
 		AND (j.deadline IS NULL OR j.deadline > $4)
 		AND NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 	ORDER BY j.prio, j.since, j.seq LIMIT $5 FOR UPDATE OF j SKIP LOCKED) j
 WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
+
+	// sqlEntries returns how many entries of the index of ready jobs the session has read since it
+	// last reported its statistics, which it does between transactions.
+	sqlEntries = `SELECT COALESCE(pg_stat_get_xact_tuples_returned('pawl.job_ready'::regclass), 0)`
 
 	// sqlClaim leases jobs that a peek has locked.
 	sqlClaim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
