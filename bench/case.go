@@ -32,16 +32,21 @@ type size struct {
 	million int           // what stands for a million
 	backlog []int         // jobs in a growing backlog
 	reader  time.Duration // how long a reader stays open
+
+	endurance time.Duration // how long a queue works at a steady rate
+	pace      int           // jobs a second of that rate
 }
 
 var (
 	fullSize = size{
 		rounds: 3, limit: 1500 * time.Millisecond, full: 400_000, samples: 200, idle: time.Minute, million: 1_000_000,
 		backlog: []int{10_000, 1_000_000, 10_000_000}, reader: 10 * time.Second,
+		endurance: 10 * time.Minute, pace: 5000,
 	}
 	quickSize = size{
 		rounds: 1, limit: 100 * time.Millisecond, full: 20_000, samples: 10, idle: 2 * time.Second, million: 50_000,
 		backlog: []int{10_000, 100_000}, reader: time.Second,
+		endurance: 2 * time.Second, pace: 500,
 	}
 )
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -18,12 +19,16 @@ import (
 // manyWorkers is for a client that fetches for all its workers at once.
 const manyWorkers = 1000
 
+//go:embed postgres_notes.md
+var postgresNotes string
+
 // onPostgres compares pawl with River on one server of PostgreSQL.
 func onPostgres() subject {
 	of := subject{
 		metered: true,
 		systems: []system.System{system.PawlPostgres(), system.RiverPostgres()},
 		targets: postgresTargets,
+		notes:   postgresNotes,
 		intro: `# Performance over PostgreSQL
 
 This page compares how many jobs a second pawl and River store and run on one server of

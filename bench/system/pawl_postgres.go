@@ -33,12 +33,16 @@ func openPawlPostgres(ctx context.Context, dir string, server *Server) (Queue, e
 	if err := startOver(ctx, pool, "DROP SCHEMA IF EXISTS pawl CASCADE"); err != nil {
 		return nil, err
 	}
-	return joinPawlPostgres(ctx, dir, server)
+	return JoinPawlPostgres(ctx, server, "")
 }
 
-// joinPawlPostgres opens the queue with the jobs that it has.
 func joinPawlPostgres(ctx context.Context, _ string, server *Server) (Queue, error) {
-	q, err := postgres.Open(ctx, postgresConfig(server), &postgres.Options{Logger: hclog.NewNullLogger()})
+	return JoinPawlPostgres(ctx, server, "")
+}
+
+// JoinPawlPostgres opens the queue in a schema, with the jobs that it has. An empty name is the default.
+func JoinPawlPostgres(ctx context.Context, server *Server, schema string) (Queue, error) {
+	q, err := postgres.Open(ctx, postgresConfig(server), &postgres.Options{Schema: schema, Logger: hclog.NewNullLogger()})
 	if err != nil {
 		return nil, err
 	}

@@ -108,6 +108,11 @@ func StartPostgres(ctx context.Context, dir string) (*Server, string, error) {
 	return server, fmt.Sprintf("postgres://%s@/postgres?host=%s", postgresUser, url.QueryEscape(filepath.Dir(server.Addr))), nil
 }
 
+// ConnectPostgres connects to a server.
+func ConnectPostgres(ctx context.Context, server *Server) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, postgresConfig(server))
+}
+
 // postgresConfig is how to connect: pgx wants the folder of the socket.
 func postgresConfig(server *Server) string {
 	return fmt.Sprintf("host='%s' user=%s dbname=postgres", filepath.Dir(server.Addr), postgresUser)

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bench/report"
+	"github.com/gopawl/pawl/bench/system"
+)
+
+// endurance is what a queue on PostgreSQL must bear for long. It writes no report, because it takes half an
+// hour. Its figures stand in postgres_notes.md, which is part of the report of [onPostgres].
+func endurance() subject {
+	return subject{
+		systems: []system.System{system.PawlPostgres()},
+		cases: []benchCase{
+			{
+				name:  "finished",
+				about: "64 producers and 16 no-op workers beside jobs that are retained, and while a transaction keeps dead rows",
+				peers: beside,
+				once:  true,
+			},
+			{
+				name:  "vacuum",
+				about: "a steady rate of jobs, and what autovacuum leaves behind",
+				peers: vacuumed,
+				once:  true,
+			},
+		},
+	}
+}
+
+// parts is how many parts of t.endurance get figures of their own.
+const parts = 10
+
+// beside has two queues of one server take turns: an empty one, and one with ten times t.million jobs that
+// have succeeded and are retained. Then it measures the second one while a transaction with a snapshot is open.
+func beside(t *trial, full system.Queue) error {
+	empty, err := system.JoinPawlPostgres(t.ctx, t.server, "empty")
+	if err != nil {
+		return err
+	}
+	conn, err := system.ConnectPostgres(t.ctx, t.server)
+	if err != nil {
+		return errors.Join(err, empty.Close())
+	}
+	err = t.beside(conn, empty, full)
+	return errors.Join(err, conn.Close(context.WithoutCancel(t.ctx)), empty.Close())
+}
+
+func (t *trial) beside(conn *pgx.Conn, empty, full system.Queue) error {
+	if err := t.retain(conn, full, 10*t.million); err != nil {
+		return err
+	}
+	turn := func(metric string, q system.Queue, length time.Duration) error {
+		progress("finished: %s", metric)
+		rate, err := t.steadyRate(q, length)
+		t.report(metric, rate, perSecond)
+		return err
+	}
+	minute := t.endurance / parts
+	for range 3 {
+		if err := errors.Join(turn("empty", empty, minute/3), turn("retained", full, minute/3)); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(t.ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pawl.meta"); err != nil {
+		return err
+	}
+	if err := turn("retained-held", full, minute); err != nil {
+		return err
+	}
+	_, err := conn.Exec(t.ctx, "COMMIT")
+	return err
+}
+
+// retain has a queue complete a job that is retained, and copies its row, with other IDs, until there are n.
+func (t *trial) retain(conn *pgx.Conn, q system.Queue, n int) error {
+	options, ok := q.(interface {
+		EnqueueWith(context.Context, [][]byte, ...pawl.Option) error
+	})
+	if !ok {
+		return fmt.Errorf("%s retains no jobs", t.system.Name)
+	}
+	if err := options.EnqueueWith(t.ctx, [][]byte{small}, pawl.Retain(365*24*time.Hour)); err != nil {
+		return err
+	}
+	if _, _, err := t.drain(q, workers, 1); err != nil {
+		return err
+	}
+	progress("finished: storing %d rows", n)
+	_, err := conn.Exec(t.ctx, `INSERT INTO pawl.job (id, seq, since, line, place, lane, prio, record, payload)
+SELECT lpad(to_hex(n), 32, '0')::uuid, nextval('pawl.seq'), since + n, line, place, lane, prio, record, payload
+FROM pawl.job, generate_series(2, $1::int4) AS n WHERE place = 4`, n)
+	for _, command := range []string{"VACUUM ANALYZE pawl.job", "CHECKPOINT"} {
+		if err == nil {
+			_, err = conn.Exec(t.ctx, command)
+		}
+	}
+	return err
+}
+
+// steadyRate is what steadily reports after so long.
+func (t *trial) steadyRate(q system.Queue, length time.Duration) (float64, error) {
+	part := trial{ctx: t.ctx, size: size{limit: length}}
+	if err := steadily(&part, q); err != nil {
+		return 0, err
+	}
+	return part.samples[0].value, nil
+}
+
+// paced is a queue whose jobs come at a steady rate, or later.
+type paced struct {
+	system.Queue
+	began time.Time
+	rate  int
+	n     atomic.Int64
+}
+
+func (p *paced) Enqueue(ctx context.Context, payload []byte) error {
+	at := p.began.Add(time.Duration(p.n.Add(1)) * time.Second / time.Duration(p.rate))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(at)):
+	}
+	return p.Queue.Enqueue(ctx, payload)
+}
+
+// vacuumed takes jobs through a queue at a steady rate, and looks at the table of jobs ten times meanwhile.
+func vacuumed(t *trial, q system.Queue) error {
+	conn, err := system.ConnectPostgres(t.ctx, t.server)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(t.ctx))
+	began, flowed := time.Now(), make(chan error, 1)
+	go func() {
+		_, err := t.steadyRate(&paced{Queue: q, began: began, rate: t.pace}, t.endurance)
+		flowed <- err
+	}()
+	var before int64
+	for i := range parts {
+		if err := t.wait(time.Until(began.Add(t.endurance * time.Duration(i+1) / parts))); err != nil {
+			break
+		}
+		var jobs, dead, bytes int64
+		err := conn.QueryRow(t.ctx, `SELECT last_value, n_dead_tup, pg_total_relation_size(relid)
+FROM pawl.seq, pg_stat_user_tables WHERE schemaname = 'pawl' AND relname = 'job'`).Scan(&jobs, &dead, &bytes)
+		if err != nil {
+			return errors.Join(err, <-flowed)
+		}
+		part := fmt.Sprintf("part-%02d", i+1)
+		t.rate(part, int(jobs-before), t.endurance/parts)
+		t.report(part+"-dead", float64(dead), "rows")
+		t.report(part+"-table", report.MiB(bytes), mebibytes)
+		before = jobs
+	}
+	return errors.Join(<-flowed, t.ctx.Err())
+}
