@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gopawl/pawl"
@@ -88,7 +89,7 @@ func (rows *Rows) change() (*change, error) {
 	for _, h := range rows.History {
 		var e entry
 		err := driver.DecodePayload(h.Value, &e)
-		if err != nil || h.N <= last || h.N > r.Entries || e.Ticks < 0 || e.Ticks > 1<<40 || len(e.Why) > maxWhy {
+		if err != nil || h.N <= last || h.N > r.Entries || e.Ticks < 0 || e.Ticks > math.MaxInt32 || len(e.Why) > maxWhy {
 			return nil, wrong("history", "entry %d of schedule %q is none: %v", h.N, rows.Name, err)
 		}
 		c.entries, last = append(c.entries, numbered{h.N, e}), h.N
@@ -116,7 +117,7 @@ func (r *row) sound(name string) error {
 		bad = "neither a job nor a run, or both"
 	case len(r.Alive) > maxAlive || len(r.Buffered) > MaxBuffer:
 		bad = "too many jobs"
-	case r.Missed < 0 || r.Missed > MaxMissed || r.Tail != nil && (r.Tail.Ticks < 0 || r.Tail.Ticks > 1<<40):
+	case r.Missed < 0 || r.Missed > MaxMissed || r.Tail != nil && (r.Tail.Ticks < 0 || r.Tail.Ticks > math.MaxInt32):
 		bad = "a count that is none"
 	case r.Paused != nil && len(r.Paused.Note) > MaxNote:
 		bad = "a note that is too long"
