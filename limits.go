@@ -1,8 +1,8 @@
 package pawl
 
 // Limits bound how many jobs of a queue run at a time, over all workers and processes. A zero
-// field sets no limit. An engine that can keep limits has them in its options, by the name of
-// the queue, and declares [LimitKeys].
+// field sets no limit. An engine that has limits takes them in its options, by the name of the
+// queue, and declares [LimitKeys].
 //
 // A leased job counts as running, so jobs that a worker fetched ahead count too. Delayed jobs do
 // not count: a job that waits for its retry, or that snoozes, leaves its place to others.
@@ -11,7 +11,7 @@ package pawl
 // place in the order of its queue. Limits change no other order.
 type Limits struct {
 	Running       int // jobs of the queue at a time
-	RunningPerKey int // jobs of the queue with the same [Key] at a time; jobs without a key are not limited by it
+	RunningPerKey int // jobs of the queue with the same [Key] at a time; it does not limit jobs without a key
 }
 
 // PerKey reports whether any of the limits is one for each key.

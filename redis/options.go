@@ -18,8 +18,8 @@ type Options struct {
 	// one slot of a cluster.
 	Name string
 
-	// Synced says that the server syncs each write to the disk before it answers, although Open cannot
-	// find that out because the server forbids the command CONFIG.
+	// Synced says that the server syncs each write to the disk before it answers. It is for a server that
+	// forbids the command CONFIG, where Open cannot find that out.
 	Synced bool
 
 	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum
@@ -34,13 +34,13 @@ type Options struct {
 	// 64 MiB.
 	MaxPayload int
 
-	// Poll is how often a queue with waiting fetches looks for what other processes changed and did not
-	// notify it of. The default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single process,
-	// which does not listen to others either.
+	// Poll is how often a queue with waiting fetches looks for changes that it got no notification
+	// of. The default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single process:
+	// it does not listen to others either.
 	Poll time.Duration
 
-	// NoListen has the queue neither notify other processes nor listen to them, which takes a connection.
-	// Then it notices their changes when it polls.
+	// NoListen turns off notifications to and from other processes, and saves a connection. The queue then
+	// notices changes when it polls.
 	NoListen bool
 
 	// Timeout is how long a call waits for a server that does not answer. Then the call returns

@@ -31,10 +31,10 @@ type Option func(*Definition)
 // with the prefix TZ=.
 func In(zone string) Option { return func(d *Definition) { d.terms.Zone = zone } }
 
-// CatchUp sets how many ticks fire that come late, because no process was there or because the
-// machine slept. If more ticks are due, the earlier ones are missed. The default is [Latest]: the job
-// runs once, whatever was missed. With [None], a tick fires only if it is at most a minute late.
-// More than one needs an overlap policy that does not drop them, [Allow] or [Buffer].
+// CatchUp sets how many late ticks fire, after no process was running or the machine slept. If more
+// ticks are due, the earlier ones are missed. The default is [Latest]: the job runs once, whatever
+// was missed. With [None], a tick fires only if it is at most a minute late. More than [Latest]
+// needs an overlap policy that does not drop ticks: [Allow] or [Buffer].
 func CatchUp(ticks int) Option { return func(d *Definition) { d.terms.CatchUp = ticks } }
 
 // Window limits how late a tick fires. Later ticks are missed. The default, 0, is no limit.
@@ -44,13 +44,13 @@ func Window(limit time.Duration) Option { return func(d *Definition) { d.terms.W
 // [Skip].
 func Overlap(p OverlapPolicy) Option { return func(d *Definition) { d.terms.Overlap = p } }
 
-// BufferLimit sets how many ticks wait with the policy [Buffer]. The others are skipped. The default
-// is 1.
+// BufferLimit sets how many ticks wait with the policy [Buffer]. Further ticks are skipped. The
+// default is 1.
 func BufferLimit(ticks int) Option { return func(d *Definition) { d.terms.Buffer = ticks } }
 
 // Spread delays each tick by up to a duration, so that many schedules with the same expression do
-// not fire at once. The delay depends on the name and the tick, and not on chance. A spread is at
-// most half of the interval between two ticks.
+// not fire at once. The delay depends on the name and the tick, not on chance. A spread is at most
+// half of the interval between two ticks.
 func Spread(limit time.Duration) Option { return func(d *Definition) { d.terms.Spread = limit } }
 
 // With gives options to the jobs of [Job]. A job of a schedule has no delay, no deadline, no unique
@@ -62,7 +62,7 @@ func With(opts ...pawl.Option) Option {
 
 // Job defines a schedule that enqueues a job. The name identifies the schedule in its store; it has
 // up to [MaxName] bytes, and neither a slash nor a NUL. The arguments are stored with the schedule.
-// What depends on the tick is for the handler: see [TickOf].
+// The handler gets the tick from [TickOf].
 //
 // [Scheduler.Sync] returns the errors of a definition.
 func Job[T any](name, expression string, kind *pawl.Kind[T], args T, opts ...Option) Definition {

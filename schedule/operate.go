@@ -102,7 +102,7 @@ func (m *Manager) Put(ctx context.Context, d Definition) error {
 }
 
 // Set changes the terms of a schedule. If a program defines it, the terms override those of the
-// program until [Manager.Reset], also when the program starts again. It returns [ErrNotFound] if there
+// program until [Manager.Reset], even when the program starts again. It returns [ErrNotFound] if there
 // is no such schedule.
 func (m *Manager) Set(ctx context.Context, name string, t Terms) error {
 	return m.redefine(ctx, name, func(_ driver.Ops, c *change) error {
@@ -146,7 +146,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	})
 }
 
-// Trigger fires a schedule now, also if it is paused or if an earlier job is alive. It moves no tick.
+// Trigger fires a schedule now, even if it is paused or an earlier job is alive. It moves no tick.
 // It returns the ID of the job or of the run, or [ErrNotFound] if there is no such schedule.
 func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 	now := m.store.Now()
@@ -157,11 +157,12 @@ func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 	return c.decided[0].Job, nil
 }
 
-// Backfill fires the ticks of a schedule from a time up to another, the latter excluded, whether they
-// have fired or not. Runs of workflows that were started for the same ticks are not started again. It
-// refuses a period with more than max ticks, or one that has not passed.
+// Backfill fires the ticks of a schedule at or after from and before to, whether they have fired or
+// not. It does not start a run of a workflow again for a tick that has one. It refuses a period
+// with more than max ticks, or one that has not passed.
 //
-// Backfill returns how many ticks it has fired. After an error, it can go on behind them.
+// Backfill returns how many ticks it has fired. After an error, the caller can continue behind
+// them.
 func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time, max int) (n int, err error) {
 	info, err := m.Get(ctx, name)
 	if err != nil {

@@ -48,7 +48,7 @@ type Entry struct {
 	Last     time.Time
 	Ticks    int       // how many there are; MaxMissed stands for more
 	At       time.Time // when the last of them was decided
-	Job      pawl.ID   // the job or the run: that it fired, or that kept it from firing
+	Job      pawl.ID   // the job or run that it fired, or that kept it from firing
 	Why      string    // a reason, if there is more to say
 	Manual   bool      // an operator caused it
 }
@@ -101,7 +101,7 @@ type Info struct {
 	Next     time.Time   // the next tick; zero for none
 	Due      time.Time   // when the next tick is decided; zero if the schedule does not fire
 	Last     time.Time   // every tick up to here is decided
-	Alive    []pawl.ID   // its latest jobs or runs, as far as they had not ended at the last decision
+	Alive    []pawl.ID   // its latest jobs or runs that had not ended at the last decision
 	Buffered []time.Time // ticks that wait for their end
 	Counts   Counts
 	Entries  uint64 // the number of the newest entry in its history
@@ -149,8 +149,8 @@ func mustRead(tx driver.Reader, name string) (*row, error) {
 // MaxListed is the maximum number of schedules that one call of [Reader.List] returns.
 const MaxListed = 1000
 
-// List returns schedules in the order of their names: up to max, and those behind a name, "" for the
-// first ones. A damaged schedule has only its name, and Broken says what is wrong.
+// List returns up to max schedules whose names follow after, in the order of their names. After is
+// "" for the first ones. A damaged schedule has only its name, and Broken says what is wrong.
 func (r *Reader) List(ctx context.Context, after string, max int) (list []Info, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, wrong("max", "%d is not between 1 and %d", max, MaxListed)
@@ -172,8 +172,8 @@ func (r *Reader) List(ctx context.Context, after string, max int) (list []Info, 
 // MaxNext is the maximum number of ticks that one call of [Reader.Next] returns.
 const MaxNext = 1000
 
-// Next returns the next ticks of a schedule, up to n. It returns those that a paused or retired schedule
-// would have. It returns [ErrNotFound] if there is no such schedule.
+// Next returns the next ticks of a schedule, up to n. For a paused or retired schedule, it returns
+// the ticks that would follow. It returns [ErrNotFound] if there is no such schedule.
 func (r *Reader) Next(ctx context.Context, name string, n int) (ticks []time.Time, err error) {
 	if n < 1 || n > MaxNext {
 		return nil, wrong("n", "%d is not between 1 and %d", n, MaxNext)
@@ -203,7 +203,7 @@ func (c *calendar) zoneOf() *time.Location {
 	return c.zone
 }
 
-// History returns the entries of a schedule that are kept, behind a number, oldest first. It
+// History returns the kept entries of a schedule whose numbers follow after, oldest first. It
 // returns [ErrNotFound] if there is no such schedule.
 func (r *Reader) History(ctx context.Context, name string, after uint64) (list []Entry, err error) {
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {

@@ -28,7 +28,7 @@ type Options struct {
 	Forget time.Duration
 
 	// Poll is how often the scheduler looks for changes by other processes, if they can share the
-	// queue. The default is 5 s, the most a minute.
+	// queue. The default is 5 s, the maximum a minute.
 	Poll time.Duration
 
 	// Sign, if set, signs the jobs, for workers that verify signatures. Runs are signed by the options
@@ -62,8 +62,9 @@ type Scheduler struct {
 	latest  time.Time // of the clock
 }
 
-// Open returns a scheduler over a queue. It fires nothing before the first [Scheduler.Sync]. A queue
-// that does not store rows beside its jobs gives an error that matches [pawl.ErrUnsupported].
+// Open returns a scheduler over a queue. It fires nothing before the first [Scheduler.Sync]. For a
+// queue that does not store rows beside its jobs, it returns an error that matches
+// [pawl.ErrUnsupported].
 func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 	store, ok := q.(Store)
 	if !ok {
@@ -78,8 +79,8 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 	return &Scheduler{Manager: m, stop: make(chan struct{}), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
 }
 
-// Close stops the scheduler and waits until it fires nothing more. The store stays open. Ticks from
-// then on are decided by other schedulers, or when the store is opened again.
+// Close stops the scheduler and waits until it fires nothing more. The store stays open. Other
+// schedulers decide later ticks, or the next process that opens the store does.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	if !s.ends {

@@ -15,19 +15,19 @@ import (
 // Sync makes the schedules of the program's group those that are given, in one transaction:
 //
 //   - A new schedule begins now. Its first tick is the first one from now on.
-//   - An unchanged schedule stays as it is, so a restart moves no tick.
+//   - An unchanged schedule stays, so a restart moves no tick.
 //   - If only the job or a policy changes, the next tick stays too.
-//   - If the expression, time zone, or spread changes, ticks up to now are decided by the old one,
-//     and the new one begins now.
-//   - A schedule that is missing is retired: it fires no more. If it comes back within
+//   - If the expression, time zone, or spread changes, the old terms decide the ticks up to now,
+//     and the new terms begin now.
+//   - A schedule that is missing is retired: it stops firing. If it comes back within
 //     [Options.Forget], it continues where it ended, and catches up. After that it is forgotten.
 //
-// What operators do stays: pauses, terms from [Manager.Set], and schedules from [Manager.Put]. Sync
+// Sync keeps what operators did: pauses, terms from [Manager.Set], and schedules from [Manager.Put]. Sync
 // starts the scheduler, so call it also with no schedules.
 //
 // If a definition is wrong, or if another group has a schedule of the same name, Sync returns an
-// error and changes nothing. With programs of one group but different schedules, the last Sync
-// counts.
+// error and changes nothing. If programs of one group define different schedules, the last Sync
+// wins.
 func (s *Scheduler) Sync(ctx context.Context, schedules ...Definition) error {
 	own := make(map[string]*Definition, len(schedules))
 	for i := range schedules {

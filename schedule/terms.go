@@ -34,7 +34,7 @@ const (
 const grace = time.Minute
 
 // OverlapPolicy says what becomes of a tick while a job of an earlier tick is alive. A job is alive
-// until it succeeds or is dead, so also while it waits for a retry. A run of a workflow is alive
+// until it succeeds or is dead, even while it waits for a retry. A run of a workflow is alive
 // until it ends.
 type OverlapPolicy string
 
