@@ -29,7 +29,7 @@ func (a *app) changeSchedule(ctx context.Context, did, name string, do func(admi
 	case !a.people():
 		return a.print(admin.ScheduleOf(&s.Info))
 	}
-	next := "it fires no more"
+	next := "it does not fire"
 	if !s.Paused.IsZero() {
 		next = "it fires when it is resumed"
 	}
@@ -196,7 +196,7 @@ started again. A period with more ticks than --max is refused.`,
 		run: func(ctx context.Context, args []string) error { return b.run(ctx, a, args) },
 	})
 	c.Flags().Var(a.momentFlag(&b.from), "from", "the `TIME` of the first tick: a date, a time, or an age such as 7d")
-	c.Flags().Var(a.momentFlag(&b.to), "to", "the `TIME` before which the last tick is")
+	c.Flags().Var(a.momentFlag(&b.to), "to", "the `TIME` at which the period ends; a tick at this time does not fire")
 	c.Flags().Var(countFlag(&b.most), "max", fmt.Sprintf("refuse more than `COUNT` ticks, up to %d (default 100)", schedule.MaxCatchUp))
 	return c
 }

@@ -23,7 +23,7 @@ func (a *app) schedHistoryCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "history NAME [-n COUNT] [--after NUMBER]", short: "what became of the ticks of a schedule", args: 1,
 		long: fmt.Sprintf(`Prints what became of the ticks of a schedule, oldest first. An entry is one tick, or
-several in a row with the same end. A schedule keeps its last %d entries.`, schedule.MaxHistory),
+several in a row with the same decision. A schedule keeps its last %d entries.`, schedule.MaxHistory),
 		example: "  jobctl --db jobs.db sched history nightly\n  jobctl --db jobs.db sched history nightly -n 0 -o jsonl",
 		json: `a list of objects with number (counts from 1), decision (fired,
   buffered, skipped, missed, paused, failed or clock), first_at, last_at (the
@@ -64,7 +64,7 @@ func (h *ranging) run(ctx context.Context, a *app, args []string) error {
 	}
 	out.close()
 	if len(list) == 0 {
-		a.say("no tick was decided yet")
+		a.say("no tick has been decided yet")
 	}
 	return nil
 }

@@ -28,14 +28,14 @@ func (t *termFlags) register(c *cobra.Command) {
 	}
 	flags, overlap := c.Flags(), ""
 	flags.Var(given(textFlag(&t.terms.Zone).Set, func(to *schedule.Terms) { to.Zone = t.terms.Zone }), "tz", "the time `ZONE`, such as Europe/Berlin (default UTC)")
-	flags.Var(given(countFlag(&t.terms.CatchUp).Set, func(to *schedule.Terms) { to.CatchUp = t.terms.CatchUp }), "catch-up", "of the ticks that come late, the latest `COUNT` fire (default 1)")
+	flags.Var(given(countFlag(&t.terms.CatchUp).Set, func(to *schedule.Terms) { to.CatchUp = t.terms.CatchUp }), "catch-up", "fire the latest `COUNT` of several late ticks (default 1)")
 	flags.Var(given(ageFlag(&t.terms.Window).Set, func(to *schedule.Terms) { to.Window = t.terms.Window }), "window", "a tick that is later than this `TIME` does not fire (default: no limit)")
 	policy := oneOf(&overlap, string(schedule.Skip), string(schedule.Allow), string(schedule.Buffer), string(schedule.CancelOther), string(schedule.TerminateOther))
 	flags.Var(chosen{given(policy.Set, func(to *schedule.Terms) {
 		if to.Overlap, to.Buffer = schedule.OverlapPolicy(overlap), 0; to.Overlap == schedule.Buffer {
 			to.Buffer = 1
 		}
-	}), policy.(chosen).words}, "overlap", "`WHAT` a tick does while an earlier job is there: skip (default), allow, buffer, cancel or terminate")
+	}), policy.(chosen).words}, "overlap", "`WHAT` a tick does while an earlier job is alive: skip (default), allow, buffer, cancel or terminate")
 	flags.Var(given(countFlag(&t.terms.Buffer).Set, func(*schedule.Terms) {}), "buffer", "with --overlap buffer, at most `COUNT` ticks wait (default 1)")
 	flags.Var(given(ageFlag(&t.terms.Spread).Set, func(to *schedule.Terms) { to.Spread = t.terms.Spread }), "spread", "delay each tick by up to this `TIME`, by the name of the schedule")
 }
