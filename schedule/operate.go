@@ -171,6 +171,9 @@ func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time,
 	if max < 1 || max > MaxCatchUp {
 		return 0, wrong("max", "%d is not between 1 and %d", max, MaxCatchUp)
 	}
+	if !to.After(from) || from.Before(time.Unix(0, 0)) {
+		return 0, wrong("backfill", "the period from %s to %s is empty, or begins before 1970", stamp(from), stamp(to))
+	}
 	if to.After(info.Last) {
 		return 0, wrong("backfill", "ticks after %s are not decided yet; end at that time", stamp(info.Last))
 	}

@@ -71,6 +71,9 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 		return nil, fmt.Errorf("%w: schedules need a queue that stores rows beside jobs in one transaction, and a %T does not; use package bolt, memory, sqlite, or postgres",
 			pawl.ErrUnsupported, q)
 	}
+	if opts == nil {
+		opts = new(Options) // not those of another scheduler, as Manage has it
+	}
 	m := Manage(store, opts)
 	if err := driver.CheckQueue(m.opts.Group); err != nil {
 		return nil, wrong("group", "%v", err)
