@@ -30,7 +30,7 @@ var printing = []string{
 	"sched next @daily", "version",
 	"sched add nightly @daily greet", "sched pause nightly --note why", "sched resume nightly", "sched set nightly @hourly",
 	"sched reset nightly", "sched trigger nightly", "sched list", "sched show nightly", "sched history nightly",
-	"sched backfill nightly --from 2026-01-01 --to 2026-01-01", "sched remove nightly -y",
+	"sched backfill nightly --from 2026-01-01 --to 2026-01-02", "sched remove nightly -y",
 }
 
 // Rule: the help of a command names the fields that it prints, and no others.
