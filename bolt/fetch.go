@@ -69,7 +69,7 @@ func (s *selection) blocks(job *fetched, j stored, at place) bool {
 			return true
 		}
 	}
-	job.limit = s.t.keyOf(c.line().queue, j.Envelope)
+	job.limit, _ = s.t.keyOf(c.line().queue, j.Envelope)
 	if job.limit != nil && job.limit.room() == 0 {
 		s.t.blockKey(c, job.limit, j)
 		return true

@@ -86,18 +86,19 @@ func (t *txn) limitsOf(n queueNumber) pawl.Limits {
 	return row.limits
 }
 
-// keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key.
-func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) *keyRow {
+// keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key. Counted
+// says that the row was damaged and that the jobs were counted just now, as they stand.
+func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) (_ *keyRow, counted bool) {
 	if e.Key == "" {
-		return nil
+		return nil, false
 	}
 	limits := t.limitsOf(n)
 	if !limits.PerKey() {
-		return nil
+		return nil, false
 	}
 	key := limitKey(nil, n, e.Key)
 	if r := t.keyRows[string(key)]; r != nil {
-		return r
+		return r, false
 	}
 	r := new(keyRow)
 	if sealed := t.keys.Get(key); sealed != nil {
@@ -105,13 +106,22 @@ func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) *keyRow {
 		if r, err = parseKeyRow(key, sealed); err != nil {
 			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err))
 			t.recountKeys(n)
-			if r = t.keyRows[string(key)]; r != nil {
-				return r
+			if r = t.keyRows[string(key)]; r == nil {
+				r = t.addKey(key, new(keyRow), limits)
 			}
-			r = new(keyRow)
+			return r, true
 		}
 	}
-	return t.addKey(key, r, limits)
+	return t.addKey(key, r, limits), false
+}
+
+// left returns the row of the key of a job that has just left its place, for the caller to count
+// that. It returns nil if nothing limits the job by key, and if the count is right already.
+func (t *txn) left(n queueNumber, e *pawl.Envelope) *keyRow {
+	if r, counted := t.keyOf(n, e); !counted {
+		return r
+	}
+	return nil
 }
 
 func (t *txn) addKey(key []byte, r *keyRow, limits pawl.Limits) *keyRow {
@@ -192,7 +202,7 @@ func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 // becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
 // as ready already.
 func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
-	r := t.keyOf(queueOf(key), e)
+	r, _ := t.keyOf(queueOf(key), e)
 	if r == nil {
 		t.putReady(key, row)
 		return
@@ -261,7 +271,7 @@ func (t *txn) refill(r *keyRow) {
 // leaveReady counts a job that leaves ready without a lease, given its key there. The next job of
 // its lane takes its place.
 func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
-	if r := t.keyOf(queueOf(key), e); r != nil {
+	if r := t.left(queueOf(key), e); r != nil {
 		r.lane(key).leave()
 		t.refill(r)
 	}
@@ -270,7 +280,7 @@ func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
 // leaveBlocked counts a blocked job that leaves the queue, given its key in delayed.
 func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
 	ready := key[len(key)-readyKeyWidth:]
-	if r := t.keyOf(queueOf(ready), e); r != nil {
+	if r := t.left(queueOf(ready), e); r != nil {
 		l := r.lane(ready)
 		l.blocked = max(0, l.blocked-1)
 	}
@@ -284,26 +294,35 @@ func (r *keyRow) lease(ready []byte) {
 
 // freeKey counts the end of a lease and unblocks the jobs that have room now.
 func (t *txn) freeKey(n queueNumber, e *pawl.Envelope) {
-	if r := t.keyOf(n, e); r != nil {
+	if r := t.left(n, e); r != nil {
 		r.leased = max(0, r.leased-1)
 		t.refill(r)
 	}
 }
 
-// running returns how many jobs of a queue are leased.
-func (t *txn) running(n queueNumber) (leased int, err error) {
+// running returns how many jobs of a queue are leased. If a count is damaged, it counts the leases.
+func (t *txn) running(n queueNumber) (leased int) {
 	for ln, row := range t.lines {
 		if ln.queue == n {
 			leased += row.counts.Leased
 		}
 	}
-	err = t.eachLine(n, func(ln line, row *lineRow) error {
+	err := t.eachLine(n, func(ln line, row *lineRow) error {
 		if t.lines[ln] == nil {
 			leased += row.counts.Leased
 		}
 		return nil
 	})
-	return leased, err
+	if err != nil {
+		t.damagedRow(err)
+		leased = 0
+		eachRow(t.leased, nil, func(k, v []byte) {
+			if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n {
+				leased++
+			}
+		})
+	}
+	return leased
 }
 
 // freed notes that a queue that limits its leases has one less, so that a fetch which waits for

@@ -63,7 +63,8 @@ func (t *txn) promote(key []byte, row delayedRow) {
 			t.becomeReady(row.ready, row.indexRow, j.Envelope)
 			return
 		} else if err == nil {
-			t.keyOf(queueOf(row.ready), j.Envelope).lane(row.ready).enter(row.ready)
+			r, _ := t.keyOf(queueOf(row.ready), j.Envelope)
+			r.lane(row.ready).enter(row.ready)
 		}
 	}
 	t.putReady(row.ready, row.indexRow)
@@ -113,8 +114,8 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) {
 		t.keyLost(row.line.queue, row.flags)
 		return
 	}
+	t.freeKey(row.line.queue, j.Envelope) // first, because freeEffect may count the leases of all keys
 	t.freeEffect(j)
-	t.freeKey(row.line.queue, j.Envelope)
 }
 
 // remove deletes a job that has no row.

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,4 +71,33 @@ func TestTemplate(t *testing.T) {
 	require.True(t, stored.Created.IsZero() && stored.NotBefore.IsZero() && stored.Deadline.IsZero())
 	stored.Created, stored.NotBefore, stored.Deadline = e.Created, e.NotBefore, e.Deadline
 	require.Equal(t, e, stored)
+}
+
+// Rule: a tick that waits fires when the job before it has ended, however many others wait too.
+func TestManyBufferedTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
+		defer q.Close()
+		s, err := Open(q, &Options{Logger: hclog.NewNullLogger()})
+		require.NoError(t, err)
+		defer s.Close()
+		all := []Definition{Envelope("z", "@hourly", &pawl.Envelope{Kind: "k", Queue: "last"}, Overlap(Buffer))}
+		for i := range portion {
+			all = append(all, Envelope(fmt.Sprint(i), "@hourly", &pawl.Envelope{Kind: "k"}, Overlap(Buffer)))
+		}
+		require.NoError(t, s.Sync(t.Context(), all...))
+		time.Sleep(121 * time.Minute)
+		synctest.Wait()
+		for range 2 {
+			leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"last"}, Max: 9, Wait: pawl.WaitNot})
+			require.NoError(t, err)
+			require.Len(t, leases, 1)
+			require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+		}
+		info, err := s.Get(t.Context(), "z")
+		require.NoError(t, err)
+		require.Empty(t, info.Buffered)
+	})
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -49,13 +50,7 @@ func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 		if err != nil {
 			return err
 		}
-		var waiting []string
-		err = present(r.Scan(tableBuffered, driver.Span{Limit: portion}, func(key, _ []byte) bool {
-			if name := nameOf(key); at[name] == 0 && !s.isDamaged(name) {
-				waiting = append(waiting, name)
-			}
-			return true
-		}))
+		waiting, err := s.lookBuffered(r, &v)
 		if err != nil {
 			return err
 		}
@@ -72,6 +67,9 @@ func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 			}
 		}
 		for _, name := range waiting {
+			if at[name] != 0 {
+				continue
+			}
 			row, err := s.sound(r, name)
 			if err != nil {
 				return err
@@ -83,6 +81,27 @@ func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 		return nil
 	})
 	return v, err
+}
+
+// lookBuffered returns schedules with ticks that wait. If there are many, each look returns the next
+// ones in turn, and the next look comes soon.
+func (s *Scheduler) lookBuffered(r driver.Reader, v *view) (names []string, err error) {
+	var last []byte
+	n, from := 0, s.behind
+	err = present(r.Scan(tableBuffered, driver.Span{From: from, Limit: portion}, func(key, _ []byte) bool {
+		if n, last = n+1, bytes.Clone(key); !s.isDamaged(nameOf(key)) {
+			names = append(names, nameOf(key))
+		}
+		return true
+	}))
+	s.behind = nil
+	if n == portion {
+		s.behind = driver.After(last)
+	}
+	if from != nil || s.behind != nil {
+		v.wait = min(v.wait, bufferPause)
+	}
+	return names, err
 }
 
 // sound reads a row. It logs a damaged one, which does not hold up the others, and returns nil.

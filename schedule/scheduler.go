@@ -59,6 +59,7 @@ type Scheduler struct {
 	damaged sync.Map         // names of schedules whose damage is logged
 	asked   map[pawl.ID]bool // jobs that it has cancelled
 	awaited awaited
+	behind  []byte    // where the next look at buffered ticks begins; nil for the first ones
 	latest  time.Time // of the clock
 }
 
@@ -113,7 +114,7 @@ func (s *Scheduler) begin() {
 // Pauses of the scheduler.
 const (
 	longestSleep = time.Minute     // so that it notices a clock that was set, and a machine that slept
-	bufferPause  = time.Second     // while ticks wait for the end of a job that the store does not report
+	bufferPause  = time.Second     // while ticks wait for the end of a job that nobody reports
 	failedPause  = 5 * time.Second // after an error
 )
 
