@@ -199,7 +199,7 @@ func TestTerminal(t *testing.T) {
 	term.press("Escape").wait("[3 waiting 4]", "!no failed run")
 	require.NoError(t, term.Type("/queue=default"))
 	term.wait("\n/queue=default")
-	term.press("Enter").wait("waiting 4]", "default", "!email")
+	term.press("Enter").wait("waiting 4]", "▸ …", "default", "!email") // a row: Enter opens nothing before the list was read
 	term.press("Enter").wait("データ")
 	term.press("Escape").wait("[3 waiting 4]", "/queue=default", "!データ")
 	term.press("Escape").wait("[3 waiting 4]", "email", "!/queue=default")
