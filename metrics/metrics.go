@@ -1,5 +1,6 @@
-// Package metrics has the counters of queues: their names, where they go, and a [Tally] that keeps
-// them in memory. docs/contract.md says which event counts where.
+// Package metrics has the counters of queues: their names, where they go, a [Tally] that keeps them
+// in memory, and a [Handler] that serves them to Prometheus. docs/contract.md says which event
+// counts where.
 package metrics
 
 import (
@@ -18,7 +19,7 @@ type Collector interface {
 }
 
 // Labels tell what a figure is about. There are no others: their number is bounded
-// by what the program defines.
+// by what the program defines, and a [Tally] bounds it by [MaxLabels].
 type Labels struct {
 	Queue string
 	Kind  string
@@ -61,12 +62,20 @@ func (Discard) Increment(string, Labels) {}
 // Observe implements [Collector].
 func (Discard) Observe(string, Labels, float64) {}
 
+// MaxLabels is how many different [Labels] a [Tally] keeps apart, and how many queues a [Handler]
+// does. It counts the rest together, as [Other].
+const MaxLabels = 1000
+
+// Other is the queue and the kind of all that exceeds [MaxLabels].
+const Other = "other"
+
 // Tally is the collector that keeps its figures in memory. The zero value is empty
 // and ready for use.
 type Tally struct {
 	mu     sync.Mutex
+	labels map[Labels]bool
 	counts map[Figure]int64
-	sums   map[Figure]Distribution
+	sums   map[Figure]*histogram
 }
 
 // Figure names one counter or distribution of a [Tally].
@@ -88,7 +97,7 @@ func (t *Tally) Increment(name string, l Labels) {
 	if t.counts == nil {
 		t.counts = make(map[Figure]int64)
 	}
-	t.counts[Figure{name, l}]++
+	t.counts[Figure{name, t.bounded(l)}]++
 }
 
 // Observe implements [Collector].
@@ -96,17 +105,25 @@ func (t *Tally) Observe(name string, l Labels, value float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.sums == nil {
-		t.sums = make(map[Figure]Distribution)
+		t.sums = make(map[Figure]*histogram)
 	}
-	f := Figure{name, l}
-	d, seen := t.sums[f]
-	if !seen {
-		d.Min, d.Max = value, value
+	f := Figure{name, t.bounded(l)}
+	if t.sums[f] == nil {
+		t.sums[f] = new(histogram)
 	}
-	d.Count++
-	d.Sum += value
-	d.Min, d.Max = min(d.Min, value), max(d.Max, value)
-	t.sums[f] = d
+	t.sums[f].add(value)
+}
+
+// bounded returns the labels to count under.
+func (t *Tally) bounded(l Labels) Labels {
+	if t.labels == nil {
+		t.labels = make(map[Labels]bool)
+	}
+	if !t.labels[l] && len(t.labels) >= MaxLabels {
+		return Labels{Queue: Other, Kind: Other}
+	}
+	t.labels[l] = true
+	return l
 }
 
 // Snapshot is the figures of a [Tally] at one moment.
@@ -119,7 +136,11 @@ type Snapshot struct {
 func (t *Tally) Snapshot() Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Snapshot{Counts: maps.Clone(t.counts), Distributions: maps.Clone(t.sums)}
+	s := Snapshot{Counts: maps.Clone(t.counts), Distributions: make(map[Figure]Distribution, len(t.sums))}
+	for f, h := range t.sums {
+		s.Distributions[f] = h.Distribution
+	}
+	return s
 }
 
 // Total adds up a counter over all queues and kinds, 0 for one that was never counted.

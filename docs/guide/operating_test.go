@@ -16,10 +16,10 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// watched opens a queue that counts, and that reports dead jobs.
-func watched(path string) (*bolt.Queue, error) {
-	var tally metrics.Tally // or your own Collector, which exports the counters
-	return bolt.Open(path, &bolt.Options{
+// watched opens a queue that counts, that reports dead jobs, and that serves its metrics.
+func watched(path string, mux *http.ServeMux) (*bolt.Queue, error) {
+	var tally metrics.Tally // or your own Collector
+	q, err := bolt.Open(path, &bolt.Options{
 		Collector: &tally,
 		OnEvent: func(e pawl.Event) {
 			if e.Type == pawl.EventDied {
@@ -27,6 +27,11 @@ func watched(path string) (*bolt.Queue, error) {
 			}
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("GET /metrics", metrics.Handler(q, &tally))
+	return q, nil
 }
 
 // timed logs how long each handler runs.

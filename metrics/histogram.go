@@ -1,0 +1,29 @@
+package metrics
+
+import "sort"
+
+// bounds are the upper bounds of the buckets of a histogram, in seconds: from a millisecond to an
+// hour.
+var bounds = [...]float64{
+	0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+	1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 3600,
+}
+
+// histogram is a distribution with the number of its values in each bucket. A value that exceeds
+// all bounds is in none.
+type histogram struct {
+	Distribution
+	buckets [len(bounds)]int64
+}
+
+func (h *histogram) add(value float64) {
+	if h.Count == 0 {
+		h.Min, h.Max = value, value
+	}
+	h.Count++
+	h.Sum += value
+	h.Min, h.Max = min(h.Min, value), max(h.Max, value)
+	if i := sort.SearchFloat64s(bounds[:], value); i < len(bounds) {
+		h.buckets[i]++
+	}
+}
