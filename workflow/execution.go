@@ -92,7 +92,7 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 
 // index sorts the entries by scope.
 func (x *execution) index(r rows, entries []*entry) error {
-	var races []raceResult
+	var races []*raceResult
 	for _, e := range entries {
 		x.last = max(x.last, e.seq)
 		x.made++
@@ -106,10 +106,10 @@ func (x *execution) index(r rows, entries []*entry) error {
 			x.calls = append(x.calls, e)
 		}
 		if e.Kind == KindRace && e.State == EntryDone {
-			var won raceResult
+			won := new(raceResult)
 			result, err := r.value(x.run, e)
 			if err == nil {
-				err = driver.DecodePayload(result, &won)
+				err = driver.DecodePayload(result, won)
 			}
 			if err != nil {
 				return fmt.Errorf("%w: %s: %w", pawl.ErrCorrupt, e, err)
@@ -121,7 +121,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 		}
 	}
 	for _, e := range entries {
-		if slices.ContainsFunc(races, func(won raceResult) bool { return won.unheard(e) }) {
+		if slices.ContainsFunc(races, func(won *raceResult) bool { return won.unheard(e) }) {
 			e.State = EntryPending
 		}
 	}

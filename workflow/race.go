@@ -22,12 +22,21 @@ type raceResult struct {
 	Unheard []uint32
 
 	Branches []string // scopes of all branches, in the order of the code
+
+	losing map[string]bool // Losers as a set, see lost
 }
 
-// lost reports whether a scope is a loser, or a branch below a loser.
+// lost reports whether a scope is a loser, or a branch below a loser. Losers is complete by the
+// first call.
 func (w *raceResult) lost(scope string) bool {
+	if w.losing == nil {
+		w.losing = make(map[string]bool, len(w.Losers))
+		for _, name := range w.Losers {
+			w.losing[name] = true
+		}
+	}
 	for {
-		if slices.Contains(w.Losers, scope) {
+		if w.losing[scope] {
 			return true
 		}
 		end := strings.LastIndexByte(scope, '/')
