@@ -63,54 +63,63 @@ func (f *fixture) same(got, want *pawl.Envelope, what string) {
 
 // difference names the fields in which two envelopes differ, or returns "". It compares
 // times as instants, and an empty payload equals none. A wanted sequence of 0 equals any.
-func difference(got, want *pawl.Envelope) (found string) {
+func difference(got, want *pawl.Envelope) string {
 	if got == nil || want == nil {
 		if got == want {
 			return ""
 		}
 		return fmt.Sprintf("got %v, want %v", got, want)
 	}
-	differ := func(equal bool, field string, got, want any) {
-		if !equal {
-			found += fmt.Sprintf("%s is %v, want %v; ", field, got, want)
-		}
-	}
-	instant := func(field string, got, want time.Time) { differ(got.Equal(want), field, got, want) }
+	d := new(differing)
 
-	differ(got.ID == want.ID, "ID", got.ID, want.ID)
-	differ(got.Origin == want.Origin, "Origin", got.Origin, want.Origin)
-	differ(got.Kind == want.Kind, "Kind", got.Kind, want.Kind)
-	differ(bytes.Equal(got.Payload, want.Payload), "Payload", brief(got.Payload), brief(want.Payload))
-	instant("Created", got.Created, want.Created)
-	differ(maps.Equal(got.Headers, want.Headers), "Headers", got.Headers, want.Headers)
-	differ(got.Queue == want.Queue, "Queue", got.Queue, want.Queue)
-	differ(got.Seq == want.Seq || want.Seq == 0, "Seq", got.Seq, want.Seq)
-	differ(got.Priority == want.Priority, "Priority", got.Priority, want.Priority)
-	instant("NotBefore", got.NotBefore, want.NotBefore)
-	differ(got.Timeout == want.Timeout, "Timeout", got.Timeout, want.Timeout)
-	differ(got.MaxRetries == want.MaxRetries, "MaxRetries", got.MaxRetries, want.MaxRetries)
-	differ(policyText(got) == policyText(want), "Policy", policyText(got), policyText(want))
-	differ(got.Attempts == want.Attempts, "Attempts", got.Attempts, want.Attempts)
-	differ(got.Crashes == want.Crashes, "Crashes", got.Crashes, want.Crashes)
-	differ(got.Failures == want.Failures, "Failures", got.Failures, want.Failures)
-	differ(deathText(got) == deathText(want), "Death", deathText(got), deathText(want))
-	differ(got.State == want.State, "State", got.State, want.State)
-	instant("LeasedSince", got.LeasedSince, want.LeasedSince)
-	differ(slices.EqualFunc(got.History, want.History, sameFailure), "History", got.History, want.History)
-	differ(got.Delay == want.Delay, "Delay", got.Delay, want.Delay)
-	differ(got.Key == want.Key, "Key", got.Key, want.Key)
-	differ(got.IdempotencyKey == want.IdempotencyKey, "IdempotencyKey", got.IdempotencyKey, want.IdempotencyKey)
-	differ(got.IdempotencyTTL == want.IdempotencyTTL, "IdempotencyTTL", got.IdempotencyTTL, want.IdempotencyTTL)
-	differ(got.UniqueKey == want.UniqueKey, "UniqueKey", got.UniqueKey, want.UniqueKey)
-	differ(statesText(got.UniqueIn) == statesText(want.UniqueIn), "UniqueIn", got.UniqueIn, want.UniqueIn)
-	instant("Deadline", got.Deadline, want.Deadline)
-	differ(got.Retain == want.Retain, "Retain", got.Retain, want.Retain)
-	differ(got.KeyID == want.KeyID, "KeyID", got.KeyID, want.KeyID)
-	differ(bytes.Equal(got.Signature, want.Signature), "Signature", brief(got.Signature), brief(want.Signature))
-	differ(got.Cancelled == want.Cancelled, "Cancelled", got.Cancelled, want.Cancelled)
-	instant("BackoffSince", got.BackoffSince, want.BackoffSince)
-	instant("Completed", got.Completed, want.Completed)
-	return found
+	field(d, got.ID == want.ID, "ID", got.ID, want.ID)
+	field(d, got.Origin == want.Origin, "Origin", got.Origin, want.Origin)
+	field(d, got.Kind == want.Kind, "Kind", got.Kind, want.Kind)
+	field(d, bytes.Equal(got.Payload, want.Payload), "Payload", brief(got.Payload), brief(want.Payload))
+	d.instant("Created", got.Created, want.Created)
+	field(d, maps.Equal(got.Headers, want.Headers), "Headers", got.Headers, want.Headers)
+	field(d, got.Queue == want.Queue, "Queue", got.Queue, want.Queue)
+	field(d, got.Seq == want.Seq || want.Seq == 0, "Seq", got.Seq, want.Seq)
+	field(d, got.Priority == want.Priority, "Priority", got.Priority, want.Priority)
+	d.instant("NotBefore", got.NotBefore, want.NotBefore)
+	field(d, got.Timeout == want.Timeout, "Timeout", got.Timeout, want.Timeout)
+	field(d, got.MaxRetries == want.MaxRetries, "MaxRetries", got.MaxRetries, want.MaxRetries)
+	field(d, samePolicy(got.Policy, want.Policy), "Policy", got.Policy, want.Policy)
+	field(d, got.Attempts == want.Attempts, "Attempts", got.Attempts, want.Attempts)
+	field(d, got.Crashes == want.Crashes, "Crashes", got.Crashes, want.Crashes)
+	field(d, got.Failures == want.Failures, "Failures", got.Failures, want.Failures)
+	field(d, sameDeath(got.Death, want.Death), "Death", got.Death, want.Death)
+	field(d, got.State == want.State, "State", got.State, want.State)
+	d.instant("LeasedSince", got.LeasedSince, want.LeasedSince)
+	field(d, slices.EqualFunc(got.History, want.History, sameFailure), "History", got.History, want.History)
+	field(d, got.Delay == want.Delay, "Delay", got.Delay, want.Delay)
+	field(d, got.Key == want.Key, "Key", got.Key, want.Key)
+	field(d, got.IdempotencyKey == want.IdempotencyKey, "IdempotencyKey", got.IdempotencyKey, want.IdempotencyKey)
+	field(d, got.IdempotencyTTL == want.IdempotencyTTL, "IdempotencyTTL", got.IdempotencyTTL, want.IdempotencyTTL)
+	field(d, got.UniqueKey == want.UniqueKey, "UniqueKey", got.UniqueKey, want.UniqueKey)
+	field(d, sameStates(got.UniqueIn, want.UniqueIn), "UniqueIn", got.UniqueIn, want.UniqueIn)
+	d.instant("Deadline", got.Deadline, want.Deadline)
+	field(d, got.Retain == want.Retain, "Retain", got.Retain, want.Retain)
+	field(d, got.KeyID == want.KeyID, "KeyID", got.KeyID, want.KeyID)
+	field(d, bytes.Equal(got.Signature, want.Signature), "Signature", brief(got.Signature), brief(want.Signature))
+	field(d, got.Cancelled == want.Cancelled, "Cancelled", got.Cancelled, want.Cancelled)
+	d.instant("BackoffSince", got.BackoffSince, want.BackoffSince)
+	d.instant("Completed", got.Completed, want.Completed)
+	return d.found
+}
+
+// differing names the fields that differ. A walk compares millions of fields that do not, so only a
+// field that differs is converted to text.
+type differing struct{ found string }
+
+func (d *differing) instant(name string, got, want time.Time) {
+	field(d, got.Equal(want), name, got, want)
+}
+
+func field[T any](d *differing, equal bool, name string, got, want T) {
+	if !equal {
+		d.found += fmt.Sprintf("%s is %v, want %v; ", name, got, want)
+	}
 }
 
 // copied returns an envelope that shares no memory with the given one.
@@ -140,20 +149,34 @@ func copies(jobs []*pawl.Envelope) []*pawl.Envelope {
 	return own
 }
 
-func brief(b []byte) string { return fmt.Sprintf("%d bytes %.16q", len(b), b) }
+// brief is some bytes that are printed in short.
+type brief []byte
 
-// statesText returns a set of states as one text.
-func statesText(set []pawl.State) string {
-	set = slices.Clone(set)
-	slices.Sort(set)
-	return fmt.Sprint(slices.Compact(set))
+func (b brief) String() string { return fmt.Sprintf("%d bytes %.16q", len(b), []byte(b)) }
+
+// sameStates reports whether two sets of states are equal. A set may name a state twice.
+func sameStates(a, b []pawl.State) bool {
+	if slices.Equal(a, b) {
+		return true
+	}
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-func policyText(e *pawl.Envelope) string {
-	if e.Policy == nil {
-		return "that of its kind"
+func samePolicy(a, b *pawl.Strategy) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	return e.Policy.String()
+	return *a == *b || a.String() == b.String()
+}
+
+func sameDeath(a, b *pawl.Death) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Reason == b.Reason && a.At.Equal(b.At)
 }
 
 func deathText(e *pawl.Envelope) string {
