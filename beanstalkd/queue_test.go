@@ -164,7 +164,7 @@ func TestWaitingFetch(t *testing.T) {
 			}
 			done <- err
 		}()
-		require.Eventually(t, func() bool { return waiting(t) > 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return waiting(t) > 0 }, time.Minute, time.Millisecond)
 		return done
 	}
 	done := wait(t.Context())
@@ -175,7 +175,7 @@ func TestWaitingFetch(t *testing.T) {
 	done = wait(ctx)
 	cancel()
 	require.ErrorIs(t, <-done, pawl.ErrNotAccepted)
-	require.Eventually(t, func() bool { return waiting(t) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return waiting(t) == 0 }, time.Minute, time.Millisecond)
 
 	done = wait(t.Context())
 	require.NoError(t, q.Close())

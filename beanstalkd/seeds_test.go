@@ -38,10 +38,10 @@ func signed(t testing.TB, q pawl.Queue, change ...func(*pawl.Envelope)) pawl.ID 
 	return done[0].ID
 }
 
-// fetch leases one job of kind "k", for which it waits for up to 20 s.
+// fetch leases one job of kind "k", for which it waits for up to a minute.
 func fetch(t testing.TB, q pawl.Queue) *pawl.Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	leases, err := q.Fetch(ctx, pawl.Request{Kinds: []string{"k"}, Max: 1})
 	require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestLeaseExpires(t *testing.T) {
 				leases = append(leases, more...)
 				extend() // those that came first
 				return len(leases) == 6
-			}, 30*time.Second, 10*time.Millisecond)
+			}, time.Minute, 10*time.Millisecond)
 			for _, l := range leases {
 				require.True(t, ids[l.ID])
 				require.Zero(t, l.Attempts)
@@ -306,7 +306,7 @@ func TestPoison(t *testing.T) {
 		_, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 1, Wait: pawl.WaitNot})
 		require.ErrorIs(t, err, pawl.ErrEmpty)
 		return counts(t, q).Dead == 1
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	e, err := q.Dead(t.Context(), "default", "k")
 	require.NoError(t, err)
 	require.Equal(t, id, e.ID)

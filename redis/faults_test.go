@@ -33,7 +33,7 @@ var number = pawl.Define[int]("number", pawl.Backoff(pawl.Fixed(time.Second)))
 
 func faultOptions() *redis.Options {
 	return &redis.Options{Name: "faults", Lease: 2 * time.Second, MaxCrashes: redis.NoMaxCrashes,
-		Timeout: 20 * time.Second, Logger: hclog.NewNullLogger()}
+		Timeout: time.Minute, Logger: hclog.NewNullLogger()}
 }
 
 // newRecorder returns a worker that appends the numbers of its jobs to a file.

@@ -155,7 +155,7 @@ func TestDamagedRecord(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stats, err := q.Stats(t.Context())
 		return err == nil && stats.Queues[0].Dead == 1
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	_, err := q.Job(t.Context(), id)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 	require.NoError(t, q.Delete(t.Context(), id))

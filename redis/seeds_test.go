@@ -37,10 +37,10 @@ func signed(t testing.TB, q pawl.Queue, change ...func(*pawl.Envelope)) pawl.ID 
 	return done[0].ID
 }
 
-// fetch leases one job of kind "k", for which it waits for up to 20 s.
+// fetch leases one job of kind "k", for which it waits for up to a minute.
 func fetch(t testing.TB, q pawl.Queue) *pawl.Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	leases, err := q.Fetch(ctx, pawl.Request{Kinds: []string{"k"}, Max: 1})
 	require.NoError(t, err)
@@ -132,8 +132,9 @@ func TestAbandon(t *testing.T) {
 // Rule: reap: a lease that expires makes the job ready again with no attempt more, by any process. The holder
 // that was late changes nothing, whichever way it settles, and Extend names the lease as lost.
 func TestReap(t *testing.T) {
-	o := redis.Options{Name: newName(), Lease: time.Second}
-	q, other := open(t, url(t), o), open(t, url(t), o)
+	name := newName()
+	q := open(t, url(t), redis.Options{Name: name, Lease: time.Second})
+	other := open(t, url(t), redis.Options{Name: name, Lease: time.Hour}) // its lease outlasts the test
 	id := signed(t, q)
 	stale := fetch(t, q)
 	l := fetch(t, other)
@@ -166,7 +167,7 @@ func TestPoison(t *testing.T) {
 	q := open(t, url(t), o)
 	id := signed(t, q)
 	fetch(t, q)
-	require.Eventually(t, func() bool { return countsOf(t, q).Dead == 1 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return countsOf(t, q).Dead == 1 }, time.Minute, 10*time.Millisecond)
 	e, err := q.Job(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, pawl.ReasonPoison, e.Death.Reason)

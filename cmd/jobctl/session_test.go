@@ -119,8 +119,9 @@ func (s session) take(step step) {
 		s.wait("the end of top", prompted)
 	case strings.HasPrefix(step.typed, "kill"):
 		s.deadJob() // so that the file has a job to retry
+		s.write(step.typed)
 		s.freshReport()
-		s.enter(step.typed, "")
+		s.end(step.typed, "")
 	default:
 		asks := len(step.shown) > 1 && strings.HasSuffix(step.shown[1], "Type y: y")
 		if !asks {
@@ -138,12 +139,24 @@ func (s session) take(step step) {
 	s.enter("clear", "")
 }
 
-// enter types a line, and waits for a text, or for the next prompt. It sees the line on the
-// screen before it ends it, so that the prompt in front of it is not taken for the next.
+// enter types a line, ends it, and waits for a text, or for the next prompt.
 func (s session) enter(line, text string) {
+	s.t.Helper()
+	s.write(line)
+	s.end(line, text)
+}
+
+// write types a line without its end. It waits until the line is on the screen, so that the
+// prompt in front of the line is not taken for the next one.
+func (s session) write(line string) {
 	s.t.Helper()
 	require.NoError(s.t, s.terminal.Type(line))
 	s.wait("the echo of "+line, func(screen string) bool { return strings.HasSuffix(strings.TrimRight(screen, "\n "), line) })
+}
+
+// end ends a line that write typed, and waits for a text, or for the next prompt.
+func (s session) end(line, text string) {
+	s.t.Helper()
 	require.NoError(s.t, s.terminal.Press("Enter"))
 	if text == "" {
 		s.wait("the end of "+line, prompted)
@@ -173,7 +186,8 @@ func (s session) deadJob() {
 }
 
 // freshReport waits until a report has just begun, which takes the app two seconds, so that a
-// kill right after it finds a leased job.
+// kill right after it finds a leased job. All but the end of the line with the kill is typed by
+// then.
 func (s session) freshReport() {
 	s.t.Helper()
 	leased := func() string { return strings.Join(s.list("job", "list", "-q", "reports", "-s", "leased"), " ") }
