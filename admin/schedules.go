@@ -117,7 +117,7 @@ func changeSchedules[T any](d directSchedules, fn func(*schedule.Manager) (T, er
 // schedule.
 func changeSchedule[T any](ctx context.Context, d directSchedules, name string, fn func(*schedule.Manager) (T, error)) (none T, err error) {
 	if !d.live {
-		if _, err := readSchedules(d, func(r *schedule.Reader) (schedule.Info, error) { return r.Get(ctx, name) }); err != nil {
+		if _, err := readSchedules(d, func(r *schedule.Reader) (schedule.Info, error) { return r.Get(ctx, name) }); err != nil && !errors.Is(err, pawl.ErrCorrupt) {
 			return none, err
 		}
 	}

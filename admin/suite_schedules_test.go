@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/schedule"
 )
 
@@ -25,6 +26,20 @@ func someSchedules(f *fixture) {
 	require.NoError(f.t, s.Sync(ctx, schedule.Job("hourly", "@hourly", greet, "a \xff b", schedule.In("Europe/Berlin"))))
 	s.Close()
 	require.NoError(f.t, s.Put(ctx, schedule.Job("daily", "@daily", greet, "b", schedule.Overlap(schedule.Allow))))
+}
+
+// damagedSchedule damages the row of daily.
+func damagedSchedule(f *fixture) {
+	someSchedules(f)
+	require.NoError(f.t, f.q.Mutate(context.Background(), damagedRow{}, 0))
+}
+
+type damagedRow struct{}
+
+func (damagedRow) Check(driver.Ops) error { return nil }
+
+func (damagedRow) Apply(w driver.Writer) error {
+	return w.Put(driver.NewSpace("pawl.schedule").Table("schedules"), []byte("daily\x00"), []byte("none"))
 }
 
 var scheduleCases = []suiteCase{
@@ -131,6 +146,19 @@ var scheduleCases = []suiteCase{
 			err = call(ended, "daily")
 			require.True(t, errors.Is(err, context.Canceled), "%s: %v", name, err)
 		}
+	}},
+	{"a schedule whose row is damaged is listed as broken, and can be removed and added again", damagedSchedule, nil, func(t *testing.T, s *suiteTest) {
+		all := s.Schedules()
+		l, err := all.List(t.Context(), ScheduleQuery{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"broken", "active"}, []string{ScheduleState(&l.Schedules[0]), ScheduleState(&l.Schedules[1])})
+		require.ErrorIs(t, all.Do(t.Context(), ScheduleAction{Verb: Pause}, "daily"), pawl.ErrCorrupt)
+		require.NoError(t, all.Do(t.Context(), ScheduleAction{Verb: Remove}, "daily"))
+		require.ErrorIs(t, all.Do(t.Context(), ScheduleAction{Verb: Remove}, "daily"), schedule.ErrNotFound)
+		terms := schedule.Terms{Spec: "@daily", CatchUp: schedule.Latest, Overlap: schedule.Skip}
+		require.NoError(t, all.Put(t.Context(), ScheduleDefinition{Name: "daily", Terms: terms, Job: &pawl.Envelope{Kind: "k"}}))
+		_, err = all.Trigger(t.Context(), "daily")
+		require.NoError(t, err)
 	}},
 	{"a queue without schedules has none", nil, nil, func(t *testing.T, s *suiteTest) {
 		l, err := s.Schedules().List(t.Context(), ScheduleQuery{})

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"math"
 
 	"github.com/gopawl/pawl"
@@ -14,9 +15,17 @@ type mutation struct {
 	jobs   []pawl.ID
 	starts []*workflow.Starting
 	check  func(ops driver.Ops) ([]*change, error)
-	stale  [][]byte // keys of the table of due schedules to remove
+	stale  []stale
 
 	changes []*change
+	removed []stale // those of stale that fit no row
+}
+
+// stale names a row of an index that fits no schedule, as a damaged schedule leaves it: that of due
+// schedules, or that of buffered ticks if due is 0.
+type stale struct {
+	name string
+	due  int64
 }
 
 // Declare implements [driver.Declared].
@@ -34,14 +43,29 @@ func (m *mutation) Declare(n *driver.Needs) {
 
 // Check implements [driver.Mutation].
 func (m *mutation) Check(ops driver.Ops) (err error) {
+	m.removed = m.removed[:0]
+	for _, s := range m.stale {
+		r, err := read(ops, s.name)
+		switch {
+		case errors.Is(err, pawl.ErrCorrupt), errors.Is(err, pawl.ErrNewerFormat):
+		case err != nil:
+			return err
+		case r == nil, s.due != 0 && r.Due != s.due, s.due == 0 && !r.waits():
+			m.removed = append(m.removed, s)
+		}
+	}
 	m.changes, err = m.check(ops)
 	return err
 }
 
 // Apply implements [driver.Mutation].
 func (m *mutation) Apply(w driver.Writer) error {
-	for _, key := range m.stale {
-		if err := w.Delete(tableDue, key); err != nil {
+	for _, s := range m.removed {
+		table, key := tableDue, dueKey(s.due, s.name)
+		if s.due == 0 {
+			table, key = tableBuffered, nameKey(s.name)
+		}
+		if err := w.Delete(table, key); err != nil {
 			return err
 		}
 	}
@@ -56,7 +80,9 @@ func (m *mutation) Apply(w driver.Writer) error {
 // change is a change of one schedule by a mutation.
 type change struct {
 	name     string
-	was, row *row // before and after; nil for none
+	was, row *row  // before and after; nil for none
+	damage   error // why the row before cannot be read
+	remove   bool  // although it cannot be read
 	entries  []numbered
 	decided  []entry // for [Options.OnDecision]
 	starts   []*workflow.Starting
@@ -131,16 +157,17 @@ func (c *change) apply(w driver.Writer) error {
 			return err
 		}
 	}
-	c.row.Changes = changes(c.was) + 1
+	c.row.Changes = c.changes() + 1
 	return put(w, tableRows, key, c.row)
 }
 
-// changes returns how often a row was written. A mutation may apply a change twice.
-func changes(r *row) uint64 {
-	if r == nil {
-		return 0
+// changes returns how often a row was written. A mutation may apply a change twice. A new row does not
+// begin at 0, so that it differs from a removed one of the same name.
+func (c *change) changes() uint64 {
+	if c.was == nil {
+		return uint64(c.row.Created)
 	}
-	return r.Changes
+	return c.was.Changes
 }
 
 // history writes the new entries, and removes those that they push out.

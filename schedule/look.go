@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -16,7 +17,7 @@ type view struct {
 	now      int64
 	due      []named
 	buffered []named
-	stale    [][]byte
+	stale    []stale
 	wait     time.Duration
 }
 
@@ -33,20 +34,7 @@ func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 		v.wait = min(v.wait, s.opts.Poll)
 	}
 	err = s.source.ViewRows(ctx, func(r driver.Reader) error {
-		var due []string
-		at := make(map[string]int64)
-		err := present(r.Scan(tableDue, driver.Span{}, func(key, _ []byte) bool {
-			t, name, err := parseDueKey(key)
-			switch {
-			case err != nil || s.isDamaged(name):
-			case t > v.now:
-				v.wait = min(v.wait, time.Duration(t-v.now))
-				return false
-			default:
-				due, at[name] = append(due, name), t
-			}
-			return len(due) < portion
-		}))
+		due, err := s.lookDue(r, &v)
 		if err != nil {
 			return err
 		}
@@ -54,27 +42,33 @@ func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 		if err != nil {
 			return err
 		}
-		for _, name := range due {
-			row, err := s.sound(r, name)
+		isDue := make(map[string]bool)
+		for _, d := range due {
+			row, err := s.sound(r, d.name)
 			switch {
 			case err != nil:
 				return err
-			case s.isDamaged(name):
-			case row == nil || row.Due != at[name]:
-				v.stale = append(v.stale, dueKey(at[name], name))
+			case s.isDamaged(d.name):
+			case row == nil || row.Due != d.at:
+				v.stale = append(v.stale, stale{d.name, d.at})
 			default:
-				v.due = append(v.due, named{name, row})
+				isDue[d.name] = true
+				v.due = append(v.due, named{d.name, row})
 			}
 		}
 		for _, name := range waiting {
-			if at[name] != 0 {
+			if isDue[name] {
 				continue
 			}
 			row, err := s.sound(r, name)
 			if err != nil {
 				return err
 			}
-			if row != nil && row.waits() {
+			switch {
+			case s.isDamaged(name):
+			case row == nil || !row.waits():
+				v.stale = append(v.stale, stale{name: name})
+			default:
 				v.buffered = append(v.buffered, named{name, row})
 			}
 		}
@@ -83,15 +77,41 @@ func (s *Scheduler) look(ctx context.Context) (v view, err error) {
 	return v, err
 }
 
+// dueRow is a row of the table of due schedules.
+type dueRow struct {
+	at   int64
+	name string
+}
+
+// lookDue returns the schedules that are due. Damaged ones do not count against the limit: they stay
+// due until somebody replaces or removes them.
+func (s *Scheduler) lookDue(r driver.Reader, v *view) (due []dueRow, err error) {
+	n := 0
+	err = present(r.Scan(tableDue, driver.Span{}, func(key, _ []byte) bool {
+		t, name, err := parseDueKey(key)
+		switch {
+		case err != nil:
+			return true
+		case t > v.now:
+			v.wait = min(v.wait, time.Duration(t-v.now))
+			return false
+		case !s.isDamaged(name):
+			n++
+		}
+		due = append(due, dueRow{t, name})
+		return n < portion
+	}))
+	return due, err
+}
+
 // lookBuffered returns schedules with ticks that wait. If there are many, each look returns the next
 // ones in turn, and the next look comes soon.
 func (s *Scheduler) lookBuffered(r driver.Reader, v *view) (names []string, err error) {
 	var last []byte
 	n, from := 0, s.behind
 	err = present(r.Scan(tableBuffered, driver.Span{From: from, Limit: portion}, func(key, _ []byte) bool {
-		if n, last = n+1, bytes.Clone(key); !s.isDamaged(nameOf(key)) {
-			names = append(names, nameOf(key))
-		}
+		n, last = n+1, bytes.Clone(key)
+		names = append(names, nameOf(key))
 		return true
 	}))
 	s.behind = nil
@@ -104,23 +124,37 @@ func (s *Scheduler) lookBuffered(r driver.Reader, v *view) (names []string, err 
 	return names, err
 }
 
-// sound reads a row. It logs a damaged one, which does not hold up the others, and returns nil.
+// sound reads a row. It returns nil for one that is passed over, and logs that once.
 func (s *Scheduler) sound(r driver.Reader, name string) (*row, error) {
 	row, err := read(r, name)
-	if err == nil || !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, pawl.ErrNewerFormat) {
-		return row, err
+	switch {
+	case err == nil:
+		if changes, passed := s.damaged[name]; passed && row != nil && row.Changes == changes {
+			return nil, nil
+		}
+		delete(s.damaged, name) // somebody has replaced or removed it
+		return row, nil
+	case !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, pawl.ErrNewerFormat):
+		return nil, err
 	}
-	s.passOver(name, err)
+	s.passOver(name, unread, err)
 	return nil, nil
 }
 
 func (s *Scheduler) isDamaged(name string) bool {
-	_, damaged := s.damaged.Load(name)
+	_, damaged := s.damaged[name]
 	return damaged
 }
 
-func (s *Scheduler) passOver(name string, err error) {
-	s.damaged.Store(name, true)
+// unread stands for the changes of a row that cannot be read.
+const unread = math.MaxUint64
+
+// passOver leaves a schedule undecided until its row changes, so that it does not hold up the others.
+func (s *Scheduler) passOver(name string, changes uint64, err error) {
+	if was, known := s.damaged[name]; known && was == changes {
+		return
+	}
+	s.damaged[name] = changes
 	s.opts.Logger.Warn("a schedule is passed over", "schedule", name, "error", err)
 }
 
@@ -133,7 +167,7 @@ func (s *Scheduler) candidates(ctx context.Context, v *view) (list []*candidate,
 	add := func(n named) bool {
 		c, err := s.candidate(n.name, n.row, v.now, max(portion-ticks, 1))
 		if err != nil {
-			s.passOver(n.name, err)
+			s.passOver(n.name, n.row.Changes, err)
 			return true
 		}
 		list, jobs = append(list, c), append(jobs, n.row.Alive...)

@@ -91,15 +91,14 @@ func (h *hub) ring() {
 }
 
 // change changes schedules. Fn gets each with its row, which is nil if there is none, and changes the
-// row.
+// row. If the row is damaged, fn gets nil too, and has to look at the damage.
 func (m *Manager) change(ctx context.Context, names []string, fn func(ops driver.Ops, c *change) error) error {
 	t := &mutation{names: names, check: func(ops driver.Ops) ([]*change, error) {
 		var list []*change
 		for _, name := range names {
 			c := &change{name: name}
-			var err error
-			if c.was, err = read(ops, name); err != nil {
-				return nil, err
+			if c.was, c.damage = read(ops, name); c.damage != nil && !errors.Is(c.damage, pawl.ErrCorrupt) {
+				return nil, c.damage
 			}
 			if c.was != nil {
 				c.row = c.was.clone()
@@ -108,7 +107,7 @@ func (m *Manager) change(ctx context.Context, names []string, fn func(ops driver
 			if err := fn(ops, c); err != nil {
 				return nil, fmt.Errorf("schedule %q: %w", name, err)
 			}
-			if c.row != nil || before != nil {
+			if c.row != nil || before != nil || c.remove {
 				list = append(list, c)
 			}
 		}
@@ -122,11 +121,22 @@ func (m *Manager) change(ctx context.Context, names []string, fn func(ops driver
 // one changes a schedule that must exist.
 func (m *Manager) one(ctx context.Context, name string, fn func(ops driver.Ops, c *change) error) error {
 	return m.change(ctx, []string{name}, func(ops driver.Ops, c *change) error {
-		if c.row == nil {
-			return ErrNotFound
+		if err := c.exists(); err != nil {
+			return err
 		}
 		return fn(ops, c)
 	})
+}
+
+// exists returns an error if there is no row, or a damaged one.
+func (c *change) exists() error {
+	switch {
+	case c.damage != nil:
+		return fmt.Errorf("%w; remove the schedule, and define it again", c.damage)
+	case c.row == nil:
+		return ErrNotFound
+	}
+	return nil
 }
 
 // mutate carries out a mutation, and reports its decisions.
@@ -155,9 +165,12 @@ func (h *hub) report(changes []*change, fn func(string, Entry)) {
 }
 
 // decide decides the ticks of some schedules in one mutation.
-func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID, stale [][]byte) ([]*change, error) {
-	t := &mutation{jobs: jobs, stale: stale}
-	size := len(stale) * rowBytes
+func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID, outdated []stale) ([]*change, error) {
+	t := &mutation{jobs: jobs, stale: outdated}
+	size := len(outdated) * rowBytes
+	for _, s := range outdated {
+		t.names = append(t.names, s.name)
+	}
 	for _, c := range list {
 		t.names = append(t.names, c.name)
 		size += rowBytes + len(c.fires)*(len(c.row.Action.Job)+rowBytes)
@@ -188,8 +201,9 @@ func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID,
 	return t.changes, err
 }
 
-// settle decides all ticks of one schedule up to now.
-func (m *Manager) settle(ctx context.Context, name string) error {
+// settle decides all ticks of one schedule up to now. If the schedule decides none, it counts them, and
+// returns them for [change.pass].
+func (m *Manager) settle(ctx context.Context, name string) (passed, error) {
 	for {
 		var r *row
 		err := m.source.ViewRows(ctx, func(tx driver.Reader) (err error) {
@@ -197,17 +211,22 @@ func (m *Manager) settle(ctx context.Context, name string) error {
 			return err
 		})
 		now := m.store.Now().UnixNano()
-		if err != nil || r == nil || r.Due == 0 || r.Next > now {
-			return err
+		switch {
+		case err != nil || r == nil:
+			return passed{}, err
+		case !r.active():
+			return r.countPassed(name, now), nil
+		case r.Due == 0 || r.Next > now:
+			return passed{}, nil
 		}
 		early := r.clone() // the spread of the last tick ends now
 		early.Due, early.terms().Spread = r.Next, 0
 		c, err := m.candidate(name, early, now, portion)
 		if err != nil {
-			return err
+			return passed{}, err
 		}
 		if _, err := m.decide(ctx, []*candidate{c}, r.Alive, nil); err != nil || c.damage != nil {
-			return errors.Join(err, c.damage)
+			return passed{}, errors.Join(err, c.damage)
 		}
 	}
 }

@@ -44,12 +44,14 @@ func (m *Manager) Resume(ctx context.Context, name string, after AfterPause) err
 	if after != SkipPaused && after != CatchUpPaused {
 		return wrong("resume", "%q is not %q or %q", after, SkipPaused, CatchUpPaused)
 	}
-	return m.one(ctx, name, func(ops driver.Ops, c *change) error {
-		if c.row.Paused == nil {
+	return m.retry(ctx, name, func(ops driver.Ops, c *change, p passed) error {
+		switch err := c.exists(); {
+		case err != nil:
+			return err
+		case c.row.Paused == nil:
 			return nil
-		}
-		if after == SkipPaused {
-			c.pass(ops.Now())
+		case after == SkipPaused && !c.pass(ops.Now(), p):
+			return errAgain
 		}
 		c.row.Paused = nil
 		c.row.plan(name)
@@ -57,28 +59,33 @@ func (m *Manager) Resume(ctx context.Context, name string, after AfterPause) err
 	})
 }
 
-// errAgain ends a change that has to wait for ticks of the old terms.
-var errAgain = errors.New("decide the ticks of the old terms first")
+// errAgain ends a change that has to wait for ticks that are decided, or counted, before it.
+var errAgain = errors.New("decide the ticks up to now first")
 
-// redefine changes the terms of a schedule. Ticks up to now are decided by the old ones.
-func (m *Manager) redefine(ctx context.Context, name string, fn func(ops driver.Ops, c *change) error) error {
-	for {
-		err := m.change(ctx, []string{name}, func(ops driver.Ops, c *change) error {
-			if err := fn(ops, c); err != nil {
-				return err
-			}
-			if c.was != nil && c.settled(ops.Now()) {
-				return errAgain
-			}
-			return nil
-		})
+// retry makes a change. While it returns errAgain, ticks are decided or counted before it.
+func (m *Manager) retry(ctx context.Context, name string, fn func(ops driver.Ops, c *change, p passed) error) error {
+	for p := (passed{}); ; {
+		err := m.change(ctx, []string{name}, func(ops driver.Ops, c *change) error { return fn(ops, c, p) })
 		if !errors.Is(err, errAgain) {
 			return err
 		}
-		if err := m.settle(ctx, name); err != nil {
+		if p, err = m.settle(ctx, name); err != nil {
 			return err
 		}
 	}
+}
+
+// redefine changes the terms of a schedule. Ticks up to now are decided by the old ones.
+func (m *Manager) redefine(ctx context.Context, name string, fn func(ops driver.Ops, c *change) error) error {
+	return m.retry(ctx, name, func(ops driver.Ops, c *change, p passed) error {
+		if err := fn(ops, c); err != nil {
+			return err
+		}
+		if c.was != nil && c.settled(ops.Now(), p) {
+			return errAgain
+		}
+		return nil
+	})
 }
 
 // Put stores a schedule that belongs to operators, and that no Sync touches. It replaces one of the
@@ -89,6 +96,9 @@ func (m *Manager) Put(ctx context.Context, d Definition) error {
 		return d.err
 	}
 	return m.redefine(ctx, d.name, func(ops driver.Ops, c *change) error {
+		if c.damage != nil {
+			return c.exists()
+		}
 		if c.row == nil {
 			*c = *create(d.name, "", &d, ops.Now())
 			return nil
@@ -106,8 +116,8 @@ func (m *Manager) Put(ctx context.Context, d Definition) error {
 // is no such schedule.
 func (m *Manager) Set(ctx context.Context, name string, t Terms) error {
 	return m.redefine(ctx, name, func(_ driver.Ops, c *change) error {
-		if c.row == nil {
-			return ErrNotFound
+		if err := c.exists(); err != nil {
+			return err
 		}
 		if err := t.check(name, c.row.Action.Run != nil); err != nil {
 			return err
@@ -126,8 +136,8 @@ func (m *Manager) Set(ctx context.Context, name string, t Terms) error {
 // schedule.
 func (m *Manager) Reset(ctx context.Context, name string) error {
 	return m.redefine(ctx, name, func(_ driver.Ops, c *change) error {
-		if c.row == nil {
-			return ErrNotFound
+		if err := c.exists(); err != nil {
+			return err
 		}
 		c.row.Override = nil
 		return nil
@@ -135,9 +145,17 @@ func (m *Manager) Reset(ctx context.Context, name string) error {
 }
 
 // Remove removes a schedule with its history, if no program defines it. Otherwise it returns an error
-// that matches [pawl.ErrInvalid]. It returns [ErrNotFound] if there is no such schedule.
+// that matches [pawl.ErrInvalid]. It also removes a schedule whose row is damaged: if a program defines
+// it, the next Sync of the program stores it again. It returns [ErrNotFound] if there is no such schedule.
 func (m *Manager) Remove(ctx context.Context, name string) error {
-	return m.one(ctx, name, func(_ driver.Ops, c *change) error {
+	return m.change(ctx, []string{name}, func(_ driver.Ops, c *change) error {
+		if c.damage != nil {
+			c.remove = true
+			return nil
+		}
+		if c.row == nil {
+			return ErrNotFound
+		}
 		if c.row.Group != "" && c.row.Retired == 0 {
 			return wrong("schedule", "group %q defines it; remove it from the code, or pause it", c.row.Group)
 		}

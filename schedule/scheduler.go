@@ -56,8 +56,8 @@ type Scheduler struct {
 	mu    sync.Mutex    // guards closed and ended
 	ends  bool
 
-	damaged sync.Map         // names of schedules whose damage is logged
-	asked   map[pawl.ID]bool // jobs that it has cancelled
+	damaged map[string]uint64 // schedules that are passed over, with the changes of their rows
+	asked   map[pawl.ID]bool  // jobs that it has cancelled
 	awaited awaited
 	behind  []byte    // where the next look at buffered ticks begins; nil for the first ones
 	latest  time.Time // of the clock
@@ -80,7 +80,7 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 		return nil, wrong("group", "%v", err)
 	}
 	m.hub.opts.Store(&m.opts)
-	return &Scheduler{Manager: m, stop: make(chan struct{}), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
+	return &Scheduler{Manager: m, stop: make(chan struct{}), damaged: make(map[string]uint64), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
 }
 
 // Close stops the scheduler and waits until it fires nothing more. The store stays open. Other
@@ -181,7 +181,7 @@ func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 		}
 		for _, c := range candidates {
 			if c.damage != nil {
-				s.passOver(c.name, c.damage)
+				s.passOver(c.name, c.row.Changes, c.damage)
 			}
 		}
 		if ctx.Err() != nil {

@@ -43,13 +43,14 @@ func (s *Scheduler) Sync(ctx context.Context, schedules ...Definition) error {
 	if len(own) > MaxSchedules {
 		return wrong("schedules", "there are %d, and at most %d are possible", len(own), MaxSchedules)
 	}
+	counted := make(map[string]passed)
 	for {
-		again, err := s.merge(ctx, own)
+		again, err := s.merge(ctx, own, counted)
 		if err != nil {
 			return fmt.Errorf("sync schedules: %w", err)
 		}
 		for _, name := range again {
-			if err := s.settle(ctx, name); err != nil {
+			if counted[name], err = s.settle(ctx, name); err != nil {
 				return fmt.Errorf("sync schedules: %w", err)
 			}
 		}
@@ -57,16 +58,13 @@ func (s *Scheduler) Sync(ctx context.Context, schedules ...Definition) error {
 			break
 		}
 	}
-	for name := range own {
-		s.damaged.Delete(name)
-	}
 	s.begin()
 	s.hub.ring()
 	return nil
 }
 
 // merge carries out a Sync, unless the old terms of some schedules have ticks to decide first.
-func (s *Scheduler) merge(ctx context.Context, own map[string]*Definition) (again []string, err error) {
+func (s *Scheduler) merge(ctx context.Context, own map[string]*Definition, counted map[string]passed) (again []string, err error) {
 	var names []string
 	for name := range own {
 		names = append(names, name)
@@ -87,7 +85,7 @@ func (s *Scheduler) merge(ctx context.Context, own map[string]*Definition) (agai
 	t.check = func(ops driver.Ops) (changes []*change, err error) {
 		again = nil
 		for _, name := range names {
-			c, wait, err := s.mergeOne(ops, name, own[name])
+			c, wait, err := s.mergeOne(ops, name, own[name], counted[name])
 			if err != nil {
 				return nil, fmt.Errorf("schedule %q: %w", name, err)
 			}
@@ -107,7 +105,7 @@ func (s *Scheduler) merge(ctx context.Context, own map[string]*Definition) (agai
 }
 
 // mergeOne merges one schedule. D is nil if the program does not define it.
-func (s *Scheduler) mergeOne(ops driver.Ops, name string, d *Definition) (c *change, wait bool, err error) {
+func (s *Scheduler) mergeOne(ops driver.Ops, name string, d *Definition, p passed) (c *change, wait bool, err error) {
 	was, err := read(ops, name)
 	if err != nil && d != nil && errors.Is(err, pawl.ErrCorrupt) {
 		was, err = nil, nil // the program knows what it was
@@ -137,7 +135,7 @@ func (s *Scheduler) mergeOne(ops driver.Ops, name string, d *Definition) (c *cha
 	if sameDefinition(was, c.row) {
 		return nil, false, nil
 	}
-	return c, c.settled(now), nil
+	return c, c.settled(now, p), nil
 }
 
 func owner(group string) string {
@@ -155,39 +153,85 @@ func create(name, group string, d *Definition, now time.Time) *change {
 }
 
 // settled ends the use of the old terms: if they differ, the new ones begin now. It returns true if
-// ticks have to be decided by the old terms before.
-func (c *change) settled(now time.Time) (wait bool) {
+// ticks have to be decided by the old terms, or counted, before.
+func (c *change) settled(now time.Time, p passed) (wait bool) {
 	old, terms := c.was.terms(), c.row.terms()
-	if old.Spec == terms.Spec && old.Zone == terms.Zone && old.Spread == terms.Spread {
-		c.row.plan(c.name)
-		return false
+	if old.Spec != terms.Spec || old.Zone != terms.Zone || old.Spread != terms.Spread {
+		if c.was.Due != 0 && c.was.Next <= now.UnixNano() || !c.pass(now, p) {
+			return true
+		}
 	}
-	if c.was.Due != 0 && c.was.Next <= now.UnixNano() {
-		return true
-	}
-	c.pass(now)
 	c.row.plan(c.name)
 	return false
 }
 
-// pass decides the ticks of a schedule that was paused, or retired: none fires.
-func (c *change) pass(now time.Time) {
-	decision, why := Paused, ""
-	if c.was.Retired != 0 {
-		decision, why = Missed, "no program defined the schedule"
+// passed are the ticks of a schedule that decided none, as it was paused or retired. Many are counted
+// before the transaction that passes over them.
+type passed struct {
+	changes uint64 // of the row
+	until   int64
+	ticks   span
+}
+
+// fewPassed is how many ticks a transaction counts.
+const fewPassed = 100
+
+// countPassed counts the ticks of the schedule up to now.
+func (r *row) countPassed(name string, now int64) passed {
+	p := passed{changes: r.Changes, until: r.Last}
+	p.count(name, r.terms(), now, MaxMissed)
+	return p
+}
+
+// count counts further ticks, up to now. It returns false if there are more than a number of them,
+// MaxMissed apart.
+func (p *passed) count(name string, t *Terms, now int64, most int) bool {
+	cal, err := t.calendar(name)
+	if err != nil || p.until >= now {
+		return true
 	}
-	cal, err := c.was.terms().calendar(c.name)
-	if err == nil && !c.was.active() {
-		cal.spread = 0
-		o := cal.overdue(c.row.Last, now.UnixNano(), 1, 0)
-		for _, tick := range o.ticks {
-			o.missed.add(tick)
+	cal.spread = 0
+	if most < MaxMissed {
+		for at, n := cal.next(p.until), 0; at != 0 && at <= now; at = cal.next(at) {
+			if n++; n > most {
+				return false
+			}
 		}
-		if o.missed.n > 0 {
-			c.add(entry{Decision: decision, First: o.missed.first, Last: o.missed.last, Ticks: min(o.missed.n, MaxMissed), At: now.UnixNano(), Why: why})
+	}
+	o := cal.overdue(p.until, now, 1, 0)
+	for _, tick := range o.ticks {
+		o.missed.add(tick)
+	}
+	if o.missed.n > 0 {
+		if p.ticks.n == 0 {
+			p.ticks.first = o.missed.first
+		}
+		p.ticks.last, p.ticks.n = o.missed.last, min(p.ticks.n+o.missed.n, MaxMissed)
+	}
+	p.until = now
+	return true
+}
+
+// pass decides the ticks of a schedule that was paused, or retired: none fires. It returns false if
+// there are many that are not counted.
+func (c *change) pass(now time.Time, p passed) bool {
+	if !c.was.active() {
+		if p.changes != c.was.Changes || p.until > now.UnixNano() {
+			p = passed{until: c.row.Last}
+		}
+		if !p.count(c.name, c.was.terms(), now.UnixNano(), fewPassed) {
+			return false
+		}
+		e := entry{Decision: Paused, First: p.ticks.first, Last: p.ticks.last, Ticks: p.ticks.n, At: now.UnixNano()}
+		if c.was.Retired != 0 {
+			e.Decision, e.Why = Missed, "no program defined the schedule"
+		}
+		if e.Ticks > 0 {
+			c.add(e)
 		}
 	}
 	c.row.Last = max(c.row.Last, now.UnixNano())
+	return true
 }
 
 func sameDefinition(a, b *row) bool {

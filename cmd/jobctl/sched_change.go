@@ -96,7 +96,9 @@ func (a *app) schedRemoveCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "remove NAME", short: "remove a schedule with its history", args: 1,
 		long: `Removes a schedule that an operator added, or that its program does not define any more,
-with its history, after a question. Jobs that it has enqueued stay.`,
+with its history, after a question. Jobs that it has enqueued stay. It also removes a
+schedule that is broken because its row is damaged: add it again, or start its
+program, which does.`,
 		example: "  jobctl --db jobs.db sched remove nightly",
 		json:    "one object with name, removed\n",
 		exits:   []int{exitNoMatch, exitConflict},

@@ -50,6 +50,7 @@ func Run(t *testing.T, s Store) {
 		{"Twins", twins},
 		{"History", history},
 		{"Pause", pauses},
+		{"LongPause", longPause},
 		{"Put", puts},
 		{"Override", overrides},
 		{"Trigger", triggers},

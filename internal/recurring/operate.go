@@ -213,3 +213,22 @@ func moves(k *kit) {
 	rows[0].Row[0] ^= 0xff
 	require.ErrorIs(k, schedule.CheckRows(&rows[0]), pawl.ErrInvalid)
 }
+
+// Rule: a long pause ends like a short one.
+func longPause(k *kit) {
+	k.sync(schedule.Job("a", "@every 1m", report, "x"), schedule.Job("b", "@every 1m", report, "x"))
+	for _, name := range []string{"a", "b"} {
+		require.NoError(k, k.s.Pause(k.Context(), name, ""))
+	}
+	k.pass(100 * time.Hour)
+	require.NoError(k, k.s.Resume(k.Context(), "a", schedule.SkipPaused))
+	terms := k.info("b").Terms
+	terms.Spec = "@hourly"
+	require.NoError(k, k.s.Set(k.Context(), "b", terms))
+	for _, name := range []string{"a", "b"} {
+		require.EqualValues(k, 6000, k.info(name).Counts.Paused)
+		require.Equal(k, []string{"paused 01 00:01:00 to 05 04:00:00"}, k.history(name))
+	}
+	k.pass(time.Minute)
+	require.EqualValues(k, 1, k.info("a").Counts.Fired)
+}
