@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -74,4 +76,68 @@ func TestRemovalOfRunsIsNotAlone(t *testing.T) {
 			return
 		}
 	}
+}
+
+// learning is a mutation of one row after another, each of which it declares only when it has needed it.
+type learning struct {
+	keys  []string
+	table *driver.Table
+	known int // how many of the rows it declares
+	runs  int
+}
+
+func (m *learning) Declare(n *driver.Needs) {
+	for _, key := range m.keys[:m.known] {
+		n.Own(m.table, []byte(key))
+	}
+}
+
+func (m *learning) Check(ops driver.Ops) error {
+	m.runs++
+	for i, key := range m.keys {
+		m.known = max(m.known, i+1)
+		if _, err := ops.Get(m.table, []byte(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *learning) Apply(w driver.Writer) error {
+	for _, key := range m.keys {
+		if err := w.Put(m.table, []byte(key), []byte{byte(m.runs)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rule: a mutation that needs more than it declared runs again at once, also in a transaction of the
+// app, because it waits for no other process. Time that passed would shift what it schedules.
+func TestMutationThatDeclaresMoreLosesNoTime(t *testing.T) {
+	schema := newSchema(t)
+	table := driver.NewSpace("pawl.postgres.learning").Table("rows")
+	synctest.Test(t, func(t *testing.T) {
+		q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
+			Schema: schema, Poll: postgres.NoPoll, Now: time.Now, Logger: hclog.NewNullLogger(),
+		})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, q.Close()) }()
+		began := time.Now()
+		m := &learning{keys: []string{"a", "b", "c"}, table: table}
+		require.NoError(t, q.Mutate(t.Context(), m, 0))
+		require.Equal(t, 4, m.runs)
+		require.NoError(t, q.Update(t.Context(), func(tx postgres.Tx) error {
+			m = &learning{keys: []string{"d", "e"}, table: table}
+			return q.MutateTx(tx, m)
+		}))
+		require.Equal(t, 3, m.runs)
+		require.Zero(t, time.Since(began))
+		var value []byte
+		require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error {
+			value, err = r.Get(table, []byte("c"))
+			return err
+		}))
+		require.Equal(t, []byte{4}, value)
+	})
 }

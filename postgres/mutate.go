@@ -88,14 +88,12 @@ func (op *mutate) apply(t *txn) error {
 }
 
 // retried returns the error that ends the transaction. A mutation that touched more than it declared
-// runs again, alone unless it declares more by now.
+// runs again at once, since it waits for nobody: alone unless it declares more by now.
 func (op *mutate) retried(err error) error {
 	if d, ok := op.mutation.(driver.Declared); ok && errors.Is(err, errAlone) {
 		var n driver.Needs
-		if d.Declare(&n); n.Len() > op.declared.Len() {
-			return errRace
-		}
-		op.alone = true
+		d.Declare(&n)
+		op.alone = n.Len() <= op.declared.Len()
 	}
 	return err
 }

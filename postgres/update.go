@@ -89,7 +89,7 @@ func (q *Queue) MutateTx(tx Tx, m driver.Mutation) error {
 	}
 	op := &mutate{q: q, mutation: m}
 	t, err := q.within(context.Background(), tx, op)
-	if errors.Is(err, errAlone) { // it is to be alone by now
+	for errors.Is(err, errAlone) { // it declares more by now, or is to be alone
 		t, err = q.within(context.Background(), tx, op)
 	}
 	var failed *undone
