@@ -14,7 +14,10 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/gopawl/pawl/internal/torture/usage"
 )
 
 // Some families start the program again as a child, with a role in its environment. A child
@@ -260,13 +263,33 @@ func (c *Child) KillAfter(d time.Duration) (lines []string, err error) {
 // Stderr is what the child wrote to its standard error. The child has ended.
 func (c *Child) Stderr() string { return strings.TrimSpace(c.err.String()) }
 
-// EndAfter ends this process, with the stacks of its goroutines, unless stop is called in time.
-func EndAfter(limit time.Duration) (stop func() bool) {
-	return time.AfterFunc(limit, func() {
-		stacks := make([]byte, 64<<10)
-		fmt.Fprintf(os.Stderr, "it did not end within %v:\n%s\n", limit, stacks[:runtime.Stack(stacks, true)])
-		os.Exit(1)
-	}).Stop
+// EndAfter ends this process, with the stacks of its goroutines, if it uses more CPU time than
+// limit, or hardly any for that long. It does not limit real time: a busy machine gives a process
+// little of that. Stop ends the watch.
+func EndAfter(limit time.Duration) (stop func()) {
+	stopped := make(chan struct{})
+	go func() {
+		began, last, idle := usage.CPU(), usage.CPU(), time.Duration(0)
+		pause := time.NewTicker(limit / 10)
+		defer pause.Stop()
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-pause.C:
+			}
+			now := usage.CPU()
+			if idle += limit / 10; now-last > limit/1000 {
+				last, idle = now, 0
+			}
+			if now-began > limit || idle >= limit {
+				stacks := make([]byte, 64<<10)
+				fmt.Fprintf(os.Stderr, "it did not end within %v of CPU time, or stood still for as long:\n%s\n", limit, stacks[:runtime.Stack(stacks, true)])
+				os.Exit(1)
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(stopped) })
 }
 
 // Lines splits the output of a child.

@@ -25,6 +25,15 @@ func init() {
 		return nil
 	})
 	Role("test-silent", func(Args) error { return untilKilled() })
+	Role("test-stands", func(Args) error {
+		EndAfter(10 * time.Millisecond)
+		select {}
+	})
+	Role("test-spins", func(Args) error {
+		EndAfter(10 * time.Millisecond)
+		for spun = 0; ; spun++ {
+		}
+	})
 	Role("test-error", func(Args) error {
 		EmitError("wrong", errors.New("two\nlines"))
 		return nil
@@ -124,4 +133,17 @@ func TestPick(t *testing.T) {
 	require.Zero(t, drawn[0])
 	require.Greater(t, drawn[9], 4*drawn[1])
 	require.Positive(t, drawn[1])
+}
+
+// spun keeps the loop of a process that spins.
+var spun int
+
+// Rule: a process that stands still, or that spins, ends itself and says where it was.
+func TestEndAfter(t *testing.T) {
+	for _, role := range []string{"test-stands", "test-spins"} {
+		c := start(t, role)
+		c.Rest()
+		require.Contains(t, c.Stderr(), "it did not end within 10ms of CPU time")
+		require.Contains(t, c.Stderr(), "goroutine ")
+	}
 }

@@ -14,7 +14,7 @@ import (
 
 const role = "simulate"
 
-// longest is the time limit of one case in real time. It usually takes a tenth of a second.
+// longest is the limit of one case in CPU time. It usually takes a tenth of a second.
 const longest = 30 * time.Second
 
 // opener opens the queues of children. The tests of this package plant faults with it.
