@@ -25,6 +25,8 @@ type exportLine struct {
 	Damaged *exportDamage `json:"damaged,omitempty"`
 	Effect  *exportEffect `json:"effect,omitempty"`
 	End     *exportEnd    `json:"end,omitempty"`
+
+	Schedule *exportSchedule `json:"schedule,omitempty"`
 }
 
 type exportQueue struct {
@@ -50,6 +52,8 @@ type exportEnd struct {
 	Effects int64 `json:"effects"`
 	Damaged int64 `json:"damaged"`
 	Runs    int64 `json:"runs"` // counts the last line of each run; version 1 had no runs
+
+	Schedules int64 `json:"schedules"` // versions 1 and 2 had none
 }
 
 // readHeader reads the first line of an export.
@@ -75,13 +79,13 @@ func readLine(text []byte, newer bool) (l exportLine, err error) {
 		return l, err
 	}
 	sorts := 0
-	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Run != nil, l.Damaged != nil, l.Effect != nil, l.End != nil} {
+	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Run != nil, l.Damaged != nil, l.Effect != nil, l.End != nil, l.Schedule != nil} {
 		if there {
 			sorts++
 		}
 	}
 	if sorts != 1 {
-		return l, fmt.Errorf("it has %d of queue, job, run, damaged, effect and end; exactly one is needed", sorts)
+		return l, fmt.Errorf("it has %d of queue, schedule, job, run, damaged, effect and end; exactly one is needed", sorts)
 	}
 	return l, nil
 }

@@ -7,6 +7,8 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+
+	"github.com/gopawl/pawl"
 )
 
 // ImportOptions configures an import; nil and the zero value mean the defaults.
@@ -15,13 +17,14 @@ type ImportOptions struct {
 	// export can be imported beside its jobs, or twice; their unique and idempotency keys stay.
 	// The IDs that users gave to workflow runs stay too; the IDs of their jobs are new, and
 	// Import updates rows that name another run. A signature covers the ID of its job, so Import
-	// rejects signed jobs without KeepIDs.
+	// rejects signed jobs without KeepIDs. A job that a schedule waits for gets an ID that follows
+	// from its exported ID.
 	KeepIDs bool
 
 	// SkipExisting skips a job if the target has its ID, or another job in the target holds its
 	// unique key. It skips a workflow run if its flow has a run with its ID, together with its
-	// job and the runs that wait for it. Otherwise each of these is a conflict, which ends the
-	// import.
+	// job and the runs that wait for it. It skips a schedule if the target has one of its name.
+	// Otherwise each of these is a conflict, which ends the import.
 	SkipExisting bool
 
 	// DryRun stores nothing. It checks the export, and looks up which runs, and with KeepIDs
@@ -38,7 +41,7 @@ type ImportOptions struct {
 type Imported struct {
 	Version int   // of the export; additions of a version above [ExportVersion] were ignored
 	Checked int64 // valid jobs in the export
-	Damaged int64 // jobs and runs that were unreadable at export; the export has only their IDs
+	Damaged int64 // jobs, runs and schedules that were unreadable at export; the export has only their IDs
 
 	Jobs    int64 // jobs that were stored; in a dry run, jobs that would be
 	Skipped int64 // jobs that SkipExisting skipped
@@ -46,6 +49,9 @@ type Imported struct {
 
 	Runs        int64 // of workflows that were stored; in a dry run, runs that would be
 	RunsSkipped int64 // runs that SkipExisting skipped; their jobs count among Skipped
+
+	Schedules        int64 // that were stored; in a dry run, that would be
+	SchedulesSkipped int64 // that SkipExisting skipped
 
 	Paused int64 // queues that were paused
 }
@@ -59,6 +65,9 @@ type Imported struct {
 // Workflow runs are stored completely before any job, so that no run continues without its rows.
 // A large run takes several commits, and exists after the last one. A run that waits for a
 // signal or another run checks once whether that has arrived.
+//
+// Schedules are stored last, and continue where they ended: ticks since the export are late, and fire
+// as their terms say. Stop the app that had them, since otherwise both apps would fire them.
 //
 // Import checks the whole input first. If anything is wrong with it, Import stores nothing, and
 // the error matches [pawl.ErrInvalid] and names the line. The input is therefore read twice,
@@ -97,6 +106,9 @@ type importer struct {
 	jobs    []storedLine
 	runs    []storedRun // in the order of their IDs
 
+	schedules []storedSchedule
+	awaited   map[pawl.ID]string // jobs that schedules wait for, with the name of one
+
 	size int64 // bytes of the input
 	read int64 // bytes checked and stored
 }
@@ -112,6 +124,9 @@ func (m *importer) all(ctx context.Context) error {
 	if err := m.leaveOutRuns(ctx); err != nil {
 		return err
 	}
+	if err := m.leaveOutSchedules(ctx); err != nil {
+		return err
+	}
 	if m.opts.KeepIDs {
 		if err := m.leaveOutExisting(ctx); err != nil {
 			return err
@@ -119,6 +134,7 @@ func (m *importer) all(ctx context.Context) error {
 	}
 	if m.opts.DryRun {
 		m.done.Jobs, m.done.Runs = int64(len(m.jobs)), int64(len(m.runs))-m.done.RunsSkipped
+		m.done.Schedules = int64(len(m.schedules))
 		m.progress(2 * m.size)
 		return nil
 	}
@@ -135,6 +151,9 @@ func (m *importer) all(ctx context.Context) error {
 		return err
 	}
 	if err := m.storeJobs(ctx); err != nil {
+		return err
+	}
+	if err := m.storeSchedules(ctx); err != nil {
 		return err
 	}
 	m.progress(2 * m.size)

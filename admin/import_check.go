@@ -19,7 +19,8 @@ func (m *importer) check(ctx context.Context) error {
 	if err := m.in.seek(0); err != nil {
 		return err
 	}
-	c := checking{importer: m, queues: make(map[Text]bool)}
+	c := checking{importer: m, queues: make(map[Text]bool), named: make(map[string]bool)}
+	m.awaited = make(map[pawl.ID]string)
 	for number := int64(1); ; number++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -49,8 +50,9 @@ const progressBytes = 1 << 20
 // checking is the check in progress.
 type checking struct {
 	*importer
-	queues map[Text]bool // queues that have a line
-	seen   exportEnd     // lines so far
+	queues map[Text]bool   // queues that have a line
+	named  map[string]bool // schedules that have a line
+	seen   exportEnd       // lines so far
 	rows   workflow.RowsCheck
 	runAt  int64 // where the current run begins
 	ended  bool  // the last line was read
@@ -98,6 +100,9 @@ func (c *checking) line(text []byte, offset int64) error {
 		return c.job(l.Job, offset)
 	case l.Run != nil:
 		return c.run(l.Run, offset)
+	case l.Schedule != nil:
+		c.seen.Schedules++
+		return c.schedule(l.Schedule, offset)
 	case l.Damaged != nil:
 		c.seen.Damaged++
 	case l.Effect != nil:
@@ -106,8 +111,9 @@ func (c *checking) line(text []byte, offset int64) error {
 		_, err = effectToRestore(l.Effect)
 		return err
 	case *l.End != c.seen:
-		return fmt.Errorf("it counts %d queues, %d jobs, %d effects, %d damaged jobs and %d runs, but there are %d, %d, %d, %d and %d: lines were lost or added",
-			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, l.End.Runs, c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged, c.seen.Runs)
+		return fmt.Errorf("it counts %d queues, %d jobs, %d effects, %d damaged jobs, %d runs and %d schedules, but there are %d, %d, %d, %d, %d and %d: lines were lost or added",
+			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, l.End.Runs, l.End.Schedules,
+			c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged, c.seen.Runs, c.seen.Schedules)
 	default:
 		c.ended = true
 	}

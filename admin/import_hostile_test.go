@@ -32,6 +32,7 @@ func mixedLines() []string {
 		`{"damaged":{"id":null,"error":"x"}}`,
 		`{"effect":{"kind":"k","key":"a","until":"2999-01-01T00:00:00Z"}}`,
 		`{"effect":{"kind":"k","key":"b","until":"2999-01-01T00:00:00Z"}}`,
+		scheduleLine("nightly"),
 	}
 }
 
@@ -112,10 +113,10 @@ func TestImportRefuses(t *testing.T) {
 		{"an empty line", ``, "line 2: it is not JSON"},
 		{"a list", `[]`, "cannot unmarshal array"},
 		{"a text", `"job"`, "cannot unmarshal string"},
-		{"null", `null`, "it has 0 of queue, job"},
-		{"an object without anything", `{}`, "it has 0 of queue, job"},
-		{"two sorts in one line", `{"job":{` + good + `},"queue":{"name":"a","paused":false}}`, "it has 2 of queue, job"},
-		{"a sort that is null", `{"job":null}`, "it has 0 of queue, job"},
+		{"null", `null`, "it has 0 of queue, schedule, job"},
+		{"an object without anything", `{}`, "it has 0 of queue, schedule, job"},
+		{"two sorts in one line", `{"job":{` + good + `},"queue":{"name":"a","paused":false}}`, "it has 2 of queue, schedule, job"},
+		{"a sort that is null", `{"job":null}`, "it has 0 of queue, schedule, job"},
 		{"an unknown sort", `{"lease":{}}`, `unknown field "lease"`},
 		{"a second header", `{"pawl_export":1}`, `unknown field "pawl_export"`},
 		{"an unknown field of a job", with(`"colour":"red"`), `unknown field "colour"`},

@@ -53,12 +53,15 @@ func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err er
 		return nil, 0, m.unread(job.offset, errChanged)
 	}
 	run := m.runOf(job.id)
+	_, awaited := m.awaited[job.id]
 	switch {
 	case run != nil:
 		e.ID = m.newID(job.id)
 		if run.waits && e.State == pawl.Delayed { // what it waits for may have arrived after its rows
 			e.State = pawl.Ready
 		}
+	case awaited:
+		e.ID = m.newID(job.id)
 	case !m.opts.KeepIDs:
 		e.ID = pawl.ID{}
 	}

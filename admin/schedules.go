@@ -37,6 +37,14 @@ type Schedules interface {
 	// Backfill fires the ticks of a period again, up to max of them, and returns how many. The end
 	// of the period is excluded.
 	Backfill(ctx context.Context, name string, from, to time.Time, max int) (int, error)
+
+	// Rows reads the schedules behind a name in the form in which they are stored, for an [Export]:
+	// as many as fit into an answer, none at the end. See [schedule.Reader.Rows].
+	Rows(ctx context.Context, after string) ([]schedule.Rows, error)
+
+	// RestoreRows stores schedules in this form, all or none, for an [Import]. See
+	// [schedule.Manager.RestoreRows].
+	RestoreRows(ctx context.Context, rows ...*schedule.Rows) error
 }
 
 // ScheduleQuery is one page of a list of schedules.

@@ -20,6 +20,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/memdir"
+	"github.com/gopawl/pawl/schedule"
 )
 
 // transferQueue opens a queue in a folder of the test. It is checked and closed at the end.
@@ -138,6 +139,8 @@ func exportLines(lines ...string) string {
 			end.Jobs++
 		case strings.HasPrefix(line, `{"run"`) && strings.Contains(line, `"last":true`):
 			end.Runs++
+		case strings.HasPrefix(line, `{"schedule"`):
+			end.Schedules++
 		case strings.HasPrefix(line, `{"effect"`):
 			end.Effects++
 		case strings.HasPrefix(line, `{"damaged"`):
@@ -165,6 +168,28 @@ type watched struct {
 	changes []string
 	sizes   []int // of the requests to restore jobs, in bytes
 	before  func(jobs []*pawl.Envelope) error
+}
+
+func (w *watched) Schedules() Schedules {
+	if w.Admin == nil {
+		return noSchedules{w: w}
+	}
+	return w.Admin.Schedules()
+}
+
+// noSchedules has no schedules, and notes those that are stored.
+type noSchedules struct {
+	Schedules
+	w *watched
+}
+
+func (noSchedules) Show(context.Context, string, int) (*Schedule, error) {
+	return nil, schedule.ErrNotFound
+}
+
+func (n noSchedules) RestoreRows(_ context.Context, rows ...*schedule.Rows) error {
+	n.w.changes = append(n.w.changes, fmt.Sprint("schedules ", len(rows)))
+	return nil
 }
 
 var errWatched = errors.New("the disk is on fire")

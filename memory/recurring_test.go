@@ -19,7 +19,7 @@ func (lasting) Close() error { return nil }
 // TestRecurring proves the promises of schedules over a queue in memory.
 func TestRecurring(t *testing.T) {
 	open := make(map[string]*memory.Queue)
-	recurring.Run(t, recurring.Store{Seeds: 1, Steps: 10, Open: func(t testing.TB, path string, now func() time.Time) recurring.Queue {
+	recurring.Run(t, recurring.Store{Seeds: 1, Steps: 10, Lasts: true, Open: func(t testing.TB, path string, now func() time.Time) recurring.Queue {
 		if open[path] == nil {
 			q := memory.New(&memory.Options{Now: now, Logger: hclog.NewNullLogger()})
 			open[path] = q

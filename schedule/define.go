@@ -14,8 +14,8 @@ import (
 // MaxName is the maximum length of the name of a schedule in bytes.
 const MaxName = 128
 
-// Definition is a schedule with what each of its ticks does. Make one with [Job], [Flow], or
-// [Envelope].
+// Definition is a schedule with what each of its ticks does. Make one with [Job], [Flow],
+// [Envelope], or [Run].
 type Definition struct {
 	name   string
 	terms  Terms
@@ -102,6 +102,17 @@ func Flow[In, Out any](name, expression string, flow *workflow.Flow[In, Out], in
 		t, d.err = flow.Template(in)
 		d.action = action{Run: &t}
 	}
+	return d.done()
+}
+
+// Run is [Flow] for a program that has no [workflow.Flow], such as a tool for operators. The template must
+// not change afterwards.
+func Run(name, expression string, t *workflow.Template, opts ...Option) Definition {
+	d := define(name, expression, opts)
+	if d.err == nil {
+		d.err = t.Check()
+	}
+	d.action = action{Run: t}
 	return d.done()
 }
 

@@ -53,6 +53,7 @@
 //	@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly
 //	@every 90s       every 90 seconds, counted from the start of 1970 in UTC
 //	@every 1h/10m    every hour, counted from ten minutes after the start of 1970 in UTC
+//	@open            once whenever a process opens the queue and starts its scheduler
 //
 // The times of @every do not depend on the start of the program. The prefix TZ= or CRON_TZ=, as in
 // "TZ=Europe/Berlin 30 2 * * *", sets the time zone. A # at the start of a word begins a comment.

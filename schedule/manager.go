@@ -50,6 +50,7 @@ type hub struct {
 	bell   chan struct{}           // makes a scheduler look again
 	opts   atomic.Pointer[Options] // of a scheduler
 	firing atomic.Int32            // schedulers that run
+	opened sync.Map                // names of schedules that have happened because the store was opened
 }
 
 var hubs struct {

@@ -96,11 +96,14 @@ func (p *parser) zone(name word) (err error) {
 	if name.text == "" || name.text == "Local" {
 		return name.wrong("name a time zone, as in TZ=Europe/Berlin")
 	}
-	if p.spec.location, err = location(name.text); err != nil {
-		return name.wrong("the time zone %q is unknown", name.text)
+	if p.spec.location, err = Location(name.text); err != nil {
+		return name.wrong("the time zone %v", err)
 	}
 	return nil
 }
+
+// atOpen is the expression that happens when a scheduler starts.
+const atOpen = "@open"
 
 // shorthands are the expressions with a name.
 var shorthands = map[string]string{
@@ -119,11 +122,14 @@ func (p *parser) when() (text string, err error) {
 		return p.interval()
 	}
 	fields, known := shorthands[text]
-	if !known {
-		return "", first.wrong("%q is not @every or one of @yearly, @monthly, @weekly, @daily, and @hourly", first.text)
-	}
-	if len(p.words) > 1 {
+	p.spec.open = text == atOpen
+	switch {
+	case !known && !p.spec.open:
+		return "", first.wrong("%q is not @every, @open, or one of @yearly, @monthly, @weekly, @daily, and @hourly", first.text)
+	case len(p.words) > 1:
 		return "", p.words[1].wrong("nothing may follow %s", text)
+	case p.spec.open:
+		return text, nil
 	}
 	p.words = split(fields)
 	_, err = p.fields()

@@ -61,6 +61,7 @@ type Scheduler struct {
 	awaited awaited
 	behind  []byte    // where the next look at buffered ticks begins; nil for the first ones
 	latest  time.Time // of the clock
+	opened  bool      // what happens when the store is opened has happened
 }
 
 // Open returns a scheduler over a queue. It fires nothing before the first [Scheduler.Sync]. For a
@@ -164,6 +165,12 @@ func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 		}
 	}
 	s.latest = now
+	if !s.opened {
+		if err := s.open(ctx); err != nil {
+			return 0, err
+		}
+		s.opened = true
+	}
 	for {
 		v, err := s.look(ctx)
 		if err != nil {

@@ -12,6 +12,7 @@ type Spec struct {
 	name string // for H
 
 	every, phase int64 // in seconds; every is 0 for an expression with fields
+	open         bool  // no clock says when it happens
 
 	sets        [numFields]uint64 // bit n for value n
 	lastDays    uint32            // bit n for the nth day before the last
@@ -50,7 +51,7 @@ func (s Spec) Zone() *time.Location { return s.location }
 
 // Next returns the first time, in whole seconds, at which s happens after the given time. The time
 // zone is loc unless the expression names one; nil is UTC. Next returns the zero time for the zero Spec,
-// and for a time more than a billion years from 1970.
+// for @open, and for a time more than a billion years from 1970.
 func (s Spec) Next(after time.Time, loc *time.Location) time.Time {
 	switch {
 	case s.location != nil:
@@ -60,7 +61,7 @@ func (s Spec) Next(after time.Time, loc *time.Location) time.Time {
 	}
 	t := after.Unix() + 1
 	switch {
-	case s.text == "" || t < -latest || t > latest:
+	case s.text == "" || s.open || t < -latest || t > latest:
 		return time.Time{}
 	case s.every > 0:
 		t += mod(s.phase-t, s.every)

@@ -186,11 +186,12 @@ func TestRefused(t *testing.T) {
 		"@every 1500ms":                         `"1500ms" is not a whole number of seconds (column 8)`,
 		"@every soon":                           `"soon" is not a duration such as 90s or 1h30m (column 8)`,
 		"@every 1m/1m":                          "the part behind / is at least 0s and less than the interval (column 11)",
-		"@sometimes":                            `"@sometimes" is not @every or one of @yearly, @monthly, @weekly, @daily, and @hourly (column 1)`,
+		"@sometimes":                            `"@sometimes" is not @every, @open, or one of @yearly, @monthly, @weekly, @daily, and @hourly (column 1)`,
+		"@open 5":                               "nothing may follow @open (column 7)",
 		"@daily 5":                              "nothing may follow @daily (column 8)",
 		"ZONE=UTC * * * * *":                    `"ZONE" is not TZ or CRON_TZ (column 1)`,
 		"TZ= * * * * *":                         "name a time zone, as in TZ=Europe/Berlin (column 4)",
-		"TZ=Europe/Berlim * * * * *":            `the time zone "Europe/Berlim" is unknown (column 4)`,
+		"TZ=Europe/Berlim * * * * *":            `the time zone "Europe/Berlim" is unknown; Europe/Berlin? (column 4)`,
 		strings.Repeat("1,", 600) + "1 * * * *": "has 1209 bytes, and may have 1024",
 	} {
 		_, err := Parse(text)
@@ -220,6 +221,7 @@ func TestWords(t *testing.T) {
 		"0 9 * * MON#1,FRIL":       "at 09:00 on the first Monday of the month and on the last Friday of the month",
 		"@every 90s/30s":           "every 1m30s, shifted by 30s",
 		"@every 2h":                "every 2h",
+		"@open":                    "whenever the program starts",
 		"TZ=Asia/Tokyo 0 9 * * *":  "at 09:00, time zone Asia/Tokyo",
 	} {
 		s, err := Parse(text)
@@ -233,7 +235,7 @@ func FuzzParse(f *testing.F) {
 	for _, test := range known {
 		f.Add(test.text, int64(0))
 	}
-	for _, text := range []string{"H H(1-5) * * *", "H/15 * * * *", "@daily", "0 0 29 2 MON#5", "0 0 1--100000000 * *", "TZ=../etc 0 0 * * *"} {
+	for _, text := range []string{"H H(1-5) * * *", "H/15 * * * *", "@daily", "@open", "0 0 29 2 MON#5", "0 0 1--100000000 * *", "TZ=../etc 0 0 * * *"} {
 		f.Add(text, int64(1<<40))
 	}
 	f.Fuzz(func(t *testing.T, text string, at int64) {
@@ -248,7 +250,7 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, s.Words(), again.Words())
 		from := time.Unix(at%(1<<40), 0)
 		next := s.Next(from, time.UTC)
-		require.True(t, next.After(from))
+		require.True(t, next.After(from) || next.IsZero() && strings.HasSuffix(s.String(), "@open"))
 		require.True(t, next.Equal(again.Next(from, time.UTC)))
 	})
 }
@@ -272,5 +274,18 @@ func BenchmarkNext(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Next(from, loc)
+	}
+}
+
+// Rule: the error for an unknown zone names the nearest known one, and every such name exists.
+func TestNearestZone(t *testing.T) {
+	for name, want := range map[string]string{
+		"Europe/Berlim": "Europe/Berlin", "europe/berlin": "Europe/Berlin", "Berlin": "Europe/Berlin", "Asia/Tokio": "Asia/Tokyo",
+		"America/New York": "America/New_York", "utc": "UTC", "Mars/Phobos": "", "": "", strings.Repeat("x", 500): "",
+	} {
+		require.Equal(t, want, nearestZone(name), name)
+	}
+	for name := range strings.SplitSeq(zoneNames, " ") {
+		require.NotNil(t, load(t, name))
 	}
 }

@@ -84,6 +84,9 @@ func (t *Terms) check(name string, flow bool) error {
 	if t.CatchUp > Latest && t.Overlap != Allow && t.Overlap != Buffer {
 		return wrong("catch-up", "with overlap policy %s, only one of %d late ticks would fire; use %s or %s", t.Overlap, t.CatchUp, Allow, Buffer)
 	}
+	if c.spec.open && t.Spread != 0 {
+		return wrong("spread", "%v has no effect on %s", t.Spread, atOpen)
+	}
 	return c.checkSpread()
 }
 
@@ -112,7 +115,7 @@ func (t *Terms) calendar(name string) (*calendar, error) {
 	if c.spec, err = ParseNamed(name, t.Spec); err != nil {
 		return nil, err
 	}
-	if c.zone, err = location(t.Zone); err != nil {
+	if c.zone, err = Location(t.Zone); err != nil {
 		return nil, wrong("time zone", "%v", err)
 	}
 	return c, nil
@@ -120,8 +123,9 @@ func (t *Terms) calendar(name string) (*calendar, error) {
 
 var locations sync.Map // by name
 
-// location returns a time zone. "" is UTC.
-func location(name string) (*time.Location, error) {
+// Location returns a time zone by its IANA name; "" is UTC. It refuses Local, which differs between
+// machines. The error for an unknown name contains the known name that is nearest to it.
+func Location(name string) (*time.Location, error) {
 	if known, ok := locations.Load(name); ok {
 		return known.(*time.Location), nil
 	}
@@ -130,6 +134,9 @@ func location(name string) (*time.Location, error) {
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
+		if near := nearestZone(name); near != "" {
+			return nil, fmt.Errorf("%q is unknown; %s?", name, near)
+		}
 		return nil, fmt.Errorf("%q is unknown; use an IANA name, as in Europe/Berlin, and import time/tzdata where the system has no time zones", name)
 	}
 	locations.Store(name, loc)

@@ -27,14 +27,19 @@ type HistoryRow struct {
 	Value []byte
 }
 
-// Rows returns the rows of schedules, in the order of their names: up to max, and those behind a
-// name, "" for the first ones. A damaged schedule has only its name, and Form 0.
+// rowsBytes is about how much one call of [Reader.Rows] returns.
+const rowsBytes = 1 << 20
+
+// Rows returns the rows of schedules, in the order of their names: up to max of those behind a name, ""
+// for the first ones, and fewer if they are large. It returns none only if there are no more. A
+// damaged schedule has only its name, and Form 0.
 func (r *Reader) Rows(ctx context.Context, after string, max int) (list []Rows, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, wrong("max", "%d is not between 1 and %d", max, MaxListed)
 	}
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		list = nil
+		size := 0
 		var span driver.Span
 		if after != "" {
 			span.From = driver.After(nameKey(after))
@@ -44,17 +49,31 @@ func (r *Reader) Rows(ctx context.Context, after string, max int) (list []Rows, 
 			if content, err := driver.Unseal(tableRows, key, value); err == nil {
 				rows.Form, rows.Row = RowsForm, slices.Clone(content)
 			}
-			list = append(list, rows)
-			return len(list) < max
+			list, size = append(list, rows), size+len(key)+len(value)
+			return len(list) < max && size < rowsBytes
 		}))
+		size = 0
 		for i := range list {
 			if err == nil && list[i].Form != 0 {
 				err = list[i].history(tx)
+			}
+			if size += list[i].bytes(); size >= rowsBytes {
+				list = list[:i+1]
+				break
 			}
 		}
 		return err
 	})
 	return list, err
+}
+
+// bytes returns about how much memory the rows take.
+func (rows *Rows) bytes() int {
+	n := len(rows.Name) + len(rows.Row)
+	for _, h := range rows.History {
+		n += 8 + len(h.Value)
+	}
+	return n
 }
 
 // history reads the history. A damaged entry is left out.
@@ -139,6 +158,15 @@ func (r *row) sound(name string) error {
 func CheckRows(rows *Rows) error {
 	_, err := rows.change()
 	return err
+}
+
+// Alive returns the jobs that the schedule waits for, or the error of [CheckRows].
+func (rows *Rows) Alive() ([]pawl.ID, error) {
+	c, err := rows.change()
+	if err != nil {
+		return nil, err
+	}
+	return c.row.Alive, nil
 }
 
 // Rename replaces the IDs of the jobs that are alive, for a target in which they have others.

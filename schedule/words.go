@@ -18,6 +18,9 @@ func (s Spec) Words() string {
 	if s.text == "" {
 		return "never"
 	}
+	if s.open {
+		return "whenever the program starts"
+	}
 	if s.every > 0 {
 		text := "every " + duration(s.every)
 		if s.phase > 0 {

@@ -21,16 +21,18 @@ type exportView struct {
 	Effects int64  `json:"effects"`
 	Damaged int64  `json:"damaged"`
 	Runs    int64  `json:"runs"`
+
+	Schedules int64 `json:"schedules"`
 }
 
 func (a *app) exportCommand() *cobra.Command {
 	var f filterFlags
 	to := ""
 	c := a.command(&spec{
-		use: "export [FILTER...] [--to FILE]", short: "write jobs and runs as JSON lines for 'import'",
+		use: "export [FILTER...] [--to FILE]", short: "write jobs, runs, and schedules as JSON lines for 'import'",
 		long: `Writes jobs as JSON lines, with everything needed to store them again unchanged: one
-line for the export, one for each queue, job and completed idempotency key (only
-without filters), and a last one with the counts, so that a truncated export is
+line for the export, one for each queue, job and, only without filters, each schedule
+and completed idempotency key, and a last one with the counts, so that a truncated export is
 detected. Each job has the form of 'jobctl job show -o jsonl --payload base64'. While
 the app runs, the export is not a snapshot: to export one moment, export a backup.
 
@@ -42,7 +44,7 @@ its kind workflow/FLOW. 'jobctl import' describes how runs continue elsewhere.
 A job or a run that cannot be read is named in the export, and the exit code is 5.`,
 		example: `  jobctl --db jobs.db export > jobs.jsonl
   jobctl --db jobs.db export -s dead --to dead.jsonl`,
-		json: "with --to one object with to, queues, jobs, effects, damaged, runs\n",
+		json: "with --to one object with to, queues, jobs, effects, damaged, runs,\n  schedules\n",
 		run:  func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
 	})
 	f.register(a, c)
@@ -78,11 +80,11 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	case err != nil:
 		return err
 	case to != "" && !a.people():
-		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged, done.Runs})
+		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged, done.Runs, done.Schedules})
 	case to != "":
-		fmt.Fprintf(a.stdout, "exported %s to %s\n", jobsAndRuns(done.Jobs, done.Runs), plain.Text(to))
+		fmt.Fprintf(a.stdout, "exported %s to %s\n", transferred(done.Jobs, done.Runs, done.Schedules), plain.Text(to))
 	default:
-		a.say("exported %s", jobsAndRuns(done.Jobs, done.Runs))
+		a.say("exported %s", transferred(done.Jobs, done.Runs, done.Schedules))
 	}
 	if err != nil {
 		return err
@@ -94,11 +96,16 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	return a.damaged(&damaged, "job")
 }
 
-// jobsAndRuns counts what was transferred. Most files have no workflows, so it omits zero runs.
-func jobsAndRuns(jobs, runs int64) string {
+// transferred counts what was transferred. It omits zero runs and zero schedules, which most files have.
+func transferred(jobs, runs, schedules int64) string {
 	text := plural(int(jobs), "job")
-	if runs > 0 {
+	switch {
+	case runs > 0 && schedules > 0:
+		return text + ", " + plural(int(runs), "workflow run") + ", and " + plural(int(schedules), "schedule")
+	case runs > 0:
 		text += " and " + plural(int(runs), "workflow run")
+	case schedules > 0:
+		text += " and " + plural(int(schedules), "schedule")
 	}
 	return text
 }

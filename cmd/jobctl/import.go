@@ -35,12 +35,15 @@ type importView struct {
 
 	Runs        int64 `json:"runs"`
 	RunsSkipped int64 `json:"runs_skipped"`
+
+	Schedules        int64 `json:"schedules"`
+	SchedulesSkipped int64 `json:"schedules_skipped"`
 }
 
 func (a *app) importCommand() *cobra.Command {
 	i := &importing{}
 	c := a.command(&spec{
-		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs and runs of an export", args: 1, complete: files,
+		use: "import FILE|- [--keep-ids] [--create]", short: "store the jobs, runs, and schedules of an export", args: 1, complete: files,
 		long: `Stores the jobs of an export in their exported states: dead jobs stay dead, records
 of successes are kept until their time, waiting jobs wait. A job that was leased
 becomes ready. The whole export is checked first, and nothing is stored if anything
@@ -50,21 +53,25 @@ Workflow runs are stored completely, before any job, and continue where they wer
 stop the app that had them, since otherwise both apps would run them. They keep the
 IDs that their starters gave them.
 
+Schedules are stored last, and continue where they were: ticks since the export are
+late. A schedule whose name is taken ends the import.
+
 Jobs get new IDs unless --keep-ids is given; then an ID that is taken ends the
 import. A run whose FLOW:ID is taken ends it in either case. --skip-existing skips
-both instead. To continue an interrupted import, run the same command with --keep-ids
+all of these instead. To continue an interrupted import, run the same command with --keep-ids
 and --skip-existing, and without --create.`,
 		example: `  jobctl --db new.db import jobs.jsonl --create --keep-ids
   jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
 		json: `one object with jobs (stored), skipped, effects (completed idempotency
-  keys), paused (queues), checked (sound jobs of the export), damaged (jobs and
-  runs of which it has only the ID), dry_run, runs (stored), runs_skipped
+  keys), paused (queues), checked (sound jobs of the export), damaged (jobs,
+  runs and schedules that it only names), dry_run, runs (stored), runs_skipped,
+  schedules (stored), schedules_skipped
 `,
 		exits: []int{exitConflict},
 		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under their exported IDs")
-	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "skip jobs whose ID or unique key, and runs whose FLOW:ID, is taken")
+	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "skip jobs whose ID or unique key, runs whose FLOW:ID, and schedules whose name, is taken")
 	c.Flags().BoolVar(&i.create, "create", false, "create the file of --db, or the queue on its server, which must not exist")
 	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
 	return c
@@ -202,15 +209,16 @@ func (i *importing) explained(a *app, err error, done *admin.Imported) error {
 			f.next = "--skip-existing skips what exists already; without --keep-ids jobs get new IDs."
 		}
 	}
-	if done.Jobs > 0 || done.Runs > 0 {
-		f.text += fmt.Sprintf("; %s stored before that", jobsAndRuns(done.Jobs, done.Runs))
+	if done.Jobs > 0 || done.Runs > 0 || done.Schedules > 0 {
+		f.text += fmt.Sprintf("; %s stored before that", transferred(done.Jobs, done.Runs, done.Schedules))
 	}
 	return f
 }
 
 func (i *importing) print(a *app, done *admin.Imported) error {
 	if !a.people() {
-		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun, done.Runs, done.RunsSkipped})
+		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun, done.Runs, done.RunsSkipped,
+			done.Schedules, done.SchedulesSkipped})
 	}
 	if i.opts.DryRun {
 		fmt.Fprintf(a.stdout, "would be imported: %d, skipped: %d; nothing was changed\n", done.Jobs, done.Skipped)
@@ -223,6 +231,13 @@ func (i *importing) print(a *app, done *admin.Imported) error {
 		fmt.Fprintf(a.stdout, "workflow runs that would be imported: %d, skipped: %d\n", done.Runs, done.RunsSkipped)
 	default:
 		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Runs), "workflow run"), done.RunsSkipped)
+	}
+	switch {
+	case done.Schedules+done.SchedulesSkipped == 0:
+	case i.opts.DryRun:
+		fmt.Fprintf(a.stdout, "schedules that would be imported: %d, skipped: %d\n", done.Schedules, done.SchedulesSkipped)
+	default:
+		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Schedules), "schedule"), done.SchedulesSkipped)
 	}
 	if done.Damaged > 0 {
 		a.say("note: %s could not be read during the export, so it does not contain them", plural(int(done.Damaged), "record"))

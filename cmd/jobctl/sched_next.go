@@ -45,7 +45,7 @@ func (a *app) schedNextCommand() *cobra.Command {
 		long: `Prints what a cron expression means, in words, and its next times. It needs no file. An
 expression has five fields: minute, hour, day of the month, month, and day of the week.
 A sixth field, for seconds, may come first. '@every 90s' and names such as @daily are
-expressions too. The prefix TZ=ZONE sets the time zone, as --tz does.
+expressions too, and @open is once whenever the program starts. The prefix TZ=ZONE sets the time zone, as --tz does.
 
 A time that the clock skips counts at the end of the gap, and a time that it shows
 twice counts once, unless the schedule runs in every hour of the day.`,
@@ -85,8 +85,8 @@ func (t *ticking) run(_ context.Context, args []string) error {
 	case own != nil:
 		zone = own
 	case t.zone != "":
-		if zone, err = time.LoadLocation(t.zone); err != nil {
-			return misused(words, "the time zone %q is unknown", t.zone)
+		if zone, err = schedule.Location(t.zone); err != nil {
+			return misused(words, "the time zone %v", err)
 		}
 	}
 	from := t.app.now()
@@ -99,13 +99,15 @@ func (t *ticking) run(_ context.Context, args []string) error {
 }
 
 func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) error {
-	v := ticksView{Expression: spec.String(), Words: spec.Words(), Zone: zone.String(), Times: make([]tickView, t.count)}
+	v := ticksView{Expression: spec.String(), Words: spec.Words(), Zone: zone.String(), Times: []tickView{}}
 	table := t.app.table(column{title: "TIME"}, column{title: "WHEN", right: true}, column{title: "CLOCK"})
 	now := t.app.now()
-	for i := range v.Times {
-		at = spec.Next(at, zone)
+	for range t.count {
+		if at = spec.Next(at, zone); at.IsZero() { // no clock says when
+			break
+		}
 		change := clockChange(at)
-		v.Times[i] = tickView{At: stamp(at), Clock: at.Format(time.RFC3339), ClockChange: nullable(change)}
+		v.Times = append(v.Times, tickView{At: stamp(at), Clock: at.Format(time.RFC3339), ClockChange: nullable(change)})
 		table.add(at.Format("Mon 2006-01-02 15:04:05 Z07:00"), relative(now, at), change)
 	}
 	if !t.app.people() {
@@ -116,7 +118,9 @@ func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) e
 		where = "local time"
 	}
 	fmt.Fprintf(t.app.stdout, "%s (%s)\n", v.Words, where)
-	table.flush()
+	if len(v.Times) > 0 {
+		table.flush()
+	}
 	return nil
 }
 

@@ -83,8 +83,8 @@ func TestUsageErrors(t *testing.T) {
 		{"--db redis://app:hunter2@db stats", "jobctl cannot open redis: queues; it opens files and postgres:// servers", "jobctl stats"},
 		{"--db SQLite:app.sqlite stats", "jobctl cannot open sqlite: queues; it opens files and postgres:// servers", "jobctl stats"},
 		{"--db inline: stats", "jobctl cannot open inline: queues; it opens files and postgres:// servers", "jobctl stats"},
-		{"sched next @dayly", `invalid schedule: "@dayly" is not @every or one of @yearly, @monthly, @weekly, @daily, and @hourly (column 1)` + next, "jobctl sched next"},
-		{"sched next @daily --tz Europe/Berlim", `the time zone "Europe/Berlim" is unknown` + next, "jobctl sched next"},
+		{"sched next @dayly", `invalid schedule: "@dayly" is not @every, @open, or one of @yearly, @monthly, @weekly, @daily, and @hourly (column 1)` + next, "jobctl sched next"},
+		{"sched next @daily --tz Europe/Berlim", `the time zone "Europe/Berlim" is unknown; Europe/Berlin?` + next, "jobctl sched next"},
 		{"sched next @daily --after soon", "--after soon: it must be an age such as 2h or 7d, a date such as 2026-03-01, or a time such as 2026-03-01T09:00:00Z" + next, "jobctl sched next"},
 		{"version now", `unexpected argument "now"`, "jobctl version"},
 	}

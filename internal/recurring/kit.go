@@ -28,6 +28,9 @@ type Store struct {
 
 	// Shared reports whether several queues can have a path open at a time.
 	Shared bool
+
+	// Lasts reports whether Open returns the same queue again, which Close left open.
+	Lasts bool
 }
 
 // Queue is a queue that stores schedules.
@@ -51,6 +54,7 @@ func Run(t *testing.T, s Store) {
 		{"History", history},
 		{"Pause", pauses},
 		{"LongPause", longPause},
+		{"Opened", opens},
 		{"Put", puts},
 		{"Override", overrides},
 		{"Trigger", triggers},

@@ -144,7 +144,8 @@ func refuses(k *kit) {
 		{hourly("a/b"), "slash"},
 		{hourly(strings.Repeat("a", 129)), "longer than 128"},
 		{schedule.Job("b", "61 * * * *", report, "x"), "61 is not in 0-59"},
-		{hourly("b", schedule.In("Europe/Berlim")), `"Europe/Berlim" is unknown`},
+		{hourly("b", schedule.In("Europe/Berlim")), `"Europe/Berlim" is unknown; Europe/Berlin?`},
+		{schedule.Job("b", "@open", report, "x", schedule.Spread(time.Second)), "has no effect on @open"},
 		{hourly("b", schedule.In("Local")), "differs between machines"},
 		{schedule.Job("b", "TZ=Asia/Tokyo 0 0 * * *", report, "x", schedule.In("UTC")), "leave one out"},
 		{hourly("b", schedule.CatchUp(-1)), "not between 0 and"},
@@ -231,4 +232,33 @@ func longPause(k *kit) {
 	}
 	k.pass(time.Minute)
 	require.EqualValues(k, 1, k.info("a").Counts.Fired)
+}
+
+// Rule: @open happens once in each life of a process that opens the queue, as its overlap policy says,
+// and not while the schedule is paused.
+func opens(k *kit) {
+	d := []schedule.Definition{
+		schedule.Job("a", "TZ=Europe/Berlin @open", report, "x", schedule.Overlap(schedule.Allow)),
+		schedule.Job("b", "@open", report, "x"), schedule.Job("c", "@open", report, "x"), hourly("d"),
+	}
+	k.sync(d[0], d[1], d[3])
+	other := k.scheduler(k.q)
+	require.NoError(k, other.Sync(k.Context(), d...))
+	k.pass(150 * time.Minute)
+	other.Close()
+	require.NoError(k, k.s.Pause(k.Context(), "c", ""))
+	k.close()
+	k.pass(time.Hour)
+	k.open()
+	k.sync(d...)
+	k.pass(time.Minute)
+	a, b := []string{"fired 01 00:00:00", "fired 01 03:30:00"}, []string{"fired 01 00:00:00", "skipped 01 03:30:00"}
+	if k.store.Lasts { // one life
+		a, b = a[:1], b[:1]
+	}
+	require.Equal(k, a, k.history("a"))
+	require.Equal(k, b, k.history("b"))
+	require.Equal(k, []string{"fired 01 00:00:00"}, k.history("c"))
+	require.Zero(k, k.info("a").Due)
+	require.Zero(k, k.info("a").Next)
 }
