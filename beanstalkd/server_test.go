@@ -152,7 +152,7 @@ func ask(address, name string) (n int, err error) {
 			return n, err
 		}
 	}
-	return 0, fmt.Errorf("the server at %s does not tell its %s", address, name)
+	return 0, fmt.Errorf("the server at %s does not report its %s", address, name)
 }
 
 // Rule: a test never takes somebody else's server for its own. It starts its server on another port.
