@@ -22,9 +22,10 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	if err != nil {
 		return nil, err
 	}
-	op := &put{jobs: make([]pawl.Envelope, len(jobs))}
+	op := &put{jobs: make([]pawl.Envelope, len(jobs)), plain: true}
 	for i, e := range jobs {
 		op.jobs[i] = *e
+		op.plain = op.plain && isPlain(e)
 	}
 	err = q.submit(ctx, op, len(jobs), bytes)
 	return op.done, err
@@ -32,8 +33,21 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 
 // put is a call of Enqueue.
 type put struct {
-	jobs []pawl.Envelope // as they were given, and once they are sent as they are stored
-	done []pawl.Enqueued
+	jobs  []pawl.Envelope // as they were given, and once they are sent as they are stored
+	plain bool            // all jobs are
+	done  []pawl.Enqueued
+}
+
+// pack adds the plain jobs of a call to a group.
+func (op *put) pack(g *group, runs []plainRun, args []any) ([]plainRun, []any) {
+	var head string
+	for i := range op.jobs {
+		e := &op.jobs[i]
+		driver.Accept(e, g.now)
+		runs, head = addPlain(runs, e, g.now)
+		args = append(args, e.ID[:], head, driver.AppendRecord(nil, e, 0))
+	}
+	return runs, args
 }
 
 type wirePut struct {

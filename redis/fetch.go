@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -63,7 +62,7 @@ type wireQueue struct {
 func (op *fetch) request(g *group) any {
 	w := wireFetch{
 		Verb: "fetch", Max: min(op.Max, fetchJobs), Share: op.RetryShare, Wait: op.Wait, Size: fetchBytes,
-		Token: strconv.FormatUint(op.token, 10), Ends: timeText(g.mono.Add(g.q.opts.Lease)),
+		Token: tokenText(op.token), Ends: timeText(g.mono.Add(g.q.opts.Lease)),
 	}
 	w.Ahead = w.Max - max(min(op.Max-op.Ahead, w.Max), 0) // as many start at once, as far as there are so many
 	for _, name := range op.Queues {
@@ -97,7 +96,7 @@ func (op *fetch) result(g *group, b msgpack.RawMessage) error {
 	for _, id := range r.IDs {
 		e, m, err := envelope(id, g.leased[0], g.leased[1])
 		g.leased = g.leased[2:]
-		token := strconv.FormatUint(op.token, 10)
+		token := tokenText(op.token)
 		if err != nil {
 			g.q.setDamaged(id, token, err)
 			continue

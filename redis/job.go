@@ -2,6 +2,7 @@ package redis
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,8 +39,20 @@ type row struct {
 	Leased    string `msgpack:"ls,omitempty"`
 	Token     string `msgpack:"tk,omitempty"`
 	Expires   string `msgpack:"ex,omitempty"` // by the clock of leases
-	Size      int    `msgpack:"z,omitempty"`  // of the payload in bytes
+	Size      string `msgpack:"z"`            // of the payload in bytes, eight digits
 }
+
+// The places of a row that is stored, which script/1_rows.lua describes.
+const (
+	rowRank   = 2
+	rowTime   = 5
+	rowSeq    = 26
+	rowSize   = 42
+	rowTail   = 50 // of a job that is not leased
+	rowToken  = 71
+	rowExpiry = 79
+	rowLeased = 100 // the tail of a leased job
+)
 
 // stateCodes are the codes of the states, in their order.
 const stateCodes = "rdlxc"
@@ -129,10 +142,10 @@ type stored struct {
 // storedOf returns a job that was accepted, or that arrived for a restore. A state is for a restore.
 func storedOf(e *pawl.Envelope) stored {
 	m := row{
-		Queue: e.Queue, Kind: e.Kind, Rank: fmt.Sprintf("%03d", 127-int(e.Priority)), State: codeOf(e.State),
+		Queue: e.Queue, Kind: e.Kind, Rank: rankText(e.Priority), State: codeOf(e.State),
 		NotBefore: timeText(e.NotBefore), Attempts: e.Attempts, Crashes: e.Crashes, Failures: e.Failures,
 		Backoff: optional(e.BackoffSince), Deadline: optional(e.Deadline), Completed: optional(e.Completed),
-		Unique: e.UniqueKey, Effect: e.IdempotencyKey, Size: len(e.Payload),
+		Unique: e.UniqueKey, Effect: e.IdempotencyKey, Size: sizeText(len(e.Payload)),
 	}
 	if e.UniqueKey != "" {
 		for _, state := range pawl.States() {
@@ -153,6 +166,64 @@ func storedOf(e *pawl.Envelope) stored {
 	return stored{ID: string(e.ID[:]), Record: string(driver.AppendRecord(nil, e, 0)), Row: m, Conflict: e.OnConflict}
 }
 
+func rankText(priority int8) string {
+	rank := 127 - int(priority)
+	return string([]byte{byte('0' + rank/100), byte('0' + rank/10%10), byte('0' + rank%10)})
+}
+
+func sizeText(n int) string { return fmt.Sprintf("%08d", n) }
+
+// isPlain reports whether a job has nothing that another job or the clock could refuse. Its ID is not given.
+func isPlain(e *pawl.Envelope) bool {
+	return e.ID.IsZero() && e.UniqueKey == "" && e.IdempotencyKey == "" && e.Deadline.IsZero() && e.Retain <= 0
+}
+
+// plainRun is a run of plain jobs that are alike, as the script stores them.
+type plainRun struct {
+	Jobs  int    `msgpack:"n"`
+	State string `msgpack:"st"`
+	Queue string `msgpack:"q"`
+	Key   string `msgpack:"key"`   // of their index
+	Count string `msgpack:"count"` // the field of their count
+	Tail  string `msgpack:"tail"`  // of their rows, from the size on
+
+	kind string
+	size int
+}
+
+// addPlain adds a plain job to the last run, or to a new one. It returns the part of its row before the sequence.
+func addPlain(runs []plainRun, e *pawl.Envelope, now time.Time) ([]plainRun, string) {
+	state := "r"
+	if e.NotBefore.After(now) {
+		state = "d"
+	}
+	if n := len(runs) - 1; n >= 0 && runs[n].State == state && runs[n].Queue == e.Queue && runs[n].kind == e.Kind && runs[n].size == len(e.Payload) {
+		runs[n].Jobs++
+	} else {
+		tail, err := msgpack.Marshal(struct {
+			Queue string `msgpack:"q"`
+			Kind  string `msgpack:"k"`
+		}{e.Queue, e.Kind})
+		if err != nil {
+			panic(err) // texts can be encoded
+		}
+		r := plainRun{
+			Jobs: 1, State: state, Queue: e.Queue, Key: "d", Count: "d" + e.Kind, Tail: sizeText(len(e.Payload)) + string(tail),
+			kind: e.Kind, size: len(e.Payload),
+		}
+		if state == "r" {
+			r.Key, r.Count = "r:"+e.Queue+"\x00"+e.Kind+"\x00A", "A"+e.Kind
+		}
+		runs = append(runs, r)
+	}
+	return runs, state + "0" + rankText(e.Priority) + timeText(e.NotBefore)
+}
+
+// tokenText returns the token of a lease as the row has it.
+func tokenText(token uint64) string {
+	return string(binary.BigEndian.AppendUint64(nil, token))
+}
+
 // corrupt returns the error of a job that cannot be read.
 func corrupt(id string, err error) error {
 	return fmt.Errorf("job %s: %w: %w", idOf(id), pawl.ErrCorrupt, err)
@@ -165,10 +236,22 @@ func idOf(text string) (id pawl.ID) {
 
 // parseRow reads a row.
 func parseRow(id, text string) (m row, err error) {
-	if err = msgpack.Unmarshal([]byte(text), &m); err != nil {
-		err = corrupt(id, err)
+	tail := rowTail
+	if strings.HasPrefix(text, "l") {
+		tail = rowLeased
 	}
-	return m, err
+	if len(text) < tail {
+		return m, corrupt(id, fmt.Errorf("its row has %d bytes, less than %d", len(text), tail))
+	}
+	if err = msgpack.Unmarshal([]byte(text[tail:]), &m); err != nil {
+		return m, corrupt(id, err)
+	}
+	m.State = strings.TrimSpace(text[:1])
+	m.Rank, m.NotBefore, m.Seq, m.Size = text[rowRank:rowTime], text[rowTime:rowSeq], text[rowSeq:rowSize], text[rowSize:rowTail]
+	if tail == rowLeased {
+		m.Leased, m.Token, m.Expires = text[rowTail:rowToken], text[rowToken:rowExpiry], text[rowExpiry:rowLeased]
+	}
+	return m, nil
 }
 
 // envelope returns the job of a row and a record.

@@ -61,14 +61,14 @@ var source = func() (all string) {
 var script = redis.NewScript(source)
 
 // format is the format of the keys that this build reads and writes.
-const format = 1
+const format = 2
 
 // Open opens the queue of an app on a server. The place is a URL such as "redis://localhost:6379/0",
 // "rediss://user:password@host:6379/0" with TLS, or "unix:///run/redis.sock?db=0". Any number of processes
 // can have the queue open. The caller closes it. An error never contains the password.
 //
 // Errors: [pawl.ErrInvalid] for a bad option or URL, [ErrUnavailable], [ErrVersion], [ErrEvicts],
-// [pawl.ErrNewerFormat].
+// [ErrOlderFormat], [pawl.ErrNewerFormat].
 func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	q, err := openQueue(ctx, url, opts)
 	if err != nil {
@@ -155,6 +155,8 @@ func (q *Queue) checkFormat(ctx context.Context) error {
 		return fmt.Errorf("%w: format of the queue: %w", pawl.ErrCorrupt, err)
 	case found > format:
 		return fmt.Errorf("%w: it has format %d, this build reads %d", pawl.ErrNewerFormat, found, format)
+	case found < format:
+		return fmt.Errorf("%w: it has format %d, this build writes %d", ErrOlderFormat, found, format)
 	}
 	return nil
 }

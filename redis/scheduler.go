@@ -32,6 +32,7 @@ type group struct {
 	mono   time.Time // the clock of leases
 	sent   time.Time // on monotonic time
 	calls  []*call
+	plain  []*call  // of which all jobs are plain
 	leased []string // the rows and records of the jobs that it leased, for the fetches in their order
 	runs   map[[2]int]pawl.Event
 }
@@ -50,6 +51,7 @@ type wireGroup struct {
 	TTL    int64              `msgpack:"ttl"`
 	Bell   bool               `msgpack:"bell"`
 	Turns  msgpack.RawMessage `msgpack:"t,omitempty"`
+	Plain  []plainRun         `msgpack:"p,omitempty"`
 	Ops    []any              `msgpack:"ops"`
 }
 
@@ -141,7 +143,12 @@ func (q *Queue) run(calls []*call) {
 	for more := true; more; calls = nil {
 		g := &group{q: q, now: q.now(), mono: q.mono(), sent: time.Now(), runs: make(map[[2]int]pawl.Event)}
 		for _, c := range slices.Concat(q.waiting, calls) {
-			if c.accept() {
+			if !c.accept() {
+				continue
+			}
+			if p, ok := c.operation.(*put); ok && p.plain {
+				g.plain = append(g.plain, c)
+			} else {
 				g.calls = append(g.calls, c)
 			}
 		}
@@ -174,11 +181,15 @@ func (g *group) carryOut() (*wireAnswer, error) {
 			s.note(g, i+1)
 		}
 	}
-	b, err := msgpack.Marshal(request)
-	if err != nil {
+	args := []any{nil}
+	for _, c := range g.plain {
+		request.Plain, args = c.operation.(*put).pack(g, request.Plain, args)
+	}
+	var err error
+	if args[0], err = msgpack.Marshal(request); err != nil {
 		return nil, err
 	}
-	reply, err := q.eval(b)
+	reply, err := q.eval(args)
 	if err != nil {
 		return nil, err
 	}
@@ -210,6 +221,10 @@ func (g *group) conclude(a *wireAnswer) {
 	for i := range a.Events {
 		g.report(&a.Events[i])
 	}
+	for _, c := range g.plain {
+		c.operation.(*put).presume()
+		c.answer(nil)
+	}
 	for i, c := range g.calls {
 		if results[i] != errWait {
 			c.answer(results[i])
@@ -222,7 +237,7 @@ func (g *group) conclude(a *wireAnswer) {
 // fail answers the calls of a group that was not carried out, or of which that is not known. Fetches that wait go
 // on waiting if nothing was changed.
 func (g *group) fail(err error) {
-	for _, c := range g.calls {
+	for _, c := range slices.Concat(g.plain, g.calls) {
 		if p, ok := c.operation.(*put); ok && errors.Is(err, pawl.ErrUnknownOutcome) {
 			p.presume()
 		}

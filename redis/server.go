@@ -18,13 +18,13 @@ const (
 
 // eval runs the script, and returns its answer and what comes after it. When the connection breaks, eval
 // asks again until Options.Timeout: the server carries out each group once.
-func (q *Queue) eval(argument []byte) ([]string, error) {
+func (q *Queue) eval(arguments []any) ([]string, error) {
 	if _, age := q.clock.now(); q.opts.Now == nil && age > clockAge {
 		_ = q.clock.set(context.Background(), q) // else the next group tries again
 	}
 	began, pause, sent := time.Now(), leastPause, false
 	for {
-		reply, err := q.tryEval(argument)
+		reply, err := q.tryEval(arguments)
 		if err == nil {
 			return reply, nil
 		}
@@ -48,11 +48,11 @@ func (q *Queue) eval(argument []byte) ([]string, error) {
 }
 
 // tryEval is eval for one try.
-func (q *Queue) tryEval(argument []byte) ([]string, error) {
+func (q *Queue) tryEval(arguments []any) ([]string, error) {
 	ctx, keys := context.Background(), []string{q.prefix}
-	found, err := q.rdb.EvalSha(ctx, script.Hash(), keys, argument).Slice()
+	found, err := q.rdb.EvalSha(ctx, script.Hash(), keys, arguments...).Slice()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		found, err = q.rdb.Eval(ctx, source, keys, argument).Slice()
+		found, err = q.rdb.Eval(ctx, source, keys, arguments...).Slice()
 	}
 	if err != nil {
 		return nil, err

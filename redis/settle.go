@@ -3,7 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -22,7 +22,7 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 		s := &settlements[i]
 		f := driver.FailureOf(s.Cause)
 		op.list[i] = wireSettlement{
-			ID: string(s.Lease.ID[:]), Token: strconv.FormatUint(s.Lease.Token, 10), Outcome: s.Outcome, Reason: s.Reason,
+			ID: string(s.Lease.ID[:]), Token: tokenText(s.Lease.Token), Outcome: s.Outcome, Reason: s.Reason,
 			Error: f.Error, Stack: f.Stack, Free: s.Outcome == pawl.OutcomeAbandon && !driver.CountsAttempt(s.Reason),
 			Ran: !s.Lease.Started.IsZero(),
 		}
@@ -65,7 +65,20 @@ func (op *settle) request(g *group) any {
 			op.list[i].At = timeText(g.now.Add(max(s.Delay, 0)))
 		}
 	}
-	return wireSettle{"settle", op.list}
+	if op.settlements == nil || slices.ContainsFunc(op.settlements, func(s pawl.Settlement) bool { return s.Outcome != pawl.OutcomeAck }) {
+		return wireSettle{"settle", op.list}
+	}
+	leases := make([]byte, 0, len(op.list)*(len(pawl.ID{})+8))
+	for i := range op.list {
+		leases = append(append(leases, op.list[i].ID...), op.list[i].Token...)
+	}
+	return wireAck{"ack", string(leases)}
+}
+
+// wireAck are settlements all of which are acks.
+type wireAck struct {
+	Verb   string `msgpack:"v"`
+	Leases string `msgpack:"l"` // the ID and the token of each
 }
 
 // note keeps what the events of this call, which is one of the group, say about the runs.
@@ -126,7 +139,7 @@ type wireLease struct {
 func (op *extend) request(g *group) any {
 	w := wireExtend{Verb: "extend", Leases: make([]wireLease, len(op.leases)), Ends: timeText(g.mono.Add(g.q.opts.Lease))}
 	for i, l := range op.leases {
-		w.Leases[i] = wireLease{string(l.ID[:]), strconv.FormatUint(l.Token, 10)}
+		w.Leases[i] = wireLease{string(l.ID[:]), tokenText(l.Token)}
 	}
 	return w
 }
@@ -141,7 +154,7 @@ func (op *extend) result(g *group, b msgpack.RawMessage) error {
 	}
 	key := func(n int) heldKey {
 		l := op.leases[n-1]
-		return heldKey{l.ID, strconv.FormatUint(l.Token, 10)}
+		return heldKey{l.ID, tokenText(l.Token)}
 	}
 	for _, n := range r.Lost {
 		op.lost = append(op.lost, op.leases[n-1])

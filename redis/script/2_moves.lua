@@ -8,7 +8,7 @@ local function add(t, d)
   return format('%012.0f%09.0f', math.min(s, 999999999999), n)
 end
 
-local function text(n) return format('%016.0f', n) end
+local function text(n) return format('%016d', n) end
 
 -- lane is the lane of a ready job: of those that crashed never, once, or more often, the first attempts
 -- and the retries, with and without an idempotency key.
@@ -52,11 +52,11 @@ end
 -- schedule makes a job ready or delayed, by its time.
 local function schedule(id, m) put(id, m, m.at > now and 'd' or 'r') end
 
--- event notes what happened to a job, as it is now.
+-- event notes what happened to a job, as it is now: a table or a row.
 local function event(kind, id, m, more)
   if R.ev or kind == 'died' or kind == 'reaped' then
     local e = more or {}
-    e.t, e.id, e.m = kind, id, cmsgpack.pack(m)
+    e.t, e.id, e.m = kind, id, type(m) == 'string' and m or encode(m)
     events[#events + 1] = e
   end
 end

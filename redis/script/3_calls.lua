@@ -11,6 +11,36 @@ local function holder(m)
   return id, h.st
 end
 
+-- put_plain stores the jobs of all calls whose jobs are plain and have IDs of their own making, so nothing can
+-- refuse them. The process has packed them. R.p has runs of jobs that are alike, and the arguments after the
+-- first are the ID, the row up to the sequence, and the record of each job.
+local function put_plain()
+  local seq, at = tonumber(global.get('seq') or '0'), 2
+  local rows, payloads, ids = {}, {}, {}
+  for _, run in ipairs(R.p) do
+    local members, from = {}, run.st == 'r' and 3 or 6
+    for i = 1, 2 * run.n, 2 do
+      seq = seq + 1
+      local id, head, s = ARGV[at], ARGV[at + 1], text(seq)
+      local row, n = head .. s .. run.tail, #rows
+      rows[n + 1], rows[n + 2] = id, row
+      payloads[n + 1], payloads[n + 2] = id, ARGV[at + 2]
+      ids[n + 1], ids[n + 2] = 0, id
+      members[i], members[i + 1] = 0, sub(head, from) .. s .. id
+      if R.ev then event('enqueued', id, row) end
+      at = at + 3
+    end
+    line(run.q)
+    if run.st == 'r' then stirred[run.q] = true end
+    count(run.q, run.count, run.n)
+    bulk('ZADD', P .. run.key, members)
+  end
+  global.set('seq', text(seq))
+  bulk('HSET', P .. 'm', rows)
+  bulk('HSET', P .. 'b', payloads)
+  bulk('ZADD', P .. 'i', ids)
+end
+
 -- calls.put stores jobs. It returns the ID of each, and whether another job has its unique key.
 function calls.put(op)
   local batch, earlier, fresh = {}, {}, 0
@@ -98,6 +128,38 @@ local function settled(id, m, s, run)
     put(id, m, 'r')
   end
   event(kind, id, m, run)
+end
+
+-- calls.ack ends leases of jobs that succeeded. It returns the numbers of those that were lost.
+function calls.ack(op, number)
+  local ids, lost = {}, {}
+  for at = 1, #op.l, 24 do ids[#ids + 1] = sub(op.l, at, at + 15) end
+  prefetch(ids)
+  local gone, leases = {}, {}
+  for i, id in ipairs(ids) do
+    local token = sub(op.l, 24 * i - 7, 24 * i)
+    local row = not R.ev and plain(id, 'l')
+    if not row then
+      local m = get(id)
+      if m and m.st == 'l' and m.tk == token then
+        settled(id, m, {o = 'ack'}, {op = number, i = i})
+      else
+        lost[#lost + 1] = i
+      end
+    elseif sub(row, 72, 79) ~= token then
+      lost[#lost + 1] = i
+    else
+      local tail = named(sub(row, 101))
+      count(tail.q, 'l' .. tail.k, -1)
+      gone[#gone + 1], leases[#leases + 1] = id, sub(row, 80, 100) .. sub(row, 27, 42) .. id
+      raws[id] = false
+    end
+  end
+  bulk('ZREM', P .. 'l', leases)
+  bulk('ZREM', P .. 'i', gone)
+  bulk('HDEL', P .. 'm', gone)
+  bulk('HDEL', P .. 'b', gone)
+  return {lost = lost}
 end
 
 -- calls.settle ends leases. It returns the numbers of those that were lost.

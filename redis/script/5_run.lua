@@ -45,6 +45,7 @@ end
 -- run carries out the calls, then what is due, then what reads and the fetches.
 local function run()
   local results = {}
+  if R.p then put_plain() end
   for i, op in ipairs(R.ops) do
     if calls[op.v] then results[i] = calls[op.v](op, i) end
   end
@@ -74,13 +75,14 @@ local function reply(answer, results)
   local list = {answer}
   for _, result in ipairs(results) do
     if result and result.ids then
+      prefetch(result.ids)
       for i = 1, #result.ids, portion do
         local last = math.min(i + portion - 1, #result.ids)
-        local rows = call('HMGET', P .. 'm', unpack(result.ids, i, last))
         local payloads = call('HMGET', P .. 'b', unpack(result.ids, i, last))
-        for n = 1, #rows do
-          list[#list + 1] = rows[n] or ''
-          list[#list + 1] = payloads[n] or ''
+        for n = i, last do
+          local id = result.ids[n]
+          list[#list + 1] = metas[id] and encode(metas[id]) or raw(id) or ''
+          list[#list + 1] = payloads[n - i + 1] or ''
         end
       end
     end
