@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/transport"
 )
 
 // Enqueue implements [pawl.Enqueuer], for one job.
@@ -36,8 +37,8 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	if len(tube) > maxTube {
 		return nil, invalid("kind", "queue and kind make the name of a tube of %d bytes, at most %d are possible; shorten them", len(tube), maxTube)
 	}
-	body := appendBody(&e, nil, q.maxJob)
-	if most := q.maxJob - historyRoom; len(body) > most {
+	body := transport.AppendBody(&e, nil, q.maxJob)
+	if most := q.maxJob - transport.HistoryRoom; len(body) > most {
 		return nil, fmt.Errorf("%w: the job has %d bytes with its envelope, this server takes %d; start it with a larger -z",
 			pawl.ErrPayloadTooLarge, len(body), most)
 	}
@@ -58,22 +59,6 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 		return done, q.unknown(sent, err)
 	}
 	e.Seq, e.Payload = p.number, nil
-	q.emit(pawl.Event{Type: pawl.EventEnqueued, At: now, Job: &e})
+	q.reporter.Emit(pawl.Event{Type: pawl.EventEnqueued, At: now, Job: &e})
 	return done, nil
-}
-
-// emit reports what happened to a job.
-func (q *Queue) emit(events ...pawl.Event) {
-	for _, e := range events {
-		if e.Type == pawl.EventDied {
-			q.opts.Logger.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
-				"reason", e.Job.Death.Reason, "attempts", e.Job.Attempts, "cause", e.Cause)
-		}
-		if q.opts.Collector != nil {
-			driver.CountEvent(q.opts.Collector, e)
-		}
-		if q.opts.OnEvent != nil {
-			q.opts.OnEvent(e)
-		}
-	}
 }

@@ -3,19 +3,15 @@ package beanstalkd
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/transport"
 )
 
-const (
-	maxReserved = 64               // jobs of one pipeline
-	maxWait     = 10 * time.Second // of one reserve
-	lookAgain   = time.Second      // between looks at what the server does not tell
-)
+const maxReserved = 64 // jobs of one pipeline
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
@@ -26,167 +22,48 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err := q.ready(ctx); err != nil {
-			return nil, err
-		}
-		tubes, err := q.wanted(ctx, &r)
-		if err != nil {
-			return nil, err
-		}
-		leases, err := q.take(ctx, &r, tubes)
-		if len(leases) > 0 || err != nil {
-			return leases, err
-		}
-		wait := maxWait
-		if r.Kinds == nil {
-			wait = lookAgain // for new tubes
-		}
-		switch r.Wait {
-		case pawl.WaitNot:
-			return nil, pawl.ErrEmpty
-		case pawl.WaitDrained, pawl.WaitFinished:
-			busy, err := q.busy(ctx, tubes, r.Wait)
-			if err != nil {
-				return nil, err
-			}
-			if !busy {
-				return nil, pawl.ErrEmpty
-			}
-			wait = lookAgain
-		}
-		if leases, err = q.await(ctx, tubes, wait); len(leases) > 0 || err != nil {
-			return leases, err
-		}
-	}
-}
-
-// source is a queue of a request, and its tubes.
-type source struct {
-	queue  string
-	weight float64
-	tubes  []string
+	f := transport.Fetching{Ready: q.ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
+	return f.Fetch(ctx, r)
 }
 
 // wanted returns the tubes that a request asks for.
-func (q *Queue) wanted(ctx context.Context, r *pawl.Request) (sources []source, err error) {
-	for _, name := range r.Queues {
-		if slices.ContainsFunc(sources, func(s source) bool { return s.queue == name }) {
-			continue
+func (q *Queue) wanted(ctx context.Context, r *pawl.Request) ([]transport.Source, error) {
+	return transport.Sources(r, func(queue, kind string) string {
+		tube := q.tube(queue, kind)
+		if len(tube) > maxTube {
+			return "" // it has no jobs
 		}
-		s := source{queue: name, weight: float64(driver.Weight(r, name))}
-		if r.Kinds == nil {
-			if s.tubes, err = q.tubes(ctx, name); err != nil {
-				return nil, err
-			}
-		}
-		for _, kind := range r.Kinds {
-			if tube := q.tube(name, kind); len(tube) <= maxTube { // no other has jobs
-				s.tubes = append(s.tubes, tube)
-			}
-		}
-		sources = append(sources, s)
-	}
-	return sources, nil
+		return tube
+	}, func(queue string) ([]string, error) { return q.tubes(ctx, queue) })
 }
 
 // busy reports whether some jobs are yet to come.
-func (q *Queue) busy(ctx context.Context, sources []source, wait pawl.Wait) (bool, error) {
-	for _, s := range sources {
-		counts, err := q.count(ctx, s.tubes)
-		if err != nil {
-			return false, err
-		}
-		for _, c := range counts {
-			if c.Ready+c.Leased > 0 || wait == pawl.WaitFinished && c.Delayed > 0 {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+func (q *Queue) busy(ctx context.Context, sources []transport.Source, delayed bool) (bool, error) {
+	counts, err := q.count(ctx, transport.AllLines(sources))
+	return slices.ContainsFunc(counts, func(c pawl.Counts) bool {
+		return c.Ready+c.Leased > 0 || delayed && c.Delayed > 0
+	}), err
 }
 
 // take leases jobs that are ready. The queues take turns by their weights.
-func (q *Queue) take(ctx context.Context, r *pawl.Request, sources []source) (leases []*pawl.Lease, err error) {
+func (q *Queue) take(ctx context.Context, most int, sources []transport.Source) ([]*pawl.Lease, error) {
 	c, err := q.borrow(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { q.giveBack(c) }()
-	for len(leases) < r.Max && len(sources) > 0 {
-		i, n := q.turn(sources, r.Max-len(leases))
-		s := sources[i]
-		got, dry, err := q.reserve(c, s.tubes, min(n, maxReserved), 0)
-		q.serve(s, len(got))
-		leases = append(leases, got...)
-		switch broken := c.broken(); {
-		case broken != nil: // and its leases have ended
-			return nil, q.unavailable(broken)
-		case err != nil && len(leases) > 0:
-			return leases, nil // the next call has the error, if it lasts
-		case err != nil:
-			return nil, err
-		case dry:
-			sources = slices.Delete(slices.Clone(sources), i, i+1)
-		}
+	leases, err := q.turns.Take(most, sources, func(s transport.Source, n int) ([]*pawl.Lease, bool, error) {
+		return q.reserve(c, s.Lines, min(n, maxReserved), 0)
+	})
+	if broken := c.broken(); broken != nil { // and its leases have ended
+		return nil, q.unavailable(broken)
 	}
-	return leases, nil
-}
-
-// turns say which queue is next: the one whose next turn begins first in virtual time, in which a
-// turn takes 1 by the weight. A queue that had no job begins at the present.
-type turns struct {
-	now    float64 // the beginning of the last turn
-	served uint64  // turns so far
-	queues map[string]turn
-}
-
-// turn is the last turn of a queue.
-type turn struct {
-	end float64 // in virtual time
-	at  uint64  // among the turns of all queues
-}
-
-// turn returns which source is next, and how many jobs it may give.
-func (q *Queue) turn(sources []source, most int) (next, n int) {
-	if len(sources) == 1 {
-		return 0, most
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	begin, after, at := math.Inf(1), math.Inf(1), uint64(0)
-	for i, s := range sources {
-		last := q.turns.queues[s.queue]
-		begins := max(last.end, q.turns.now)
-		if begins < begin || begins == begin && last.at < at {
-			next, begin, after, at = i, begins, begin, last.at
-		} else {
-			after = min(after, begins)
-		}
-	}
-	return next, max(1, min(most, int((after-begin)*sources[next].weight)))
-}
-
-// serve notes that a queue gave jobs.
-func (q *Queue) serve(s source, n int) {
-	if n == 0 {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	t := &q.turns
-	begins := max(t.queues[s.queue].end, t.now)
-	t.served++
-	t.now = begins + float64(n-1)/s.weight
-	t.queues[s.queue] = turn{begins + float64(n)/s.weight, t.served}
+	return leases, err
 }
 
 // await waits for a job of any source.
-func (q *Queue) await(ctx context.Context, sources []source, wait time.Duration) ([]*pawl.Lease, error) {
-	var tubes []string
-	for _, s := range sources {
-		tubes = append(tubes, s.tubes...)
-	}
+func (q *Queue) await(ctx context.Context, wait time.Duration, _ int, sources []transport.Source) ([]*pawl.Lease, error) {
+	tubes := transport.AllLines(sources)
 	if len(tubes) == 0 { // no such tube yet
 		select {
 		case <-time.After(wait):
@@ -283,7 +160,7 @@ func (q *Queue) deliver(c *conn, reserved []found, began time.Time, waited bool)
 		}
 		of := figures(answers[i].body)
 		g := &grant{conn: c, number: f.number, body: f.body, ttr: uint32(max(1, figure(of, "ttr")))}
-		e, _, err := parseBody(slices.Clone(f.body))
+		e, _, err := transport.ParseBody(slices.Clone(f.body))
 		if err != nil {
 			q.opts.Logger.Error("a job cannot be read; it is buried", "number", f.number, "tube", of["tube"], "error", err)
 			back = append(back, command(new(string), "bury %d 0", f.number))
@@ -326,7 +203,7 @@ func (q *Queue) deliver(c *conn, reserved []found, began time.Time, waited bool)
 			q.opts.Logger.Error("cannot put a job away; it comes again", "error", err)
 		}
 	}
-	q.emit(events...)
+	q.reporter.Emit(events...)
 	return leases, nil
 }
 
@@ -364,7 +241,7 @@ func (q *Queue) expire(g *grant) {
 	g.conn.busy++
 	defer q.finish(g.conn)
 	q.mu.Unlock()
-	e, _, err := parseBody(g.body)
+	e, _, err := transport.ParseBody(g.body)
 	if err != nil {
 		return // it was read before
 	}
@@ -376,7 +253,7 @@ func (q *Queue) expire(g *grant) {
 	g.revive(e)
 	e.State, e.Payload, e.Seq = pawl.Ready, nil, g.number
 	q.opts.Logger.Warn("lease expired", "id", e.ID, "kind", e.Kind, "queue", e.Queue)
-	q.emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
+	q.reporter.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
 }
 
 // revive begins the life of a dead job that was kicked anew.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/transport"
 )
 
 // Stats returns how many jobs each queue has in each state. It counts one tube after another, so the
@@ -87,7 +88,7 @@ func (q *Queue) Dead(ctx context.Context, queue, kind string) (*pawl.Envelope, e
 	if err != nil {
 		return nil, err
 	}
-	e, history, err := parseBody(f.body)
+	e, history, err := transport.ParseBody(f.body)
 	if err != nil {
 		return nil, err
 	}

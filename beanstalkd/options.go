@@ -65,7 +65,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.Logger = hclog.Default()
 	}
 	switch {
-	case len(c.Prefix) > maxPrefix || escape(c.Prefix) != c.Prefix:
+	case len(c.Prefix) > maxPrefix || names.Escape(c.Prefix) != c.Prefix:
 		return c, invalid("Prefix", "%.64q has more than %d bytes, or one that is no letter, digit, or one of ._+;()", c.Prefix, maxPrefix)
 	case c.Lease < 2*time.Second || c.Lease%time.Second != 0 || c.Lease > maxSeconds*time.Second-margin:
 		return c, invalid("Lease", "%v is not at least 2s in whole seconds", c.Lease)

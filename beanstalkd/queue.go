@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/engine"
+	"github.com/gopawl/pawl/internal/transport"
 )
 
 // ErrUnavailable says that the server cannot be reached or did not answer in time. The next call may
@@ -35,6 +36,7 @@ func init() {
 // Queue is a queue on a server. Its methods may be called from any goroutine.
 type Queue struct {
 	opts             Options
+	reporter         transport.Reporter
 	network, address string
 	maxJob           int // bytes of a body
 	done             chan struct{}
@@ -47,7 +49,7 @@ type Queue struct {
 	idle   []*conn // for fetches
 	held   map[uint64]*grant
 	token  uint64 // the last one
-	turns  turns
+	turns  transport.Turns
 }
 
 // margin is how much longer the server reserves a job than its lease lasts. So the process that has
@@ -88,8 +90,9 @@ func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
 	q := &Queue{
-		opts: o, done: make(chan struct{}),
-		conns: make(map[*conn]struct{}), held: make(map[uint64]*grant), turns: turns{queues: make(map[string]turn)},
+		opts: o, reporter: transport.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent},
+		done:  make(chan struct{}),
+		conns: make(map[*conn]struct{}), held: make(map[uint64]*grant),
 		token: uint64(rand.Uint32()) << 32, // no token of another process
 	}
 	if q.network, q.address, err = parsePlace(where); err == nil {
@@ -132,7 +135,7 @@ func (q *Queue) check(ctx context.Context) error {
 		return fmt.Errorf("%w: beanstalkd %.32q; version 1.12 or later is needed", pawl.ErrUnsupported, server["version"])
 	}
 	q.maxJob = figure(server, "max-job-size")
-	room := q.maxJob - bodyHeader - historyRoom
+	room := q.maxJob - transport.BodyHeader - transport.HistoryRoom
 	if room < 1<<10 {
 		return fmt.Errorf("%w: the server takes jobs of %d bytes; start it with -z and more", pawl.ErrUnsupported, q.maxJob)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/transport"
 )
 
 // Settle implements [pawl.Queue].
@@ -57,7 +58,7 @@ func (q *Queue) settle(settlements []pawl.Settlement) error {
 	}
 	for i, n := range all {
 		if n.err == nil {
-			q.emit(n.event)
+			q.reporter.Emit(n.event)
 			continue
 		}
 		errs[i] = fmt.Errorf("job %s: %w", n.Lease.ID, n.err)
@@ -95,65 +96,17 @@ func (q *Queue) finish(c *conn) {
 
 // prepare decides what becomes of the job, and makes the body of the copy if it needs one.
 func (n *ending) prepare(now time.Time, limit int) error {
-	e, history, err := parseBody(n.grant.body)
+	e, history, err := transport.ParseBody(n.grant.body)
 	if err != nil {
 		return err
 	}
 	n.grant.revive(e)
-	n.job = e
-	n.event = pawl.Event{At: now, Job: e, Took: driver.Took(n.Lease), TimedOut: n.Lease.TimedOut}
-	failure := driver.FailureOf(n.Cause)
-	failure.At, failure.Attempt = now, driver.NextAttempt(e.Attempts)
-	delay, copied := max(n.Delay, 0), true
-	e.BackoffSince, e.State = time.Time{}, pawl.Ready
-	switch n.Outcome {
-	case pawl.OutcomeAck:
-		e.Attempts = driver.NextAttempt(e.Attempts)
-		e.State, e.Completed, copied = pawl.Completed, now, false
-		n.event.Type = pawl.EventSucceeded
-	case pawl.OutcomeRelease:
-		n.event.Type, copied = pawl.EventReleased, false
-	case pawl.OutcomeSnooze:
-		n.event.Type = pawl.EventSnoozed
-		if copied = !n.Lease.Started.IsZero() && e.Attempts > 0; copied {
-			e.Attempts = 0
-		}
-	case pawl.OutcomeNack:
-		n.event.Type, n.event.Delay, n.event.Cause = pawl.EventRetried, delay, failure.Error
-		e.BackoffSince = now
-		n.count(&history, failure)
-	case pawl.OutcomeAbandon:
-		n.event.Type, n.event.Cause = pawl.EventDied, failure.Error
-		switch {
-		case e.Death != nil: // it was dead
-		case n.Reason == pawl.ReasonPoison || !driver.CountsAttempt(n.Reason):
-			e.Failures++
-			history = append(history, failure)
-		default:
-			n.count(&history, failure)
-		}
-		if e.Death == nil {
-			e.Death = &pawl.Death{Reason: n.Reason, At: now.Round(0)}
-		}
-		e.State = pawl.Dead
+	end := transport.End(n.Settlement, e, history, now)
+	if n.job, n.event = end.Job, end.Event; end.Changed {
+		n.body = transport.AppendBody(end.Job, end.History, limit)
 	}
-	if n.Outcome == pawl.OutcomeNack || n.Outcome == pawl.OutcomeSnooze {
-		if e.NotBefore = now.Add(delay).Round(0); delay > 0 {
-			e.State = pawl.Delayed
-		}
-	}
-	if copied {
-		n.body = appendBody(e, history, limit)
-	}
-	e.Payload = nil
+	n.job.Payload = nil
 	return nil
-}
-
-// count notes a failed run.
-func (n *ending) count(history *[]pawl.Failure, f pawl.Failure) {
-	n.job.Attempts = driver.NextAttempt(n.job.Attempts)
-	n.job.Failures++
-	*history = append(*history, f)
 }
 
 // settleOn ends leases of one connection. A copy is stored before its job is deleted, so a failure
