@@ -43,8 +43,12 @@ type laneAt [lanePrefix]byte
 
 const keyLaneWidth = lanePrefix + 4 + 4 + orderWidth
 
+// keyRowWidth is the size in bytes of a row without lanes and fields.
+const keyRowWidth = 4 + 4
+
 func (r *keyRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.leased))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(r.lanes)))
 	for _, l := range r.lanes {
 		b = append(b, l.at[:]...)
 		b = binary.BigEndian.AppendUint32(b, uint32(l.ready))
@@ -59,19 +63,26 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) < 4 || (len(b)-4)%keyLaneWidth != 0 {
+	if len(b) < keyRowWidth || uint64(len(b)-keyRowWidth) < keyLaneWidth*uint64(binary.BigEndian.Uint32(b[4:])) {
 		return nil, fmt.Errorf("%w: the row of a key has %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	r := &keyRow{leased: int(binary.BigEndian.Uint32(b))}
-	for b = b[4:]; len(b) > 0; b = b[keyLaneWidth:] {
+	lanes := binary.BigEndian.Uint32(b[4:])
+	for b = b[keyRowWidth:]; lanes > 0; lanes-- {
 		r.lanes = append(r.lanes, keyLane{
 			at:      laneAt(b),
 			ready:   int(binary.BigEndian.Uint32(b[lanePrefix:])),
 			blocked: int(binary.BigEndian.Uint32(b[lanePrefix+4:])),
 			last:    [orderWidth]byte(b[lanePrefix+8:]),
 		})
+		b = b[keyLaneWidth:]
 	}
-	return r, nil
+	return r, eachField(b, r.field)
+}
+
+// field reads a field of the row of a key.
+func (r *keyRow) field(tag byte, value []byte) (known bool) {
+	return false
 }
 
 // limitsOf returns the limits of a queue. A queue with a damaged row has none.

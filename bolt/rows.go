@@ -129,8 +129,8 @@ type queueRow struct {
 	touched bool // the transaction must write it
 }
 
-// queueRowWidth is the size in bytes of what precedes the name.
-const queueRowWidth = 1 + 4 + 4
+// queueRowWidth is the size in bytes of a row with an empty name and without fields.
+const queueRowWidth = 1 + 4 + 4 + 1
 
 func (r *queueRow) append(b []byte) []byte {
 	if r.paused {
@@ -140,7 +140,7 @@ func (r *queueRow) append(b []byte) []byte {
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.Running))
 	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.RunningPerKey))
-	return append(b, r.name...)
+	return append(append(b, byte(len(r.name))), r.name...)
 }
 
 func parseQueueRow(key, sealed []byte) (*queueRow, error) {
@@ -148,11 +148,18 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) < queueRowWidth {
+	if len(b) < queueRowWidth || len(b) < queueRowWidth+int(b[queueRowWidth-1]) {
 		return nil, fmt.Errorf("%w: the row of a queue has %d bytes", pawl.ErrCorrupt, len(b))
 	}
-	limits := pawl.Limits{Running: int(binary.BigEndian.Uint32(b[1:])), RunningPerKey: int(binary.BigEndian.Uint32(b[5:]))}
-	return &queueRow{name: string(b[queueRowWidth:]), paused: b[0] != 0, limits: limits}, nil
+	name, fields := b[queueRowWidth:queueRowWidth+int(b[queueRowWidth-1])], b[queueRowWidth+int(b[queueRowWidth-1]):]
+	r := &queueRow{name: string(name), paused: b[0] != 0, limits: pawl.Limits{
+		Running: int(binary.BigEndian.Uint32(b[1:])), RunningPerKey: int(binary.BigEndian.Uint32(b[5:]))}}
+	return r, eachField(fields, r.field)
+}
+
+// field reads a field of the row of a queue.
+func (r *queueRow) field(tag byte, value []byte) (known bool) {
+	return false
 }
 
 // lineRow is the value in bucketQueues for a line: how many of its jobs are in each state. The
