@@ -31,6 +31,10 @@ func (c *check) expiryRow(k []byte) {
 		if row, _ := parseEffectRow(of, c.effects.Get(of)); row.done.Before(timeAt(k)) { // later if it was done again
 			c.wrong("row %x would end effect %q, which is not done until then", k, of)
 		}
+	case endsRest:
+		if row, err := parseKeyRow(of, c.store.keys.Get(of)); err != nil || !row.wake.Equal(timeAt(k)) {
+			c.wrong("row %x would look at key %q, which does not wait for that", k, of)
+		}
 	default:
 		c.wrong("row %x of %s is the time of nothing", k, c.expiry.name)
 	}

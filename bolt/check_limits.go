@@ -2,8 +2,10 @@ package bolt
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // keyScan is what a scan finds of one key of a queue that limits keys.
@@ -60,7 +62,8 @@ func (c *check) countKey(j stored, p place) {
 }
 
 // keyRows requires that the rows of keys match a scan, and that the first waiting jobs of each
-// lane, as many as the key has room for, are in ready.
+// lane, as many as the key has room for, are in ready. If a rate leaves less room than the leases, the
+// key must be looked at again.
 func (c *check) keyRows() {
 	c.values(c.store.keys, -1, func(k, _ []byte) {
 		row, err := parseKeyRow(k, c.store.keys.Get(k))
@@ -77,7 +80,10 @@ func (c *check) keyRows() {
 			c.wrong("key %q counts %d leases, a scan finds %d", k, row.leased, found.leased)
 		}
 		if queue, err := c.queue(queueOf(k)); err == nil {
-			c.keyLanes(k, row, found, max(0, queue.limits.RunningPerKey-row.leased))
+			c.keyLanes(k, row, found, queue.limits)
+		}
+		if !row.wake.IsZero() && c.store.expiry.Get(restKey(nil, row.wake, k)) == nil {
+			c.wrong("key %q says that %s has a row at %v, a scan finds none", k, c.store.expiry.name, row.wake)
 		}
 	})
 	for key := range c.keyed {
@@ -85,7 +91,15 @@ func (c *check) keyRows() {
 	}
 }
 
-func (c *check) keyLanes(key []byte, row *keyRow, found *keyScan, room int) {
+func (c *check) keyLanes(key []byte, row *keyRow, found *keyScan, limits pawl.Limits) {
+	room := math.MaxInt
+	if limits.RunningPerKey > 0 {
+		room = max(0, limits.RunningPerKey-row.leased)
+	}
+	pace := driver.PaceOf(limits.RatePerKey)
+	if pace.Limits() {
+		room = min(room, pace.Most())
+	}
 	for at, l := range found.lanes {
 		counted := row.lane(at[:])
 		before := 0
@@ -97,7 +111,7 @@ func (c *check) keyLanes(key []byte, row *keyRow, found *keyScan, room int) {
 				c.wrong("key %q says that its ready jobs end at %x, a scan finds one at %x", key, counted.last, order)
 			}
 		}
-		if l.blocked > 0 && before < room {
+		if l.blocked > 0 && before < room && (!pace.Limits() || row.wake.IsZero()) {
 			c.wrong("key %q has room for %d jobs, and one is blocked behind %d", key, room, before)
 		}
 	}

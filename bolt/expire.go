@@ -92,6 +92,8 @@ func (t *txn) expire(key, _ []byte) {
 	switch key[timeWidth] {
 	case endsEffect:
 		t.endEffect(what)
+	case endsRest:
+		t.endRest(timeAt(key), what)
 	case endsLife:
 		if len(what) == len(pawl.ID{}) {
 			t.endLife(pawl.ID(what))

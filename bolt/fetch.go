@@ -70,7 +70,7 @@ func (s *selection) blocks(job *fetched, j stored, at place) bool {
 		}
 	}
 	job.limit, _ = s.t.keyOf(c.line().queue, j.Envelope)
-	if job.limit != nil && job.limit.room() == 0 {
+	if job.limit != nil && s.t.room(job.limit) == 0 {
 		s.t.blockKey(c, job.limit, j)
 		return true
 	}
@@ -106,7 +106,10 @@ func (t *txn) grantJobs(jobs []*fetched) {
 			t.holdEffect(job.effect, g.id)
 		}
 		if job.limit != nil {
-			job.limit.lease(job.key)
+			job.limit.lease(job.key, t.now)
+		}
+		if own := t.ownRow(queueOf(job.key)); own != nil {
+			own.start(t.now)
 		}
 		t.granted = append(t.granted, g)
 		job.key, job.effect, job.limit = nil, nil, nil // they belong to the transaction

@@ -156,6 +156,12 @@ func limitKey(b []byte, n queueNumber, key string) []byte {
 	return append(append(b, byte(len(key))), key...)
 }
 
+// ownKey returns the limit key of the row for the limits of a queue itself. No key of a job is empty.
+func ownKey(n queueNumber) []byte { return limitKey(nil, n, "") }
+
+// isOwn reports whether a limit key is that of a queue itself.
+func isOwn(limit []byte) bool { return len(limit) == 5 && limit[4] == 0 }
+
 // blockedPrefix returns the prefix of the delayed keys of jobs that wait for room for their key.
 func blockedPrefix(b, limit []byte) []byte { return append(append(b, waitsForLimit), limit...) }
 
@@ -188,7 +194,12 @@ func completedKey(b []byte, e *pawl.Envelope) []byte {
 const (
 	endsLife   byte = iota // a job, at its deadline: its ID follows
 	endsEffect             // an effect that counts as done: its key follows
+	endsRest               // the time of a key in which no more jobs may start: its limit key follows
 )
+
+func restKey(b []byte, until time.Time, limit []byte) []byte {
+	return append(append(appendTime(b, until), endsRest), limit...)
+}
 
 func deadlineKey(b []byte, e *pawl.Envelope) []byte {
 	return append(append(appendTime(b, e.Deadline), endsLife), e.ID[:]...)

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A queue may limit how many jobs of one key run at a time. Then it has a row for each key that has
@@ -18,16 +21,19 @@ import (
 // without room. A job that becomes ready is blocked at once if it comes after a blocked job of its
 // lane, or after as many ready ones as there is room for. So a fetch meets few jobs of each key,
 // however many there are. Whoever ends a lease unblocks the jobs that have room, in the same
-// transaction.
+// transaction. A rate limits the room too: see rates.go.
 
 // keyRow is the value in bucketKeys.
 type keyRow struct {
 	leased int
 	lanes  []keyLane // lanes in which jobs of the key wait
+	times
 
 	// Set in a transaction:
 	key   []byte
-	limit int // of leases
+	limit int // of leases; 0 for none
+	pace  driver.Pace
+	woken time.Time // the wake that bucketExpiry has
 }
 
 // keyLane counts the waiting jobs of a key in one lane.
@@ -55,7 +61,7 @@ func (r *keyRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(l.blocked))
 		b = append(b, l.last[:]...)
 	}
-	return b
+	return r.times.append(b)
 }
 
 func parseKeyRow(key, sealed []byte) (*keyRow, error) {
@@ -82,7 +88,7 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 
 // field reads a field of the row of a key.
 func (r *keyRow) field(tag byte, value []byte) (known bool) {
-	return false
+	return r.times.field(tag, value)
 }
 
 // limitsOf returns the limits of a queue. A queue with a damaged row has none.
@@ -103,11 +109,15 @@ func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) (_ *keyRow, counted bool) {
 	if e.Key == "" {
 		return nil, false
 	}
-	limits := t.limitsOf(n)
-	if !limits.PerKey() {
+	if !t.limitsOf(n).PerKey() {
 		return nil, false
 	}
-	key := limitKey(nil, n, e.Key)
+	return t.keyRow(limitKey(nil, n, e.Key))
+}
+
+// keyRow returns the row with a limit key. Counted is as for keyOf.
+func (t *txn) keyRow(key []byte) (_ *keyRow, counted bool) {
+	n := queueOf(key)
 	if r := t.keyRows[string(key)]; r != nil {
 		return r, false
 	}
@@ -117,13 +127,10 @@ func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) (_ *keyRow, counted bool) {
 		if r, err = parseKeyRow(key, sealed); err != nil {
 			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err))
 			t.recountKeys(n)
-			if r = t.keyRows[string(key)]; r == nil {
-				r = t.addKey(key, new(keyRow), limits)
-			}
-			return r, true
+			return t.keyRows[string(key)], true
 		}
 	}
-	return t.addKey(key, r, limits), false
+	return t.addKey(key, r), false
 }
 
 // left returns the row of the key of a job that has just left its place, for the caller to count
@@ -135,20 +142,37 @@ func (t *txn) left(n queueNumber, e *pawl.Envelope) *keyRow {
 	return nil
 }
 
-func (t *txn) addKey(key []byte, r *keyRow, limits pawl.Limits) *keyRow {
+func (t *txn) addKey(key []byte, r *keyRow) *keyRow {
 	if t.keyRows == nil {
 		t.keyRows = make(map[string]*keyRow)
 	}
-	r.key, r.limit = key, limits.RunningPerKey
+	r.key, r.woken = key, r.wake
+	t.limit(r)
 	t.keyRows[string(key)] = r
 	return r
 }
 
-// finishKeys writes the rows of keys. The row of a key without jobs goes.
+// limit gives the row of a key the limits of its queue.
+func (t *txn) limit(r *keyRow) {
+	limits := t.limitsOf(queueOf(r.key))
+	rate := limits.RatePerKey
+	if r.limit = limits.RunningPerKey; isOwn(r.key) {
+		r.limit, rate = 0, limits.Rate
+	}
+	r.pace = driver.PaceOf(rate)
+	t.settleClock(r)
+}
+
+// finishKeys writes the rows of keys. The row of a key without jobs goes, once its rate is not used
+// up any more.
 func (t *txn) finishKeys() {
+	t.setWakes()
 	for _, r := range t.keyRows {
-		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 {
+		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && !r.busy(t.now) {
 			t.delete(t.keys, r.key)
+			if !r.woken.IsZero() {
+				t.delete(t.expiry, restKey(nil, r.woken, r.key))
+			}
 		} else {
 			t.put(t.keys, r.key, seal(r.key, r.append(nil)))
 		}
@@ -166,8 +190,17 @@ func trimmed(lanes []keyLane) []keyLane {
 	return kept
 }
 
-// room returns how many more jobs of the key may be leased.
-func (r *keyRow) room() int { return max(0, r.limit-r.leased) }
+// room returns how many more jobs of the key may be leased now.
+func (t *txn) room(r *keyRow) int {
+	room := math.MaxInt
+	if r.limit > 0 {
+		room = max(0, r.limit-r.leased)
+	}
+	if r.pace.Limits() {
+		room = min(room, r.pace.Left(r.tat, t.now))
+	}
+	return room
+}
 
 // lane returns the counts of the lane of a ready key.
 func (r *keyRow) lane(ready []byte) *keyLane {
@@ -207,7 +240,7 @@ func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 			return bytes.Compare(orderOf(ready), orderOf(first)) > 0
 		}
 	}
-	return l.ready >= r.room() && bytes.Compare(orderOf(ready), l.last[:]) > 0
+	return l.ready >= t.room(r) && bytes.Compare(orderOf(ready), l.last[:]) > 0
 }
 
 // becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
@@ -261,7 +294,7 @@ func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, o
 // refill unblocks jobs of a key, so that the first ones of each lane, as many as there is room
 // for, are in ready.
 func (t *txn) refill(r *keyRow) {
-	room := r.room()
+	room := t.room(r)
 	for i := range r.lanes {
 		l := &r.lanes[i]
 		for n := 0; n < room && l.blocked > 0; n++ {
@@ -297,10 +330,11 @@ func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
 	}
 }
 
-// lease counts a job that is leased, given the key that it had in ready.
-func (r *keyRow) lease(ready []byte) {
+// lease counts a job that is leased now, given the key that it had in ready.
+func (r *keyRow) lease(ready []byte, now time.Time) {
 	r.leased++
 	r.lane(ready).leave()
+	r.start(now)
 }
 
 // freeKey counts the end of a lease and unblocks the jobs that have room now.

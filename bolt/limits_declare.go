@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -47,7 +48,7 @@ func (t *txn) setLimits(queue string, limits pawl.Limits) {
 	if row.limits == limits {
 		return
 	}
-	recount := row.limits.RunningPerKey != limits.RunningPerKey
+	recount := row.limits.RunningPerKey != limits.RunningPerKey || row.limits.RatePerKey != limits.RatePerKey
 	row.limits, row.touched, t.changed = limits, true, true
 	if recount {
 		t.recountKeys(n)
@@ -59,18 +60,9 @@ func (t *txn) setLimits(queue string, limits pawl.Limits) {
 func (t *txn) recountKeys(n queueNumber) {
 	t.changed = true
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
-	for _, key := range keysWith(t.keys, prefix) {
-		t.delete(t.keys, key)
-	}
-	limits := t.limitsOf(n)
-	rows := make(map[string]*keyRow)
-	for key, r := range t.keyRows {
-		if queueOf([]byte(key)) == n { // a fetch may have it
-			r.leased, r.lanes, r.limit, rows[key] = 0, nil, limits.RunningPerKey, r
-		}
-	}
+	rows := t.clearKeys(prefix)
 	blocked := append([]byte{waitsForLimit}, prefix...)
-	if !limits.PerKey() {
+	if !t.limitsOf(n).PerKey() {
 		t.promoteRows(blocked, nil, math.MaxInt)
 		return
 	}
@@ -81,7 +73,7 @@ func (t *txn) recountKeys(n queueNumber) {
 		}
 		key := limitKey(nil, n, j.Key)
 		if rows[string(key)] == nil {
-			rows[string(key)] = t.addKey(key, new(keyRow), limits)
+			rows[string(key)] = t.addKey(key, new(keyRow))
 		}
 		return rows[string(key)]
 	}
@@ -109,6 +101,34 @@ func (t *txn) recountKeys(n queueNumber) {
 	for _, r := range rows {
 		t.refill(r)
 	}
+}
+
+// clearKeys returns the rows of keys of a queue, without jobs. They keep their times. The rate of a
+// damaged row counts as used up.
+func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
+	for _, key := range keysWith(t.keys, prefix) {
+		if t.keyRows[string(key)] != nil {
+			continue
+		}
+		r, err := parseKeyRow(key, t.keys.Get(key))
+		if err != nil {
+			r = new(keyRow)
+		}
+		if t.expiry.Get(restKey(nil, r.wake, key)) == nil {
+			r.wake = time.Time{} // damage
+		}
+		if t.addKey(key, r); err != nil {
+			r.tat = r.pace.Last(t.now)
+		}
+	}
+	rows := make(map[string]*keyRow)
+	for key, r := range t.keyRows { // a fetch may have it
+		if bytes.HasPrefix([]byte(key), prefix) {
+			r.leased, r.lanes, rows[key] = 0, nil, r
+			t.limit(r)
+		}
+	}
+	return rows
 }
 
 // eachRow calls fn for the rows of a table whose keys have a prefix. Fn changes no row.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"sort"
 
@@ -143,7 +144,7 @@ func (s *selection) find(from *source) (moved bool) {
 // taken reports whether the other jobs of the fetch have the effect of a job, or all the room of
 // its key.
 func (s *selection) taken(job *fetched) bool {
-	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && s.limits[job.limit] >= job.limit.room()
+	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && s.limits[job.limit] >= s.t.room(job.limit)
 }
 
 // take chooses the next job of a lane.
@@ -185,7 +186,7 @@ func (s *selection) reopen() error {
 }
 
 // open begins the walk. It skips all queues without ready jobs of the requested kinds, and
-// everything else that is not requested. A queue that is paused, or at its limit of leases, has no
+// everything else that is not requested. A queue that is paused, or at a limit of its own, has no
 // turns.
 func (s *selection) open() error {
 	s.sources, s.held = s.sources[:0], nil
@@ -205,10 +206,7 @@ func (s *selection) open() error {
 			if err != nil {
 				return err
 			}
-			room := -1 // for any number of leases
-			if row.limits.Running > 0 {
-				room = s.roomOf(next, row.limits.Running)
-			}
+			room := s.roomOf(next, row.limits)
 			if !row.paused && room != 0 {
 				from := s.source(rest[0], driver.Weight(s.request, row.name))
 				from.room = room
@@ -221,15 +219,29 @@ func (s *selection) open() error {
 	return nil
 }
 
-// roomOf returns how many more jobs of a queue may be leased.
-func (s *selection) roomOf(n queueNumber, limit int) int {
-	leased := s.t.running(n)
+// roomOf returns how many more jobs of a queue may be leased now; negative for any number.
+func (s *selection) roomOf(n queueNumber, limits pawl.Limits) int {
+	own := s.t.ownRow(n)
+	if limits.Running == 0 && own == nil {
+		return -1
+	}
+	chosen, room := 0, math.MaxInt
 	for _, job := range s.jobs {
 		if job.line().queue == n {
-			leased++
+			chosen++
 		}
 	}
-	return max(0, limit-leased)
+	if limits.Running > 0 {
+		room = limits.Running - s.t.running(n) - chosen
+	}
+	if own != nil {
+		left := s.t.room(own) - chosen
+		if left <= 0 {
+			s.t.restQueue(own)
+		}
+		room = min(room, left)
+	}
+	return max(0, room)
 }
 
 // seek finds the first ready row at or after key that is in the same queue and has a requested

@@ -140,7 +140,9 @@ func (r *queueRow) append(b []byte) []byte {
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.Running))
 	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.RunningPerKey))
-	return append(append(b, byte(len(r.name))), r.name...)
+	b = append(append(b, byte(len(r.name))), r.name...)
+	b = appendRate(b, queueFieldRate, r.limits.Rate)
+	return appendRate(b, queueFieldRatePerKey, r.limits.RatePerKey)
 }
 
 func parseQueueRow(key, sealed []byte) (*queueRow, error) {
@@ -159,7 +161,7 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 
 // field reads a field of the row of a queue.
 func (r *queueRow) field(tag byte, value []byte) (known bool) {
-	return false
+	return readRate(&r.limits, tag, value)
 }
 
 // lineRow is the value in bucketQueues for a line: how many of its jobs are in each state. The

@@ -80,7 +80,13 @@ func (s *salvor) repairKeys() error {
 // two rows that contradict each other it follows the one that prevents a second run.
 func (s *salvor) repairExpiry(t *txn, b *table, key []byte) {
 	what := key[timeWidth+1:]
-	if key[timeWidth] == endsEffect {
+	switch key[timeWidth] {
+	case endsRest:
+		if row, err := parseKeyRow(what, t.keys.Get(what)); err != nil || !row.wake.Equal(timeAt(key)) {
+			t.delete(b, key) // repairLimits sets another
+		}
+		return
+	case endsEffect:
 		row, err := t.effect(what)
 		if t.fail(err); err != nil || !row.done.Before(timeAt(key)) {
 			return

@@ -1,9 +1,20 @@
 package bolt
 
-// repairLimits makes the rows of keys anew, from the jobs of each queue that limits keys. Jobs that a
-// limit blocked and that have room now, or whose queue has lost its limits, are unblocked.
+// hasQueue reports whether a queue has a row.
+func (t *txn) hasQueue(n queueNumber) bool {
+	_, err := t.rowOf(n)
+	return err == nil
+}
+
+// repairLimits makes the rows of keys anew, from the jobs of each queue that limits keys. Rows that
+// are sound keep how far a rate is used up. Jobs that a limit blocked and that have room now, or whose
+// queue has lost its limits, are unblocked.
 func (s *salvor) repairLimits() error {
-	err := s.eachKey(bucketKeys, nil, func(t *txn, b *table, key []byte) { t.delete(b, key) })
+	err := s.eachKey(bucketKeys, nil, func(t *txn, b *table, key []byte) {
+		if len(key) < 5 || !t.hasQueue(queueOf(key)) {
+			t.delete(b, key)
+		}
+	})
 	if err != nil {
 		return err
 	}

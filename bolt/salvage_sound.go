@@ -95,6 +95,8 @@ func soundExpiryRow(key, value []byte) error {
 		return nil
 	case len(key) > timeWidth+1 && key[timeWidth] == endsEffect:
 		return nil
+	case len(key) > timeWidth+1+4 && key[timeWidth] == endsRest:
+		return nil
 	}
 	return fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketExpiry)
 }

@@ -73,22 +73,23 @@ type scheduler struct {
 	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
 	// The fields below belong to the goroutine.
-	arrived      int64           // calls that had arrived when the last group was taken
-	lastBatch    int64           // how many of them arrived since the previous group
-	lasted       time.Duration   // duration of the last transaction
-	yieldAfter   time.Time       // no yields until then
-	yieldBackoff time.Duration   // the length of that pause, in slow yields; 0 if the last yields were fast
-	fetches      []*fetchCall    // fetches that wait for jobs, in order of arrival
-	durable      time.Time       // when the last transaction became durable, on monotonic time
-	due          time.Time       // when the next delayed job is due or something expires; zero for never
-	backlog      bool            // more was due or expired than fit in one commit
-	degraded     bool            // something that is due or expired could not be moved
-	leftBlocked  []byte          // where the search for blocked jobs that nothing else may unblock continues; nil for none
-	turns        turns           // turns among the queues
-	numbers      numberCache     // numbers of the queues that fetches name
-	lookups      int             // rows searched for so far
-	seen         map[string]bool // damage that was already logged
-	spareEvents  []pawl.Event    // buffer for the events of the next transaction
+	arrived      int64                // calls that had arrived when the last group was taken
+	lastBatch    int64                // how many of them arrived since the previous group
+	lasted       time.Duration        // duration of the last transaction
+	yieldAfter   time.Time            // no yields until then
+	yieldBackoff time.Duration        // the length of that pause, in slow yields; 0 if the last yields were fast
+	fetches      []*fetchCall         // fetches that wait for jobs, in order of arrival
+	durable      time.Time            // when the last transaction became durable, on monotonic time
+	due          time.Time            // when the next delayed job is due or something expires; zero for never
+	resting      map[queueNumber]rest // queues whose rate keeps fetches waiting
+	backlog      bool                 // more was due or expired than fit in one commit
+	degraded     bool                 // something that is due or expired could not be moved
+	leftBlocked  []byte               // where the search for blocked jobs that nothing else may unblock continues; nil for none
+	turns        turns                // turns among the queues
+	numbers      numberCache          // numbers of the queues that fetches name
+	lookups      int                  // rows searched for so far
+	seen         map[string]bool      // damage that was already logged
+	spareEvents  []pawl.Event         // buffer for the events of the next transaction
 }
 
 // errGoexit ends a queue whose goroutine was ended by a function of the app, such as a failing
@@ -224,6 +225,7 @@ func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool)
 
 // maintain does the scheduler's maintenance: expire, promote, reap, serve.
 func (s *scheduler) maintain(t *txn) {
+	s.endRests(t)
 	all := t.expireDue(expirePortion)
 	moved := t.promoteDue(promotePortion)
 	reaped := s.leases.reap(t, reapPortion)
@@ -236,7 +238,8 @@ func (s *scheduler) maintain(t *txn) {
 	for _, f := range s.fetches {
 		s.serve(t, f, &room)
 	}
-	s.due = t.nextDue()
+	t.setWakes()
+	s.due = s.beginRests(t, t.nextDue())
 }
 
 // settings returns the settings of the next transaction. The set of listeners may change

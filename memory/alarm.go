@@ -62,6 +62,7 @@ func (q *Queue) untilNext() (wait time.Duration, ok bool) {
 	if len(q.leased.jobs) > 0 {
 		sooner(time.Until(q.leased.jobs[0].expires))
 	}
+	q.eachRest(func(at time.Time) { sooner(q.untilTime(at)) })
 	return wait, ok
 }
 

@@ -102,6 +102,7 @@ func (q *Queue) grant(j *job) *pawl.Lease {
 	j.token, j.signal = q.tokens, new(driver.Cancellation)
 	j.LeasedSince = q.now
 	q.lease(j)
+	j.line.start(j, q.now)
 	q.run(j)
 	fetched := pawl.Event{Type: pawl.EventFetched}
 	if !j.BackoffSince.IsZero() {

@@ -1,12 +1,45 @@
 package memory
 
 import (
+	"maps"
 	"math"
+	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The limits of a queue. A job that is at one stays in its list, and a fetch passes it over.
+
+// pacer counts the starts of one rate.
+type pacer struct {
+	driver.Pace
+	tats map[string]time.Time // by key; "" for the rate of a queue
+}
+
+func newPacer(r pawl.Rate) pacer { return pacer{driver.PaceOf(r), make(map[string]time.Time)} }
+
+// left is how many jobs of a key may start now.
+func (p *pacer) left(key string, now time.Time) int {
+	if !p.Limits() {
+		return math.MaxInt
+	}
+	if last := p.Last(now); p.tats[key].After(last) {
+		p.tats[key] = last // the clock was set back
+	}
+	return p.Left(p.tats[key], now)
+}
+
+// start counts a start.
+func (p *pacer) start(key string, now time.Time) {
+	if !p.Limits() {
+		return
+	}
+	p.tats[key] = p.Start(p.tats[key], now)
+	if n := len(p.tats); n >= 1000 && n&(n-1) == 0 {
+		maps.DeleteFunc(p.tats, func(_ string, tat time.Time) bool { return !tat.After(now) })
+	}
+}
 
 // occupy adds n to the leases of a job's key.
 func (l *line) occupy(j *job, n int) {
@@ -18,12 +51,29 @@ func (l *line) occupy(j *job, n int) {
 	}
 }
 
+// start counts a start of a job for the rates of its queue.
+func (l *line) start(j *job, now time.Time) {
+	l.pace.start("", now)
+	if j.Key != "" {
+		l.keyPace.start(j.Key, now)
+	}
+}
+
+// full reports whether a queue is at a limit of its own.
+func (q *Queue) full(l *line) bool {
+	return l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || l.pace.left("", q.now) == 0
+}
+
 // room is how many more jobs with the key of a job may be leased.
-func (l *line) room(j *job) int {
-	if j.Key == "" || l.limits.RunningPerKey == 0 {
+func (q *Queue) room(l *line, j *job) int {
+	if j.Key == "" {
 		return math.MaxInt
 	}
-	return max(0, l.limits.RunningPerKey-l.leased[j.Key])
+	room := l.keyPace.left(j.Key, q.now)
+	if l.limits.RunningPerKey > 0 {
+		room = min(room, max(0, l.limits.RunningPerKey-l.leased[j.Key]))
+	}
+	return room
 }
 
 // unblocked are the ready jobs of a queue that have room for their key, and whose effect no other
@@ -31,7 +81,7 @@ func (l *line) room(j *job) int {
 func (q *Queue) unblocked(l *line) (jobs []*job) {
 	before := make(map[string]int)
 	for _, j := range l.ready.jobs {
-		if q.isRunning(j) || before[j.Key] >= l.room(j) {
+		if q.isRunning(j) || before[j.Key] >= q.room(l, j) {
 			continue
 		}
 		before[j.Key]++
@@ -45,4 +95,23 @@ func (q *Queue) countsOf(l *line) pawl.Counts {
 	c := l.counts
 	c.Blocked = c.Ready - len(q.unblocked(l))
 	return c
+}
+
+// eachRest calls fn with the times at which a rate lets one more job start for which a fetch may wait.
+func (q *Queue) eachRest(fn func(time.Time)) {
+	if len(q.waiting) == 0 {
+		return
+	}
+	for _, l := range q.lines {
+		if l.counts.Ready == 0 {
+			continue
+		}
+		for _, p := range []*pacer{&l.pace, &l.keyPace} {
+			for _, tat := range p.tats {
+				if p.Left(tat, q.now) == 0 {
+					fn(p.When(tat, 1))
+				}
+			}
+		}
+	}
 }

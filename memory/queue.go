@@ -53,17 +53,19 @@ var _ pawl.Queue = (*Queue)(nil)
 
 // line is one of the named queues in a Queue.
 type line struct {
-	name   string
-	paused bool
-	limits pawl.Limits
-	leased map[string]int // leases of each key
-	ready  list
-	dead   list
-	counts pawl.Counts // of its jobs, whichever list they are in
-	kinds  map[string]*pawl.Counts
-	turn   uint64  // its last one; 0 before the first
-	finish uint64  // of that turn, in virtual time
-	credit float64 // what is left of its retry share
+	name    string
+	paused  bool
+	limits  pawl.Limits
+	leased  map[string]int // leases of each key
+	pace    pacer          // of the queue
+	keyPace pacer          // of each key
+	ready   list
+	dead    list
+	counts  pawl.Counts // of its jobs, whichever list they are in
+	kinds   map[string]*pawl.Counts
+	turn    uint64  // its last one; 0 before the first
+	finish  uint64  // of that turn, in virtual time
+	credit  float64 // what is left of its retry share
 }
 
 // New makes an empty queue. A bad option is reported by every call, as a
@@ -176,7 +178,11 @@ func (q *Queue) line(name string) *line {
 	if l := q.find(name); l != nil {
 		return l
 	}
-	l := &line{name: name, limits: q.opts.Limits[name], leased: make(map[string]int), kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath}}
+	limits := q.opts.Limits[name]
+	l := &line{
+		name: name, limits: limits, leased: make(map[string]int), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
+		kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath},
+	}
 	q.lines = append(q.lines, l)
 	return l
 }

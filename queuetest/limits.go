@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,7 +175,7 @@ func limitTests() []test {
 			equal(f, f.lease().ID, ids[3], "job that runs then")
 		}),
 	}
-	return append(tests, moreLimitTests()...)
+	return slices.Concat(tests, moreLimitTests(), rateTests())
 }
 
 // first is the first of some leases, or nil.

@@ -22,6 +22,7 @@ type model struct {
 	done       map[modelKey]time.Time // until when a key is done, without a queue
 	paused     map[string]bool
 	limits     map[string]pawl.Limits
+	rates      rates
 	turns      modelTurns
 	events     []pawl.Event // since the last comparison
 }
@@ -43,7 +44,7 @@ type modelJob struct {
 func newModel(s Settings) *model {
 	m := &model{lease: s.Lease, maxCrashes: s.MaxCrashes, now: time.Now()}
 	m.holders, m.done, m.paused = make(map[modelKey]*modelJob), make(map[modelKey]time.Time), make(map[string]bool)
-	m.limits = s.Limits
+	m.limits, m.rates = s.Limits, newRates()
 	m.turns.reset()
 	return m
 }

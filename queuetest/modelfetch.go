@@ -67,6 +67,9 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 			fetched.Backoff = m.now.Sub(want.BackoffSince)
 		}
 		m.emit(want, fetched)
+		if err := m.rates.start(m.limits[want.Queue], want, m.now); err != nil {
+			return err
+		}
 	}
 	if len(leases) < r.Max {
 		if j := m.choose(r, idle); j != nil {
@@ -131,12 +134,18 @@ func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJo
 
 // full reports whether as many jobs of a queue are leased as may be.
 func (m *model) full(queue string) bool {
+	if !m.rates.allow(m.limits[queue].Rate, modelKey{queue: queue}, m.now) {
+		return true
+	}
 	limit := m.limits[queue].Running
 	return limit > 0 && m.leased(func(j *modelJob) bool { return j.Queue == queue }) >= limit
 }
 
 // keyFull reports whether as many jobs with the key of a job are leased as may be.
 func (m *model) keyFull(j *modelJob) bool {
+	if j.Key != "" && !m.rates.allow(m.limits[j.Queue].RatePerKey, modelKey{queue: j.Queue, key: j.Key}, m.now) {
+		return true
+	}
 	limit := m.limits[j.Queue].RunningPerKey
 	return limit > 0 && j.Key != "" && m.leased(func(other *modelJob) bool { return other.Queue == j.Queue && other.Key == j.Key }) >= limit
 }

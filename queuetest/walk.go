@@ -84,7 +84,8 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 	}
 	if abilitiesOf(f.q)&pawl.LimitKeys != 0 {
 		settings.Limits = map[string]pawl.Limits{
-			"x": {Running: random.IntN(4), RunningPerKey: random.IntN(3)}, "y": {RunningPerKey: random.IntN(3)},
+			"x": {Running: random.IntN(4), RunningPerKey: random.IntN(3), Rate: anyRate(random)},
+			"y": {RunningPerKey: random.IntN(3), RatePerKey: anyRate(random)},
 		}
 	}
 	w := &walker{fixture: f, random: random, figures: newFigures()}
@@ -112,6 +113,15 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 		}
 	}
 	return w
+}
+
+// anyRate is a rate, or none.
+func anyRate(random *rand.Rand) (r pawl.Rate) {
+	if random.IntN(2) == 0 {
+		r.Starts, r.Per = 1+random.IntN(6), time.Duration(1+random.IntN(30))*time.Second
+		r.Burst = random.IntN(r.Starts + 1)
+	}
+	return r
 }
 
 // compareJobs compares the jobs of the queue with those of the model.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,14 @@ func limit(ctx context.Context, path string) error {
 	_, err = Sync.Enqueue(ctx, q, SyncArgs{Folder: "/inbox"}, pawl.OnQueue("sync"), pawl.Key("tenant/42"))
 	return err
 }
+
+var rates = pawl.Limits{
+	Rate:       pawl.Rate{Starts: 1000, Per: time.Minute},
+	RatePerKey: pawl.Rate{Starts: 100, Per: time.Minute, Burst: 20},
+}
+
+// Rule: the rates of the guide are valid.
+func TestRates(t *testing.T) { require.NoError(t, rates.Validate()) }
 
 // want returns how many workers the queues of a program could use.
 func want(stats pawl.Stats) (wanted int) {

@@ -1,0 +1,239 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// A rate is one time in the row of a key: until when the starts so far use it up. The rate of a
+// queue is in a row of its own, under its limit key without a key.
+//
+// The room of a key grows as time passes. If jobs of a key are blocked by its rate, a row of
+// bucketExpiry says when the next one has room. The scheduler unblocks it then, as it promotes a
+// delayed job. The same row removes the row of a key that has no jobs, once its rate is not used up
+// any more. Nothing blocks the jobs of a queue that reached its rate: a fetch passes the queue over,
+// and while one waits, the scheduler knows when to let it look again.
+
+// times are the times in the row of a key. A zero time is not stored.
+type times struct {
+	tat  time.Time // the theoretical arrival time of its rate
+	wake time.Time // when to look at the key again; bucketExpiry has a row for it
+}
+
+// Tags of the fields in the row of a key.
+const (
+	keyFieldTAT  byte = 16 + iota // a time
+	keyFieldWake                  // a time
+)
+
+// append writes the times as fields.
+func (w *times) append(b []byte) []byte {
+	var buf [timeWidth]byte
+	if !w.tat.IsZero() {
+		b = appendField(b, keyFieldTAT, appendTime(buf[:0], w.tat))
+	}
+	if !w.wake.IsZero() {
+		b = appendField(b, keyFieldWake, appendTime(buf[:0], w.wake))
+	}
+	return b
+}
+
+// field reads a field that append wrote.
+func (w *times) field(tag byte, value []byte) (known bool) {
+	switch {
+	case len(value) != timeWidth:
+		return false
+	case tag == keyFieldTAT:
+		w.tat = timeAt(value)
+	case tag == keyFieldWake:
+		w.wake = timeAt(value)
+	default:
+		return false
+	}
+	return true
+}
+
+// busy reports whether the rate of a key is used up, in whole or in part.
+func (r *keyRow) busy(now time.Time) bool { return r.tat.After(now) }
+
+// start counts a start.
+func (r *keyRow) start(now time.Time) {
+	if r.pace.Limits() {
+		r.tat = r.pace.Start(r.tat, now)
+	}
+}
+
+// settleClock corrects the times of a key for which the clock was set back, and those of one without
+// a rate.
+func (t *txn) settleClock(r *keyRow) {
+	last := r.pace.Last(t.now)
+	switch {
+	case !r.pace.Limits():
+		r.tat = time.Time{}
+	case r.tat.After(last):
+		r.tat, t.changed = last, true
+	}
+}
+
+// ownRow returns the row for the rate of a queue, or nil if it has none.
+func (t *txn) ownRow(n queueNumber) *keyRow {
+	if t.limitsOf(n).Rate.Starts == 0 {
+		return nil
+	}
+	r, _ := t.keyRow(ownKey(n))
+	return r
+}
+
+// setWakes makes sure that each key is looked at again, when its rate has room for a blocked job or
+// when its row can go. It leaves a wake that is too early: the key is looked at then, and sets the
+// next.
+func (t *txn) setWakes() {
+	for _, r := range t.keyRows {
+		if want := t.wakeOf(r); !want.IsZero() && (r.wake.IsZero() || want.Before(r.wake)) {
+			r.wake = want
+		}
+		if r.wake.Equal(r.woken) {
+			continue
+		}
+		if !r.woken.IsZero() {
+			t.delete(t.expiry, restKey(nil, r.woken, r.key))
+		}
+		if r.woken = r.wake; !r.wake.IsZero() {
+			key := restKey(nil, r.wake, r.key)
+			t.put(t.expiry, key, seal(key, nil))
+		}
+	}
+}
+
+// wakeOf returns when a key must be looked at, or zero for never. A key at its limit of leases is
+// looked at when a lease ends.
+func (t *txn) wakeOf(r *keyRow) (at time.Time) {
+	if !r.pace.Limits() {
+		return at
+	}
+	jobs := r.leased > 0
+	for i := range r.lanes {
+		l := &r.lanes[i]
+		jobs = jobs || l.ready > 0 || l.blocked > 0
+		need := t.neededRoom(r, l)
+		if need == 0 || need > r.pace.Most() || r.limit > 0 && r.limit-r.leased < need {
+			continue
+		}
+		if fits := r.pace.When(r.tat, need); at.IsZero() || fits.Before(at) {
+			at = fits
+		}
+	}
+	if !jobs && r.busy(t.now) {
+		at = r.tat
+	}
+	return at
+}
+
+// neededRoom returns for how many jobs a key must have room before refill unblocks the next one of a
+// lane, or 0 if none is blocked.
+func (t *txn) neededRoom(r *keyRow, l *keyLane) int {
+	if l.blocked == 0 {
+		return 0
+	}
+	first, _, ok := t.firstBlocked(r, l)
+	switch {
+	case !ok:
+		return 0
+	case bytes.Compare(orderOf(first), l.last[:]) < 0:
+		return 1
+	}
+	return l.ready + 1
+}
+
+// endRest looks at a key again. A wake that its row does not have is out of date.
+func (t *txn) endRest(at time.Time, limit []byte) {
+	if len(limit) < 5 || !isOwn(limit) && !t.limitsOf(queueOf(limit)).PerKey() {
+		return
+	}
+	r, _ := t.keyRow(limit)
+	if r.wake.Equal(at) {
+		r.wake, r.woken = time.Time{}, time.Time{}
+	}
+	t.refill(r)
+}
+
+// rest is the time in which the rate of a queue keeps fetches waiting.
+type rest struct{ since, until time.Time }
+
+// restQueue notes that the rate of a queue keeps a fetch waiting.
+func (t *txn) restQueue(own *keyRow) { t.resting = append(t.resting, own) }
+
+// beginRests takes what kept fetches waiting, and returns when the scheduler has to do something, at
+// the latest at a given time.
+func (s *scheduler) beginRests(t *txn, due time.Time) time.Time {
+	for _, own := range t.resting {
+		if s.resting == nil {
+			s.resting = make(map[queueNumber]rest)
+		}
+		s.resting[queueOf(own.key)] = rest{t.now, own.pace.When(own.tat, 1)}
+	}
+	t.resting = nil
+	for _, r := range s.resting {
+		if due.IsZero() || r.until.Before(due) {
+			due = r.until
+		}
+	}
+	return due
+}
+
+// endRests lets fetches look again at the queues whose rate has room. It does so as well when the
+// clock was set back.
+func (s *scheduler) endRests(t *txn) {
+	for n, r := range s.resting {
+		if !r.until.After(t.now) || t.now.Before(r.since) {
+			delete(s.resting, n)
+			if _, err := t.rowOf(n); err == nil {
+				t.resume(n)
+			}
+		}
+	}
+}
+
+// Tags of the fields in the row of a queue.
+const (
+	queueFieldRate       byte = 16 + iota // starts (4), period in nanoseconds (8), burst (4)
+	queueFieldRatePerKey                  // the same
+)
+
+const rateWidth = 4 + 8 + 4
+
+// appendRate writes a rate as a field, unless it is zero.
+func appendRate(b []byte, tag byte, r pawl.Rate) []byte {
+	if r == (pawl.Rate{}) {
+		return b
+	}
+	var buf [rateWidth]byte
+	v := binary.BigEndian.AppendUint32(buf[:0], uint32(r.Starts))
+	v = binary.BigEndian.AppendUint64(v, uint64(r.Per))
+	return appendField(b, tag, binary.BigEndian.AppendUint32(v, uint32(r.Burst)))
+}
+
+// readRate reads a field that appendRate wrote. It reports whether the field is one.
+func readRate(l *pawl.Limits, tag byte, value []byte) (known bool) {
+	if len(value) != rateWidth {
+		return false
+	}
+	r := pawl.Rate{
+		Starts: int(binary.BigEndian.Uint32(value)),
+		Per:    time.Duration(binary.BigEndian.Uint64(value[4:])),
+		Burst:  int(binary.BigEndian.Uint32(value[12:])),
+	}
+	read := pawl.Limits{}
+	switch tag {
+	case queueFieldRate:
+		l.Rate, read.Rate = r, r
+	case queueFieldRatePerKey:
+		l.RatePerKey, read.Rate = r, r
+	default:
+		return false
+	}
+	return read.Validate() == nil
+}

@@ -1,0 +1,35 @@
+package pawl_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// Rule: a rate that makes no sense is refused, with the value.
+func TestRatesThatAreRefused(t *testing.T) {
+	for reason, r := range map[string]pawl.Rate{
+		"Starts 0 is not between 1 and 1000000":      {Per: time.Second},
+		"Starts -1 is not between":                   {Starts: -1, Per: time.Second},
+		"Starts 1000001 is not between":              {Starts: 1_000_001, Per: time.Second},
+		"Per 0s is not between 1ms and 8784h0m0s":    {Starts: 1},
+		"Per 999µs is not between":                   {Starts: 1, Per: 999 * time.Microsecond},
+		"Per 8784h0m0.000000001s is not between":     {Starts: 1, Per: pawl.MaxPer + 1},
+		"Burst -1 is negative":                       {Starts: 1, Per: time.Second, Burst: -1},
+		"Burst 200 is more than Starts 100":          {Starts: 100, Per: time.Minute, Burst: 200},
+		"Burst 1000 of 1000 starts per 8784h0m0s is": {Starts: 1000, Per: pawl.MaxPer, Burst: 1000},
+	} {
+		for field, l := range map[string]pawl.Limits{"Rate": {Rate: r}, "RatePerKey": {RatePerKey: r}} {
+			err := l.Validate()
+			require.ErrorIs(t, err, pawl.ErrInvalid)
+			require.ErrorContains(t, err, field+":")
+			require.ErrorContains(t, err, reason)
+		}
+	}
+	for _, r := range []pawl.Rate{{}, {Starts: 1, Per: time.Millisecond}, {Starts: pawl.MaxStarts, Per: pawl.MaxPer}, {Starts: 100, Per: time.Minute, Burst: 100}} {
+		require.NoError(t, pawl.Limits{Rate: r, RatePerKey: r}.Validate())
+	}
+}
