@@ -21,10 +21,11 @@ const (
 	LimitKeys                           // Envelope.Key, and the Limits of queues
 	Synced                              // a change is on stable storage when its call returns nil
 	Shared                              // several processes may have the queue open at a time
+	Results                             // Settlement.Result, and Await
 )
 
 var abilityNames = [...]string{
-	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use",
+	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
 }
 
 // String names the abilities.
@@ -43,12 +44,21 @@ func (a Ability) String() string {
 // type that wraps a queue declares those of the queue.
 func Require(q Queue, a Ability) error {
 	able, declares := q.(interface{ Abilities() Ability })
-	lacks, reason := a, "it declares no abilities, and the program requires %v; a type that wraps a queue needs a method Abilities"
 	if declares {
-		lacks, reason = a&^able.Abilities(), "it lacks %v, which the program requires"
+		return requireOf(able.Abilities(), a)
 	}
+	if a == 0 {
+		return nil
+	}
+	const reason = "it declares no abilities, and the program requires %v; a type that wraps a queue needs a method Abilities"
+	return &InvalidError{Field: "queue", Reason: fmt.Sprintf(reason, a), Lacks: a}
+}
+
+// requireOf reports which of some abilities a queue that has others lacks.
+func requireOf(has, a Ability) error {
+	lacks := a &^ has
 	if lacks == 0 {
 		return nil
 	}
-	return &InvalidError{Field: "queue", Reason: fmt.Sprintf(reason, lacks), Lacks: lacks}
+	return &InvalidError{Field: "queue", Reason: fmt.Sprintf("it lacks %v, which the program requires", lacks), Lacks: lacks}
 }

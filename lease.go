@@ -25,6 +25,7 @@ type Lease struct {
 	Started  time.Time // when the run began, on monotonic time
 	TimedOut bool      // the run was ended by its timeout
 
+	result  []byte // for the ack; the goroutine of the handler owns it until it returns
 	settled uint32 // atomic: 1 once the job is settled; a plain number, so that a lease may be copied
 }
 

@@ -292,6 +292,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	e.BackoffSince = r.optional()
 	e.Completed = r.optional()
 	e.Key = r.string()
+	e.Result = r.bytes()
 }
 
 func (r *recordDecoder) optional() (t time.Time) {

@@ -25,7 +25,7 @@ const (
 	recordVersion = 2
 	recordHeader  = 5
 	recordFields  = 21
-	rareFields    = 12
+	rareFields    = 13
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -156,12 +156,13 @@ func (r *recordEncoder) rare(e *Envelope) {
 	r.optional(e.BackoffSince)
 	r.optional(e.Completed)
 	r.enc.EncodeString(e.Key)
+	r.enc.EncodeBytes(e.Result)
 }
 
 func (e *Envelope) isRare() bool {
 	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
 		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
-		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != ""
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil
 }
 
 // optional writes a time that may be zero.

@@ -36,6 +36,7 @@ func fullJob() *pawl.Envelope {
 		KeyID: "2031", Signature: bytes.Repeat([]byte{0xfe}, 32), Cancelled: true,
 		BackoffSince: time.Date(2034, 1, 1, 0, 0, 0, 3, time.UTC),
 		Completed:    time.Date(2035, 1, 1, 0, 0, 0, 4, time.UTC),
+		Result:       []byte("\x93\x01\x02\x03"),
 	}
 }
 
@@ -49,7 +50,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 	want := *e
 	want.NotBefore = now
 	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
-	want.Cancelled, want.BackoffSince, want.Completed = false, time.Time{}, time.Time{}
+	want.Cancelled, want.BackoffSince, want.Completed, want.Result = false, time.Time{}, time.Time{}, nil
 	want.State, want.LeasedSince = "", time.Time{}
 	driver.Accept(e, now)
 	require.Equal(t, want, *e)
@@ -59,7 +60,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 func withoutRare(e *pawl.Envelope) *pawl.Envelope {
 	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key = "", 0, "", nil, ""
 	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
-	e.Cancelled, e.BackoffSince, e.Completed = false, time.Time{}, time.Time{}
+	e.Cancelled, e.BackoffSince, e.Completed, e.Result = false, time.Time{}, time.Time{}, nil
 	return e
 }
 

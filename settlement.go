@@ -22,11 +22,19 @@ type Settlement struct {
 	Delay   time.Duration // of a nack or a snooze
 	Reason  Reason        // of an abandon
 	Cause   error         // of a nack or an abandon; nil for none
+	Result  []byte        // of an ack, encoded, at most [MaxResult] bytes; nil for none
 }
 
 // Ack removes a job whose run succeeded, or keeps its record for its Retain. From then on its
-// IdempotencyKey is done, for its IdempotencyTTL.
-func (l *Lease) Ack() Settlement { return Settlement{Lease: l, Outcome: OutcomeAck} }
+// IdempotencyKey is done, for its IdempotencyTTL. The record has the result that [Task.SetResult]
+// gave the lease.
+func (l *Lease) Ack() Settlement {
+	s := Settlement{Lease: l, Outcome: OutcomeAck}
+	if l != nil {
+		s.Result = l.result
+	}
+	return s
+}
 
 // Nack counts a failed attempt, keeps cause in the job's history and makes the job ready
 // after delay, at once when delay is 0.

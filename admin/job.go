@@ -55,6 +55,10 @@ type Job struct {
 	// Payload is omitted if it was not requested.
 	Payload *Payload `json:"payload,omitempty"`
 
+	// Result is what the run of a completed job returned, in the form of the payload. It is omitted
+	// if there is none, and where the payload is.
+	Result *Payload `json:"result,omitempty"`
+
 	// History contains the kept failed attempts, oldest first, and HistoryDropped counts the
 	// failures that are not in it. A list has only the newest.
 	History        []Failure `json:"history,omitzero"`
@@ -133,6 +137,9 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		j.OnConflict = conflictName(e.OnConflict)
 	}
 	j.Payload = payloadOf(e.Payload, form)
+	if e.Result != nil {
+		j.Result = payloadOf(e.Result, form)
+	}
 	return j
 }
 
@@ -206,6 +213,9 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 	}
 	if e.Payload, err = j.Payload.bytes(); err != nil {
 		return nil, err
+	}
+	if e.Result, err = j.Result.bytes(); err != nil {
+		return nil, fmt.Errorf("result: %w", err)
 	}
 	return e, nil
 }

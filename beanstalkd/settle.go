@@ -16,6 +16,9 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	if err := driver.CheckSettle(settlements); err != nil {
 		return err
 	}
+	if err := driver.SupportsSettle(abilities, settlements); err != nil {
+		return err
+	}
 	if err := q.begin(ctx); err != nil {
 		return err
 	}

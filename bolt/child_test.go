@@ -28,6 +28,7 @@ var roles = map[string]func(args []string) error{
 	"open":   openRole,
 	"work":   workRole,
 	"run":    runRole,
+	"result": resultRole,
 }
 
 func TestMain(m *testing.M) {

@@ -57,6 +57,7 @@ func TestUseAfterClose(t *testing.T) {
 	calls := map[string]func() error{
 		"Err":   q.Err,
 		"Stats": func() error { _, err := q.Stats(t.Context()); return err },
+		"Await": func() error { _, err := q.Await(t.Context(), l.ID); return err },
 		"Job":   func() error { _, err := q.Job(t.Context(), l.ID); return err },
 		"Jobs": func() error {
 			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {

@@ -17,6 +17,7 @@ type observer struct {
 	collector metrics.Collector // nil if unset
 	crashCap  int               // 0 without one
 	listeners driver.Listeners
+	waiters   driver.Waiters
 }
 
 func (o *observer) listening() bool {

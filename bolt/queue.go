@@ -103,7 +103,7 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 }
 
 // Abilities implements [driver.Able].
-func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Synced }
+func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Synced | pawl.Results }
 
 // Close stops the queue. A blocked Fetch returns [pawl.ErrClosed]. Accepted operations are
 // completed and answered, and all others return ErrClosed. When Close returns, no goroutine of

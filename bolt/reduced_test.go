@@ -50,6 +50,13 @@ func (q *reduced) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, err
 	return q.Queue.Fetch(ctx, r)
 }
 
+func (q *reduced) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	if err := driver.SupportsSettle(q.has, settlements); err != nil {
+		return err
+	}
+	return q.Queue.Settle(ctx, settlements...)
+}
+
 func (q *reduced) Mutate(ctx context.Context, m driver.Mutation, size int) error {
 	return q.Queue.Mutate(ctx, reducedMutation{m, q.has}, size)
 }

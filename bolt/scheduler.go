@@ -251,6 +251,7 @@ func (s *scheduler) settings() settings {
 // report emits the events of a durable transaction.
 func (s *scheduler) report(t *txn) {
 	s.observer.emit(t.events)
+	s.observer.ended(t)
 	clear(t.events)
 	if s.spareEvents = t.events[:0]; cap(s.spareEvents) > maxSpareEvents {
 		s.spareEvents = nil

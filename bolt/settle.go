@@ -15,13 +15,14 @@ type settle struct {
 	delay   time.Duration
 	reason  pawl.Reason
 	failure pawl.Failure
+	result  []byte
 	row     leaseRow
 }
 
 // finished is a lease whose attempt has ended, with what its holder knows.
 type finished struct {
 	holding
-	job      *pawl.Envelope // for the event of a success; nil without listeners
+	job      *pawl.Envelope // for the event of a success; nil without a result and without listeners
 	took     time.Duration  // duration of the attempt
 	timedOut bool
 	ran      bool // the attempt began
@@ -30,15 +31,15 @@ type finished struct {
 // settle prepares a settlement as far as possible without a transaction.
 func (q *Queue) settle(s *pawl.Settlement) settle {
 	l := s.Lease
-	op := settle{outcome: s.Outcome, delay: s.Delay, reason: s.Reason, finished: finished{
+	op := settle{outcome: s.Outcome, delay: s.Delay, reason: s.Reason, result: s.Result, finished: finished{
 		holding: holding{l.ID, l.Token}, took: driver.Took(l), timedOut: l.TimedOut, ran: !l.Started.IsZero()}}
 	switch s.Outcome {
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
 		op.failure = driver.FailureOf(s.Cause)
 	case pawl.OutcomeAck:
-		if q.scheduler.observer.listening() {
+		if s.Result != nil || q.scheduler.observer.listening() {
 			done := *l.Envelope
-			done.Payload, done.Attempts = nil, driver.NextAttempt(done.Attempts)
+			done.Payload, done.Result, done.Attempts = nil, s.Result, driver.NextAttempt(done.Attempts)
 			done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
 			op.job = &done
 		}
@@ -47,10 +48,10 @@ func (q *Queue) settle(s *pawl.Settlement) settle {
 }
 
 // bytes returns roughly how much the settlement writes: the failure, and the headers in the
-// record. An ack writes neither.
+// record. An ack writes neither, and may write a result.
 func (op *settle) bytes(headers map[string]string) (n int) {
 	if op.outcome == pawl.OutcomeAck {
-		return 0
+		return len(op.result)
 	}
 	for key, value := range headers {
 		n += len(key) + len(value)
@@ -147,7 +148,7 @@ func (op *settle) ack(t *txn) {
 		t.remove(op.id, op.row.flags)
 	} else {
 		t.finishEffect(j)
-		j.Attempts = driver.NextAttempt(j.Attempts)
+		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.result
 		t.succeed(j)
 	}
 	if op.job == nil {

@@ -306,9 +306,10 @@ func (t *txn) resume(n queueNumber) {
 func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 
 // emit keeps an event until the transaction is durable. It always keeps deaths and crashes,
-// since they are logged.
+// since they are logged, and skipped jobs, since somebody may begin to wait for them.
 func (t *txn) emit(e pawl.Event) {
-	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped || e.Type == pawl.EventRecovered {
+	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped ||
+		e.Type == pawl.EventRecovered || e.Type == pawl.EventSkipped {
 		job := *e.Job // a copy of its current state; the payload may be a page of the file
 		job.Payload, e.Job = nil, &job
 		t.emitOwn(e)

@@ -11,7 +11,7 @@ import (
 
 // CheckSettle refuses a Settle that no queue accepts: [pawl.ErrBatchTooLarge] for too many
 // settlements, and [pawl.ErrInvalid] for one without a lease or an outcome, or for an abandon
-// without a reason of at most [pawl.MaxNameBytes].
+// without a reason of at most [pawl.MaxNameBytes], or for a result that is no ack's or too large.
 func CheckSettle(settlements []pawl.Settlement) error {
 	if len(settlements) > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d leases, at most %d are settled in one commit; split it",
@@ -27,9 +27,23 @@ func CheckSettle(settlements []pawl.Settlement) error {
 			if n := len(s.Reason); s.Outcome == pawl.OutcomeAbandon && (n == 0 || n > pawl.MaxNameBytes) {
 				return invalid("reason", "an abandoned job needs one of 1 to %d bytes; this one has %d", pawl.MaxNameBytes, n)
 			}
+			if n := len(s.Result); n > pawl.MaxResult || n > 0 && s.Outcome != pawl.OutcomeAck {
+				return invalid("result", "it has %d bytes; an ack takes %d, and no other settlement takes one", n, pawl.MaxResult)
+			}
 		default:
 			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack",
 				ellipsis.Abbreviate(string(s.Outcome), 32))
+		}
+	}
+	return nil
+}
+
+// SupportsSettle returns an error that matches [pawl.ErrUnsupported] for a settlement with a result
+// on a queue without [pawl.Results].
+func SupportsSettle(a pawl.Ability, settlements []pawl.Settlement) error {
+	for i := range settlements {
+		if settlements[i].Result != nil && a&pawl.Results == 0 {
+			return lacks("result", pawl.Results)
 		}
 	}
 	return nil

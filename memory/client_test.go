@@ -140,6 +140,20 @@ func (c *client) Reap(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+func (c *client) Await(ctx context.Context, id pawl.ID) (e *pawl.Envelope, err error) {
+	err = c.call(func() (err error) {
+		waiting, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.open, cancel)()
+		e, err = c.Queue.Await(waiting, id)
+		if ctx.Err() == nil && c.open.Err() != nil && errors.Is(err, context.Canceled) {
+			err = pawl.ErrClosed
+		}
+		return err
+	})
+	return e, err
+}
+
 func (c *client) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	err = c.call(func() (err error) { stats, err = c.Queue.Stats(ctx); return err })
 	return stats, err

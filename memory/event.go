@@ -9,11 +9,12 @@ import (
 // within the transition, whose events so come in their order, and once nothing can
 // keep the transition from being made.
 func (q *Queue) emit(j *job, e pawl.Event) {
-	if q.opts.OnEvent == nil && q.opts.Collector == nil {
+	if q.opts.OnEvent == nil && q.opts.Collector == nil && !q.waiters.Any() {
 		return
 	}
 	now := j.Envelope // not the queue's own, which goes on changing
 	e.At, e.Job = q.now, &now
+	q.waiters.Report(e)
 	if q.opts.Collector != nil {
 		driver.CountEvent(q.opts.Collector, e)
 	}

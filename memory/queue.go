@@ -18,6 +18,8 @@ type Queue struct {
 	opts Options
 	err  error // what is wrong with the options; every call returns it
 
+	waiters driver.Waiters
+
 	ringing sync.WaitGroup // one while the alarm is set or rings
 	done    chan struct{}  // closed by Close
 
@@ -94,7 +96,7 @@ func New(opts *Options) *Queue {
 }
 
 // Abilities implements [driver.Able].
-func (q *Queue) Abilities() pawl.Ability { return driver.Settings }
+func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Results }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
 // later call. When it returns nothing of the queue runs, and its jobs are out of

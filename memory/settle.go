@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -45,6 +46,7 @@ func (q *Queue) end(j *job, s *pawl.Settlement, failure pawl.Failure) {
 	switch s.Outcome {
 	case pawl.OutcomeAck:
 		j.Attempts = driver.NextAttempt(j.Attempts)
+		j.Result = bytes.Clone(s.Result)
 		q.succeed(j)
 		q.complete(j)
 		j.Completed = q.now // for the event of a job whose record is not kept

@@ -35,6 +35,7 @@ type news struct {
 	any       bool            // any queue may have a job
 	queues    map[string]bool // that may have a job
 	cancelled []cancelled
+	ended     []pawl.ID // jobs that somebody may wait for
 }
 
 // cancelled is a lease whose job was cancelled.
@@ -50,12 +51,15 @@ type message struct {
 	Any       bool        `json:",omitempty"`
 	Queues    [][]byte    `json:",omitempty"`
 	Cancelled []cancelled `json:",omitempty"`
+	Ended     []pawl.ID   `json:",omitempty"`
 }
 
 const (
 	pauseBetween  = 5 * time.Millisecond // between two messages of a process
 	mostQueues    = 10                   // in a message, which has at most 8000 bytes
 	mostCancelled = 50
+	mostEnded     = 150
+	mostWaiting   = 20_000           // jobs that ended, to be sent
 	mostRetry     = 30 * time.Second // between two tries to connect
 )
 
@@ -73,9 +77,12 @@ func (n *news) add(more news) {
 		n.ready(queue)
 	}
 	n.cancelled = append(n.cancelled, more.cancelled...)
+	if n.ended = append(n.ended, more.ended...); len(n.ended) > mostWaiting {
+		n.ended = nil // the connection is away; the other processes look again when it is back
+	}
 }
 
-func (n *news) isEmpty() bool { return !n.any && len(n.queues)+len(n.cancelled) == 0 }
+func (n *news) isEmpty() bool { return !n.any && len(n.queues)+len(n.cancelled)+len(n.ended) == 0 }
 
 // messages returns the messages that carry the news.
 func (n *news) messages(from string) (all []message) {
@@ -92,6 +99,9 @@ func (n *news) messages(from string) (all []message) {
 		some := min(len(left), mostCancelled)
 		all = append(all, message{From: from, Cancelled: left[:some]})
 		left = left[some:]
+	}
+	for some := range slices.Chunk(n.ended, mostEnded) {
+		all = append(all, message{From: from, Ended: some})
 	}
 	return all
 }
@@ -236,6 +246,10 @@ func (b *doorbell) hear(m message) {
 		b.news.any, m.Any = true, true
 	}
 	b.received.any = b.received.any || m.Any
+	b.q.waiters.Look(m.Ended...)
+	if m.Hello || m.From == "" { // some messages were missed
+		b.q.waiters.LookAll()
+	}
 	for _, queue := range m.Queues {
 		b.received.ready(string(queue))
 	}

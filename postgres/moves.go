@@ -133,6 +133,7 @@ func (t *txn) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	t.put(j, pawl.Dead)
+	t.news.ended = append(t.news.ended, j.ID)
 	run.Type = pawl.EventDied
 	t.emit(j, run)
 }
@@ -158,6 +159,7 @@ func (t *txn) complete(j *job) {
 	j.Crashes, j.Cancelled, j.BackoffSince = 0, false, time.Time{}
 	j.Completed = t.now
 	t.put(j, pawl.Completed)
+	t.news.ended = append(t.news.ended, j.ID)
 	t.fallsDue(j.Completed.Add(j.Retain))
 }
 
@@ -221,7 +223,7 @@ func (t *txn) hold(j *job) {
 
 // emit notes what happened to a job, as it is now.
 func (t *txn) emit(j *job, e pawl.Event) {
-	if !t.q.listens() && e.Type != pawl.EventDied {
+	if !t.q.listens() && e.Type != pawl.EventDied && e.Type != pawl.EventSkipped && j.Result == nil {
 		return
 	}
 	e.At, e.Job = t.now, t.snapshot(j)

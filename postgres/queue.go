@@ -31,6 +31,7 @@ type Queue struct {
 	tables  sync.Map // the numbers of tables of other packages, by *driver.Table
 
 	listeners driver.Listeners
+	waiters   driver.Waiters
 	acked     ackedLeases
 	lines     *lines
 	bell      *doorbell // nil if the queue does not listen
@@ -100,7 +101,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 }
 
 // abilities are those on any server.
-const abilities = driver.Settings&^pawl.LimitKeys | pawl.Shared
+const abilities = driver.Settings&^pawl.LimitKeys | pawl.Shared | pawl.Results
 
 // Abilities implements [driver.Able]. A server that commits without a sync, by
 // synchronous_commit or fsync, has no [pawl.Synced].

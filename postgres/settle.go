@@ -67,6 +67,7 @@ func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	switch s.Outcome {
 	case pawl.OutcomeAck:
 		j.Attempts = driver.NextAttempt(j.Attempts)
+		j.Result = s.Result
 		t.succeed(j)
 		t.complete(j)
 		j.Completed = t.now // for the event of a job whose record is not kept

@@ -315,6 +315,9 @@ func (t *txn) conclude() {
 		t.q.report(e)
 	}
 	t.q.bell.announce(t.news)
+	for id := range t.settled {
+		t.q.waiters.Look(id)
+	}
 	t.q.publish()
 	for i, c := range t.calls {
 		c.answer(t.answers[i])

@@ -17,7 +17,7 @@ func abilitiesOf(q pawl.Queue) pawl.Ability {
 }
 
 // everyAbility is all abilities there are.
-const everyAbility = driver.Settings | pawl.Synced | pawl.Shared
+const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results
 
 // setting is what a job sets of an ability.
 type setting struct {
@@ -218,5 +218,5 @@ func abilityTests() []test {
 			equal(f, f.must(id).State, pawl.Ready, "state")
 		})
 	shares.misses = pawl.RetryShares
-	return append(tests, shares)
+	return append(tests, shares, refusedResult())
 }

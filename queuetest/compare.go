@@ -105,6 +105,8 @@ func difference(got, want *pawl.Envelope) string {
 	field(d, got.Cancelled == want.Cancelled, "Cancelled", got.Cancelled, want.Cancelled)
 	d.instant("BackoffSince", got.BackoffSince, want.BackoffSince)
 	d.instant("Completed", got.Completed, want.Completed)
+	field(d, bytes.Equal(got.Result, want.Result) && (got.Result == nil) == (want.Result == nil),
+		"bytes of Result", len(got.Result), len(want.Result))
 	return d.found
 }
 
@@ -127,6 +129,7 @@ func copied(e *pawl.Envelope) *pawl.Envelope {
 	c := *e
 	c.Payload, c.Headers, c.History = bytes.Clone(e.Payload), maps.Clone(e.Headers), slices.Clone(e.History)
 	c.UniqueIn, c.Signature = slices.Clone(e.UniqueIn), bytes.Clone(e.Signature)
+	c.Result = bytes.Clone(e.Result)
 	if e.Policy != nil {
 		policy := *e.Policy
 		c.Policy = &policy

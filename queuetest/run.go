@@ -260,6 +260,7 @@ var groups = []group{
 	{"weights", weightTests(), 0, 0},
 	{"pause", pauseTests(), 0, 0},
 	{"retain", retainTests(), 0, pawl.Retention},
+	{"results", resultTests(), 0, pawl.Results | pawl.Retention},
 	{"delete", deleteTests(), 0, 0},
 	{"transfer", transferTests(), 0, 0},
 	{"mutation", mutationTests(), mutating, 0},

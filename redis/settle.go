@@ -16,6 +16,9 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	if err := driver.CheckSettle(settlements); err != nil {
 		return err
 	}
+	if err := driver.SupportsSettle(abilities, settlements); err != nil {
+		return err
+	}
 	op := &settle{settlements: settlements, list: make([]wireSettlement, len(settlements)), errs: make([]error, len(settlements))}
 	bytes := 0
 	for i := range settlements {

@@ -47,4 +47,5 @@ func (q *Queue) report(e pawl.Event) {
 		guard(func() { q.opts.OnEvent(e) })
 	}
 	q.listeners.Emit(e, panicked)
+	q.waiters.Report(e)
 }

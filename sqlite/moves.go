@@ -193,7 +193,7 @@ func (t *txn) hold(j *job) {
 
 // emit notes what happened to a job, as it is now.
 func (t *txn) emit(j *job, e pawl.Event) {
-	if !t.q.listens() && e.Type != pawl.EventDied {
+	if !t.q.listens() && e.Type != pawl.EventDied && e.Type != pawl.EventSkipped && j.Result == nil {
 		return
 	}
 	now := j.Envelope

@@ -227,6 +227,9 @@ func (t *txn) conclude() {
 		}
 		t.q.report(e)
 	}
+	for id := range t.settled {
+		t.q.waiters.Look(id)
+	}
 	t.q.publish()
 	for i, c := range t.calls {
 		c.answer(t.answers[i])

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // ErrHandlerExists says that two handlers were registered for one kind.
@@ -21,7 +22,8 @@ type Worker struct {
 	opts     Options
 	request  pawl.Request // what every fetch asks for alike
 	handlers map[string]handler
-	errs     []error // what was wrong with the registration
+	needs    pawl.Ability // of the queue, for its handlers
+	errs     []error      // what was wrong with the registration
 	started  atomic.Bool
 	running  running
 }
@@ -97,6 +99,32 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 	}
 }
 
+// HandleTask is [Handle] for a task, whose handler returns a result. The commit of the ack stores
+// the result. A result that cannot be stored, see [pawl.Task.SetResult], fails the run for good: its
+// effect took place, and another run would repeat it. A queue without [pawl.Results] is an error at
+// the start of the worker.
+func HandleTask[In, Out any](w *Worker, t *pawl.Task[In, Out], fn func(ctx context.Context, job *pawl.Job[In]) (Out, error)) {
+	if _, err := t.Policy(); err != nil {
+		w.refuse(fmt.Errorf("handler of kind %q: %w", t.Name(), err))
+		return
+	}
+	if fn == nil {
+		Handle[In](w, t.Kind, nil)
+		return
+	}
+	w.needs |= pawl.Results
+	Handle(w, t.Kind, func(ctx context.Context, job *pawl.Job[In]) error {
+		out, err := fn(ctx, job)
+		if err != nil || driver.Settled(job.Lease) {
+			return err
+		}
+		if err := t.SetResult(job.Lease, out); err != nil {
+			return pawl.Permanent(err)
+		}
+		return nil
+	})
+}
+
 // Handles reports whether the worker has a handler of a kind, for packages that register handlers
 // and answer with an error where there is one already.
 func (w *Worker) Handles(kind string) bool {
@@ -159,6 +187,9 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 	if len(w.handlers) == 0 {
 		return nil, fmt.Errorf("start worker: %w", &pawl.InvalidError{
 			Field: "worker", Reason: "it has no handler and would fetch nothing; register one with worker.Handle"})
+	}
+	if err := pawl.Require(w.queue, w.needs); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	w.started.Store(true)
 	return newSession(ctx, w), nil
