@@ -40,6 +40,9 @@ func (c *check) countKey(j stored, p place) {
 		}
 		return
 	}
+	if p.state == pawl.Ready && p.table == c.delayed && !waits {
+		return // it waits for an effect, and counts for its key again when it is ready
+	}
 	key := string(limitKey(nil, p.line.queue, j.Key))
 	s := c.keyed[key]
 	if s == nil {

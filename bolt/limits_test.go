@@ -174,3 +174,13 @@ func TestDeclaredLimits(t *testing.T) {
 		require.NoError(t, q.Close())
 	}
 }
+
+// Rule: a check finds nothing wrong with a key whose only job waits for the effect of another one.
+func TestCheckOfAKeyThatWaitsForAnEffect(t *testing.T) {
+	q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: {RunningPerKey: 1}}})
+	add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "i" })
+	require.Len(t, fetch(t, q, 9), 1)
+	add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey, e.Key = "i", "a" })
+	require.Empty(t, fetch(t, q, 9))
+	checkNow(t, q)
+}
