@@ -132,6 +132,9 @@ func (s *selection) find(from *source) (moved bool) {
 				}
 			}
 			if s.taken(lc.job) {
+				if s.makesWay(lc.job) {
+					return true
+				}
 				s.pass(lc)
 				*s.room--
 				again = *s.room > 0
@@ -145,6 +148,21 @@ func (s *selection) find(from *source) (moved bool) {
 // its key.
 func (s *selection) taken(job *fetched) bool {
 	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && s.limits[job.limit] >= s.t.room(job.limit)
+}
+
+// makesWay blocks a job whose effect another job of the fetch has, if jobs of its key are blocked:
+// one of them may run in its place.
+func (s *selection) makesWay(job *fetched) bool {
+	if job.limit == nil || !s.effects[string(job.effect)] || job.limit.lane(job.key).blocked == 0 {
+		return false
+	}
+	j, err := s.t.record(job.row.id)
+	if err != nil {
+		return false // an admission finds the damage
+	}
+	s.t.block(job.choice, job.effect)
+	s.t.leaveReady(job.key, j.Envelope)
+	return true
 }
 
 // take chooses the next job of a lane.

@@ -104,6 +104,12 @@ func limitTests() []test {
 				equal(f, len(f.request(b)), 0, "jobs of kind b afterward")
 				equal(f, kinds(f.fetch(9)), "a", "jobs of every kind")
 			}),
+		limitTest("and an effect in one fetch", "A job whose effect another job of its fetch has leaves its room to the next job of its key.", oneOfKey, func(f *fixture) {
+			f.add(of("a"), effect("e"))
+			f.add(of("a"), effect("e"), key("x"))
+			f.add(of("c"), key("x"))
+			equal(f, kinds(f.fetch(9)), "ac", "jobs of a fetch of nine")
+		}),
 		limitTest("and order", "A blocked job keeps its place: jobs of a key run by priority, then in the order of becoming ready.", oneOfKey, func(f *fixture) {
 			f.add(of("a"), key("x"))
 			l := f.lease()

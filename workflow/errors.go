@@ -131,7 +131,7 @@ var sentinels = []error{
 	pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge,
 	pawl.ErrLeaseLost, pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrEmpty,
 	pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict, pawl.ErrNewerFormat, pawl.ErrOwnJob,
-	pawl.ErrSignature, pawl.ErrUnsupported, pawl.ErrCorrupt,
+	pawl.ErrSignature, pawl.ErrUnsupported, pawl.ErrCorrupt, pawl.ErrResultTooLarge, pawl.ErrNoResult,
 
 	worker.ErrTimeout, worker.ErrDeadline, worker.ErrCancelled, worker.ErrStopping,
 	worker.ErrLeaseInDoubt, worker.ErrHandlerExists,

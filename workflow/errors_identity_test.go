@@ -52,6 +52,8 @@ var journalTexts = map[string]struct {
 	"pawl.ErrNewerFormat":     {pawl.ErrNewerFormat, "file has a newer format than this build reads"},
 	"pawl.ErrOwnJob":          {pawl.ErrOwnJob, "the running job itself has the unique key"},
 	"pawl.ErrSignature":       {pawl.ErrSignature, "bad signature"},
+	"pawl.ErrResultTooLarge":  {pawl.ErrResultTooLarge, "result too large"},
+	"pawl.ErrNoResult":        {pawl.ErrNoResult, "job succeeded without a result"},
 	"pawl.ErrUnsupported":     {pawl.ErrUnsupported, "unsupported operation"},
 	"pawl.ErrCorrupt":         {pawl.ErrCorrupt, "corrupt data"},
 	"worker.ErrTimeout":       {worker.ErrTimeout, "the run took longer than its timeout"},
