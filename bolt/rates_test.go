@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,11 +109,11 @@ func TestRatesWhenTheClockIsSetBack(t *testing.T) {
 	for name, l := range map[string]pawl.Limits{"queue": {Rate: rate}, "key": {RatePerKey: rate}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var back time.Duration
-				q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: l}, Now: func() time.Time { return time.Now().Add(-back) }})
+				var back atomic.Int64
+				q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: l}, Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }})
 				addKeyed(t, q, 1, "a")
 				leaseOne(t, q)
-				back = time.Hour
+				back.Store(int64(time.Hour))
 				addKeyed(t, q, 1, "a")
 				require.Empty(t, fetch(t, q, 9))
 				time.Sleep(20 * time.Second) // in virtual time
