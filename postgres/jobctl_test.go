@@ -1,9 +1,7 @@
 package postgres_test
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,40 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/jobctl"
 )
-
-// jobctl runs the command, with the environment and these variables, and returns what it prints and
-// its exit code.
-type jobctl func(t testing.TB, env []string, args ...string) (out, messages string, code int)
-
-// buildJobctl builds the command, which is in a module beside this one.
-func buildJobctl(t testing.TB) jobctl {
-	t.Helper()
-	source := filepath.Join("..", "cmd", "jobctl")
-	if _, err := os.Stat(source); err != nil {
-		t.Skip("this is no checkout: ", err)
-	}
-	path := filepath.Join(t.TempDir(), "jobctl")
-	out, err := exec.Command("go", "build", "-C", source, "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return func(t testing.TB, env []string, args ...string) (string, string, int) {
-		t.Helper()
-		var out, messages bytes.Buffer
-		if args[0] != "work" { // which waits for nobody
-			args = append(args, "--timeout=1m")
-		}
-		c := exec.CommandContext(t.Context(), path, args...)
-		c.Env, c.Stdout, c.Stderr = append(os.Environ(), env...), &out, &messages
-		_ = c.Run() // the exit code has the error
-		return out.String(), messages.String(), c.ProcessState.ExitCode()
-	}
-}
 
 // Rule: jobctl works on the queue of a server while its apps run, as it does on a file, and moves a
 // backlog from a file to the server and back. No message has a password.
 func TestJobctl(t *testing.T) {
 	schema := newSchema(t)
-	run := buildJobctl(t)
+	run := jobctl.Build(t)
 	db := "JOBCTL_DB=" + urlOf("postgres", schema)
 	ok := func(args ...string) string {
 		t.Helper()
@@ -125,7 +97,7 @@ func TestJobctl(t *testing.T) {
 
 // Rule: jobctl shows no password, and says where to put one.
 func TestJobctlKeepsThePassword(t *testing.T) {
-	run := buildJobctl(t)
+	run := jobctl.Build(t)
 	for _, db := range []string{
 		"postgres://app:hunter2@localhost:1/db", "postgres://app:hunter2@localhost:x/db", "postgresql://app@localhost:1/db?password=hunter2",
 		"postgres://app:hun%zzhunter2@localhost/db", "POSTGRES://app:hunter2@localhost:1/db", "postgres://app:12/hunter2@localhost:1/db",

@@ -25,6 +25,8 @@ var (
 	ErrEvicts = driver.NewSentinel("redis_evicts", "the server evicts keys; set maxmemory-policy to noeviction")
 	// ErrVersion says that the server is too old.
 	ErrVersion = driver.NewSentinel("redis_version", "the server is older than Redis 7.0")
+	// ErrNotQueue says that the server has no queue of this name, and Options.Existing forbids to create one.
+	ErrNotQueue = driver.NewSentinel("redis_not_queue", "the server has no queue of this name")
 	// ErrOlderFormat says that an older build wrote the keys. Drain the queue with that build, or open a queue of
 	// another name.
 	ErrOlderFormat = driver.NewSentinel("redis_older_format", "the keys have an older format than this build writes")

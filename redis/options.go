@@ -13,7 +13,8 @@ import (
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
 type Options struct {
-	// Name is the name of the queue on the server. Each app has its own. The default is "pawl". At most
+	// Name is the name of the queue on the server. Each app has its own. The default is the parameter
+	// "name" of the URL, or else "pawl". At most
 	// 48 letters, digits, dots, dashes and underscores. All keys begin with "{pawl:NAME}:", so they are in
 	// one slot of a cluster.
 	Name string
@@ -42,6 +43,9 @@ type Options struct {
 	// NoListen turns off notifications to and from other processes, and saves a connection. The queue then
 	// notices changes when it polls.
 	NoListen bool
+
+	// Existing makes Open refuse a server without the queue, with [ErrNotQueue], and create nothing.
+	Existing bool
 
 	// Timeout is how long a call waits for a server that does not answer. Then the call returns
 	// [pawl.ErrUnknownOutcome], or ErrUnavailable if it has changed nothing. The default is 30 s, the
@@ -83,12 +87,16 @@ const (
 	mostName     = 48
 )
 
-// withDefaults fills in a copy and checks it.
-func (o *Options) withDefaults() (Options, error) {
+// withDefaults fills in a copy and checks it. Named is the name in the URL, or "".
+func (o *Options) withDefaults(named string) (Options, error) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
+	if c.Name != "" && named != "" && c.Name != named {
+		return c, &pawl.InvalidError{Field: "Name", Reason: fmt.Sprintf("%.64q is not %.64q, the name in the URL; give one of them", c.Name, named)}
+	}
+	setDefault(&c.Name, named)
 	setDefault(&c.Name, "pawl")
 	setDefault(&c.Lease, 30*time.Second)
 	setDefault(&c.MaxCrashes, 5)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,25 +65,27 @@ var script = redis.NewScript(source)
 const format = 2
 
 // Open opens the queue of an app on a server. The place is a URL such as "redis://localhost:6379/0",
-// "rediss://user:password@host:6379/0" with TLS, or "unix:///run/redis.sock?db=0". Any number of processes
-// can have the queue open. The caller closes it. An error never contains the password.
+// "rediss://user:password@host:6379/0" with TLS, or "unix:///run/redis.sock?db=0". The parameter "name"
+// names the queue, as in "redis://localhost:6379/0?name=shop". Any number of processes can have the queue
+// open. The caller closes it. An error never contains the password.
 //
 // Errors: [pawl.ErrInvalid] for a bad option or URL, [ErrUnavailable], [ErrVersion], [ErrEvicts],
-// [ErrOlderFormat], [pawl.ErrNewerFormat].
-func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
-	q, err := openQueue(ctx, url, opts)
+// [ErrNotQueue], [ErrOlderFormat], [pawl.ErrNewerFormat].
+func Open(ctx context.Context, place string, opts *Options) (*Queue, error) {
+	q, err := openQueue(ctx, place, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
 	return q, nil
 }
 
-func openQueue(ctx context.Context, url string, opts *Options) (*Queue, error) {
-	o, err := opts.withDefaults()
+func openQueue(ctx context.Context, place string, opts *Options) (*Queue, error) {
+	place, name := cutName(place)
+	o, err := opts.withDefaults(name)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := redis.ParseURL(url)
+	settings, err := redis.ParseURL(place)
 	switch {
 	case err != nil:
 		return nil, &pawl.InvalidError{Field: "place", Reason: "it is no URL such as redis://localhost:6379/0"} // err may have the password
@@ -108,6 +111,22 @@ func openQueue(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	q.due = q.now() // to find out when something falls due
 	go q.schedule()
 	return q, nil
+}
+
+// cutName takes the parameter "name", which the client does not know, out of a URL.
+func cutName(place string) (rest, name string) {
+	u, err := url.Parse(place)
+	if err != nil {
+		return place, ""
+	}
+	parameters := u.Query()
+	if !parameters.Has("name") {
+		return place, ""
+	}
+	name = parameters.Get("name")
+	parameters.Del("name")
+	u.RawQuery = parameters.Encode()
+	return u.String(), name
 }
 
 // check refuses a server that cannot keep the queue, and finds out whether it syncs.
@@ -146,11 +165,15 @@ func (q *Queue) check(ctx context.Context) error {
 // checkFormat notes the format of the keys, or refuses another one.
 func (q *Queue) checkFormat(ctx context.Context) error {
 	key := q.prefix + "v"
-	if err := q.rdb.HSetNX(ctx, key, "format", format).Err(); err != nil {
-		return explain(err)
+	if !q.opts.Existing {
+		if err := q.rdb.HSetNX(ctx, key, "format", format).Err(); err != nil {
+			return explain(err)
+		}
 	}
 	found, err := q.rdb.HGet(ctx, key, "format").Int()
 	switch {
+	case errors.Is(err, redis.Nil):
+		return fmt.Errorf("%w: %q", ErrNotQueue, q.opts.Name)
 	case err != nil:
 		return fmt.Errorf("%w: format of the queue: %w", pawl.ErrCorrupt, err)
 	case found > format:
@@ -185,6 +208,17 @@ func (q *Queue) Close() error {
 		return fmt.Errorf("close queue: %w", err)
 	}
 	return nil
+}
+
+// Clients returns how many processes have the queue open. It counts those that listen to the others: not a
+// queue with Options.NoListen or NoPoll.
+func (q *Queue) Clients(ctx context.Context) (int, error) {
+	channel := q.prefix + "bell"
+	found, err := q.rdb.PubSubNumSub(ctx, channel).Result()
+	if err != nil {
+		return 0, explain(err)
+	}
+	return int(found[channel]), nil
 }
 
 // Now returns the time by the clock of the queue.

@@ -66,7 +66,7 @@ func (a *app) command(s *spec) *cobra.Command {
 		case !s.nofile && !a.aim():
 			return usage(wordsOf(c), "no file was named; add --db FILE")
 		case !s.nofile && otherScheme(a.flags.db) != "":
-			return usage(wordsOf(c), "jobctl cannot open %s: queues; it opens files and postgres:// servers", otherScheme(a.flags.db))
+			return usage(wordsOf(c), "jobctl cannot open %s: queues; it opens files, postgres:// and redis:// servers", otherScheme(a.flags.db))
 		}
 		return exampled(wordsOf(c), s.example, s.run(c.Context(), args))
 	}

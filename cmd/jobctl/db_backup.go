@@ -42,8 +42,8 @@ and is an ordinary queue file. A plain copy of a file in use is usually broken.`
 }
 
 func (a *app) backup(ctx context.Context, out string) error {
-	if err := a.fileOnly("db backup", "use pg_dump, or 'jobctl export'"); err != nil {
-		return err
+	if kind := kindOf(a.flags.server); kind != nil {
+		return a.fileOnly("db backup", kind.backup)
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
 		if err := a.checkNew(ctx, "db backup", out, queue); err != nil {

@@ -28,7 +28,7 @@ and the owner. After an interruption the file is either the old one or the new o
 		example: "  jobctl --db jobs.db db compact --replace",
 		json:    "one object with from, to, size_bytes\n",
 		run: func(ctx context.Context, args []string) error {
-			if err := a.fileOnly("db compact", "the server does it by itself, as autovacuum"); err != nil {
+			if err := a.fileOnly("db compact", "the server does it by itself"); err != nil {
 				return err
 			}
 			if !replace {

@@ -70,7 +70,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 	}
 	from, to := args[0], args[1]
 	a = a.aimed(from) // for messages
-	if err := a.fileOnly("db salvage", "restore a dump of the database"); err != nil {
+	if err := a.fileOnly("db salvage", "restore a backup of the server"); err != nil {
 		return err
 	}
 	if err := a.checkNew(ctx, "db salvage", to, nil); err != nil {

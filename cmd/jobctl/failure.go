@@ -14,6 +14,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/redis"
 )
 
 // failure is an error with its exit code and what to do next.
@@ -119,6 +120,9 @@ var remedies = []remedy{
 	{is: postgres.ErrNotQueue, next: "Check the database in --db; its parameter schema names another schema than pawl. jobctl creates no\nqueue, except for 'jobctl import --create'."},
 	{is: postgres.ErrReadOnly, next: "Name the primary in --db."},
 	{is: postgres.ErrOlderFormat, code: exitFormat, next: "Start an app of this release, which upgrades the schema."},
+	{is: redis.ErrUnavailable, code: exitLocked, next: "Check the host and the port in --db, and the server; --timeout waits longer."},
+	{is: redis.ErrNotQueue, next: "Check the server and the number of the database in --db; its parameter name names another queue than pawl.\njobctl creates no queue, except for 'jobctl import --create'."},
+	{is: redis.ErrOlderFormat, code: exitFormat, next: "Drain the queue with the release that wrote it."},
 	{is: admin.ErrUnreachable, code: exitLocked, next: "Check that the app is running and serves package admin there; --timeout waits longer."},
 	{is: admin.ErrNotLive, code: exitLocked, next: "Start the app, with package admin in it; the file of a stopped app has no events.",
 		text: func(a *app) string { return fmt.Sprintf("%s: %s", a.place(), admin.ErrNotLive) }},
@@ -175,7 +179,7 @@ func (a *app) failure(err error) *failure {
 		return f
 	case errors.Is(err, bolt.ErrLocked):
 		return a.locked(err)
-	case a.flags.server != "" && errors.As(err, &missing):
+	case a.flags.server != "" && errors.As(err, &missing) && missing.Operation == "events":
 		return &failure{exitError, "a queue on a server has no " + missing.Operation, "An app has them: name one that serves package admin with --addr."}
 	}
 	f = &failure{code: exitError, text: err.Error()}

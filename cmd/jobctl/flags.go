@@ -27,7 +27,7 @@ type shared struct {
 func (a *app) register(flags *pflag.FlagSet) {
 	a.flags = shared{output: "table", color: "auto", timeout: 3 * time.Second}
 	s := &a.flags
-	flags.Var(textFlag(&s.db), "db", "the `FILE` of the queue, or its server: postgres://USER@HOST/DATABASE (default: the variable JOBCTL_DB)")
+	flags.Var(textFlag(&s.db), "db", "the `FILE` of the queue, or its server: postgres://USER@HOST/DATABASE or redis://HOST (default: the variable JOBCTL_DB)")
 	flags.Var(textFlag(&s.addr), "addr", "the `ADDRESS` of its app: unix:///PATH, http://HOST:PORT or https://HOST; the variable JOBCTL_TOKEN holds the token")
 	flags.VarP(oneOf(&s.output, "table", "wide", "json", "jsonl", "ids"), "output", "o", "the `FORMAT`: table (default), wide (a table with more columns), json, jsonl (one JSON object per line), or ids (of jobs or runs, or names of queues, one per line)")
 	flags.Var(oneOf(&s.color, "auto", "always", "never"), "color", "use colors `WHEN`: auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always or never")

@@ -10,16 +10,64 @@ import (
 
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/redis"
 )
 
-// serverURL and serverWords are the two forms of a connection string of PostgreSQL.
-var (
-	serverURL   = regexp.MustCompile(`^(?i:postgres(ql)?)://`)
-	serverWords = regexp.MustCompile(`(^|\s)(host|user|password|dbname|service)\s*=`)
-)
+// serverKind is a kind of server that jobctl can open.
+type serverKind struct {
+	url    *regexp.Regexp // matches the beginning of its URLs
+	anyURL string         // stands for one that cannot be shown
+	backup string         // what to do instead of 'jobctl db backup'
+	secret string         // where a password is safe
+	open   func(ctx context.Context, place string, create bool, a *app) (server, error)
+}
 
-// isServer reports whether --db names a database on a server, and not a file.
-func isServer(db string) bool { return serverURL.MatchString(db) || serverWords.MatchString(db) }
+// server is the queue on a server. Its apps are elsewhere.
+type server interface {
+	admin.OfflineStore
+
+	// Clients returns how many processes have the queue open.
+	Clients(ctx context.Context) (int, error)
+}
+
+var servers = []serverKind{
+	{regexp.MustCompile(`^(?i:postgres(ql)?)://`), "postgres://...", "use pg_dump, or 'jobctl export'",
+		"PGPASSWORD, a passfile such as ~/.pgpass, or JOBCTL_DB",
+		func(ctx context.Context, place string, create bool, a *app) (server, error) {
+			return opened(postgres.Open(ctx, place, &postgres.Options{Existing: !create, Timeout: a.flags.timeout, Logger: a.logger()}))
+		}},
+	{regexp.MustCompile(`^(?i:rediss?)://`), "redis://...", "copy the server's files, or use 'jobctl export'", "JOBCTL_DB",
+		func(ctx context.Context, place string, create bool, a *app) (server, error) {
+			return opened(redis.Open(ctx, place, &redis.Options{Existing: !create, Timeout: a.flags.timeout, Logger: a.logger(), NoListen: true}))
+		}},
+}
+
+// opened returns a nil interface beside an error, and not a nil pointer in it.
+func opened[Q server](q Q, err error) (server, error) {
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// serverWords matches a connection string of PostgreSQL such as "host=db user=app".
+var serverWords = regexp.MustCompile(`(^|\s)(host|user|password|dbname|service)\s*=`)
+
+// kindOf returns the kind of server that --db names, or nil for a file.
+func kindOf(db string) *serverKind {
+	for i := range servers {
+		if servers[i].url.MatchString(db) {
+			return &servers[i]
+		}
+	}
+	if serverWords.MatchString(db) {
+		return &servers[0]
+	}
+	return nil
+}
+
+// isServer reports whether --db names a queue on a server, and not a file.
+func isServer(db string) bool { return kindOf(db) != nil }
 
 // otherPlace is a place of an engine that jobctl does not open.
 var otherPlace = regexp.MustCompile(`^(?i:(sqlite|inline):|([a-z][a-z0-9+.-]+)://)`)
@@ -40,12 +88,13 @@ func otherScheme(db string) string {
 // shownServer returns the URL of a server without its password and its parameters, for messages, and
 // whether it has a password.
 func shownServer(db string) (shown string, secret bool) {
-	if !isServer(db) {
+	kind := kindOf(db)
+	if kind == nil {
 		return db, false
 	}
 	u, err := url.Parse(db)
-	if err != nil || !serverURL.MatchString(db) || strings.Contains(u.Path, "@") { // a slash in the password
-		return "postgres://...", true
+	if err != nil || !kind.url.MatchString(db) || strings.Contains(u.Path, "@") { // a slash in the password
+		return kind.anyURL, true
 	}
 	_, secret = u.User.Password()
 	secret = secret || u.Query().Has("password")
@@ -64,14 +113,14 @@ func (a *app) aim() bool {
 	if !explicit && f.addr == "" {
 		f.db = a.env("JOBCTL_DB")
 	}
-	if f.server != "" || !isServer(f.db) {
+	kind := kindOf(f.db)
+	if f.server != "" || kind == nil {
 		return f.db != "" || f.addr != ""
 	}
-	f.server = serverURL.ReplaceAllStringFunc(f.db, strings.ToLower)
+	f.server = kind.url.ReplaceAllStringFunc(f.db, strings.ToLower)
 	shown, secret := shownServer(f.db)
 	if f.db = shown; secret && explicit {
-		a.note("other users of this machine may see the password in the list of processes; put it into PGPASSWORD, " +
-			"a passfile such as ~/.pgpass, or JOBCTL_DB")
+		a.note("other users of this machine may see the password in the list of processes; put it into " + kind.secret)
 	}
 	return true
 }
@@ -96,9 +145,7 @@ func (a *app) fileOnly(words, instead string) error {
 func (a *app) openServer(ctx context.Context, create bool) (admin.Admin, error) {
 	within, cancel := context.WithTimeout(ctx, a.flags.timeout)
 	defer cancel()
-	q, err := postgres.Open(within, a.flags.server, &postgres.Options{
-		Existing: !create, Timeout: a.flags.timeout, Logger: a.logger(),
-	})
+	q, err := kindOf(a.flags.server).open(within, a.flags.server, create, a)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.flags.db, err)
 	}
@@ -121,19 +168,19 @@ func (a *app) createServer(ctx context.Context) error {
 func (a *app) absentServer(ctx context.Context) error {
 	queue, err := a.openServer(ctx, false)
 	switch {
-	case errors.Is(err, postgres.ErrNotQueue):
+	case errors.Is(err, postgres.ErrNotQueue), errors.Is(err, redis.ErrNotQueue):
 		return nil
 	case err != nil:
 		return err
 	}
 	return errors.Join(&failure{exitError, a.flags.db + " has a queue already",
-		"Name another database, or another schema with the parameter schema; without --create its jobs are kept\nand others are added."}, queue.Close())
+		"Name another database, or another queue in it with the parameter schema (postgres://) or name (redis://).\nWithout --create its jobs are kept and others are added."}, queue.Close())
 }
 
-// serverQueue is the queue on a server. Its apps are elsewhere.
+// serverQueue is the admin of a server.
 type serverQueue struct {
 	admin.Admin
-	q     *postgres.Queue
+	q     server
 	place string
 }
 

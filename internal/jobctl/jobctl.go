@@ -1,0 +1,39 @@
+// Package jobctl builds and runs the command jobctl for the tests of engines.
+package jobctl
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Run runs the command with more variables in its environment, and returns what it prints and its
+// exit code.
+type Run func(t testing.TB, env []string, args ...string) (out, messages string, code int)
+
+// Build builds the command, whose module is beside that of the test. It skips the test outside of a
+// checkout.
+func Build(t testing.TB) Run {
+	t.Helper()
+	source := filepath.Join("..", "cmd", "jobctl")
+	if _, err := os.Stat(source); err != nil {
+		t.Skip("this is no checkout: ", err)
+	}
+	path := filepath.Join(t.TempDir(), "jobctl")
+	if out, err := exec.Command("go", "build", "-C", source, "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build jobctl: %v\n%s", err, out)
+	}
+	return func(t testing.TB, env []string, args ...string) (string, string, int) {
+		t.Helper()
+		var out, messages bytes.Buffer
+		if args[0] != "work" { // which does not take it
+			args = append(args, "--timeout=1m")
+		}
+		c := exec.CommandContext(t.Context(), path, args...)
+		c.Env, c.Stdout, c.Stderr = append(os.Environ(), env...), &out, &messages
+		_ = c.Run() // the exit code has the error
+		return out.String(), messages.String(), c.ProcessState.ExitCode()
+	}
+}
