@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	_ admin.Store    = (*sqlite.Queue)(nil)
-	_ admin.Listener = (*sqlite.Queue)(nil)
-	_ workflow.Store = (*sqlite.Queue)(nil)
+	_ admin.FileStore = (*sqlite.Queue)(nil)
+	_ admin.Listener  = (*sqlite.Queue)(nil)
+	_ workflow.Store  = (*sqlite.Queue)(nil)
 )
 
 // Rule: a queue in SQLite keeps the whole contract, with one client at a time.

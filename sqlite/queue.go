@@ -217,6 +217,12 @@ func (q *Queue) disconnect() {
 	q.lock.close()
 }
 
+// Path returns the path of the file.
+func (q *Queue) Path() string { return q.file }
+
+// MaxPayload returns the largest payload of a job in bytes, as set by the options.
+func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
+
 // Now returns the time by the clock of the queue.
 func (q *Queue) Now() time.Time { return q.opts.Now() }
 

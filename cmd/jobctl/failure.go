@@ -144,7 +144,7 @@ var remedies = []remedy{
 	{is: pawl.ErrUnknownOutcome, file: "Check the disk; " + listShows, app: "Check the app; " + listShows, server: "Check the server; " + listShows},
 	{is: pawl.ErrPoisoned, file: "Check the disk; " + listShows, app: "Check the disk of the app; " + listShows, server: "Check the server; " + listShows},
 	{is: syscall.ENOSPC, next: "Free space on the disk, and run the command again."},
-	{is: bolt.ErrNotQueue, next: "Check --db: it must name a file that pawl created."},
+	{is: bolt.ErrNotQueue, next: "Check --db: it must name a file that pawl created. If it is the SQLite database of an app, start the app, with\npackage admin in it."},
 	{is: pawl.ErrNewerFormat, code: exitFormat, file: "Use the jobctl of the release that wrote the file.",
 		app: "Use the jobctl of the app's release.", server: "Use the jobctl of the release that upgraded the schema."},
 	{is: bolt.ErrOlderFormat, code: exitFormat, next: "Use the jobctl of the release that wrote the file.",

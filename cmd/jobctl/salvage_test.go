@@ -107,7 +107,7 @@ func TestSalvageRefuses(t *testing.T) {
 		"db salvage app.db":             {exitUsage, "", "error: name a damaged file and a new one: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
 		"db salvage app.db a b":         {exitUsage, "", "error: name a damaged file and a new one: salvage FROM TO\n  See 'jobctl db salvage --help'.\n"},
 		"db salvage app.db exists":      {exitError, "", "error: exists exists already\n  Name a new file: no file is overwritten.\n"},
-		"db salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must name a file that pawl created.\n"},
+		"db salvage text saved.db":      {exitError, "", "error: salvage text: not a pawl queue: it is no bbolt file; was another path meant?\n  Check --db: it must name a file that pawl created. If it is the SQLite database of an app, start the app, with\n  package admin in it.\n"},
 		"db salvage nowhere saved.db":   {exitError, "", "error: salvage nowhere: stat nowhere: no such file or directory\n  Check both names; the folder of the new file must exist.\n"},
 		"db salvage app.db no/saved.db": {exitError, "", "error: salvage app.db: create the file in folder no: no such file or directory; make the folder first\n  Check both names; the folder of the new file must exist.\n"},
 	} {
