@@ -30,10 +30,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workOn) != "" {
-		workUntilKilled()
-		return
-	}
+	faulty.WorkUntilKilled()
 	os.Exit(func() int {
 		if shared.server, shared.missing = startServer("", "-z", "4000000"); shared.missing == nil {
 			defer shared.stop()

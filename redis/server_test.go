@@ -30,11 +30,8 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workOn) != "" {
-		workUntilKilled()
-		return
-	}
 	client.SetLogger(quiet{}) // it reports each failure to connect
+	faulty.WorkUntilKilled()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "redis")
 		if err != nil {
