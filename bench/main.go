@@ -1,9 +1,10 @@
 // Bench compares pawl with other queues, with what bbolt can do at best, and with other libraries of
 // durable workflows. All systems of a comparison run in one run and take turns in every round, so that
 // they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart,
-// docs/workflows-performance.md, and docs/postgres-performance.md. The comparison over Redis has no page.
+// docs/workflows-performance.md, and docs/postgres-performance.md. The comparisons over Redis, and over SQLite and
+// beanstalkd, have no page.
 //
-//	go run . [queues | workflows | postgres | redis | endurance] [flags]
+//	go run . [queues | workflows | postgres | redis | engines | endurance] [flags]
 package main
 
 import (
@@ -53,15 +54,15 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.only, "only", "", "run only the systems whose names match this regular expression")
 	flags.StringVar(&o.disk, "dir", os.TempDir(), "a folder on the disk to measure")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each case (default 3, 5 for workflows, or 1 with -quick)")
-	flags.StringVar(&o.cases, "case", "", "only queues, postgres, redis, and endurance: run only the cases whose names match this regular expression")
+	flags.StringVar(&o.cases, "case", "", "only comparisons of queues: run only the cases whose names match this regular expression")
 	flags.IntVar(&o.callers, "callers", 0, "only workflows: run only with this number of callers")
 	flags.StringVar(&o.profiles, "profile", "", "only workflows: write a CPU profile of each trial into this folder")
 	_ = flags.Parse(args) // exits on an error
 	jobs := what != "workflows" && o.callers == 0 && o.profiles == ""
 	flows := (what == "" || what == "workflows") && o.cases == ""
 	switch {
-	case !slices.Contains([]string{"", "queues", "workflows", "postgres", "redis", "endurance"}, what):
-		return fmt.Errorf("unknown comparison %q; use queues, workflows, postgres, redis, endurance, or none for queues and workflows", what)
+	case !slices.Contains([]string{"", "queues", "workflows", "postgres", "redis", "engines", "endurance"}, what):
+		return fmt.Errorf("unknown comparison %q; use queues, workflows, postgres, redis, engines, endurance, or none for queues and workflows", what)
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q; bench -h lists the flags", flags.Arg(0))
 	case o.rounds < 0:
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 	case o.callers < 0:
 		return fmt.Errorf("-callers: %d is negative", o.callers)
 	case !jobs && !flows:
-		return errors.New("-case is for queues, postgres, redis, and endurance, and -callers and -profile are for workflows")
+		return errors.New("-case is for comparisons of queues, and -callers and -profile are for workflows")
 	}
 	var r runner
 	var w *workflows.Runner
@@ -79,6 +80,8 @@ func run(ctx context.Context, args []string) error {
 		compared, page, picture = onPostgres(), "postgres-performance.md", ""
 	case "redis":
 		compared, page, picture = onRedis(), "", ""
+	case "engines":
+		compared, page, picture = onEngines(), "", ""
 	case "endurance":
 		compared, page, picture = endurance(), "", ""
 	}

@@ -19,12 +19,12 @@ import (
 
 // Beanstalkd is beanstalkd with a log that it syncs at every write.
 func Beanstalkd() System {
-	b := new(beanstalkd)
+	b := new(beanstalkdServer)
 	return System{
 		Name:       "beanstalkd",
 		Durability: Synced,
-		Settings: fmt.Sprintf("Unix socket, -b -f 0 -z %d; a connection for each producer and worker; bulk: %d connections",
-			beanstalkdLimit, producers),
+		Settings: fmt.Sprintf("%s; a connection for each producer and worker; bulk: %d connections",
+			beanstalkdSettings, producers),
 		Version: "go-beanstalk " + moduleVersion("github.com/beanstalkd/go-beanstalk"),
 		Start:   b.start,
 		Open:    b.open,
@@ -39,15 +39,18 @@ const (
 	beanstalkdTTR = 10 * time.Minute
 )
 
-// beanstalkd has no command that empties it. Its jobs could be deleted one by one, a sync
-// for each, or left in a tube that nobody reads, where they would be moved on from log to
-// log. So open starts the program anew on an empty folder, which takes milliseconds.
-type beanstalkd struct {
+// beanstalkdSettings are those of the server.
+var beanstalkdSettings = fmt.Sprintf("Unix socket, -b -f 0 -z %d", beanstalkdLimit)
+
+// beanstalkdServer is a server. It has no command that empties it. Its jobs could be deleted one by one,
+// a sync for each, or left in a tube that nobody reads, where they would be moved on from log to
+// log. So restart starts the program anew on an empty folder, which takes milliseconds.
+type beanstalkdServer struct {
 	program, socket, dir string
 	process              *process
 }
 
-func (b *beanstalkd) start(ctx context.Context, dir string) (*Server, error) {
+func (b *beanstalkdServer) start(ctx context.Context, dir string) (*Server, error) {
 	var err error
 	if b.program, err = lookup("beanstalkd", "beanstalkd"); err != nil {
 		return nil, err
@@ -70,7 +73,7 @@ func (b *beanstalkd) start(ctx context.Context, dir string) (*Server, error) {
 	}, nil
 }
 
-func (b *beanstalkd) run(ctx context.Context) error {
+func (b *beanstalkdServer) run(ctx context.Context) error {
 	log := filepath.Join(b.dir, "binlog")
 	if err := os.RemoveAll(log); err != nil {
 		return err
@@ -96,11 +99,15 @@ func (b *beanstalkd) run(ctx context.Context) error {
 	})
 }
 
-func (b *beanstalkd) open(ctx context.Context, _ string, server *Server) (Queue, error) {
+func (b *beanstalkdServer) restart(ctx context.Context) error {
 	if err := b.process.stop(); err != nil {
-		return nil, err
+		return err
 	}
-	if err := b.run(ctx); err != nil {
+	return b.run(ctx)
+}
+
+func (b *beanstalkdServer) open(ctx context.Context, _ string, server *Server) (Queue, error) {
+	if err := b.restart(ctx); err != nil {
 		return nil, err
 	}
 	return &beanstalkdQueue{socket: server.Addr}, nil

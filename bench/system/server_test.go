@@ -172,7 +172,7 @@ func TestServersSideBySide(t *testing.T) {
 
 // TestServerEnds has a program that fails to start, and one that ended before Stop.
 func TestServerEnds(t *testing.T) {
-	b := new(beanstalkd)
+	b := new(beanstalkdServer)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "beanstalkd.sock"), 0o700); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/gopawl/pawl/bench/system"
+)
+
+// onEngines compares pawl over SQLite with other queues in SQLite, and pawl over beanstalkd with the
+// client of beanstalkd alone.
+func onEngines() subject {
+	of := subject{targets: enginesTargets}
+	of.systems = []system.System{system.PawlSQLite()}
+	for _, s := range system.Embedded() {
+		if s.Durability == system.Synced {
+			of.systems = append(of.systems, s)
+		}
+	}
+	of.systems = append(of.systems, system.PawlBeanstalkd(), system.Beanstalkd())
+	for _, c := range sharedCases() {
+		if !strings.HasPrefix(c.name, "payload") {
+			c.about, _, _ = strings.Cut(c.about, "; the ceiling") // it takes no part
+			of.cases = append(of.cases, c)
+		}
+	}
+	return of
+}
+
+var enginesTargets = []target{
+	engineGoal("drain, 16 no-op workers", "drain"),
+	engineGoal("64 producers", "producers"),
+}
+
+// engineGoal is a goal for both engines.
+func engineGoal(name, figure string) target {
+	return target{name: name, goal: "3 times goqite, 0.7 of beanstalkd's client", parts: []part{
+		{atLeast, 3, named(" times goqite", by(system.PawlSQLite().Name, figure, "goqite", figure))},
+		{atLeast, 0.7, named(" of beanstalkd's client", by(system.PawlBeanstalkd().Name, figure, system.Beanstalkd().Name, figure))},
+	}}
+}
