@@ -29,9 +29,11 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 		return nil, nil
 	}
 	e, now := *jobs[0], time.Now()
-	e.Seq, e.State = 0, pawl.Delayed
+	e.Seq = 0
 	if driver.Accept(&e, now) {
 		e.State = pawl.Ready
+	} else {
+		e.State = pawl.Delayed
 	}
 	tube := q.tube(e.Queue, e.Kind)
 	if len(tube) > maxTube {

@@ -220,6 +220,19 @@ func TestDrain(t *testing.T) {
 	require.Equal(t, pawl.Counts{Dead: 1, Delayed: 1}, counts(t, q))
 }
 
+// Rule: the event of an enqueued job has the state of the job.
+func TestEventHasTheState(t *testing.T) {
+	t.Parallel()
+	var states []pawl.State
+	q := open(t, url(t), beanstalkd.Options{OnEvent: func(e pawl.Event) { states = append(states, e.Job.State) }})
+	kind := pawl.Define[int]("k")
+	for _, delay := range []time.Duration{0, time.Hour} {
+		_, err := kind.Enqueue(t.Context(), q, 1, pawl.Delay(delay))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []pawl.State{pawl.Ready, pawl.Delayed}, states)
+}
+
 // Rule: jobs come by priority, then as they were put, over all kinds; a worker gets only kinds that
 // it names.
 func TestOrderAndKinds(t *testing.T) {

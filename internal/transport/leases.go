@@ -1,0 +1,191 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Leases deliver messages as leases, settle them, and extend them. All fields but the first two are required.
+type Leases[M any] struct {
+	Gate
+	Grants[M]
+	Reporter
+
+	MaxCrashes int // after which a job is poison; -1 is no limit
+	MaxBody    int // bytes
+
+	// Finish ends leases at the broker, and sets the error of each that it could not end.
+	Finish func(ctx context.Context, all []*Settling[M])
+
+	// Renew renews leases at the broker, and returns those that still hold.
+	Renew func(ctx context.Context, some []*Grant[M]) (renewed []*Grant[M])
+
+	// Discard puts away a message that cannot be read.
+	Discard func(m M, err error)
+
+	// Expired gives a job back whose lease has expired in this process, and not yet at the broker.
+	Expired func(g *Grant[M])
+}
+
+// Delivery is a message that a broker delivered.
+type Delivery[M any] struct {
+	Message M
+	Body    []byte
+	Seq     uint64
+	Crashes int // deliveries before this one that ended without a settlement
+	Length  time.Duration
+}
+
+// Deliver makes leases, which began at a time, of messages, and puts away what must not run.
+func (q *Leases[M]) Deliver(ctx context.Context, began time.Time, deliveries []Delivery[M]) (leases []*pawl.Lease) {
+	var poison []pawl.Settlement
+	var events []pawl.Event
+	for _, d := range deliveries {
+		e, _, err := ParseBody(slices.Clone(d.Body))
+		if err != nil {
+			q.Discard(d.Message, err)
+			continue
+		}
+		e.Seq, e.Crashes = d.Seq, d.Crashes
+		g := &Grant[M]{ID: e.ID, Body: d.Body, Length: d.Length, Message: d.Message}
+		expires := q.Hold(g, began, q.expire)
+		l := &pawl.Lease{Envelope: e, Token: g.Token, Length: g.Length, Expires: expires}
+		if q.MaxCrashes >= 0 && e.Crashes >= q.MaxCrashes {
+			poison = append(poison, l.Abandon(pawl.ReasonPoison, fmt.Errorf("its lease ended %d times without a settlement", e.Crashes)))
+			continue
+		}
+		leases = append(leases, l)
+		now, own := time.Now(), *e
+		own.State, own.LeasedSince, own.Payload = pawl.Leased, now, nil
+		fetched := pawl.Event{Type: pawl.EventFetched, At: now, Job: &own}
+		if !e.BackoffSince.IsZero() {
+			fetched.Backoff = now.Sub(e.BackoffSince)
+		}
+		events = append(events, fetched)
+	}
+	if len(poison) > 0 {
+		if err := q.settle(ctx, poison); err != nil {
+			q.Logger.Error("cannot put a job away; it comes again", "error", err)
+		}
+	}
+	q.Emit(events...)
+	return leases
+}
+
+// expire ends a lease that its holder did not settle in time.
+func (q *Leases[M]) expire(g *Grant[M]) {
+	if q.Begin(context.Background()) != nil {
+		return
+	}
+	defer q.End()
+	e, _, err := ParseBody(g.Body)
+	if err != nil {
+		return // it was read before
+	}
+	q.Expired(g)
+	e.State, e.Payload = pawl.Ready, nil
+	q.Logger.Warn("lease expired", "id", e.ID, "kind", e.Kind, "queue", e.Queue)
+	q.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
+}
+
+// Settling is a settlement under way.
+type Settling[M any] struct {
+	*pawl.Settlement
+	*Ending
+	Grant *Grant[M]
+	Body  []byte // of the job as it becomes
+	Err   error
+
+	// Kept says that the broker refused the change, so the lease goes on.
+	Kept bool
+}
+
+// Settle implements [pawl.Queue].
+func (q *Leases[M]) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	if err := driver.CheckSettle(settlements); err != nil {
+		return err
+	}
+	if err := q.Begin(ctx); err != nil {
+		return err
+	}
+	defer q.End()
+	return q.settle(ctx, settlements)
+}
+
+// settle ends leases. Each counts by itself. What was accepted does not end with its context.
+func (q *Leases[M]) settle(ctx context.Context, settlements []pawl.Settlement) error {
+	errs, now := make([]error, len(settlements)), time.Now()
+	all := make([]*Settling[M], len(settlements))
+	var some []*Settling[M]
+	for i := range settlements {
+		n := &Settling[M]{Settlement: &settlements[i]}
+		all[i] = n
+		if n.Grant = q.Take(n.Lease); n.Grant == nil {
+			n.Err = pawl.ErrLeaseLost
+			continue
+		}
+		e, history, err := ParseBody(slices.Clone(n.Grant.Body))
+		if n.Err = err; err != nil {
+			continue
+		}
+		end := End(n.Settlement, e, history, now)
+		n.Ending = &end
+		n.Body = AppendBody(end.Job, end.History, q.MaxBody)
+		end.Job.Payload = nil
+		some = append(some, n)
+	}
+	if len(some) > 0 {
+		q.Finish(context.WithoutCancel(ctx), some)
+	}
+	for i, n := range all {
+		if n.Kept {
+			q.Restore(n.Grant)
+		}
+		if n.Err == nil {
+			q.Emit(n.Event)
+			continue
+		}
+		errs[i] = fmt.Errorf("job %s: %w", n.Lease.ID, n.Err)
+	}
+	return driver.SettleErrors(settlements, errs)
+}
+
+// Extend implements [pawl.Queue].
+func (q *Leases[M]) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
+	if err := q.Begin(ctx); err != nil {
+		return nil, err
+	}
+	defer q.End()
+	var some []*Grant[M]
+	began := time.Now()
+	for _, l := range leases {
+		if g := q.Find(l); g != nil {
+			some = append(some, g)
+		}
+	}
+	renewed := make(map[uint64]bool)
+	if len(some) > 0 {
+		for _, g := range q.Renew(context.WithoutCancel(ctx), some) {
+			renewed[g.Token] = q.Grants.Extend(g, began)
+		}
+	}
+	for _, g := range some {
+		if !renewed[g.Token] {
+			q.Drop(g)
+		}
+	}
+	for _, l := range leases {
+		if !renewed[l.Token] {
+			lost = append(lost, l)
+		}
+	}
+	return lost, nil
+}
+
+// Reap implements [pawl.Queue]. The broker takes expired leases back by itself, so it returns 0.
+func (q *Leases[M]) Reap(ctx context.Context) (int, error) { return 0, q.Ready(ctx) }

@@ -1,0 +1,259 @@
+package jetstream_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/nats-io/nats.go"
+	api "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/engine"
+	"github.com/gopawl/pawl/jetstream"
+	"github.com/gopawl/pawl/metrics"
+	"github.com/gopawl/pawl/worker"
+)
+
+// Rule: a place or an option that cannot be is refused, and a server that is not there is unavailable.
+func TestOpenRefuses(t *testing.T) {
+	for where, o := range map[string]*jetstream.Options{
+		"localhost:4222":              nil,
+		"nats:":                       nil,
+		"nats://":                     nil,
+		"nats://u:hunter2@h/subject":  nil,
+		"nats://u:hunter2@h,http://h": nil,
+		"nats://127.0.0.1:1?a=b":      nil,
+		"nats://127.0.0.1:1":          {Prefix: "a.b"},
+		"nats://127.0.0.1:2":          {Prefix: strings.Repeat("p", 33)},
+		"nats://127.0.0.1:3":          {Lease: time.Millisecond},
+		"nats://127.0.0.1:4":          {MaxCrashes: -2},
+		"nats://127.0.0.1:5":          {MaxPayload: -1},
+		"nats://127.0.0.1:6":          {Timeout: -1},
+		"nats://127.0.0.1:7":          {Replicas: -1},
+	} {
+		q, err := jetstream.Open(t.Context(), where, o)
+		require.ErrorIs(t, err, pawl.ErrInvalid, where)
+		require.NotContains(t, err.Error(), "hunter2")
+		require.Nil(t, q)
+	}
+	_, err := jetstream.Open(t.Context(), fmt.Sprintf("nats://u:hunter2@127.0.0.1:%d", freePort(t)), nil)
+	require.ErrorIs(t, err, jetstream.ErrUnavailable)
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// Rule: package engine opens a queue by its URL.
+func TestEngine(t *testing.T) {
+	s, err := startServer(t.TempDir(), -1)
+	require.NoError(t, err)
+	defer s.Shutdown()
+	q, err := engine.Open(t.Context(), s.ClientURL())
+	require.NoError(t, err)
+	require.IsType(t, (*jetstream.Queue)(nil), q)
+	require.NoError(t, q.Close())
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, pawl.ErrClosed)
+	q, err = engine.Open(t.Context(), fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
+	require.ErrorIs(t, err, jetstream.ErrUnavailable)
+	require.Nil(t, q)
+}
+
+// Rule: a queue counts as synced only if its options say that the servers sync.
+func TestSynced(t *testing.T) {
+	folder := t.TempDir()
+	require.ErrorIs(t, pawl.Require(open(t, folder, jetstream.Options{}), pawl.Synced), pawl.ErrUnsupported)
+	require.NoError(t, pawl.Require(open(t, folder, jetstream.Options{Synced: true}), pawl.Synced|pawl.Shared))
+}
+
+// Rule: a stream that would drop jobs, or that is of another kind, is refused, and nothing in it changes.
+func TestForeignStream(t *testing.T) {
+	for name, c := range map[string]api.StreamConfig{
+		"memory":    {Retention: api.WorkQueuePolicy, AllowMsgSchedules: true, Storage: api.MemoryStorage},
+		"retention": {Retention: api.LimitsPolicy, AllowMsgSchedules: true},
+		"schedules": {Retention: api.WorkQueuePolicy},
+		"age":       {Retention: api.WorkQueuePolicy, AllowMsgSchedules: true, MaxAge: time.Hour},
+		"limit":     {Retention: api.WorkQueuePolicy, AllowMsgSchedules: true, MaxMsgs: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			s, release := use(t, folder)
+			defer release()
+			nc, err := nats.Connect("", nats.InProcessServer(s))
+			require.NoError(t, err)
+			defer nc.Close()
+			js, err := api.New(nc)
+			require.NoError(t, err)
+			c.Name, c.Subjects = "PAWL", []string{"pawl.job.>", "pawl.delayed.>"}
+			_, err = js.CreateStream(t.Context(), c)
+			require.NoError(t, err)
+			q, err := jetstream.Open(t.Context(), "nats://in-process", &jetstream.Options{NATS: []nats.Option{nats.InProcessServer(s)}})
+			require.ErrorIs(t, err, pawl.ErrInvalid)
+			require.ErrorContains(t, err, "PAWL")
+			require.Nil(t, q)
+		})
+	}
+}
+
+// Rule: what the engine lacks is refused with its name and that of the ability: by the first enqueue of such a job, and
+// by the start of a worker. Nothing is stored.
+func TestRefusesByName(t *testing.T) {
+	q := open(t, t.TempDir(), jetstream.Options{})
+	for ability, e := range map[pawl.Ability]*pawl.Envelope{
+		pawl.UniqueKeys:      {Kind: "k", UniqueKey: "u"},
+		pawl.IdempotencyKeys: {Kind: "k", IdempotencyKey: "i"},
+		pawl.Priorities:      {Kind: "k", Priority: 1},
+		pawl.Deadlines:       {Kind: "k", Deadline: time.Now().Add(time.Hour)},
+		pawl.Retention:       {Kind: "k", Retain: time.Hour},
+		pawl.LimitKeys:       {Kind: "k", Key: "l"},
+	} {
+		_, err := q.Enqueue(t.Context(), e)
+		require.ErrorIs(t, err, pawl.ErrUnsupported)
+		require.ErrorContains(t, err, "jetstream")
+		require.ErrorContains(t, err, ability.String())
+	}
+	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, pawl.ErrBatchTooLarge)
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: strings.Repeat(".", 90)})
+	require.ErrorIs(t, err, pawl.ErrInvalid)
+	require.ErrorContains(t, err, "consumer")
+	require.Equal(t, pawl.Counts{}, counts(t, q))
+
+	w := worker.New(q, &worker.Options{RetryShare: 0.5, Logger: hclog.NewNullLogger()})
+	worker.Handle(w, pawl.Define[string]("k"), func(context.Context, *pawl.Job[string]) error { return nil })
+	err = w.Run(t.Context())
+	require.ErrorIs(t, err, pawl.ErrUnsupported)
+	require.ErrorContains(t, err, "jetstream")
+	require.ErrorContains(t, err, pawl.RetryShares.String())
+}
+
+// Rule: a job that was enqueued twice with one ID, within the duplicate window, is stored once, and the second call says so.
+func TestSameID(t *testing.T) {
+	q := open(t, t.TempDir(), jetstream.Options{})
+	e := &pawl.Envelope{Kind: "k", ID: signed(t, q)}
+	_, err := q.Enqueue(t.Context(), e)
+	require.ErrorIs(t, err, pawl.ErrConflict)
+	require.Equal(t, pawl.Counts{Ready: 1}, counts(t, q))
+}
+
+// Rule: a message of somebody else at the subject of a line moves to the dead jobs, and the log says so; it does not run.
+func TestForeignBody(t *testing.T) {
+	folder := t.TempDir()
+	var log bytes.Buffer
+	q := open(t, folder, jetstream.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	s, release := use(t, folder)
+	defer release()
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	require.NoError(t, err)
+	defer nc.Close()
+	for _, body := range []string{"", "x", "\x01\x00\x00\x00\x09short", "\x01\x00\x00\x00\x00"} {
+		_, err := nc.Request("pawl.job.default.k", []byte(body), time.Minute)
+		require.NoError(t, err)
+	}
+	require.Equal(t, pawl.Counts{Ready: 4}, counts(t, q))
+	none(t, q)
+	require.Equal(t, pawl.Counts{Dead: 4}, counts(t, q))
+	require.Equal(t, 4, strings.Count(log.String(), "cannot be read"))
+	_, err = q.Dead(t.Context(), "default", "k")
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+}
+
+// Rule: a process with another length of leases uses that of the consumer, and logs it.
+func TestOtherLease(t *testing.T) {
+	folder := t.TempDir()
+	q := open(t, folder, jetstream.Options{Lease: time.Minute})
+	none(t, q)
+	signed(t, q)
+	var log bytes.Buffer
+	other := open(t, folder, jetstream.Options{Lease: time.Hour, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	l := fetch(t, other)
+	require.Equal(t, time.Minute, l.Length)
+	require.Contains(t, log.String(), "another length")
+	require.NoError(t, other.Settle(t.Context(), l.Ack()))
+}
+
+// Rule: Drain runs jobs until none is ready or leased, and with WaitFinished also their retries, by the policies and with
+// the attempts and events of every queue.
+func TestDrain(t *testing.T) {
+	var mu sync.Mutex
+	var events []string
+	tally := new(metrics.Tally)
+	with(t, jetstream.Options{Collector: tally, OnEvent: func(e pawl.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, fmt.Sprint(e.Type, " ", e.Job.Attempts))
+	}}, func(t *testing.T, q *client, _ string) {
+		kind := pawl.Define[string]("k", pawl.MaxRetries(2), pawl.Backoff(pawl.Fixed(time.Second)))
+		_, err := kind.Enqueue(t.Context(), q, "x")
+		require.NoError(t, err)
+		w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+		var attempts []int
+		worker.Handle(w, kind, func(_ context.Context, j *pawl.Job[string]) error {
+			attempts = append(attempts, j.Attempt)
+			return errBoom
+		})
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		require.Equal(t, []int{1, 2, 3}, attempts)
+		require.Equal(t, pawl.Counts{Dead: 1}, counts(t, q))
+		require.Equal(t, []string{"enqueued 0", "fetched 0", "retried 1", "fetched 1", "retried 2", "fetched 2", "died 3"}, events)
+		require.EqualValues(t, 3, tally.Snapshot().Total(metrics.JobsFetched))
+
+		_, err = kind.Enqueue(t.Context(), q, "later", pawl.Delay(time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
+		require.Equal(t, pawl.Counts{Dead: 1, Delayed: 1}, counts(t, q))
+	})
+}
+
+// Rule: of two jobs that come for one fetch at once, the fetch returns one, and the other is ready again without a crash.
+func TestTwoKindsAtOnce(t *testing.T) {
+	with(t, jetstream.Options{}, func(t *testing.T, q *client, folder string) {
+		other := open(t, folder, jetstream.Options{})
+		for range 20 {
+			got := make(chan []*pawl.Lease, 1)
+			go func() {
+				leases, _ := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"a", "b"}, Max: 1})
+				got <- leases
+			}()
+			for _, kind := range []string{"a", "b"} {
+				go func() { _, _ = other.Enqueue(t.Context(), &pawl.Envelope{Kind: kind}) }()
+			}
+			leases := <-got
+			require.Len(t, leases, 1)
+			second, err := other.Fetch(t.Context(), pawl.Request{Kinds: []string{"a", "b"}, Max: 1})
+			require.NoError(t, err)
+			require.NotEqual(t, leases[0].Kind, second[0].Kind)
+			require.Zero(t, second[0].Crashes)
+			require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+			require.NoError(t, other.Settle(t.Context(), second[0].Ack()))
+		}
+		require.Equal(t, pawl.Counts{}, counts(t, q))
+	})
+}
+
+// Rule: queues take turns by their weights in the long run.
+func TestTurns(t *testing.T) {
+	q := open(t, t.TempDir(), jetstream.Options{})
+	for range 40 {
+		for _, name := range []string{"heavy", "light"} {
+			_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: name})
+			require.NoError(t, err)
+		}
+	}
+	got := make(map[string]int)
+	for range 10 {
+		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"light", "heavy"}, Kinds: []string{"k"},
+			Weights: map[string]int{"heavy": 3}, Max: 4, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.Len(t, leases, 4)
+		for _, l := range leases {
+			got[l.Queue]++
+		}
+	}
+	require.InDelta(t, 30, got["heavy"], 2)
+}
