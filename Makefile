@@ -4,10 +4,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
 
-# The command jobctl and packages postgres, sqlite, redis, and beanstalkd are modules of their own, so that users of
+# The command jobctl and packages postgres, sqlite, redis, beanstalkd, and jetstream are modules of their own, so that users of
 # the library do not depend on what a terminal and a database need. The examples are one, because
 # some run on a server. IN_EACH runs a command of the go tool in each module but bench.
-MODULES = . cmd/jobctl postgres sqlite redis beanstalkd examples
+MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream examples
 IN_EACH = @each() { echo "$$@"; for module in $(MODULES); do (cd $$module && "$$@") || exit 1; done; }; each
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass

@@ -7,6 +7,7 @@
 //		_ "github.com/gopawl/pawl/beanstalkd" // beanstalkd://localhost:11300
 //		_ "github.com/gopawl/pawl/bolt"       // jobs.db and file:jobs.db
 //		_ "github.com/gopawl/pawl/inline"     // inline:
+//		_ "github.com/gopawl/pawl/jetstream"  // nats://localhost:4222
 //		_ "github.com/gopawl/pawl/postgres"   // postgres://app@db/app and postgresql://app@db/app
 //		_ "github.com/gopawl/pawl/redis"      // redis://localhost:6379/0
 //		_ "github.com/gopawl/pawl/sqlite"     // sqlite:app.sqlite

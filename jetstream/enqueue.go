@@ -31,9 +31,11 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 		return nil, nil
 	}
 	e, now := *jobs[0], time.Now()
-	e.Seq, e.State = 0, pawl.Delayed
+	e.Seq = 0
 	if driver.Accept(&e, now) {
 		e.State = pawl.Ready
+	} else {
+		e.State = pawl.Delayed
 	}
 	if line := q.line(e.Queue, e.Kind); len(line) > maxLine {
 		return nil, invalid("kind", "queue and kind make the name of a consumer of %d bytes, at most %d are possible; shorten them", len(line), maxLine)

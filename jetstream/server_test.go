@@ -18,10 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workOn) != "" {
-		workUntilKilled()
-		return
-	}
+	faulty.WorkUntilKilled()
 	if os.Getenv(serveIn) != "" {
 		serveUntilKilled()
 		return
