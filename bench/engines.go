@@ -6,8 +6,8 @@ import (
 	"github.com/gopawl/pawl/bench/system"
 )
 
-// onEngines compares pawl over SQLite with other queues in SQLite, and pawl over beanstalkd with the
-// client of beanstalkd alone.
+// onEngines compares pawl over SQLite with other queues in SQLite, and pawl over beanstalkd and over NATS
+// JetStream with the clients of these alone.
 func onEngines() subject {
 	of := subject{targets: enginesTargets}
 	of.systems = []system.System{system.PawlSQLite()}
@@ -16,7 +16,8 @@ func onEngines() subject {
 			of.systems = append(of.systems, s)
 		}
 	}
-	of.systems = append(of.systems, system.PawlBeanstalkd(), system.Beanstalkd())
+	of.systems = append(of.systems, system.PawlBeanstalkd(), system.Beanstalkd(),
+		system.PawlJetStream(), system.JetStream())
 	for _, c := range sharedCases() {
 		if !strings.HasPrefix(c.name, "payload") {
 			c.about, _, _ = strings.Cut(c.about, "; the ceiling") // it takes no part
@@ -31,10 +32,11 @@ var enginesTargets = []target{
 	engineGoal("64 producers", "producers"),
 }
 
-// engineGoal is a goal for both engines.
+// engineGoal is a goal for all three engines.
 func engineGoal(name, figure string) target {
-	return target{name: name, goal: "3 times goqite, 0.7 of beanstalkd's client", parts: []part{
+	return target{name: name, goal: "3 times goqite, 0.7 of the clients of beanstalkd and NATS", parts: []part{
 		{atLeast, 3, named(" times goqite", by(system.PawlSQLite().Name, figure, "goqite", figure))},
 		{atLeast, 0.7, named(" of beanstalkd's client", by(system.PawlBeanstalkd().Name, figure, system.Beanstalkd().Name, figure))},
+		{atLeast, 0.7, named(" of NATS's client", by(system.PawlJetStream().Name, figure, system.JetStream().Name, figure))},
 	}}
 }

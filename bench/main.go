@@ -1,8 +1,8 @@
 // Bench compares pawl with other queues, with what bbolt can do at best, and with other libraries of
 // durable workflows. All systems of a comparison run in one run and take turns in every round, so that
 // they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart,
-// docs/workflows-performance.md, and docs/postgres-performance.md. The comparisons over Redis, and over SQLite and
-// beanstalkd, have no page.
+// docs/workflows-performance.md, and docs/postgres-performance.md. The comparisons over Redis, and over SQLite,
+// beanstalkd, and NATS, have no page.
 //
 //	go run . [queues | workflows | postgres | redis | engines | endurance] [flags]
 package main

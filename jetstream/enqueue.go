@@ -45,7 +45,7 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 		return nil, fmt.Errorf("%w: the job has %d bytes with its envelope, this server takes %d; raise its max_payload",
 			pawl.ErrPayloadTooLarge, len(body), most)
 	}
-	seq, duplicate, err := q.stored(q.exchange(ctx, q.message(&e, body, ""))[0])
+	seq, duplicate, err := q.stored(q.exchange(q.message(&e, body, ""))[0])
 	done := []pawl.Enqueued{{ID: e.ID}}
 	switch {
 	case errors.Is(err, pawl.ErrUnknownOutcome):

@@ -297,10 +297,23 @@ func (q *Queue) deliver(ctx context.Context, got []*nats.Msg, byName map[string]
 			renewals = append(renewals, &nats.Msg{Subject: m.Reply, Data: inProgress})
 		}
 	}
-	for _, a := range q.exchange(ctx, renewals...) {
+	for _, a := range q.exchange(renewals...) {
 		if err := q.failed(a); err != nil {
 			return nil, q.unavailable(err) // and the jobs come again when their leases expire
 		}
 	}
 	return q.leases.Deliver(ctx, began, deliveries), nil
+}
+
+// afterClose calls fn when a channel is closed, unless stop was called.
+func afterClose(ch <-chan struct{}, fn func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-ch:
+			fn()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
 }

@@ -42,6 +42,7 @@ type Queue struct {
 	turns    transport.Turns
 	pulls    atomic.Int64 // says which line is first
 	nc       *nats.Conn
+	replies  replies
 	js       jetstream.JetStream
 	stream   jetstream.Stream
 	dead     jetstream.Stream
@@ -109,6 +110,9 @@ func (q *Queue) connect(ctx context.Context, where string) (err error) {
 	}
 	if q.js, err = jetstream.New(q.nc, jetstream.WithDefaultTimeout(q.opts.Timeout)); err != nil {
 		return err
+	}
+	if err = q.replies.open(q.nc); err != nil {
+		return q.unavailable(err)
 	}
 	q.maxBody = int(q.nc.MaxPayload()) - headerRoom
 	room := q.maxBody - transport.BodyHeader - transport.HistoryRoom

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,65 +28,45 @@ type answer struct {
 	err  error
 }
 
-// exchange sends requests in their order, and waits for all answers.
-func (q *Queue) exchange(ctx context.Context, requests ...*nats.Msg) []answer {
+// exchange sends requests in their order, and waits for all answers. A call that was accepted does not end early.
+func (q *Queue) exchange(requests ...*nats.Msg) []answer {
 	answers := make([]answer, len(requests))
 	if len(requests) == 0 {
 		return answers
 	}
-	fail := func(sent bool, err error) []answer {
-		for i := range answers {
-			if answers[i].Msg == nil && answers[i].err == nil {
-				answers[i] = answer{sent: sent, err: err}
-			}
-		}
-		return answers
-	}
 	lost := q.connection()
-	inbox := q.nc.NewInbox()
-	sub, err := q.nc.SubscribeSync(inbox + ".*")
-	if err != nil {
-		return fail(false, err)
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	_ = sub.SetPendingLimits(-1, -1)
+	call, replies := q.replies.begin(len(requests))
+	defer q.replies.end(call)
 	waiting := 0
 	for i, m := range requests {
-		m.Reply = inbox + "." + strconv.Itoa(i)
+		m.Reply = q.replies.subject(call, i)
 		if err := q.nc.PublishMsg(m); err != nil {
 			answers[i].err = err
 		} else {
 			waiting++
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Timeout)
-	defer cancel()
-	stop := afterClose(lost, cancel)
-	defer stop()
-	for ; waiting > 0; waiting-- {
-		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return fail(true, err)
+	timeout := time.NewTimer(q.opts.Timeout)
+	defer timeout.Stop()
+	var err error
+	for ; waiting > 0 && err == nil; waiting-- {
+		select {
+		case r := <-replies:
+			if r.request < len(answers) {
+				answers[r.request] = answer{Msg: r.msg, sent: true}
+			}
+		case <-lost:
+			err = nats.ErrConnectionClosed
+		case <-timeout.C:
+			err = nats.ErrTimeout
 		}
-		i, err := strconv.Atoi(m.Subject[len(inbox)+1:])
-		if err == nil && i < len(answers) {
-			answers[i] = answer{Msg: m, sent: true}
+	}
+	for i := range answers {
+		if answers[i].Msg == nil && answers[i].err == nil {
+			answers[i] = answer{sent: true, err: err}
 		}
 	}
 	return answers
-}
-
-// afterClose calls fn when a channel is closed, unless stop was called.
-func afterClose(ch <-chan struct{}, fn func()) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-ch:
-			fn()
-		case <-done:
-		}
-	}()
-	return func() { close(done) }
 }
 
 // stored returns the sequence in the answer to a publication, and whether the stream had the message already.

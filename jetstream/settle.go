@@ -37,7 +37,7 @@ func (q *Queue) finish(ctx context.Context, all []*settling) {
 		}
 		copies, requests = append(copies, n), append(requests, m)
 	}
-	for i, a := range q.exchange(ctx, requests...) {
+	for i, a := range q.exchange(requests...) {
 		_, _, err := q.stored(a)
 		copies[i].Err = err
 		copies[i].Kept = errors.Is(err, errRefused) || errors.Is(err, ErrUnavailable) // nothing is stored
@@ -50,7 +50,7 @@ func (q *Queue) finish(ctx context.Context, all []*settling) {
 			requests = append(requests, &nats.Msg{Subject: n.Grant.Message.msg.Reply, Data: ack})
 		}
 	}
-	for i, a := range q.exchange(ctx, requests...) {
+	for i, a := range q.exchange(requests...) {
 		acks[i].Err = q.failed(a)
 		acks[i].Kept = errors.Is(acks[i].Err, ErrUnavailable)
 	}
@@ -70,7 +70,7 @@ func (q *Queue) renew(ctx context.Context, some []*transport.Grant[delivered]) (
 	for i, g := range some {
 		requests[i] = &nats.Msg{Subject: g.Message.msg.Reply, Data: inProgress}
 	}
-	for i, a := range q.exchange(ctx, requests...) {
+	for i, a := range q.exchange(requests...) {
 		if q.failed(a) == nil {
 			renewed = append(renewed, some[i])
 		}
@@ -88,9 +88,9 @@ func (q *Queue) discard(d delivered, err error) {
 	q.opts.Logger.Error("a message cannot be read; it is moved to the dead jobs", "sequence", d.stream, "subject", d.msg.Subject, "error", err)
 	m := nats.NewMsg(q.opts.Prefix + ".dead." + d.msg.Subject[len(q.opts.Prefix+".job."):] + ".unreadable-" + strconv.FormatUint(d.stream, 10))
 	m.Data = d.msg.Data
-	if _, _, err := q.stored(q.exchange(context.Background(), m)[0]); err != nil {
+	if _, _, err := q.stored(q.exchange(m)[0]); err != nil {
 		q.opts.Logger.Error("cannot move a message; it comes again", "sequence", d.stream, "error", err)
 		return
 	}
-	_ = q.exchange(context.Background(), &nats.Msg{Subject: d.msg.Reply, Data: ack})
+	_ = q.exchange(&nats.Msg{Subject: d.msg.Reply, Data: ack})
 }
