@@ -22,10 +22,12 @@ const (
 	Synced                              // a change is on stable storage when its call returns nil
 	Shared                              // several processes may have the queue open at a time
 	Results                             // Settlement.Result, and Await
+	Groups                              // Envelope.Group
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
+	"groups",
 }
 
 // String names the abilities.

@@ -41,6 +41,7 @@ type Envelope struct {
 	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
 	UniqueIn       []State       // the states that block another; none given means ready, delayed and leased
 	Key            string        // what limits it besides its queue, see [Limits]; "" means none
+	Group          string        // the group that it is a member of, see package group; "" means none
 	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
 	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise
@@ -146,6 +147,9 @@ const (
 	MaxHeaders        = 64      // headers of one job
 	MaxHeaderBytes    = 8 << 10 // keys and values of one job's headers
 	MaxKeyBytes       = 255     // key, unique key, idempotency key and key ID
+
+	MaxGroup         = 100_000  // members that a group ever has
+	MaxGroupCallback = 64 << 10 // bytes of the payload of a group's callback
 
 	DefaultMaxPayload = 1 << 20  // bytes of one payload, unless the queue says otherwise
 	MaxBatchJobs      = 10_000   // jobs of one Enqueue

@@ -7,6 +7,7 @@ type Filter struct {
 	State  State  // "" means any
 	Queue  string // "" means any
 	Kind   string // "" means any
+	Group  string // "" means any
 	Reason Reason // of the death; "" means any, and jobs that are alive too
 
 	// DiedSince and DiedBefore choose dead jobs that died in [DiedSince, DiedBefore). A zero
@@ -40,7 +41,8 @@ func (f Filter) Matches(e *Envelope) bool {
 	switch {
 	case f.State != "" && f.State != e.State,
 		f.Queue != "" && f.Queue != e.Queue,
-		f.Kind != "" && f.Kind != e.Kind:
+		f.Kind != "" && f.Kind != e.Kind,
+		f.Group != "" && f.Group != e.Group:
 		return false
 	case f.Reason == "" && f.DiedSince.IsZero() && f.DiedBefore.IsZero():
 		return true

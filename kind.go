@@ -304,6 +304,17 @@ func Key(key string) Option {
 	}
 }
 
+// InGroup makes a job a member of a group, which package group has made before. A queue without
+// [Groups] refuses it.
+func InGroup(name string) Option {
+	return func(d *draft) {
+		if name == "" {
+			d.refuse(invalid("group", "it is empty; leave the option out for a job without one"))
+		}
+		d.env.Group = name
+	}
+}
+
 // Retain keeps the record of the job for a time after its success, in the state
 // [Completed]; it is removed then. By default it is removed at once.
 func Retain(d time.Duration) Option { return func(draft *draft) { draft.env.Retain = d } }

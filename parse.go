@@ -39,7 +39,7 @@ func parseRecord(b []byte) (e *Envelope, apart int, err error) {
 // limits refuses what no queue would have stored: a name stands in keys of rows, which have a
 // limit of their own.
 func (r *recordDecoder) limits(e *Envelope) {
-	for _, s := range []string{e.Kind, e.Origin, e.Queue, e.IdempotencyKey, e.UniqueKey, e.Key, e.KeyID} {
+	for _, s := range []string{e.Kind, e.Origin, e.Queue, e.IdempotencyKey, e.UniqueKey, e.Key, e.KeyID, e.Group} {
 		if len(s) > MaxNameBytes {
 			r.fail(fmt.Errorf("a name of %d bytes", len(s)))
 		}
@@ -293,6 +293,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	e.Completed = r.optional()
 	e.Key = r.string()
 	e.Result = r.bytes()
+	e.Group = r.string()
 }
 
 func (r *recordDecoder) optional() (t time.Time) {

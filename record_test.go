@@ -37,6 +37,7 @@ func fullJob() *pawl.Envelope {
 		BackoffSince: time.Date(2034, 1, 1, 0, 0, 0, 3, time.UTC),
 		Completed:    time.Date(2035, 1, 1, 0, 0, 0, 4, time.UTC),
 		Result:       []byte("\x93\x01\x02\x03"),
+		Group:        "import/7",
 	}
 }
 
@@ -58,7 +59,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 
 // withoutRare takes away what version 1 of the format did not have.
 func withoutRare(e *pawl.Envelope) *pawl.Envelope {
-	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key = "", 0, "", nil, ""
+	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key, e.Group = "", 0, "", nil, "", ""
 	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
 	e.Cancelled, e.BackoffSince, e.Completed, e.Result = false, time.Time{}, time.Time{}, nil
 	return e

@@ -55,7 +55,7 @@ func (e *Envelope) validate() error {
 // validKeys checks what belongs to the keys of a job, and its lifetime.
 func (e *Envelope) validKeys() error {
 	for _, key := range [...]struct{ field, value string }{
-		{"unique key", e.UniqueKey}, {"idempotency key", e.IdempotencyKey}, {"key", e.Key}, {"key ID", e.KeyID},
+		{"unique key", e.UniqueKey}, {"idempotency key", e.IdempotencyKey}, {"key", e.Key}, {"key ID", e.KeyID}, {"group", e.Group},
 	} {
 		if len(key.value) > MaxKeyBytes {
 			return invalid(key.field, "%q is longer than %d bytes", ellipsis.Abbreviate(key.value, 32), MaxKeyBytes)
@@ -63,6 +63,9 @@ func (e *Envelope) validKeys() error {
 	}
 	if strings.ContainsRune(e.Key, 0) {
 		return invalid("key", "%q has a NUL byte", ellipsis.Abbreviate(e.Key, 32))
+	}
+	if strings.ContainsRune(e.Group, 0) {
+		return invalid("group", "%q has a NUL byte", ellipsis.Abbreviate(e.Group, 32))
 	}
 	for _, state := range e.UniqueIn {
 		if !slices.Contains(States(), state) {

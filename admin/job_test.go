@@ -50,6 +50,7 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 		e.Death = &pawl.Death{Reason: pawl.Reason(text()), At: when()}
 		e.Signature = []byte(text() + "x")
 		e.Result = []byte(text())
+		e.Group = text()
 	}
 	for range r.IntN(3) {
 		e.UniqueIn = pawl.States()[:1+r.IntN(5)]

@@ -151,6 +151,9 @@ func (op *changeOne) apply(t *txn) {
 	case pawl.VerbDelete:
 		t.unplace(op.job, op.at)
 		t.remove(op.id, op.job.flags())
+		if op.at.state == pawl.Dead {
+			t.member(op.job.Envelope, driver.MemberDead, driver.MemberRemoved)
+		}
 		t.emit(pawl.Event{Type: pawl.EventDeleted, Job: op.job.Envelope})
 	case pawl.VerbRunNow:
 		t.runNow(op.job, op.at)

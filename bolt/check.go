@@ -43,9 +43,10 @@ func (s *store) violations(ctx context.Context) error {
 		queues: make(map[queueNumber]string),
 		kinds:  make(map[kindNumber]string),
 		keyed:  make(map[string]*keyScan),
+		groups: make(map[string]*driver.GroupRow),
 	}
 	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
-	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys} {
+	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups} {
 		if step(); c.done() {
 			break
 		}
@@ -68,7 +69,8 @@ type check struct {
 	counts map[line]pawl.Counts // results of the scan
 	queues map[queueNumber]string
 	kinds  map[kindNumber]string
-	keyed  map[string]*keyScan // keys of queues that limit them
+	keyed  map[string]*keyScan         // keys of queues that limit them
+	groups map[string]*driver.GroupRow // results of the scan: members that are pending or dead
 	found  []error
 
 	progress *progress
@@ -249,6 +251,7 @@ func (c *check) jobRecords() {
 			counts.Blocked++
 		}
 		c.counts[ln] = counts
+		countMember(c.groups, e)
 		if row.flags != j.flags() {
 			c.wrong("job %s has flags %b in its row, %b in its record", id, row.flags, j.flags())
 		}

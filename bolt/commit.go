@@ -171,6 +171,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	} else if err != nil {
 		return nil, undone{err}
 	}
+	t.finishGroups()
 	if len(s.fetches) > 0 {
 		t.late = t.takeNews()
 	}

@@ -82,7 +82,7 @@ func (op *enqueue) check(t *txn) error {
 			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
 		}
 	}
-	return nil
+	return t.admit(op.jobs)
 }
 
 // checkUnique finds the job that has the unique key of j: an earlier job of the batch or a
@@ -132,13 +132,17 @@ func (op *enqueue) apply(t *txn) {
 			continue
 		}
 		event := pawl.EventEnqueued
+		var before *pawl.Envelope
+		var was pawl.State
 		if j.replaces {
 			event = pawl.EventReplaced
 			if old, at, err := t.find(j.ID); err == nil { // its current place: an earlier job of the batch may have moved it
+				before, was = old.Envelope, at.state
 				t.unplace(old, at)
 				t.remove(old.ID, old.flags())
 			}
 		}
+		t.joins(&j.Envelope, before, was)
 		if j.encoded != j.ID {
 			j.encode()
 		}

@@ -139,6 +139,7 @@ func (t *txn) remove(id pawl.ID, f flags) {
 
 // succeed ends a job that has no row: it becomes a completed record or is removed.
 func (t *txn) succeed(j stored) {
+	t.member(j.Envelope, driver.MemberPending, driver.MemberSucceeded)
 	if j.Retain <= 0 {
 		t.remove(j.ID, j.flags())
 		return
@@ -216,6 +217,7 @@ func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	t.forgetDeadline(j)
 	t.rewrite(j)
 	t.placeDead(j)
+	t.member(j.Envelope, driver.MemberPending, driver.MemberDead)
 	t.emit(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
 }
 
@@ -269,6 +271,7 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 	j.NotBefore = t.now
 	t.rewrite(j)
 	t.takeUnique(j)
+	t.member(j.Envelope, driver.MemberDead, driver.MemberPending)
 	t.placeReady(j)
 	t.emit(pawl.Event{Type: pawl.EventRevived, Job: j.Envelope})
 }

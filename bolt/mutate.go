@@ -43,6 +43,7 @@ func (op *mutate) check(t *txn) error {
 	if t.err != nil { // the transaction will be undone, and nobody may see a neighbor's partial writes
 		return t.err
 	}
+	t.finishGroups() // of those who came earlier, so that Check reads what they left
 	op.ops = ops{Reader: t.others(), t: t, queue: op.queue}
 	return op.mutation.Check(&op.ops)
 }

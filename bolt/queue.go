@@ -82,17 +82,18 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 			seen:     make(map[string]bool),
 		},
 	}
-	if err := q.scheduler.takeOrphans(); err != nil {
-		return nil, err
-	}
-	if err := q.scheduler.declareLimits(o.Limits); err != nil {
-		return nil, err
-	}
+	q.scheduler.seq = &q.seq
 	err := q.view(context.Background(), func(s *store) error {
 		q.seq.Store(s.jobs.Sequence())
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := q.scheduler.takeOrphans(); err != nil {
+		return nil, err
+	}
+	if err := q.scheduler.declareLimits(o.Limits); err != nil {
 		return nil, err
 	}
 	if g != nil {
@@ -103,7 +104,9 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 }
 
 // Abilities implements [driver.Able].
-func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Synced | pawl.Results }
+func (q *Queue) Abilities() pawl.Ability {
+	return driver.Settings | pawl.Synced | pawl.Results | pawl.Groups
+}
 
 // Close stops the queue. A blocked Fetch returns [pawl.ErrClosed]. Accepted operations are
 // completed and answered, and all others return ErrClosed. When Close returns, no goroutine of

@@ -124,6 +124,9 @@ func (t *txn) restore(n *newJob) {
 	}
 	t.restoreUnique(j, driver.Arrival(&n.Envelope, t.now))
 	state := j.State
+	if j.Group != "" {
+		t.groups.Restore(t.others(), j.Group, driver.StandingOf(state))
+	}
 	j.State, j.History = "", nil
 	t.emit(pawl.Event{Type: pawl.EventEnqueued, Job: j.Envelope})
 	switch state {

@@ -35,6 +35,8 @@ import (
 //   - If sound rows contradict each other, as rows of another file or an older tree do, the
 //     rows that follow from the records win. If several jobs share a sequence number, all but
 //     one get a new number. A job whose record says how it ended does not run again.
+//   - Groups of jobs are counted again. Members that are lost count as removed. A group that ends by that
+//     enqueues its callbacks when it is closed again.
 //   - The app's own buckets are copied as far as they can be read. Their rows have no
 //     checksums, so nobody can verify them.
 //
@@ -221,7 +223,7 @@ func (s *salvor) run() error {
 	}
 	for _, step := range []func() error{
 		s.repairSequences, s.repairQueues, func() error { return s.copyUnreached(walked) },
-		s.ownSequences, s.repairStates, s.repairBlocked, s.repairTraces, s.repairUnique, s.repairJobs, s.repairKeys, s.repairLimits, s.repairCounts,
+		s.ownSequences, s.repairStates, s.repairBlocked, s.repairTraces, s.repairUnique, s.repairJobs, s.repairKeys, s.repairLimits, s.repairCounts, s.repairGroups,
 	} {
 		if err := step(); err != nil {
 			return err

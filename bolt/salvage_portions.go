@@ -23,7 +23,7 @@ func (s *salvor) update(fn func(t *txn)) error {
 	if err != nil {
 		return err
 	}
-	t.recounts, t.keyless = true, true
+	t.recounts, t.keyless, t.groupless = true, true, true
 	fn(t)
 	if err := t.finish(); err != nil || !t.changed {
 		return err

@@ -64,6 +64,7 @@ type scheduler struct {
 	crashCap int              // the limit of crashes, 0 for none
 	observer *observer
 	guard    *dbfile.Guard
+	seq      *atomic.Uint64        // the last assigned enqueue sequence
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
 	stop    chan struct{} // closed to stop the goroutine
@@ -245,7 +246,7 @@ func (s *scheduler) maintain(t *txn) {
 // settings returns the settings of the next transaction. The set of listeners may change
 // between transactions.
 func (s *scheduler) settings() settings {
-	return settings{maxCrashes: s.crashCap, listening: s.observer.listening()}
+	return settings{maxCrashes: s.crashCap, listening: s.observer.listening(), seq: s.seq}
 }
 
 // report emits the events of a durable transaction.

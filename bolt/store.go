@@ -74,7 +74,7 @@ func (j stored) flags() (f flags) {
 	if j.Key != "" {
 		f |= hasKey
 	}
-	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 {
+	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 || j.Group != "" {
 		f |= hasMore
 	}
 	return f

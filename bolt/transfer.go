@@ -44,5 +44,5 @@ func (op *transfer) check(t *txn) error {
 		return err
 	}
 	j.replaces = true
-	return nil
+	return t.admit(op.jobs)
 }

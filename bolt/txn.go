@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // txn is one write transaction: its buckets, a single current time, the rows of queues, and
@@ -36,10 +38,11 @@ type txn struct {
 	space   []byte // free memory for values, which bbolt keeps until the commit
 	spaces  int    // size of the last block of space
 
-	keyless  bool // leave the rows of keys alone, since they are made anew
-	recounts bool // create missing line rows, since a recount follows
-	changed  bool
-	err      error // the first failed write; the transaction cannot commit after it
+	keyless   bool // leave the rows of keys alone, since they are made anew
+	groupless bool // count no members of groups, since a recount follows
+	recounts  bool // create missing line rows, since a recount follows
+	changed   bool
+	err       error // the first failed write; the transaction cannot commit after it
 
 	granted     []*grant         // leases granted
 	renewed     map[pawl.ID]bool // leases extended
@@ -50,6 +53,7 @@ type txn struct {
 	leftBlocked bool             // jobs were blocked, and damage may keep them from being unblocked
 
 	foreign *tables // rows of other packages; nil until needed
+	groups  driver.Groups
 
 	claims map[string]pawl.ID // unique keys that jobs of a dry run would take; nil otherwise
 
@@ -65,8 +69,9 @@ type holding struct {
 
 // settings are the options that a transaction needs.
 type settings struct {
-	maxCrashes int  // 0 means no limit
-	listening  bool // there is a subscriber for events
+	maxCrashes int            // 0 means no limit
+	listening  bool           // there is a subscriber for events
+	seq        *atomic.Uint64 // the last assigned enqueue sequence; nil if no callback fires
 }
 
 func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
@@ -96,6 +101,7 @@ func (t *txn) lookups() (n int) {
 
 // finish writes what the transaction collected in memory. No move may follow.
 func (t *txn) finish() error {
+	t.finishGroups()
 	if !t.changed {
 		return t.err
 	}

@@ -98,6 +98,7 @@ func sameDeath(a, b *pawl.Death) bool {
 //   - Deadline, because a passed deadline would make the job dead at once
 //   - UniqueKey, because several dead jobs may have the same one
 //   - Key, because limits belong to a queue
+//   - Group, because the group stays where it is, and counts the job as removed
 //   - Retain, because the record of its success would block the ID, which a job that dies again
 //     brings back
 //   - Attempts, crashes, death and history, which belong to the queue and are in the headers

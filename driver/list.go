@@ -61,7 +61,7 @@ var (
 // FilterScope returns the scope of a list of jobs, for cursors.
 func FilterScope(f pawl.Filter) string {
 	since, before := f.DiedSince, f.DiedBefore
-	return fmt.Sprintf("jobs %q %q %q %q %d.%d %d.%d %q %v", f.State, f.Queue, f.Kind, f.Reason,
+	return fmt.Sprintf("jobs %q %q %q %q %q %d.%d %d.%d %q %v", f.State, f.Queue, f.Kind, f.Group, f.Reason,
 		since.Unix(), since.Nanosecond(), before.Unix(), before.Nanosecond(), f.Order, f.Newest)
 }
 

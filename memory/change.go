@@ -103,6 +103,9 @@ func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*driver.Cancellation
 	case pawl.VerbRunNow:
 		q.runNow(j)
 	case pawl.VerbDelete:
+		if j.State == pawl.Dead {
+			q.member(&j.Envelope, driver.MemberDead, driver.MemberRemoved)
+		}
 		q.take(j)
 		q.forget(j)
 		q.emit(j, pawl.Event{Type: pawl.EventDeleted})

@@ -31,6 +31,7 @@ func (q *Queue) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	j.Death = &pawl.Death{Reason: reason, At: q.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	q.put(j, pawl.Dead)
+	q.member(&j.Envelope, driver.MemberPending, driver.MemberDead)
 	q.opts.Logger.Error("job is dead", "id", j.ID, "kind", j.Kind, "queue", j.Queue,
 		"reason", string(reason), "attempts", j.Attempts, "error", ellipsis.Truncate(run.Cause, 512))
 	run.Type = pawl.EventDied
@@ -48,6 +49,7 @@ func (q *Queue) revive(j *job, keepAttempts bool) {
 	}
 	j.NotBefore = q.now
 	q.hold(j)
+	q.member(&j.Envelope, driver.MemberDead, driver.MemberPending)
 	q.put(j, pawl.Ready)
 	q.emit(j, pawl.Event{Type: pawl.EventRevived})
 }

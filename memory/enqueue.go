@@ -77,7 +77,7 @@ func (q *Queue) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 		}
 		batch[i] = n
 	}
-	return batch, nil
+	return batch, q.admitMembers(batch)
 }
 
 // storeAll takes in a batch that was admitted.
@@ -107,6 +107,7 @@ func results(batch []*newcomer) []pawl.Enqueued {
 // it replaces.
 func (q *Queue) store(e *pawl.Envelope) {
 	event := pawl.EventEnqueued
+	q.joins(e, q.jobs[e.ID])
 	if old := q.jobs[e.ID]; old != nil {
 		event = pawl.EventReplaced
 		q.take(old)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // The ends of a job that come with time: its deadline while it waits, and the end of
@@ -30,6 +31,7 @@ func (q *Queue) expire() {
 // complete ends a job that has no more to do: it is removed, or its record is kept
 // for a time.
 func (q *Queue) complete(j *job) {
+	q.member(&j.Envelope, driver.MemberPending, driver.MemberSucceeded)
 	if j.Retain == 0 {
 		q.forget(j)
 		return

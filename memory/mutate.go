@@ -27,10 +27,10 @@ func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, _ int) error {
 		if err := careful(func() error { return m.Apply(rs) }); err != nil {
 			return err
 		}
+		q.tables = rs.tables // before the operations, which may count members of groups
 		for _, part := range o.parts {
 			part()
 		}
-		q.tables = rs.tables
 		for _, fn := range rs.onCommit {
 			fn()
 		}

@@ -42,6 +42,7 @@ type Queue struct {
 	sweepAt int                  // how many of those there are when the old ones go
 
 	tables map[tableName][]row // of other packages
+	groups driver.Groups       // whose members moved in the transition under way
 
 	turns   uint64 // the last turn that a queue had
 	virtual uint64 // the start of that turn, in virtual time
@@ -96,7 +97,7 @@ func New(opts *Options) *Queue {
 }
 
 // Abilities implements [driver.Able].
-func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Results }
+func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Results | pawl.Groups }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
 // later call. When it returns nothing of the queue runs, and its jobs are out of
@@ -171,7 +172,10 @@ func (q *Queue) catchUp() {
 	q.reap()
 	q.expire()
 	q.purge()
-	q.serve()
+	q.finishGroups()
+	for q.serve(); q.groups.Any(); q.serve() { // a fetch skips jobs whose effect has taken place
+		q.finishGroups()
+	}
 	q.setAlarm()
 }
 

@@ -37,6 +37,9 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 		}
 		own := *e
 		driver.Accept(&own, q.now)
+		if err := q.admitMembers([]*newcomer{{Envelope: own}}); err != nil {
+			return err
+		}
 		q.seq++
 		own.Seq = q.seq
 		q.store(&own)

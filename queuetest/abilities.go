@@ -17,7 +17,7 @@ func abilitiesOf(q pawl.Queue) pawl.Ability {
 }
 
 // everyAbility is all abilities there are.
-const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results
+const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups
 
 // setting is what a job sets of an ability.
 type setting struct {
@@ -33,6 +33,7 @@ var settings = []setting{
 	{pawl.Deadlines, within(time.Hour), func(e *pawl.Envelope) { e.Deadline = time.Time{} }},
 	{pawl.Retention, kept(time.Hour), kept(0)},
 	{pawl.LimitKeys, key("key"), key("")},
+	{pawl.Groups, inGroup(walkGroups[0]), inGroup("")},
 }
 
 // lacks requires that an error refuses what a queue without an ability cannot do.
@@ -125,6 +126,9 @@ func (s storing) refused(by setting) test {
 // accepted proves that an ability is there, as far as one call can: the groups prove the rest.
 func (s setting) accepted() test {
 	t := newTest("accepts "+s.ability.String(), "A queue that declares an ability accepts what uses it.", func(f *fixture) {
+		if s.ability == pawl.Groups {
+			f.makeWalkGroups()
+		}
 		e := f.add(s.set)
 		f.stored(e, "the job")
 	})

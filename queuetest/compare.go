@@ -107,6 +107,7 @@ func difference(got, want *pawl.Envelope) string {
 	d.instant("Completed", got.Completed, want.Completed)
 	field(d, bytes.Equal(got.Result, want.Result) && (got.Result == nil) == (want.Result == nil),
 		"bytes of Result", len(got.Result), len(want.Result))
+	field(d, got.Group == want.Group, "Group", got.Group, want.Group)
 	return d.found
 }
 

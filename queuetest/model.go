@@ -24,6 +24,7 @@ type model struct {
 	limits     map[string]pawl.Limits
 	rates      rates
 	turns      modelTurns
+	groups     map[string]*modelGroup
 	events     []pawl.Event // since the last comparison
 }
 
@@ -45,6 +46,7 @@ func newModel(s Settings) *model {
 	m := &model{lease: s.Lease, maxCrashes: s.MaxCrashes, now: time.Now()}
 	m.holders, m.done, m.paused = make(map[modelKey]*modelJob), make(map[modelKey]time.Time), make(map[string]bool)
 	m.limits, m.rates = s.Limits, newRates()
+	m.groups = make(map[string]*modelGroup)
 	m.turns.reset()
 	return m
 }
@@ -224,6 +226,7 @@ func (m *model) succeed(j *modelJob, run pawl.Event) {
 
 // complete removes a job, or makes it a completed job.
 func (m *model) complete(j *modelJob) {
+	m.group(&j.Envelope).succeeded++
 	if j.Retain == 0 {
 		m.remove(j)
 		return
@@ -264,7 +267,9 @@ func (m *model) operate(verb pawl.Verb, id pawl.ID, keepAttempts bool) error {
 	case pawl.VerbRetry:
 		return m.retry(j, keepAttempts)
 	case pawl.VerbDelete:
-		m.remove(j)
+		if m.remove(j); j.State == pawl.Dead {
+			m.group(&j.Envelope).removed++
+		}
 		m.emit(j, pawl.Event{Type: pawl.EventDeleted})
 	case pawl.VerbRunNow:
 		j.State, j.NotBefore = pawl.Ready, m.now

@@ -266,6 +266,7 @@ func (m *model) admits(batch []*pawl.Envelope) error {
 // their sequences, and the queue returned done.
 func (m *model) enqueue(filled []*pawl.Envelope, done []pawl.Enqueued) error {
 	before := len(m.events)
+	defer m.replaced(slices.Clone(m.jobs))()
 	for i, e := range filled {
 		event := pawl.EventEnqueued
 		if h := m.holders[uniqueOf(e)]; h != nil && e.UniqueKey != "" && driver.BlockedBy(e, h.State) {

@@ -261,6 +261,7 @@ var groups = []group{
 	{"pause", pauseTests(), 0, 0},
 	{"retain", retainTests(), 0, pawl.Retention},
 	{"results", resultTests(), 0, pawl.Results | pawl.Retention},
+	{"groups", groupTests(), mutating, pawl.Groups},
 	{"delete", deleteTests(), 0, 0},
 	{"transfer", transferTests(), 0, 0},
 	{"mutation", mutationTests(), mutating, 0},

@@ -84,6 +84,9 @@ func (w *walker) invent(e *pawl.Envelope) {
 	if w.random.IntN(10) == 0 {
 		e.ID = pawl.NewID(time.Now())
 	}
+	if w.random.IntN(2) == 0 {
+		e.Group = pick(w.random, walkGroups[0], walkGroups[1])
+	}
 	for _, s := range settings {
 		if s.ability&abilitiesOf(w.q) == 0 {
 			s.unset(e)

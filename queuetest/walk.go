@@ -94,7 +94,9 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 	} else {
 		f.fresh(settings)
 	}
-	w.model = newModel(settings)
+	if w.model = newModel(settings); abilitiesOf(f.q)&pawl.Groups != 0 {
+		f.makeWalkGroups()
+	}
 	f.inspector() // or skip
 	f.Cleanup(func() {
 		if f.Failed() {
@@ -126,7 +128,9 @@ func anyRate(random *rand.Rand) (r pawl.Rate) {
 
 // compareJobs compares the jobs of the queue with those of the model.
 func (w *walker) compareJobs() {
-	w.after(w.model.compare(w.list(pawl.Filter{})))
+	jobs := w.list(pawl.Filter{})
+	w.after(w.model.compare(jobs))
+	w.compareGroups(jobs)
 	for _, l := range w.leases {
 		if j := w.model.held(l); j != nil && j.Cancelled && !l.Cancelled.Fired() {
 			w.after(fmt.Errorf("job %s was cancelled, and its lease got no signal", j.ID))

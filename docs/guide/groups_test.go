@@ -1,0 +1,75 @@
+package guide
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/worker"
+)
+
+type (
+	Import struct{ File string }
+	Row    struct {
+		File string
+		N    int
+	}
+)
+
+var (
+	ImportRow = pawl.Define[Row]("import.row")
+	Summary   = pawl.Define[Import]("import.summary")
+)
+
+// importFile enqueues a job for each row of a file, and one for the end.
+func importFile(ctx context.Context, q *memory.Queue, file string, rows int) error {
+	summary, err := Summary.Envelope(Import{File: file})
+	if err != nil {
+		return err
+	}
+	if err := group.Make(ctx, q, group.Group{Name: file, Done: summary}); err != nil {
+		return err
+	}
+	for n := range rows {
+		if _, err := ImportRow.Enqueue(ctx, q, Row{File: file, N: n}, pawl.InGroup(file)); err != nil {
+			return err
+		}
+	}
+	return group.Close(ctx, q, file)
+}
+
+// printImport prints how far an import is.
+func printImport(ctx context.Context, q *memory.Queue, file string) error {
+	s, err := group.Get(ctx, q, file)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d of %d rows, %d failed\n", s.Succeeded, s.Total, s.Dead)
+	return nil
+}
+
+// Rule: the summary of the guide runs once, after all rows.
+func TestGroups(t *testing.T) {
+	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
+	defer q.Close()
+	require.NoError(t, importFile(t.Context(), q, "rows.csv", 20))
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	worker.Handle(w, ImportRow, func(context.Context, *pawl.Job[Row]) error { return nil })
+	summaries := 0
+	worker.Handle(w, Summary, func(ctx context.Context, job *pawl.Job[Import]) error {
+		summaries++
+		s, err := group.Get(ctx, q, job.Args.File)
+		require.NoError(t, err)
+		require.Equal(t, 20, s.Succeeded)
+		return nil
+	})
+	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+	require.Equal(t, 1, summaries)
+	require.NoError(t, printImport(t.Context(), q, "rows.csv"))
+}
