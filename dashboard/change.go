@@ -1,0 +1,128 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/gopawl/pawl/admin"
+)
+
+// change is something that a user may do. GET asks whether to do it, and POST does it.
+type change struct {
+	path   string
+	action Action
+	plan   func(*request) (plan, error)
+	do     func(*request) (result, error)
+}
+
+// changes are all of them. Each has a path of its own.
+var changes = []change{
+	jobChange("retry", Retry, admin.Retry),
+	jobChange("cancel", Cancel, admin.Cancel),
+	jobChange("delete", Delete, admin.Delete),
+	jobChange("run-now", RunNow, admin.RunNow),
+	queueChange("pause-queue", true),
+	queueChange("resume-queue", false),
+	runChange("cancel-run", Cancel, admin.Cancel),
+	runChange("terminate-run", Terminate, admin.Terminate),
+	runChange("pause-run", Run, admin.Pause),
+	runChange("resume-run", Run, admin.Resume),
+	signalChange(),
+	scheduleChange("pause-schedule", admin.Pause),
+	scheduleChange("resume-schedule", admin.Resume),
+	scheduleChange("trigger-schedule", "trigger"),
+}
+
+// plan is what a change is about to do.
+type plan struct {
+	Title    string
+	Lines    []string // sentences
+	Fields   []field  // what the user may fill in
+	Keep     url.Values
+	Path     string
+	Button   string // "" if there is nothing to do
+	Harsh    bool   // it cannot be undone
+	Back     string // the page that shows what it changes
+	Commands []string
+}
+
+// field is an input of a form.
+type field struct {
+	Name, Label, Value, Help string
+	Long                     bool     // several lines
+	Known                    []string // suggestions
+	Required                 bool
+}
+
+// result is what a change has done.
+type result struct {
+	Title    string
+	Lines    []string
+	OK       bool
+	Back     string
+	Commands []string
+	target   string // for the log
+}
+
+// ask shows what the change would do.
+func (c change) ask(q *request) error {
+	p, err := c.plan(q)
+	if err != nil {
+		return err
+	}
+	p.Path = c.path
+	return q.show("plan", "", p.Title, p, p.Commands...)
+}
+
+// carryOut does the change, and logs who asked for it.
+func (c change) carryOut(q *request) error {
+	done, err := c.do(q)
+	outcome := strings.Join(done.Lines, " ")
+	if err != nil {
+		outcome = err.Error()
+	}
+	q.d.log.Info("dashboard change", "action", string(c.action), "path", c.path, "target", done.target,
+		"user", q.d.opts.User(q.Request), "outcome", outcome)
+	if err != nil {
+		return err
+	}
+	return q.show("result", "", done.Title, done, done.Commands...)
+}
+
+// queueChange pauses or resumes a queue.
+func queueChange(path string, pause bool) change {
+	verb, effect := "resume", "Its workers fetch jobs again."
+	if pause {
+		verb, effect = "pause", "No worker fetches its jobs until it is resumed, even after a restart. Running jobs continue, and jobs can be enqueued."
+	}
+	title := strings.ToUpper(verb[:1]) + verb[1:]
+	return change{path: path, action: Queue,
+		plan: func(q *request) (plan, error) {
+			name, err := q.queueName()
+			return plan{
+				Title: title + " queue " + name, Lines: []string{effect}, Keep: url.Values{"name": {name}}, Button: title + " queue",
+				Back: "queues", Commands: []string{q.command("queue", verb, name)},
+			}, err
+		},
+		do: func(q *request) (result, error) {
+			name, err := q.queueName()
+			if err != nil {
+				return result{}, err
+			}
+			do := q.d.admin.Resume
+			if pause {
+				do = q.d.admin.Pause
+			}
+			return result{Title: "Queue " + name, Lines: []string{title + "d."}, OK: true, Back: "queues", target: name}, do(q.ctx, name)
+		},
+	}
+}
+
+// queueName returns the queue that a request names. A misspelled one would be created.
+func (q *request) queueName() (string, error) {
+	name := q.Form.Get("name")
+	if q.QueueStats(name).Name == "" {
+		return name, &refusal{404, "There is no queue " + clipped(name) + ".", "The page of queues lists all of them."}
+	}
+	return name, nil
+}

@@ -1,0 +1,177 @@
+package dashboard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+)
+
+// groupsPage is what the page of failures shows.
+type groupsPage struct {
+	Groups   []admin.Group
+	Looked   int64 // dead jobs in these groups
+	Damaged  int64
+	Dead     int // in all queues, as the queue counts them
+	NextLink string
+	Partly   bool // not all dead jobs were read
+	Queue    string
+}
+
+// failures groups dead jobs by what their last errors have in common. It reads for a limited time.
+func failures(q *request) error {
+	p := &groupsPage{Queue: q.Form.Get("queue")}
+	ask := admin.SummaryQuery{By: "error", After: q.Form.Get("after")}
+	ask.Queue = p.Queue
+	groups, began := make(map[string]*admin.Group), time.Now()
+	for {
+		page, err := q.d.admin.Summary(q.ctx, ask)
+		if err != nil {
+			return err
+		}
+		p.Damaged += page.Damaged
+		for _, g := range page.Groups {
+			p.Looked += g.Count
+			merge(groups, g)
+		}
+		if ask.After = page.Next; ask.After == "" || time.Since(began) > lookTime {
+			break
+		}
+	}
+	for _, g := range groups {
+		p.Groups = append(p.Groups, *g)
+	}
+	slices.SortFunc(p.Groups, func(a, b admin.Group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Key, b.Key))
+	})
+	p.Groups = p.Groups[:min(len(p.Groups), 2*pageSize)]
+	stats, err := q.Stats()
+	if err != nil {
+		return err
+	}
+	for _, one := range stats.Queues {
+		if p.Queue == "" || one.Name == p.Queue {
+			p.Dead += one.Dead
+		}
+	}
+	if p.Partly = ask.After != "" || q.Form.Get("after") != ""; ask.After != "" {
+		p.NextLink = link("failures", "queue", p.Queue, "after", ask.After)
+	}
+	words := []string{"dead", "summary"}
+	if p.Queue != "" {
+		words = append(words, "-q", p.Queue)
+	}
+	return q.show("failures", "failures", "Failures", p, q.command(words...))
+}
+
+// merge adds a part of a group to its other parts.
+func merge(groups map[string]*admin.Group, g admin.Group) {
+	have := groups[g.Key]
+	if have == nil {
+		groups[g.Key] = &g
+		return
+	}
+	have.Count += g.Count
+	if g.First.Before(have.First) {
+		have.First = g.First
+	}
+	if !g.Last.Before(have.Last) {
+		have.Last, have.Example = g.Last, g.Example
+	}
+}
+
+// overviewPage is what the first page shows.
+type overviewPage struct {
+	Queues  []pawl.QueueStats
+	Total   pawl.Counts
+	Oldest  time.Time // since when the longest waiting ready job is ready
+	Flow    *flow     // nil if the queue emits no events
+	Groups  []admin.Group
+	Partly  bool // not all dead jobs were read
+	Process *admin.Process
+	Paused  int
+}
+
+func overview(q *request) error {
+	stats, err := q.Stats()
+	if err != nil {
+		return err
+	}
+	p := &overviewPage{Queues: stats.Queues, Process: stats.Process, Flow: q.d.watch.flow()}
+	for _, one := range stats.Queues {
+		add(&p.Total, one.Counts)
+		if one.Paused {
+			p.Paused++
+		}
+		if p.Oldest.IsZero() || !one.Oldest.IsZero() && one.Oldest.Before(p.Oldest) {
+			p.Oldest = one.Oldest
+		}
+	}
+	p.Queues = p.Queues[:min(len(p.Queues), pageSize)]
+	if p.Total.Dead > 0 {
+		page, err := q.d.admin.Summary(q.ctx, admin.SummaryQuery{By: "error"})
+		if err != nil {
+			return err
+		}
+		p.Groups, p.Partly = page.Groups[:min(len(page.Groups), 5)], page.Next != ""
+	}
+	return q.show("overview", "overview", "Overview", p, q.command("stats"))
+}
+
+func add(to *pawl.Counts, c pawl.Counts) {
+	to.Ready += c.Ready
+	to.Delayed += c.Delayed
+	to.Leased += c.Leased
+	to.Dead += c.Dead
+	to.Completed += c.Completed
+	to.Blocked += c.Blocked
+}
+
+// queuesPage is one page of the queues.
+type queuesPage struct {
+	Queues   []pawl.QueueStats
+	NextLink string
+}
+
+func queues(q *request) error {
+	stats, err := q.Stats()
+	if err != nil {
+		return err
+	}
+	all, after := stats.Queues, q.Form.Get("after")
+	if i := slices.IndexFunc(all, func(one pawl.QueueStats) bool { return one.Name == after }); i >= 0 {
+		all = all[i+1:]
+	}
+	p := &queuesPage{Queues: all[:min(len(all), 2*pageSize)]}
+	if n := len(p.Queues); n < len(all) {
+		p.NextLink = link("queues", "after", p.Queues[n-1].Name)
+	}
+	return q.show("queues", "queues", "Queues", p, q.command("queue", "list"))
+}
+
+// workersPage is what runs now.
+type workersPage struct {
+	Process *admin.Process
+	Queues  []pawl.QueueStats
+	found
+	NextLink string
+}
+
+func workers(q *request) error {
+	stats, err := q.Stats()
+	if err != nil {
+		return err
+	}
+	s := &selection{}
+	s.State = pawl.Leased
+	p := &workersPage{Process: stats.Process, Queues: stats.Queues[:min(len(stats.Queues), 2*pageSize)]}
+	if p.found, err = q.find(s, admin.Summary, q.Form.Get("after"), pageSize, lookTime); err != nil {
+		return err
+	}
+	if p.Next != "" {
+		p.NextLink = link("workers", "after", p.Next)
+	}
+	return q.show("workers", "workers", "Workers", p, q.command("job", "list", "-s", "leased"))
+}

@@ -1,0 +1,187 @@
+package dashboard
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// jobPage is what the page of a job shows.
+type jobPage struct {
+	*pawl.Envelope
+	Payload, Result *value
+	Headers         []pair
+	Timeline        []point
+	Why             []string // why it waits, or why it is dead
+	Facts           []pair
+	Hidden          bool // the user may not see the payload
+	Dropped         int  // failures that are not in the history
+}
+
+// point is something that happened to a job at a time, or will.
+type point struct {
+	At     time.Time
+	What   string
+	Detail string
+	Kind   string // ok, bad, wait, or run, for the color beside the words
+	Future bool
+}
+
+func job(q *request) error {
+	text := strings.TrimSpace(q.Form.Get("id"))
+	id, err := pawl.ParseID(text)
+	if err != nil && len(text) >= 4 { // the beginning or the end of an ID
+		var ids []pawl.ID
+		if ids, err = q.d.admin.FindIDs(q.ctx, text); err == nil {
+			if len(ids) != 1 {
+				return &refusal{404, fmt.Sprintf("%s have an ID that begins or ends with %q.", count(len(ids), "job"), clipped(text)), "Give more digits of the ID."}
+			}
+			id = ids[0]
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e, err := q.d.admin.Job(q.ctx, id)
+	if err != nil {
+		return err
+	}
+	p := &jobPage{Envelope: e, Payload: q.valueOf(e.Payload), Result: q.valueOf(e.Result), Hidden: !q.Can(ViewPayload)}
+	p.Dropped = max(0, e.Failures-len(e.History))
+	if !p.Hidden {
+		for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+			text := e.Headers[name]
+			if q.d.opts.Hide(strings.ToLower(name)) {
+				text = "(hidden)"
+			}
+			p.Headers = append(p.Headers, pair{name, text})
+		}
+	}
+	p.Timeline, p.Why, p.Facts = timeline(e, q.Now()), q.why(e), facts(e)
+	if !p.Hidden && e.IdempotencyKey != "" {
+		p.Facts = append(p.Facts, pair{"Idempotency key", e.IdempotencyKey})
+	}
+	if !p.Hidden && e.UniqueKey != "" {
+		p.Facts = append(p.Facts, pair{"Unique key", e.UniqueKey})
+	}
+	commands := []string{q.command("job", "show", e.ID.String())}
+	return q.show("job", "jobs", "Job "+e.ID.String(), p, commands...)
+}
+
+// timeline lists what the record of a job says, oldest first.
+func timeline(e *pawl.Envelope, now time.Time) []point {
+	all := []point{{At: e.Created, What: "Created", Detail: "on queue " + e.Origin, Kind: "ok"}}
+	if dropped := e.Failures - len(e.History); dropped > 0 {
+		all = append(all, point{What: count(dropped, "earlier failure"), Detail: "not kept in the history", Kind: "bad"})
+	}
+	for _, f := range e.History {
+		all = append(all, point{At: f.At, What: fmt.Sprintf("Attempt %d failed", f.Attempt), Detail: firstLine(f.Error), Kind: "bad"})
+	}
+	switch e.State {
+	case pawl.Ready:
+		all = append(all, point{At: e.NotBefore, What: "Ready", Detail: fmt.Sprintf("for attempt %d", e.Attempt()), Kind: "wait"})
+	case pawl.Delayed:
+		all = append(all, point{At: e.NotBefore, What: "Becomes ready", Detail: fmt.Sprintf("for attempt %d", e.Attempt()), Kind: "wait", Future: e.NotBefore.After(now)})
+	case pawl.Leased:
+		all = append(all, point{At: e.LeasedSince, What: fmt.Sprintf("Attempt %d runs", e.Attempt()), Detail: "for " + span(now.Sub(e.LeasedSince)), Kind: "run"})
+	case pawl.Completed:
+		all = append(all, point{At: e.Completed, What: "Succeeded", Detail: fmt.Sprintf("attempt %d", e.Attempt()), Kind: "ok"})
+	}
+	if e.Death != nil {
+		all = append(all, point{At: e.Death.At, What: "Dead", Detail: string(e.Death.Reason), Kind: "bad"})
+	}
+	if !e.Deadline.IsZero() && e.Deadline.After(now) && (e.State == pawl.Ready || e.State == pawl.Delayed) {
+		all = append(all, point{At: e.Deadline, What: "Deadline", Detail: "not fetched from then on", Kind: "wait", Future: true})
+	}
+	return all
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// deaths says what the reasons of dead jobs mean.
+var deaths = map[pawl.Reason]string{
+	pawl.ReasonExhausted: "Its last retry failed.",
+	pawl.ReasonPermanent: "The handler or the policy said that no retry helps.",
+	pawl.ReasonPoison:    "It kept taking its process down.",
+	pawl.ReasonDeadline:  "Its deadline passed before it succeeded.",
+	pawl.ReasonCancelled: "An operator or the app ended it.",
+	pawl.ReasonSignature: "Its signature is missing or wrong.",
+	pawl.ReasonPayload:   "Its arguments do not fit the type that the worker has for its kind.",
+	pawl.ReasonCorrupt:   "Its stored record is damaged.",
+}
+
+// why says why a job does not run.
+func (q *request) why(e *pawl.Envelope) (lines []string) {
+	if e.Death != nil {
+		return append(lines, deaths[e.Death.Reason])
+	}
+	if e.State != pawl.Ready && e.State != pawl.Delayed {
+		if e.State == pawl.Leased && e.Cancelled {
+			lines = append(lines, "It was asked to end, and ends when its handler returns.")
+		}
+		return lines
+	}
+	queue, stats := q.QueueStats(e.Queue), q.stats
+	if e.State == pawl.Delayed {
+		text := "It waits for its time"
+		if !e.BackoffSince.IsZero() {
+			text = fmt.Sprintf("It waits for its retry, after attempt %d failed", e.Attempts)
+		}
+		lines = append(lines, text+": "+ago(moment{q.Now(), e.NotBefore})+".")
+	}
+	if queue.Paused {
+		lines = append(lines, "Its queue is paused.")
+	}
+	if stats != nil && stats.Process == nil {
+		lines = append(lines, "No app has this queue open here.")
+	}
+	l := queue.Limits
+	if l.Running > 0 && queue.Leased >= l.Running {
+		lines = append(lines, fmt.Sprintf("Its queue runs %d jobs, which is its limit.", queue.Leased))
+	}
+	if e.Key != "" && l.PerKey() {
+		lines = append(lines, "Its queue limits jobs with the same key, and another job may have its place.")
+	}
+	if e.IdempotencyKey != "" && queue.Blocked > 0 {
+		lines = append(lines, "A job with its idempotency key may be running.")
+	}
+	if e.State == pawl.Ready && len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("It is ready. Its queue has %s ready and %s running.", count(queue.Ready, "job"), count(queue.Leased, "job")))
+	}
+	return lines
+}
+
+// facts lists the fields of a job that apply to it. The values of keys are not among them, since they may be
+// made of arguments.
+func facts(e *pawl.Envelope) (all []pair) {
+	add := func(name, format string, args ...any) { all = append(all, pair{name, fmt.Sprintf(format, args...)}) }
+	add("Attempts", "%d of %d", e.Attempts, e.MaxRetries+1)
+	if e.Crashes > 0 {
+		add("Crashes in a row", "%d", e.Crashes)
+	}
+	add("Priority", "%d", e.Priority)
+	if e.Key != "" {
+		add("Key", "%s", e.Key)
+	}
+	if e.Timeout > 0 {
+		add("Timeout", "%s", span(e.Timeout))
+	}
+	if e.Policy != nil {
+		add("Policy", "%s", e.Policy)
+	}
+	if e.Retain > 0 {
+		add("Kept after success", "%s", span(e.Retain))
+	}
+	if e.KeyID != "" {
+		add("Signed with key", "%s", e.KeyID)
+	}
+	add("Sequence", "%d", e.Seq)
+	return all
+}
