@@ -20,6 +20,8 @@
 //     with a delay is a scheduled message.
 //   - Abandon stores a copy with the reason and the history in the stream of dead jobs, and then acks the message. Use
 //     [Queue.Dead] to read the oldest dead job of a kind, and [Queue.RetryDead] to make it ready again.
+//   - A message that is no job of this library moves to a subject such as pawl.dead.default.mail.unreadable.7 when a
+//     worker receives it. Dead and RetryDead pass it over. [Queue.Stats] counts it as dead.
 //
 // A failure between the copy and the ack leaves both, and the job runs twice. The ID of a copy follows from the
 // message. So if the message is delivered again and settled again within the stream's duplicate window, which is 2

@@ -141,7 +141,8 @@ func TestSameID(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1}, counts(t, q))
 }
 
-// Rule: a message of somebody else at the subject of a line moves to the dead jobs, and the log says so; it does not run.
+// Rule: a message of somebody else at the subject of a line moves to the dead jobs, and the log says so; it does not run,
+// and it keeps nobody from the dead jobs of the line.
 func TestForeignBody(t *testing.T) {
 	folder := t.TempDir()
 	var log bytes.Buffer
@@ -160,7 +161,18 @@ func TestForeignBody(t *testing.T) {
 	require.Equal(t, pawl.Counts{Dead: 4}, counts(t, q))
 	require.Equal(t, 4, strings.Count(log.String(), "cannot be read"))
 	_, err = q.Dead(t.Context(), "default", "k")
-	require.ErrorIs(t, err, pawl.ErrCorrupt)
+	require.ErrorIs(t, err, pawl.ErrNotFound)
+
+	id := signed(t, q)
+	l := fetch(t, q)
+	require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom)))
+	e, err := q.Dead(t.Context(), "default", l.Kind)
+	require.NoError(t, err)
+	require.Equal(t, id, e.ID)
+	retried, err := q.RetryDead(t.Context(), "default", l.Kind, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, retried)
+	require.Equal(t, pawl.Counts{Ready: 1, Dead: 4}, counts(t, q))
 }
 
 // Rule: a process with another length of leases uses that of the consumer, and logs it.

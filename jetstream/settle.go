@@ -83,10 +83,11 @@ func (q *Queue) expired(g *transport.Grant[delivered]) {
 	_ = q.nc.Publish(g.Message.msg.Reply, nak) // otherwise the server does, later by the margin
 }
 
-// discard moves a message that cannot be read to the stream of dead jobs.
+// discard moves a message that cannot be read to the stream of dead jobs. Its subject has a token more than that of a
+// dead job, so it does not keep Dead and RetryDead from the jobs behind it.
 func (q *Queue) discard(d delivered, err error) {
 	q.opts.Logger.Error("a message cannot be read; it is moved to the dead jobs", "sequence", d.stream, "subject", d.msg.Subject, "error", err)
-	m := nats.NewMsg(q.opts.Prefix + ".dead." + d.msg.Subject[len(q.opts.Prefix+".job."):] + ".unreadable-" + strconv.FormatUint(d.stream, 10))
+	m := nats.NewMsg(q.opts.Prefix + ".dead." + d.msg.Subject[len(q.opts.Prefix+".job."):] + ".unreadable." + strconv.FormatUint(d.stream, 10))
 	m.Data = d.msg.Data
 	if _, _, err := q.stored(q.exchange(m)[0]); err != nil {
 		q.opts.Logger.Error("cannot move a message; it comes again", "sequence", d.stream, "error", err)
