@@ -29,6 +29,7 @@ var roles = map[string]func(args []string) error{
 	"work":   workRole,
 	"run":    runRole,
 	"result": resultRole,
+	"group":  groupRole,
 }
 
 func TestMain(m *testing.M) {

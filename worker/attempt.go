@@ -114,17 +114,21 @@ func (a *attempt) run(ctx context.Context) {
 		if returned {
 			return
 		}
-		p := &PanicError{Value: recover(), Stack: stackOfPanic(string(debug.Stack()))}
-		if p.Value == nil {
-			p.Value = "runtime.Goexit was called"
-		}
-		a.err = p
+		a.err = panicked(recover())
 	}()
 	a.err = a.handler.run(driver.RunContext(ctx, a.Lease), a.Lease)
 	if a.err != nil {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}
 	returned = true
+}
+
+// panicked returns the error of a handler that did not return.
+func panicked(value any) *PanicError {
+	if value == nil {
+		value = "runtime.Goexit was called"
+	}
+	return &PanicError{Value: value, Stack: stackOfPanic(string(debug.Stack()))}
 }
 
 // stackOfPanic leaves out what lies above the panic in a stack: the frames that
