@@ -116,7 +116,7 @@ func Example_deadJobs() {
 
 // Three policies that work well.
 func ExampleExponential() {
-	// Money: patient, and never in step with the other side's recovery.
+	// Money: retry for long, and at random times, so that a server that recovers is not flooded.
 	careful := []pawl.Option{pawl.MaxRetries(5),
 		pawl.Backoff(pawl.Exponential(time.Second, 2).Cap(time.Minute).FullJitter())}
 
