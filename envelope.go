@@ -85,7 +85,7 @@ func (e *Envelope) Attempt() int {
 // LastAttempt reports whether a failure of that run leaves no retry.
 func (e *Envelope) LastAttempt() bool { return e.Attempts >= e.MaxRetries }
 
-// Death says why and when a job went to the dead letters.
+// Death says why and when a job became dead.
 type Death struct {
 	Reason Reason
 	At     time.Time
@@ -111,7 +111,7 @@ type Failure struct {
 // Reason is why a job is dead.
 type Reason string
 
-// The reasons of dead letters.
+// The reasons of dead jobs.
 const (
 	ReasonExhausted Reason = "exhausted" // the last retry failed
 	ReasonPermanent Reason = "permanent" // the handler or the policy said that no retry helps
@@ -131,7 +131,7 @@ const (
 	Ready     State = "ready"     // waits to be fetched
 	Delayed   State = "delayed"   // waits for its time
 	Leased    State = "leased"    // is being run
-	Dead      State = "dead"      // a dead letter
+	Dead      State = "dead"      // will not run again, until somebody retries it
 	Completed State = "completed" // succeeded, and its record is retained
 )
 

@@ -26,8 +26,8 @@ var (
 	// Nothing was changed; split it.
 	ErrBatchTooLarge = errors.New("batch too large")
 
-	// ErrLeaseLost says that the lease named is no longer the holder of its job:
-	// it expired, or was settled already. Nothing was changed.
+	// ErrLeaseLost says that a lease is over: it expired, or was settled already. Nothing was
+	// changed.
 	ErrLeaseLost = errors.New("lease lost")
 
 	// ErrNotAccepted says that the context ended before the operation's
@@ -35,19 +35,19 @@ var (
 	ErrNotAccepted = errors.New("operation was not accepted")
 
 	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect
-	// entirely or not at all. If ErrPoisoned comes with it, reopening the queue tells
-	// which. If it comes alone, as from a server whose connection broke, the next call may
-	// work. To settle again is safe, because a token settles once. A job whose ID is not
-	// found was not stored, or it is done already: only an idempotency key or a retention
-	// tells these apart.
+	// entirely or not at all. If the error also matches ErrPoisoned, reopen the queue to find
+	// out. Otherwise, as after a broken connection to a server, the next call may work. It is safe
+	// to settle a lease again, because a token settles once. After an enqueue, look up the job by
+	// its ID. If it is not found, it was not stored, or it is done already: only an idempotency key
+	// or a retention shows which.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
-	// ErrPoisoned says that the queue refuses all work since a sync to the disk failed,
-	// or a page of its file could not be read: going on could corrupt it. Close it, check
-	// the disk, and open it again: the implementation says what that does.
+	// ErrPoisoned says that the queue refuses all work, because a sync to the disk failed or a
+	// page of its file could not be read, and more writes could corrupt it. Close it, check the
+	// disk, and open it again. It has nothing to do with [ReasonPoison].
 	ErrPoisoned = errors.New("queue is poisoned")
 
-	// ErrEmpty is Fetch's answer, where it was asked not to wait any longer.
+	// ErrEmpty says that Fetch found no job, and that its [Wait] asked not to wait any longer.
 	ErrEmpty = errors.New("no job to fetch")
 
 	// ErrClosed says that the queue was closed.
@@ -91,7 +91,7 @@ func (notEligible) Error() string { return ErrConflict.Error() }
 
 func (notEligible) Unwrap() error { return ErrConflict }
 
-// InvalidError tells which value was refused and why. It matches [ErrInvalid].
+// InvalidError says which value was refused and why. It matches [ErrInvalid].
 type InvalidError struct {
 	Field  string // "kind", "queue", "delay", …
 	Reason string // a phrase that follows the field's name

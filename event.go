@@ -28,18 +28,18 @@ type EventType string
 // expires for the last time is reaped, and then the job dies.
 const (
 	EventEnqueued  EventType = "enqueued"
-	EventReplaced  EventType = "replaced"  // took the place of a job: of one with its unique key, or of a dead letter
+	EventReplaced  EventType = "replaced"  // took the place of a job with its unique key, or of a dead job
 	EventFetched   EventType = "fetched"   // leased, for a run
 	EventSucceeded EventType = "succeeded" // acked
 	EventSkipped   EventType = "skipped"   // removed without a run: its idempotency key was done
 	EventRetried   EventType = "retried"   // a run failed and retries remain
-	EventDied      EventType = "died"      // went to the dead letters; Job.Death says why
+	EventDied      EventType = "died"      // became dead; Job.Death says why
 	EventReleased  EventType = "released"
 	EventSnoozed   EventType = "snoozed"
 	EventRunNow    EventType = "run_now"   // an operator ran a delayed job now
 	EventReaped    EventType = "reaped"    // its lease expired
 	EventRecovered EventType = "recovered" // its process had died
 	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once
-	EventRevived   EventType = "revived"   // a dead letter was retried
-	EventDeleted   EventType = "deleted"   // a dead letter or a completed record was removed
+	EventRevived   EventType = "revived"   // a dead job was retried
+	EventDeleted   EventType = "deleted"   // a dead job or a completed record was removed
 )

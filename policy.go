@@ -30,7 +30,7 @@ func checkPolicy(p Policy) (Policy, error) {
 	return p, nil
 }
 
-// Retry is what a [Policy] is told about a failed run. After the n-th run
+// Retry is what a [Policy] receives about a failed run. After the n-th run
 // Completed is n and Attempt is n+1, so nobody is off by one.
 type Retry struct {
 	Completed int     // runs that ended, the failed one included: 1 or more
@@ -75,7 +75,7 @@ const (
 	jitterFull
 )
 
-// DefaultJitter is the fraction that users of proportional jitter mostly want.
+// DefaultJitter is a good fraction for [Strategy.Jitter].
 const DefaultJitter = 0.15
 
 // None retries at once, without a delay. For no retry at all see [MaxRetries].

@@ -1,20 +1,19 @@
-// Package postgres is the queue of package pawl in a PostgreSQL database, 13 or newer, for several
+// Package postgres is a job queue in a PostgreSQL database, version 13 or later, for several
 // processes and machines that share one queue.
 //
 //	q, err := postgres.Open(ctx, "postgres://app@db/app", nil)
 //	…
 //	defer q.Close()
 //
-// [Queue] implements [pawl.Queue], and what package dlq needs. Each process opens a queue of its
-// own; [Options.Schema] keeps the apps of one database apart.
+// [Queue] implements [pawl.Queue]. Each process opens its own Queue. [Options.Schema] keeps the
+// apps of one database apart.
 //
-// Calls that come while a transaction is on its way share the next one, so many callers cost few
-// commits. A call that changes the queue is durable when it returns nil, as far as the server's
-// setting synchronous_commit makes it so.
+// Concurrent calls of a process share a transaction, so many callers need few commits. A change is
+// durable when its call returns nil, as far as the server's setting synchronous_commit makes it so.
 //
-// A server that is away is waited for, [Options.Timeout] long. A connection that breaks during a
-// commit leaves no doubt once the server is back: the queue finds out what became of the commit.
+// If the server is away, calls wait for it for up to [Options.Timeout]. If a connection breaks
+// during a commit, the queue finds out whether the commit happened as soon as the server is back.
 //
-// What the queue does by itself it does in the process that notices: there is no leader, and no
-// background job on the server.
+// There is no leader, and no background job on the server. The process that notices that a delayed
+// job is due, or that a lease has expired, moves the job.
 package postgres

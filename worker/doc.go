@@ -6,53 +6,52 @@
 //	})
 //	err := w.Run(ctx) // until ctx ends
 //
-// A job moves through five steps, a file each: the session fetches its lease
-// (fetch.go), it gets a slot (slots.go), an attempt runs the handler once
-// (attempt.go), decide says what its result means (decide.go), and settle tells the
-// queue (settle.go). Beside them the heartbeat extends every held lease in one call.
+// # What a handler returns
 //
-// # What a handler may return
+//   - nil: the job is done.
+//   - An error, or a panic: the attempt failed. The job is retried after the delay of its policy,
+//     or becomes dead if no retry is left.
+//   - [pawl.Permanent]: the job becomes dead at once.
+//   - [pawl.RetryAfter]: the attempt failed. The job is retried after this delay.
+//   - [pawl.Snooze]: the job runs again later. No attempt is counted, and the count of earlier
+//     failures restarts at 0.
 //
-//   - nil: the job is done
-//   - an error, or a panic: the attempt failed; the job is retried after the delay
-//     of its policy, or goes to the dead letters when no retry is left
-//   - [pawl.Permanent]: the dead letters at once
-//   - [pawl.RetryAfter]: a retry with this delay
-//   - [pawl.Snooze]: the job comes back later, no attempt is counted, and its earlier
-//     failures no longer count towards its retries
+// # When its context ends
 //
-// Its context ends for one of these reasons, which [context.Cause] tells:
+// The context of a handler ends for one of these reasons, which [context.Cause] returns:
 //
-//   - [ErrTimeout], [ErrDeadline]: the run took too long, or the job's life is over.
-//     An error is a failed attempt, nil is still a success.
-//   - [ErrCancelled]: somebody cancelled the job. Nil is still a success; after
-//     anything else the job is dead.
-//   - [ErrStopping]: the worker stops. An error releases the job and is no failure;
-//     [pawl.Permanent] and [pawl.Snooze] mean what they say.
-//   - [pawl.ErrLeaseLost]: the job is somebody else's now, and whatever the handler
-//     returns is dropped.
-//   - [ErrLeaseInDoubt]: the queue did not answer, so the job may be somebody else's. An
-//     error releases the job and is no failure; [pawl.Permanent] and [pawl.Snooze] mean
-//     what they say, and nil is still a success. None of them changes anything if the
-//     lease is lost.
+//   - [ErrTimeout], [ErrDeadline]: the attempt took too long, or the deadline of the job has
+//     passed. An error is a failed attempt. Nil is a success.
+//   - [ErrCancelled]: somebody cancelled the job. Nil is a success. After anything else the job is
+//     dead.
+//   - [ErrStopping]: the worker stops. An error returns the job to the queue and is no failure.
+//     Nil is a success, and [pawl.Permanent] and [pawl.Snooze] keep their meaning.
+//   - [pawl.ErrLeaseLost]: the lease is over, and the job may run elsewhere. What the handler
+//     returns has no effect.
+//   - [ErrLeaseInDoubt]: the queue did not answer, so the lease may be over. If it is, what the
+//     handler returns has no effect. Otherwise the rules of ErrStopping apply.
 //
-// A handler that does not return after its timeout, the deadline or a stop is given up
-// after a while, and is stuck until it does: its slot stays taken, and its job does not
-// run beside it in this worker. See [Options].StuckGrace and [Worker.Stuck].
+// A handler that does not return is stuck [Options].StuckGrace after its timeout or the deadline,
+// or Options.StopGrace after the end of its context in a stop. The worker then settles its job
+// without it. The handler keeps its slot, which is its share of Options.Concurrency, until it
+// returns, and its job does not run again in this worker before that. See [Worker.Stuck].
 //
-// A handler that keeps its data in the queue's own file may ack its job in the
-// transaction that has its effect, by the AckTx of such a queue and job.Lease. When
-// that transaction has committed the job is done: what the handler returns decides
-// nothing any more, and an error is logged.
+// # Acks
 //
-// A slot is free as soon as the handler has returned: the acknowledgement travels on
-// its own, so a job that finished right before a crash may run again.
+// A handler may ack its job in the transaction that stores its effect. It calls AckTx of the
+// queue, such as that of package bolt, with job.Lease. After the commit the job is done, whatever
+// the handler returns. The worker logs an error.
+//
+// A slot is free as soon as the handler returns. The worker acks several jobs at a time, so a job
+// that finished right before a crash may run again.
 //
 // # Around the handlers
 //
-// [Options].Middleware wraps every handler of a worker. [Options].Verify refuses jobs
-// without a valid signature, before their payload is decoded. A job of a kind that has
-// no handler here stays ready for a worker that has one.
+// [Options].Middleware wraps every handler of a worker. [Options].Verify refuses jobs without a
+// valid signature before their payload is decoded. A job of a kind that has no handler here stays
+// ready for a worker that has one.
 //
-// The package keeps no state on disk and decides no order: both are the queue's.
+// The code follows a job: fetch.go leases it, slots.go gives it a slot, attempt.go runs the
+// handler, decide.go decides what its result means, and settle.go settles the lease. A heartbeat
+// extends all leases in one call. The package stores nothing itself.
 package worker
