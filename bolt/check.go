@@ -189,6 +189,9 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		r, err = parseLeaseRow(k, v)
 		row.flags = r.flags
 		counted(r.line)
+		if recordErr == nil && err == nil && (r.priority != j.Priority || r.seq != j.Seq) {
+			c.wrong("job %s has priority %d and sequence %d in its lease, %d and %d in its record", id, r.priority, r.seq, j.Priority, j.Seq)
+		}
 	case c.completed, c.failed:
 		var r endedRow
 		r, err = parseEndedRow(k, v)

@@ -84,7 +84,11 @@ func (t *txn) copyOut(job *fetched) (err error) {
 	if record == nil {
 		return fmt.Errorf("job %s: %w: its record is missing", id, pawl.ErrCorrupt)
 	}
-	if err := driver.CheckRecord(record); err != nil {
+	_, last, err := cutRecent(id, record)
+	if err == nil {
+		err = driver.CheckRecord(last)
+	}
+	if err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	if job.row.flags&hasPayload != 0 {
@@ -118,13 +122,14 @@ func (t *txn) grantJobs(jobs []*fetched) {
 
 // lease returns the lease of a job that was leased at a time, for a duration.
 func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, error) {
-	e, apart, err := driver.ParseRecord(job.record)
+	j, err := parseStored(job.row.id, job.record)
+	e := j.Envelope
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("job %s: %w", job.row.id, err)
-	case e.ID != job.row.id || apart != len(job.payload):
+		return nil, err
+	case j.apart != len(job.payload):
 		return nil, fmt.Errorf("job %s: %w: its record does not fit its row", job.row.id, pawl.ErrCorrupt)
-	case apart != 0:
+	case j.apart != 0:
 		e.Payload = job.payload
 	}
 	job.record, job.payload = nil, nil // the lease table keeps the job, and these may be large

@@ -128,6 +128,13 @@ func appendOrder(b []byte, e *pawl.Envelope) []byte {
 	return binary.BigEndian.AppendUint64(b, e.Seq)
 }
 
+// orderAt reads the priority and the sequence in the order of a job within its lane.
+func orderAt(b []byte) (priority int8, seq uint64) {
+	return priorityAt(b), binary.BigEndian.Uint64(b[1+timeWidth:])
+}
+
+func priorityAt(b []byte) int8 { return int8(127 - int(b[0])) }
+
 // The first byte of a delayed row's key is what the job waits for.
 const (
 	waitsForTime  byte = iota // a time

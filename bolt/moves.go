@@ -11,7 +11,8 @@ import (
 // Moves of jobs between states.
 
 // rewrite stores the changed record of a job.
-func (t *txn) rewrite(j stored) {
+func (t *txn) rewrite(j *stored) {
+	t.flush(j)
 	t.put(t.jobs, j.ID[:], driver.AppendRecord(nil, j.Envelope, j.apart))
 }
 
@@ -24,11 +25,16 @@ func (t *txn) place(j stored) {
 	if t.overdue(j) {
 		return
 	}
-	ln := t.lineOf(j.Envelope)
+	t.putDelayed(t.lineOf(j.Envelope), j.Envelope, indexRow{j.ID, j.flags()})
+}
+
+// putDelayed gives a job that waits for a time its row. It needs no more of e than what its key in
+// ready is made of.
+func (t *txn) putDelayed(ln line, e *pawl.Envelope, index indexRow) {
 	var keyBuf [1 + timeWidth + 8]byte
-	key := delayedKey(keyBuf[:0], j.Envelope)
-	ready := readyKey(make([]byte, 0, readyKeyWidth), ln, j.Envelope)
-	row := delayedRow{indexRow{j.ID, j.flags()}, ready}
+	key := delayedKey(keyBuf[:0], e)
+	ready := readyKey(make([]byte, 0, readyKeyWidth), ln, e)
+	row := delayedRow{index, ready}
 	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth))))
 	t.counts(ln).Delayed++
 }
@@ -93,6 +99,7 @@ func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 	ln := lineAt(key)
 	t.delete(t.ready, key)
 	lease := leaseRow{token: token, line: ln, flags: row.flags, since: t.now}
+	lease.priority, lease.seq = orderAt(key[lanePrefix:])
 	t.put(t.leased, row.id[:], seal(row.id[:], lease.append(t.value(leaseWidth+sealWidth))))
 	c := t.counts(ln)
 	c.Ready--
@@ -146,7 +153,7 @@ func (t *txn) succeed(j stored) {
 	}
 	j.Crashes, j.Cancelled, j.BackoffSince, j.Completed = 0, false, time.Time{}, t.now
 	t.forgetDeadline(j)
-	t.rewrite(j)
+	t.rewrite(&j)
 	t.placeCompleted(j)
 }
 
@@ -176,30 +183,36 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and its run ended without a word"})
 	case t.maxCrashes > 0 && j.Crashes >= t.maxCrashes:
 		cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
-		t.note(j, j.Attempt(), pawl.Failure{Error: cause})
+		t.note(&j, j.Attempt(), pawl.Failure{Error: cause})
 		t.makeDead(j, pawl.ReasonPoison, run{cause: cause})
 	default:
-		t.rewrite(j)
+		t.rewrite(&j)
 		t.placeReady(j)
 	}
 }
 
 // failure counts a failed attempt of j and keeps its cause. The caller rewrites the record.
-func (t *txn) failure(j stored, f pawl.Failure) {
+func (t *txn) failure(j *stored, f pawl.Failure) {
 	j.Attempts = driver.NextAttempt(j.Attempts)
 	t.note(j, j.Attempts, f)
 }
 
-// note appends to the history of j. It keeps the first HistoryKeepHead and the last
-// HistoryKeepTail entries.
-func (t *txn) note(j stored, attempt int, f pawl.Failure) {
+// note appends to the history of j. The caller rewrites the record.
+func (t *txn) note(j *stored, attempt int, f pawl.Failure) {
+	t.flush(j)
 	n := j.Failures
 	j.Failures++
-	if old := n - pawl.HistoryKeepTail; old >= pawl.HistoryKeepHead {
-		t.delete(t.history, historyKey(nil, j.ID, old))
-	}
-	t.scratch = historyKey(t.scratch[:0], j.ID, n)
 	f.Attempt, f.At = attempt, t.now
+	t.keepFailure(j.ID, n, f)
+}
+
+// keepFailure stores entry n of the history of a job. It keeps the first HistoryKeepHead and the
+// last HistoryKeepTail entries.
+func (t *txn) keepFailure(id pawl.ID, n int, f pawl.Failure) {
+	if old := n - pawl.HistoryKeepTail; old >= pawl.HistoryKeepHead {
+		t.delete(t.history, historyKey(nil, id, old))
+	}
+	t.scratch = historyKey(t.scratch[:0], id, n)
 	t.put(t.history, t.scratch, seal(t.scratch, appendFailure(t.value(failureWidth(f)+sealWidth), f)))
 }
 
@@ -215,7 +228,7 @@ func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	t.forgetDeadline(j)
-	t.rewrite(j)
+	t.rewrite(&j)
 	t.placeDead(j)
 	t.member(j.Envelope, driver.MemberPending, driver.MemberDead)
 	t.emit(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
@@ -269,7 +282,7 @@ func (t *txn) revive(j stored, p place, keepAttempts bool) {
 		j.Attempts = 0
 	}
 	j.NotBefore = t.now
-	t.rewrite(j)
+	t.rewrite(&j)
 	t.takeUnique(j)
 	t.member(j.Envelope, driver.MemberDead, driver.MemberPending)
 	t.placeReady(j)
@@ -282,7 +295,7 @@ func (t *txn) runNow(j stored, p place) {
 	if j.NotBefore.After(t.now) {
 		j.NotBefore = t.now
 	}
-	t.rewrite(j)
+	t.rewrite(&j)
 	t.emit(pawl.Event{Type: pawl.EventRunNow, Job: j.Envelope})
 	t.placeReady(j)
 }
@@ -295,8 +308,10 @@ func (t *txn) cancel(j stored, at place) {
 		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled"})
 	case !j.Cancelled:
 		j.Cancelled = true
-		t.rewrite(j)
+		t.rewrite(&j)
 		if row, ok, err := t.lease(j.ID[:]); err == nil && ok {
+			row.flags = j.flags()
+			t.put(t.leased, j.ID[:], seal(j.ID[:], row.append(t.value(leaseWidth+sealWidth))))
 			t.cancelled = append(t.cancelled, holding{j.ID, row.token})
 		}
 		t.emit(pawl.Event{Type: pawl.EventCancelled, Job: j.Envelope})

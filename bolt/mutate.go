@@ -286,6 +286,6 @@ func (op *keep) apply(t *txn) {
 	}
 	if j.Crashes > 0 {
 		j.Crashes = 0
-		t.rewrite(j)
+		t.rewrite(&j)
 	}
 }

@@ -78,7 +78,7 @@ func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
 	}
 	if row, err = parseLeaseRow(key, sealed); err != nil {
 		if j, recordErr := t.record(pawl.ID(key)); recordErr == nil {
-			row.flags = j.flags()
+			row.flags = j.flags() // the rest is of no use to a job that is leased no more
 			row.line, _, err = t.store.line(j.Envelope)
 		} else if len(sealed) == leaseWidth+4 {
 			row.line, err = lineAt(sealed[8:]), nil

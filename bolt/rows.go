@@ -98,14 +98,19 @@ type leaseRow struct {
 	line  line
 	flags flags
 	since time.Time
+
+	// A failed attempt needs these for the job's next key in ready.
+	priority int8
+	seq      uint64
 }
 
-const leaseWidth = 8 + lineWidth + 1 + timeWidth
+const leaseWidth = 8 + lineWidth + 1 + timeWidth + 1 + 8
 
 func (r leaseRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, r.token)
 	b = append(appendLine(b, r.line), byte(r.flags))
-	return appendTime(b, r.since)
+	b = append(appendTime(b, r.since), byte(127-int(r.priority)))
+	return binary.BigEndian.AppendUint64(b, r.seq)
 }
 
 func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
@@ -117,6 +122,8 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 	r.line = lineAt(b[8:])
 	r.flags = flags(b[8+lineWidth])
 	r.since = timeAt(b[8+lineWidth+1:])
+	r.priority = priorityAt(b[8+lineWidth+1+timeWidth:])
+	r.seq = binary.BigEndian.Uint64(b[leaseWidth-8:])
 	return r, nil
 }
 

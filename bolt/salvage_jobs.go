@@ -26,7 +26,7 @@ func (s *salvor) repairTraces() error {
 		j, err := t.record(id)
 		if err != nil {
 			s.makeLostDead(t, id, line{})
-		} else if !kept(int(historyNumber(key)), j.Failures) {
+		} else if !kept(int(historyNumber(key)), j.Failures-j.recent.n) {
 			t.delete(b, key)
 			s.lost(bucketHistory)
 		}
@@ -122,7 +122,8 @@ func kept(n, failures int) bool {
 
 // repairHistory replaces each lost entry by an entry that says so.
 func (s *salvor) repairHistory(t *txn, j stored) {
-	if j.Failures == 0 {
+	rows := j.Failures - j.recent.n
+	if rows == 0 {
 		return
 	}
 	there := make(map[uint32]bool)
@@ -139,10 +140,10 @@ func (s *salvor) repairHistory(t *txn, j stored) {
 		t.put(t.history, key, seal(key, appendFailure(nil, lost)))
 		s.result.History++
 	}
-	for n := 0; n < min(j.Failures, pawl.HistoryKeepHead); n++ {
+	for n := 0; n < min(rows, pawl.HistoryKeepHead); n++ {
 		repair(n)
 	}
-	for n := max(pawl.HistoryKeepHead, j.Failures-pawl.HistoryKeepTail); n < j.Failures; n++ {
+	for n := max(pawl.HistoryKeepHead, rows-pawl.HistoryKeepTail); n < rows; n++ {
 		repair(n)
 	}
 }

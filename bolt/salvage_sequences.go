@@ -61,7 +61,7 @@ func (s *salvor) ownSequences() error {
 			again[j.Seq] = true
 		default:
 			j.Seq = s.nextSequence(t)
-			t.rewrite(j)
+			t.rewrite(&j)
 			s.lost(bucketJobs) // the old record
 		}
 	})

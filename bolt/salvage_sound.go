@@ -106,18 +106,18 @@ func soundRecord(key, record []byte) (j stored, err error) {
 	if len(key) != len(pawl.ID{}) {
 		return j, fmt.Errorf("%w: a key of %d bytes in bucket %s", pawl.ErrCorrupt, len(key), bucketJobs)
 	}
-	e, apart, err := driver.ParseRecord(record)
-	switch {
-	case err != nil:
+	j, err = parseStored(pawl.ID(key), record)
+	if err != nil {
 		return j, err
-	case e.ID != pawl.ID(key):
-		return j, fmt.Errorf("%w: the record is that of job %s", pawl.ErrCorrupt, e.ID)
+	}
+	e := j.Envelope
+	switch {
 	case driver.CheckQueue(e.Queue) != nil, len(e.Kind) > pawl.MaxNameBytes, // no queue wrote it
 		len(e.UniqueKey) > pawl.MaxKeyBytes, len(e.Key) > pawl.MaxKeyBytes, len(e.IdempotencyKey) > pawl.MaxKeyBytes,
-		e.Seq >= maxSalvagedSeq, e.Failures > maxSalvagedFailures, apart > maxSalvagedRow:
+		e.Seq >= maxSalvagedSeq, e.Failures > maxSalvagedFailures, j.apart > maxSalvagedRow:
 		return j, fmt.Errorf("%w: job %s breaks the limits of what a queue takes", pawl.ErrCorrupt, e.ID)
 	}
-	return stored{e, apart}, nil
+	return j, nil
 }
 
 // maxSalvagedFailures exceeds the failures of any job. The number of a failure has four bytes,

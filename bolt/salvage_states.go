@@ -56,7 +56,7 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 	switch p.state {
 	case pawl.Leased:
 		row, _ := parseLeaseRow(p.key, sealed)
-		row.line, row.flags = p.line, j.flags()
+		row.line, row.flags, row.priority, row.seq = p.line, j.flags(), j.Priority, j.Seq
 		return seal(p.key, row.append(nil))
 	case pawl.Dead, pawl.Completed:
 		return seal(p.key, endedRow{index, p.line}.append(nil))
@@ -95,7 +95,7 @@ func (s *salvor) makeLostDead(t *txn, id pawl.ID, ln line) {
 
 // makeDead makes a job without a row dead.
 func (s *salvor) makeDead(t *txn, j stored, cause string) {
-	t.note(j, j.Attempt(), pawl.Failure{Error: cause})
+	t.note(&j, j.Attempt(), pawl.Failure{Error: cause})
 	t.makeDead(j, pawl.ReasonCorrupt, run{cause: cause})
 }
 

@@ -121,7 +121,7 @@ func (s *salvor) unreachedBelonging(t *txn, key, value []byte) {
 			s.unreachedPayloads[id] = true
 		}
 	case soundRow(bucketHistory, key, value) == nil:
-		if kept(int(historyNumber(key)), j.Failures) && t.history.Get(key) == nil {
+		if kept(int(historyNumber(key)), j.Failures-j.recent.n) && t.history.Get(key) == nil {
 			t.put(t.history, key, bytes.Clone(value))
 		}
 	}

@@ -162,6 +162,9 @@ func (op *settle) ack(t *txn) {
 // move gives the job its next place. A job with a damaged record becomes dead, whatever the
 // outcome, and so does a cancelled job.
 func (op *settle) move(t *txn) {
+	if op.outcome == pawl.OutcomeNack && op.nackPlain(t) {
+		return
+	}
 	j, err := t.record(op.id)
 	if err != nil {
 		t.makeDamagedDead(op.id, op.row.line, op.row.flags, err)
@@ -171,9 +174,9 @@ func (op *settle) move(t *txn) {
 	j.BackoffSince = time.Time{}
 	switch {
 	case op.outcome == pawl.OutcomeNack, op.outcome == pawl.OutcomeAbandon && driver.CountsAttempt(op.reason):
-		t.failure(j, op.failure)
+		t.failure(&j, op.failure)
 	case op.outcome == pawl.OutcomeAbandon:
-		t.note(j, j.Attempt(), op.failure)
+		t.note(&j, j.Attempt(), op.failure)
 	}
 	if j.Cancelled {
 		run := op.run()
@@ -198,15 +201,51 @@ func (op *settle) move(t *txn) {
 func (op *settle) nack(t *txn, j stored) {
 	j.NotBefore = after(t.now, op.delay)
 	j.BackoffSince = t.now
-	t.rewrite(j)
-	event := op.event(pawl.EventRetried, j.Envelope)
-	event.Delay, event.Cause = max(op.delay, 0), op.failure.Error
-	t.emit(event)
+	t.rewrite(&j)
+	op.retried(t, j)
 	t.place(j)
 }
 
+func (op *settle) retried(t *txn, j stored) {
+	event := op.event(pawl.EventRetried, j.Envelope)
+	event.Delay, event.Cause = max(op.delay, 0), op.failure.Error
+	t.emit(event)
+}
+
+// nackPlain is move for the failure of a job whose record has nothing that matters for it. It puts
+// the failure in front of the record, and needs no more of the job than the row of its lease. It
+// returns false, and has done nothing, if there is no room in front of the record, or damage.
+func (op *settle) nackPlain(t *txn) bool {
+	if op.row.flags&(hasKey|hasMore) != 0 || op.failure.Stack != "" {
+		return false
+	}
+	failures, record, err := cutRecent(op.id, t.jobs.Get(op.id[:]))
+	if err != nil || driver.CheckRecord(record) != nil || recentSize(failures, op.failure) > maxRecent {
+		return false
+	}
+	// A job that failed is a clean job and a retry, whatever it was before.
+	e := pawl.Envelope{NotBefore: after(t.now, op.delay), Attempts: 1, Priority: op.row.priority, Seq: op.row.seq}
+	op.failure.At = t.now
+	size := recentHeader + recentSize(failures, op.failure) + sealWidth + len(record)
+	t.put(t.jobs, op.id[:], appendRecent(t.value(size), op.id[:], failures, record, e.NotBefore, op.failure))
+	if t.listening {
+		if j, err := t.record(op.id); err == nil {
+			op.retried(t, j)
+		}
+	}
+	row := indexRow{op.id, op.row.flags}
+	if e.NotBefore.After(t.now) {
+		t.putDelayed(op.row.line, &e, row)
+		return true
+	}
+	t.counts(op.row.line).Ready++
+	t.scratch = readyKey(t.scratch[:0], op.row.line, &e)
+	t.putReady(t.scratch, row)
+	return true
+}
+
 func (op *settle) release(t *txn, j stored) {
-	t.rewrite(j)
+	t.rewrite(&j)
 	t.emit(op.event(pawl.EventReleased, j.Envelope))
 	t.placeReady(j)
 }
@@ -216,7 +255,7 @@ func (op *settle) snooze(t *txn, j stored) {
 		j.Attempts = 0
 	}
 	j.NotBefore = after(t.now, op.delay)
-	t.rewrite(j)
+	t.rewrite(&j)
 	t.emit(op.event(pawl.EventSnoozed, j.Envelope))
 	t.place(j)
 }

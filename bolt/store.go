@@ -62,19 +62,20 @@ func (s *store) table(name []byte) *table {
 type stored struct {
 	*pawl.Envelope
 	apart int // size of the payload in bucketPayloads, 0 if it is in the record
+	recent
 }
 
 func (j stored) flags() (f flags) {
 	if j.apart != 0 {
 		f |= hasPayload
 	}
-	if j.Failures != 0 {
+	if j.Failures != j.recent.n {
 		f |= hasHistory
 	}
 	if j.Key != "" {
 		f |= hasKey
 	}
-	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 || j.Group != "" {
+	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 || j.Group != "" || j.Cancelled {
 		f |= hasMore
 	}
 	return f
@@ -100,14 +101,19 @@ func parseStored(id pawl.ID, b []byte) (stored, error) {
 	if b == nil {
 		return stored{}, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
 	}
-	e, apart, err := driver.ParseRecord(b)
+	failures, record, err := cutRecent(id, b)
+	if err != nil {
+		return stored{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	e, apart, err := driver.ParseRecord(record)
 	if err != nil {
 		return stored{}, fmt.Errorf("job %s: %w", id, err)
 	}
 	if e.ID != id {
 		return stored{}, fmt.Errorf("job %s: %w: the record is that of job %s", id, pawl.ErrCorrupt, e.ID)
 	}
-	return stored{e, apart}, nil
+	j := stored{Envelope: e, apart: apart}
+	return j, j.catchUp(failures)
 }
 
 // payload copies a separate payload.
@@ -124,7 +130,23 @@ func (s *store) payload(id pawl.ID) ([]byte, error) {
 }
 
 // failures reads the history of a job, oldest entry first.
-func (s *store) failures(id pawl.ID) ([]pawl.Failure, error) {
+func (s *store) failures(j stored) ([]pawl.Failure, error) {
+	all, err := s.rowsOfHistory(j.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != min(j.Failures-j.recent.n, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
+		return nil, fmt.Errorf("job %s: %w: %d entries of its history are there", j.ID, pawl.ErrCorrupt, len(all))
+	}
+	all = append(all, j.recent.list()...)
+	if more := len(all) - pawl.HistoryKeepHead - pawl.HistoryKeepTail; more > 0 {
+		all = slices.Delete(all, pawl.HistoryKeepHead, pawl.HistoryKeepHead+more)
+	}
+	return all, nil
+}
+
+// rowsOfHistory reads the rows of a job in bucketHistory.
+func (s *store) rowsOfHistory(id pawl.ID) ([]pawl.Failure, error) {
 	var all []pawl.Failure
 	c := s.history.Cursor()
 	for k, v := c.Seek(id[:]); bytes.HasPrefix(k, id[:]); k, v = c.Next() {
@@ -141,15 +163,18 @@ func (s *store) failures(id pawl.ID) ([]pawl.Failure, error) {
 }
 
 // lastFailure reads the newest entry of the history of a job.
-func (s *store) lastFailure(e *pawl.Envelope) ([]pawl.Failure, error) {
-	key := historyKey(nil, e.ID, e.Failures-1)
+func (s *store) lastFailure(j stored) ([]pawl.Failure, error) {
+	if n := j.recent.n; n > 0 {
+		return j.recent.list()[n-1:], nil
+	}
+	key := historyKey(nil, j.ID, j.Failures-1)
 	sealed := s.history.Get(key)
 	if sealed == nil {
-		return nil, fmt.Errorf("history of job %s: %w: its last entry is missing", e.ID, pawl.ErrCorrupt)
+		return nil, fmt.Errorf("history of job %s: %w: its last entry is missing", j.ID, pawl.ErrCorrupt)
 	}
 	f, err := parseFailure(key, sealed)
 	if err != nil {
-		return nil, fmt.Errorf("history of job %s: %w", e.ID, err)
+		return nil, fmt.Errorf("history of job %s: %w", j.ID, err)
 	}
 	return []pawl.Failure{f}, nil
 }
@@ -187,14 +212,11 @@ func (s *store) complete(j stored, at place, parts driver.Parts) (e *pawl.Envelo
 	switch {
 	case e.Failures == 0:
 	case parts&driver.PartHistory != 0:
-		if e.History, err = s.failures(e.ID); err != nil {
+		if e.History, err = s.failures(j); err != nil {
 			return nil, err
 		}
-		if len(e.History) != min(e.Failures, pawl.HistoryKeepHead+pawl.HistoryKeepTail) {
-			return nil, fmt.Errorf("job %s: %w: %d entries of its history are there", e.ID, pawl.ErrCorrupt, len(e.History))
-		}
 	case parts&driver.PartLastFailure != 0:
-		if e.History, err = s.lastFailure(e); err != nil {
+		if e.History, err = s.lastFailure(j); err != nil {
 			return nil, err
 		}
 	}

@@ -212,7 +212,7 @@ var (
 )
 
 // leaseWidth is the number of bytes in the row of a lease.
-const leaseWidth = 33
+const leaseWidth = 42
 
 func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, root, name []byte, ids steady) error {
 	above, err := into.CreateBucketIfNotExists(root)

@@ -153,7 +153,7 @@ func (h *hostile) putMessagePack(root *bbolt.Bucket) error {
 var stateBuckets = []struct {
 	name       string
 	key, value int
-}{{"ready", 30, 17}, {"delayed", 21, 47}, {"leased", 16, 33 - 4}, {"failed", 24, 25}, {"completed", 20, 25}, {"unique", 12, 16}, {"effects", 9, 28}}
+}{{"ready", 30, 17}, {"delayed", 21, 47}, {"leased", 16, 38}, {"failed", 24, 25}, {"completed", 20, 25}, {"unique", 12, 16}, {"effects", 9, 28}}
 
 func (h *hostile) putStateRow(root *bbolt.Bucket) error {
 	b := stateBuckets[h.rand.IntN(len(stateBuckets))]

@@ -148,12 +148,23 @@ func seal(key, sealed []byte) {
 func sealRow(bucket string, key, value []byte) {
 	switch {
 	case bucket == "jobs":
-		sealRecord(value)
+		sealJob(key, value)
 	case ofFlows(bucket):
 		sealFlow(bucket, key, value)
 	default:
 		seal(key, value)
 	}
+}
+
+// sealJob corrects the checksums of a job's record and of the failures in front of it.
+func sealJob(key, value []byte) {
+	if len(value) > 3 && value[0] == 3 {
+		if end := 3 + int(binary.BigEndian.Uint16(value[1:])) + 4; end <= len(value) {
+			seal(key, value[:end])
+			value = value[end:]
+		}
+	}
+	sealRecord(value)
 }
 
 // sealRecord corrects the checksum at the start of a job's record.

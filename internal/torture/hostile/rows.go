@@ -37,7 +37,7 @@ func (h *hostile) record() {
 		if e.bucket == "jobs" && e.end-e.value > 5 && h.within(e.value, e.end-e.value) {
 			b := h.file[e.value:e.end]
 			h.scribble(b[5:min(len(b), 5+200)])
-			sealRecord(b)
+			sealJob(h.file[e.key:e.value], b)
 			h.forged = true
 			h.say("of job %x", h.file[e.key:e.value])
 			return
