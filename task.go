@@ -96,7 +96,7 @@ type Awaiter interface {
 	// what the event says: without payload, and as completed.
 	//
 	// Errors: [ErrNotFound] if there is no such job, which was never there or whose record is
-	// gone; [ErrClosed] if the queue is closed; the context's error.
+	// gone; [ErrClosed] if the queue is closed, and [ErrPoisoned] if it stopped by itself; the context's error.
 	Await(ctx context.Context, id ID) (*Envelope, error)
 }
 

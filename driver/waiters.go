@@ -58,13 +58,35 @@ func (ws *Waiters) Await(ctx context.Context, q Awaitable, id pawl.ID, again tim
 		last = e
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return w.last(ctx.Err())
 		case <-q.Done():
-			return nil, pawl.ErrClosed
+			return w.last(stopped(q))
 		case <-tick:
 		case end = <-w.ended:
 		}
 	}
+}
+
+// last returns an end that was reported before the call gives up, or else an error.
+func (w *waiter) last(err error) (*pawl.Envelope, error) {
+	select {
+	case end := <-w.ended:
+		if end != nil {
+			return end, nil
+		}
+	default:
+	}
+	return nil, err
+}
+
+// stopped returns why a queue has stopped.
+func stopped(q Awaitable) error {
+	if q, ok := q.(interface{ Err() error }); ok {
+		if err := q.Err(); err != nil {
+			return err
+		}
+	}
+	return pawl.ErrClosed
 }
 
 // gone returns the job of a record that went while a call waited, without a report. A job succeeded

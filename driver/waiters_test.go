@@ -16,11 +16,20 @@ import (
 // ending is a queue with one job, to which something happens right after each look at it.
 type ending struct {
 	driver.Waiters
-	job  *pawl.Envelope // nil once it is gone
-	next []func()       // what happens after each look
+	job    *pawl.Envelope // nil once it is gone
+	next   []func()       // what happens after each look
+	done   chan struct{}
+	err    error // why the queue has stopped
+	cancel func()
 }
 
-func (q *ending) Done() <-chan struct{} { return nil }
+func (q *ending) Done() <-chan struct{} { return q.done }
+func (q *ending) Err() error            { return q.err }
+
+func (q *ending) stop(err error) {
+	q.err = err
+	close(q.done)
+}
 
 func (q *ending) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	if len(q.next) > 0 {
@@ -40,12 +49,13 @@ func awaitIn(t *testing.T, again time.Duration, happens ...func(q *ending)) (e *
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		job := awaited
-		q := &ending{job: &job}
+		q := &ending{job: &job, done: make(chan struct{})}
 		for _, fn := range happens {
 			q.next = append(q.next, func() { fn(q) })
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
+		q.cancel = cancel
 		e, err = q.Await(ctx, q, awaited.ID, again)
 		require.False(t, q.Any(), "nobody waits")
 	})
@@ -73,6 +83,26 @@ func TestAwaitMissesNoEnd(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, pawl.ReasonPermanent, e.Death.Reason)
+}
+
+// Rule: an end that was reported before the queue stops, or before the context ends, reaches its call.
+func TestAwaitOfAnEndBeforeTheQueueStops(t *testing.T) {
+	for range 50 { // a select takes either
+		e, err := awaitIn(t, 0, func(q *ending) { succeeded(q); q.stop(pawl.ErrClosed) })
+		require.NoError(t, err)
+		require.Equal(t, "result", string(e.Result))
+		e, err = awaitIn(t, 0, func(q *ending) { succeeded(q); q.cancel() })
+		require.NoError(t, err)
+		require.Equal(t, "result", string(e.Result))
+	}
+}
+
+// Rule: a call that waits when the queue stops gets the error of every call.
+func TestAwaitWhenTheQueueStops(t *testing.T) {
+	for _, why := range []error{pawl.ErrClosed, pawl.ErrPoisoned} {
+		_, err := awaitIn(t, 0, func(q *ending) { q.Look(awaited.ID); q.stop(why) }, func(*ending) {})
+		require.ErrorIs(t, err, why)
+	}
 }
 
 // Rule: an end that was reported counts, though the job was retried before the call looks again.
