@@ -7,8 +7,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
+	client "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -97,6 +101,24 @@ func TestJobctl(t *testing.T) {
 	require.Contains(t, messages, "put it into JOBCTL_DB")
 	require.NotContains(t, messages, "hunter2")
 
+	// An expired lease that jobctl takes back does not make a job poison that its app would run again.
+	patient, err := redis.Open(t.Context(), place[:len(place)-len("shop")]+"patient", &redis.Options{
+		Lease: time.Second, MaxCrashes: redis.NoMaxCrashes, Logger: hclog.NewNullLogger(),
+	})
+	require.NoError(t, err)
+	crashed := pawl.NewID(time.Now())
+	require.NoError(t, patient.Restore(t.Context(), []*pawl.Envelope{{ID: crashed, Kind: "k", State: pawl.Ready, Crashes: 4}}, nil))
+	_, err = patient.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, patient.Close())
+	require.Eventually(t, func() bool {
+		place := []string{"JOBCTL_DB=" + place[:len(place)-len("shop")] + "patient"}
+		out, messages, code := run(t, place, "job", "list", "-o", "json")
+		require.Zero(t, code, messages)
+		require.NotContains(t, out, "poison")
+		return strings.Contains(out, `"crashes": 5`) || strings.Contains(out, `"crashes":5`)
+	}, time.Minute, time.Millisecond)
+
 	file := filepath.Join(t.TempDir(), "jobs.db")
 	export := filepath.Join(t.TempDir(), "jobs.jsonl")
 	moved, messages, code := run(t, env, "export")
@@ -135,4 +157,21 @@ func TestNameInTheURL(t *testing.T) {
 	require.NoError(t, err)
 	_, err = open(t, place, redis.Options{Name: name, Existing: true}).Job(t.Context(), added.ID)
 	require.NoError(t, err)
+}
+
+// Rule: a queue that the user of a URL must not read is not called corrupt, as one with a format that is no number is.
+func TestQueueOfSomebodyElse(t *testing.T) {
+	place, name := url(t), newName()
+	admin := connect(t, place)
+	require.NoError(t, admin.HSet(t.Context(), "{pawl:"+name+"}:v", "format", "new").Err())
+	_, err := redis.Open(t.Context(), place, &redis.Options{Name: name, Existing: true})
+	require.ErrorIs(t, err, pawl.ErrCorrupt)
+
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "guest", "on", ">guest", "+@all", "~{pawl:other}:*").Err())
+	defer admin.Do(context.WithoutCancel(t.Context()), "ACL", "DELUSER", "guest")
+	_, err = redis.Open(t.Context(), place, &redis.Options{Name: name, Existing: true, Configure: func(o *client.Options) {
+		o.Username, o.Password = "guest", "guest"
+	}})
+	require.ErrorContains(t, err, "NOPERM")
+	require.NotErrorIs(t, err, pawl.ErrCorrupt)
 }

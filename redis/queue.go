@@ -174,8 +174,10 @@ func (q *Queue) checkFormat(ctx context.Context) error {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("%w: %q", ErrNotQueue, q.opts.Name)
-	case err != nil:
+	case errors.As(err, new(*strconv.NumError)):
 		return fmt.Errorf("%w: format of the queue: %w", pawl.ErrCorrupt, err)
+	case err != nil:
+		return fmt.Errorf("format of the queue: %w", explain(err))
 	case found > format:
 		return fmt.Errorf("%w: it has format %d, this build reads %d", pawl.ErrNewerFormat, found, format)
 	case found < format:
