@@ -30,15 +30,17 @@ type server interface {
 	Clients(ctx context.Context) (int, error)
 }
 
+// servers are all kinds. The apps alone know how many crashes make a job poison, so jobctl makes none of them dead for
+// the leases that it takes back.
 var servers = []serverKind{
 	{regexp.MustCompile(`^(?i:postgres(ql)?)://`), "postgres://...", "use pg_dump, or 'jobctl export'",
 		"PGPASSWORD, a passfile such as ~/.pgpass, or JOBCTL_DB",
 		func(ctx context.Context, place string, create bool, a *app) (server, error) {
-			return opened(postgres.Open(ctx, place, &postgres.Options{Existing: !create, Timeout: a.flags.timeout, Logger: a.logger()}))
+			return opened(postgres.Open(ctx, place, &postgres.Options{Existing: !create, MaxCrashes: postgres.NoMaxCrashes, Timeout: a.flags.timeout, Logger: a.logger()}))
 		}},
 	{regexp.MustCompile(`^(?i:rediss?)://`), "redis://...", "copy the server's files, or use 'jobctl export'", "JOBCTL_DB",
 		func(ctx context.Context, place string, create bool, a *app) (server, error) {
-			return opened(redis.Open(ctx, place, &redis.Options{Existing: !create, Timeout: a.flags.timeout, Logger: a.logger(), NoListen: true}))
+			return opened(redis.Open(ctx, place, &redis.Options{Existing: !create, MaxCrashes: redis.NoMaxCrashes, Timeout: a.flags.timeout, Logger: a.logger(), NoListen: true}))
 		}},
 }
 
@@ -93,7 +95,7 @@ func shownServer(db string) (shown string, secret bool) {
 		return db, false
 	}
 	u, err := url.Parse(db)
-	if err != nil || !kind.url.MatchString(db) || strings.Contains(u.Path, "@") { // a slash in the password
+	if err != nil || !kind.url.MatchString(db) || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // a slash, a question mark, or a # in the password
 		return kind.anyURL, true
 	}
 	_, secret = u.User.Password()

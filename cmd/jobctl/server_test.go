@@ -88,6 +88,22 @@ func TestAdviceFitsTheQueue(t *testing.T) {
 	require.Contains(t, onFile.failure(onFile.damaged(&damage{count: 1}, "job")).next, "Keep a copy of the file")
 }
 
+// Rule: no message has a part of a password, also not of a password that ends the host of its URL.
+func TestPasswordsThatEndAHost(t *testing.T) {
+	for _, db := range []string{
+		"postgres://app:12/hunter2@db/shop", "postgres://app:12?hunter2@db/shop", "postgres://app:12#hunter2@db/shop",
+		"redis://:12?hunter2@db/0", "redis://app:12#hunter2@db/0?name=shop",
+	} {
+		shown, secret := shownServer(db)
+		require.NotContains(t, shown, "12", db)
+		require.NotContains(t, shown, "hunter2", db)
+		require.True(t, secret, db)
+	}
+	shown, secret := shownServer("redis://db:12/0?name=shop")
+	require.Equal(t, "redis://db:12/0", shown)
+	require.False(t, secret)
+}
+
 // Rule: --color decides about the bars and the screen too, whatever NO_COLOR is.
 func TestColorOfEverything(t *testing.T) {
 	for flag, want := range map[string]bool{"always": true, "never": false, "auto": false} {
