@@ -209,10 +209,14 @@ func (q *Queue) pull(ctx context.Context, lines []string, n int, wait time.Durat
 	stop := afterClose(lost, cancel)
 	defer stop()
 	got, open, err := q.collect(waits, sub, lines, n)
-	if wait > 0 && open > 0 {
+	if open > 0 && (wait > 0 || ctx.Err() != nil) {
 		got = append(got, q.rest(sub)...)
 	}
-	if len(got) == 0 {
+	switch {
+	case len(got) > 0:
+	case err != nil && ctx.Err() != nil:
+		return nil, 0, driver.NotAccepted(ctx)
+	default:
 		return nil, 0, err
 	}
 	leases, err = q.deliver(ctx, got, byName, began, wait > 0)

@@ -269,3 +269,27 @@ func TestTurns(t *testing.T) {
 	}
 	require.InDelta(t, 30, got["heavy"], 2)
 }
+
+// ending is a context that ends right after the first look at it.
+type ending struct {
+	context.Context
+	looks *int
+}
+
+func (c ending) Err() error {
+	if *c.looks++; *c.looks == 1 {
+		return nil
+	}
+	return c.Context.Err()
+}
+
+// Rule: a fetch whose context ends while it asks the server says that, and does not call the server unavailable.
+func TestFetchWhoseContextEnds(t *testing.T) {
+	q := open(t, t.TempDir(), jetstream.Options{})
+	none(t, q) // creates the consumer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := q.Fetch(ending{ctx, new(int)}, pawl.Request{Kinds: []string{"k"}, Max: 1, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, pawl.ErrNotAccepted)
+	require.NotErrorIs(t, err, jetstream.ErrUnavailable)
+}
