@@ -2,13 +2,14 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
+.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
 
 # The command jobctl and packages postgres, sqlite, redis, beanstalkd, and jetstream are modules of their own, so that users of
 # the library do not depend on what a terminal and a database need. The examples are one, because
-# some run on a server. IN_EACH runs a command of the go tool in each module but bench.
+# some run on a server. PACKAGES are those of every module but bench, which the workspace joins, so that
+# one command has them all: it loads what they share once, and no processor waits at the end of a module.
 MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream examples
-IN_EACH = @each() { echo "$$@"; for module in $(MODULES); do (cd $$module && "$$@") || exit 1; done; }; each
+PACKAGES = $(subst ././,./,$(MODULES:%=./%/...))
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
 
@@ -19,18 +20,18 @@ fmt: ## check that gofmt would change no file
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 
 vet: ## run go vet
-	$(IN_EACH) go vet ./...
+	go vet $(PACKAGES)
 
 lint: ## run staticcheck
-	$(IN_EACH) go run $(STATICCHECK) ./...
+	go run $(STATICCHECK) $(PACKAGES)
 
 imports: ## check which package imports which
 	sh .ci/imports
 
 portable: ## build for Windows, macOS, and 32 bits
-	$(IN_EACH) env GOOS=linux GOARCH=386 go build ./...
-	$(IN_EACH) env GOOS=windows go build ./...
-	$(IN_EACH) env GOOS=darwin go build ./...
+	GOOS=linux GOARCH=386 go build $(PACKAGES)
+	GOOS=windows go build $(PACKAGES)
+	GOOS=darwin go build $(PACKAGES)
 
 tidy: ## check that go mod tidy would change nothing
 	sh .ci/tidy
@@ -39,14 +40,20 @@ install: ## install jobctl and an app from the last commit, with an empty module
 	sh .ci/install
 
 test: ## run all tests
-	$(IN_EACH) go test ./...
+	go test $(PACKAGES)
+
+# Most of these tests wait for servers and disks, so more of them run at a time than a small machine has
+# processors. Target vet has the checks that go test would repeat.
+modules: MODULES := $(filter-out .,$(MODULES))
+modules: ## run the tests of all modules but the library
+	go test -vet=off -timeout 40m -p 4 $(PACKAGES)
 
 # Otherwise each process sleeps for a second before it exits, and tests start hundreds. A race
-# that has been found still ends it with an error. Target vet has the checks that go test would repeat.
+# that has been found still ends it with an error.
 race: export GORACE := atexit_sleep_ms=0 $(GORACE)
 race: MODULES := $(filter-out sqlite,$(MODULES)) # its driver is translated C, which takes minutes to build for the detector
 race: ## run all tests under the race detector
-	$(IN_EACH) go test -race -vet=off -shuffle=on -timeout 40m ./...
+	go test -race -vet=off -shuffle=on -timeout 40m -p 4 $(PACKAGES)
 
 FUZZTIME = 20s
 fuzz: ## run every fuzz target for FUZZTIME

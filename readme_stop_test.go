@@ -19,12 +19,14 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // readmeProgram builds the first program of the README, whose two snippets lack only the
 // imports and the function send, and returns the path of the binary.
 func readmeProgram(t *testing.T, send string) string {
 	t.Helper()
+	race.SkipBuilt(t)
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, 2)
@@ -48,7 +50,7 @@ import (
 	dir := t.TempDir()
 	file, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-	out, err := exec.Command("go", "build", "-o", binary, file).CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // Run runs the command with more variables in its environment, and returns what it prints and its
@@ -14,15 +16,16 @@ import (
 type Run func(t testing.TB, env []string, args ...string) (out, messages string, code int)
 
 // Build builds the command, whose module is beside that of the test. It skips the test outside of a
-// checkout.
+// checkout, and under the race detector.
 func Build(t testing.TB) Run {
 	t.Helper()
+	race.SkipBuilt(t)
 	source := filepath.Join("..", "cmd", "jobctl")
 	if _, err := os.Stat(source); err != nil {
 		t.Skip("this is no checkout: ", err)
 	}
 	path := filepath.Join(t.TempDir(), "jobctl")
-	if out, err := exec.Command("go", "build", "-C", source, "-o", path, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", source, "-ldflags=-s -w", "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build jobctl: %v\n%s", err, out)
 	}
 	return func(t testing.TB, env []string, args ...string) (string, string, int) {

@@ -1,6 +1,8 @@
-// Package race reduces repetitions in tests under the race detector, which makes them several times as
+// Package race reduces the work of tests under the race detector, which makes them several times as
 // slow.
 package race
+
+import "testing"
 
 // Fewer returns how many of n repetitions a test should make: under the race detector an eighth, at
 // least 1, because it rarely finds more races in the others.
@@ -9,4 +11,13 @@ func Fewer(n int) int {
 		return max(1, n/8)
 	}
 	return n
+}
+
+// SkipBuilt skips a test under the race detector if the programs that it builds do the work. The detector
+// is not in them, so it would find nothing more than the test finds without it.
+func SkipBuilt(t testing.TB) {
+	t.Helper()
+	if enabled {
+		t.Skip("not under the race detector: the programs that this test builds do not have it")
+	}
 }

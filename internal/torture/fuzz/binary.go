@@ -44,7 +44,7 @@ func build(ctx context.Context, to, temp string, all []target) (b binaries, err 
 		}
 	}
 	for command, some := range packages {
-		args := []string{"test", "-c", "-ldflags=-s -w", "-o", to + string(filepath.Separator)} // no debugger looks at them
+		args := []string{"test", "-c", harness.Lean, "-o", to + string(filepath.Separator)}
 		for _, pattern := range instrumented {
 			args = append(args, "-gcflags="+pattern+"=-d=libfuzzer") // as go test -fuzz does
 		}

@@ -37,7 +37,7 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
-	return binary, harness.Build(ctx, jobctl, "build", "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
+	return binary, harness.Build(ctx, jobctl, "build", harness.Lean, "-tags", "pawl_torture", "-overlay", overlay, "-o", binary, ".")
 }
 
 // driven is a process that runs command lines of jobctl.

@@ -47,10 +47,11 @@ func TestSalvage(t *testing.T) { requireKept(t, Salvage, race.Fewer(100)) }
 // Rule: jobctl ends with a documented exit code over any file, and prints nothing that a
 // terminal obeys.
 func TestJobctl(t *testing.T) {
+	race.SkipBuilt(t)
 	if testing.Short() {
 		t.Skip("not with -short: it builds a command")
 	}
-	requireKept(t, Jobctl, race.Fewer(50))
+	requireKept(t, Jobctl, 50)
 }
 
 // bases makes and loads the sound files.

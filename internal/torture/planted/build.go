@@ -36,5 +36,5 @@ func buildProgram(ctx context.Context, folder string, faults []Fault) (program s
 		return "", err
 	}
 	program = filepath.Join(folder, "torture.exe")
-	return program, harness.Build(ctx, module, "build", "-overlay", overlay, "-o", program, "./internal/torture")
+	return program, harness.Build(ctx, module, "build", harness.Lean, "-overlay", overlay, "-o", program, "./internal/torture")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/torture/crash"
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
@@ -68,6 +69,7 @@ func of(program string, faults []Fault) *harness.Family {
 // builds. Family kill finds two faults in its first cycles. A fault that a kill cannot show
 // is a violation.
 func TestProgram(t *testing.T) {
+	race.SkipBuilt(t)
 	if testing.Short() {
 		t.Skip("not with -short: it builds a program")
 	}
