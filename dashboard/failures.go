@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/dlq"
 )
 
 // groupsPage is what the page of failures shows.
@@ -40,12 +41,7 @@ func failures(q *request) error {
 			break
 		}
 	}
-	for _, g := range groups {
-		p.Groups = append(p.Groups, *g)
-	}
-	slices.SortFunc(p.Groups, func(a, b admin.Group) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Key, b.Key))
-	})
+	p.Groups = sorted(groups)
 	p.Groups = p.Groups[:min(len(p.Groups), 2*pageSize)]
 	stats, err := q.Stats()
 	if err != nil {
@@ -111,14 +107,45 @@ func overview(q *request) error {
 	}
 	p.Queues = p.Queues[:min(len(p.Queues), pageSize)]
 	if p.Total.Dead > 0 {
-		page, err := q.d.admin.Summary(q.ctx, admin.SummaryQuery{By: "error"})
-		if err != nil {
+		if p.Groups, p.Partly, err = q.newestFailures(); err != nil {
 			return err
 		}
-		p.Groups, p.Partly = page.Groups[:min(len(page.Groups), 5)], page.Next != ""
 	}
 	return q.show("overview", "overview", "Overview", p, q.command("stats"))
 }
+
+// newestFailures groups the newest dead jobs. A live page reads itself again each second, so it must not read
+// all of them.
+func (q *request) newestFailures() (groups []admin.Group, partly bool, err error) {
+	ask := admin.Query{Limit: newestDead}
+	ask.State, ask.Order, ask.Newest = pawl.Dead, pawl.OrderDied, true
+	page, err := q.d.admin.List(q.ctx, ask)
+	if err != nil {
+		return nil, false, err
+	}
+	all := make(map[string]*admin.Group)
+	for _, one := range page.Jobs {
+		if e := one.Job; one.Err == nil && e.Death != nil {
+			merge(all, admin.Group{Key: dlq.Fingerprint(e.LastError()), Count: 1, First: e.Death.At, Last: e.Death.At, Example: e.ID})
+		}
+	}
+	groups = sorted(all)
+	return groups[:min(len(groups), 5)], page.Next != "", nil
+}
+
+// sorted returns groups with the largest first.
+func sorted(all map[string]*admin.Group) (groups []admin.Group) {
+	for _, g := range all {
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b admin.Group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Key, b.Key))
+	})
+	return groups
+}
+
+// newestDead is how many dead jobs the overview groups.
+const newestDead = 250
 
 func add(to *pawl.Counts, c pawl.Counts) {
 	to.Ready += c.Ready
