@@ -23,11 +23,12 @@ const (
 	Shared                              // several processes may have the queue open at a time
 	Results                             // Settlement.Result, and Await
 	Groups                              // Envelope.Group
+	Cursors                             // Envelope.Cursor, and SaveCursor
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups",
+	"groups", "cursors",
 }
 
 // String names the abilities.

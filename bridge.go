@@ -4,7 +4,7 @@ import "github.com/gopawl/pawl/internal/bridge"
 
 // What only engines need is reached through package driver.
 func init() {
-	bridge.Root = bridge.Functions[Envelope, Lease, Policy]{
+	bridge.Root = bridge.Functions[Envelope, Lease, Policy, Queue]{
 		CheckEnvelope: (*Envelope).validate,
 		CheckName:     checkName,
 		CheckPolicy:   checkPolicy,

@@ -46,6 +46,7 @@ type Envelope struct {
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
 	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise
 	Completed      time.Time     // when it succeeded, for a record that is retained
+	Cursor         []byte        // how far its runs got, encoded; see [Job.SaveCursor]; nil for none
 	Result         []byte        // of a record that is retained: what the run returned, encoded; nil for none
 
 	// Filled in by inspection only, not stored in the record.

@@ -25,6 +25,7 @@ type Lease struct {
 	Started  time.Time // when the run began, on monotonic time
 	TimedOut bool      // the run was ended by its timeout
 
+	queue   Queue  // of the worker that runs the job, see runContext
 	result  []byte // for the ack; the goroutine of the handler owns it until it returns
 	settled uint32 // atomic: 1 once the job is settled; a plain number, so that a lease may be copied
 }
@@ -38,9 +39,10 @@ func (l *Lease) isSettled() bool { return atomic.LoadUint32(&l.settled) == 1 }
 
 type leaseKey struct{}
 
-// runContext returns a context for the handler that runs the job of l. [Kind.Enqueue] learns
-// from it which job that is; see [ErrOwnJob].
-func runContext(ctx context.Context, l *Lease) context.Context {
+// runContext returns a context for the handler that runs the job of l, which is of q. [Kind.Enqueue]
+// learns from it which job that is; see [ErrOwnJob].
+func runContext(ctx context.Context, q Queue, l *Lease) context.Context {
+	l.queue = q
 	return context.WithValue(ctx, leaseKey{}, l)
 }
 

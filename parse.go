@@ -294,6 +294,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	e.Key = r.string()
 	e.Result = r.bytes()
 	e.Group = r.string()
+	e.Cursor = r.bytes()
 }
 
 func (r *recordDecoder) optional() (t time.Time) {

@@ -38,6 +38,7 @@ func fullJob() *pawl.Envelope {
 		Completed:    time.Date(2035, 1, 1, 0, 0, 0, 4, time.UTC),
 		Result:       []byte("\x93\x01\x02\x03"),
 		Group:        "import/7",
+		Cursor:       []byte("\x01"),
 	}
 }
 
@@ -61,7 +62,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 func withoutRare(e *pawl.Envelope) *pawl.Envelope {
 	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key, e.Group = "", 0, "", nil, "", ""
 	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
-	e.Cancelled, e.BackoffSince, e.Completed, e.Result = false, time.Time{}, time.Time{}, nil
+	e.Cancelled, e.BackoffSince, e.Completed, e.Result, e.Cursor = false, time.Time{}, time.Time{}, nil, nil
 	return e
 }
 

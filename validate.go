@@ -36,6 +36,9 @@ func (e *Envelope) validate() error {
 	case len(e.Headers) > MaxHeaders:
 		return invalid("headers", "%d of them, at most %d are allowed", len(e.Headers), MaxHeaders)
 	}
+	if e.Cursor != nil && (len(e.Cursor) == 0 || len(e.Cursor) > MaxCursor) {
+		return invalid("cursor", "%d bytes are not between 1 and %d", len(e.Cursor), MaxCursor)
+	}
 	if err := e.validKeys(); err != nil {
 		return err
 	}

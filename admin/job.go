@@ -60,6 +60,10 @@ type Job struct {
 	// if there is none, and where the payload is.
 	Result *Payload `json:"result,omitempty"`
 
+	// Cursor is how far the runs of the job got, in the form of the payload. It is omitted if there
+	// is none, and where the payload is.
+	Cursor *Payload `json:"cursor,omitempty"`
+
 	// History contains the kept failed attempts, oldest first, and HistoryDropped counts the
 	// failures that are not in it. A list has only the newest.
 	History        []Failure `json:"history,omitzero"`
@@ -141,6 +145,9 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 	if e.Result != nil {
 		j.Result = payloadOf(e.Result, form)
 	}
+	if e.Cursor != nil {
+		j.Cursor = payloadOf(e.Cursor, form)
+	}
 	return j
 }
 
@@ -217,6 +224,9 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 	}
 	if e.Result, err = j.Result.bytes(); err != nil {
 		return nil, fmt.Errorf("result: %w", err)
+	}
+	if e.Cursor, err = j.Cursor.bytes(); err != nil {
+		return nil, fmt.Errorf("cursor: %w", err)
 	}
 	return e, nil
 }

@@ -51,6 +51,7 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 		e.Signature = []byte(text() + "x")
 		e.Result = []byte(text())
 		e.Group = text()
+		e.Cursor = []byte(text())
 	}
 	for range r.IntN(3) {
 		e.UniqueIn = pawl.States()[:1+r.IntN(5)]

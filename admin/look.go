@@ -74,7 +74,7 @@ func cut(e *pawl.Envelope, d Detail) *pawl.Envelope {
 	}
 	own := *e
 	if d != Payloads {
-		own.Payload, own.Result = nil, nil
+		own.Payload, own.Result, own.Cursor = nil, nil, nil
 	}
 	if n := len(own.History); n > 0 {
 		own.History = []pawl.Failure{own.History[n-1]} // a new slice, so that the other entries can be freed

@@ -40,7 +40,7 @@ const (
 	closeGrace    = 2 * time.Second // how long requests may finish when the server closes
 )
 
-// largestRest is the most that a job has besides its payload: a result in base64, a full history of
+// largestRest is the most that a job has besides its payload: a result or a cursor in base64, a full history of
 // the longest errors, in which JSON may write each byte as six, and some fields.
 const largestRest = 2*pawl.MaxResult + 2*6*(pawl.HistoryKeepHead+pawl.HistoryKeepTail)*pawl.MaxErrorText + 1<<20
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Await implements [pawl.Awaiter].
@@ -22,4 +23,9 @@ func (o *observer) ended(t *txn) {
 	for _, h := range t.ended {
 		o.waiters.Look(h.id)
 	}
+}
+
+// SaveCursor implements [pawl.CursorSaver].
+func (q *Queue) SaveCursor(ctx context.Context, l *pawl.Lease, cursor []byte) error {
+	return driver.SaveCursor(ctx, q.Mutate, l, cursor)
 }

@@ -30,6 +30,7 @@ var roles = map[string]func(args []string) error{
 	"run":    runRole,
 	"result": resultRole,
 	"group":  groupRole,
+	"cursor": cursorRole,
 }
 
 func TestMain(m *testing.M) {

@@ -55,10 +55,11 @@ func TestUseAfterClose(t *testing.T) {
 	q, _, l := prepared(t)
 	require.NoError(t, q.Err())
 	calls := map[string]func() error{
-		"Err":   q.Err,
-		"Stats": func() error { _, err := q.Stats(t.Context()); return err },
-		"Await": func() error { _, err := q.Await(t.Context(), l.ID); return err },
-		"Job":   func() error { _, err := q.Job(t.Context(), l.ID); return err },
+		"Err":        q.Err,
+		"Stats":      func() error { _, err := q.Stats(t.Context()); return err },
+		"SaveCursor": func() error { return q.SaveCursor(t.Context(), l, []byte{1}) },
+		"Await":      func() error { _, err := q.Await(t.Context(), l.ID); return err },
+		"Job":        func() error { _, err := q.Job(t.Context(), l.ID); return err },
 		"Jobs": func() error {
 			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 				require.Nil(t, e)

@@ -151,7 +151,7 @@ func (t *txn) succeed(j stored) {
 		t.remove(j.ID, j.flags())
 		return
 	}
-	j.Crashes, j.Cancelled, j.BackoffSince, j.Completed = 0, false, time.Time{}, t.now
+	j.Crashes, j.Cancelled, j.BackoffSince, j.Cursor, j.Completed = 0, false, time.Time{}, nil, t.now
 	t.forgetDeadline(j)
 	t.rewrite(&j)
 	t.placeCompleted(j)

@@ -174,8 +174,11 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 }
 
 // Hold implements [driver.Ops].
-func (o *ops) Hold(l *pawl.Lease) error {
-	return o.add(&keep{holding: holding{l.ID, l.Token}, crashed: l.Crashes > 0}, l.ID)
+func (o *ops) Hold(l *pawl.Lease) error { return o.Save(l, nil) }
+
+// Save implements [driver.Ops]. Without a cursor it is Hold.
+func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
+	return o.add(&keep{holding: holding{l.ID, l.Token}, crashed: l.Crashes > 0, cursor: cursor}, l.ID)
 }
 
 // Ack implements [driver.Ops].
@@ -266,17 +269,21 @@ func uniqueScope(e *pawl.Envelope) []string {
 // keep is a lease that continues.
 type keep struct {
 	holding
-	crashed bool // the job has crashes to clear
+	crashed bool   // the job has crashes to clear
+	cursor  []byte // to store; nil for none
 }
 
 func (op *keep) check(t *txn) error {
 	_, err := t.held(&op.holding)
+	if err == nil && op.cursor != nil {
+		_, err = t.record(op.id)
+	}
 	return err
 }
 
 func (op *keep) apply(t *txn) {
 	t.renewed[op.id] = true
-	if !op.crashed {
+	if !op.crashed && op.cursor == nil {
 		return
 	}
 	j, err := t.record(op.id)
@@ -284,8 +291,11 @@ func (op *keep) apply(t *txn) {
 		t.damagedRow(fmt.Errorf("the crashes of job %s are not forgotten: %w", op.id, err))
 		return
 	}
-	if j.Crashes > 0 {
-		j.Crashes = 0
-		t.rewrite(&j)
+	if op.cursor != nil {
+		j.Cursor = op.cursor
+	} else if j.Crashes == 0 {
+		return
 	}
+	j.Crashes = 0
+	t.rewrite(&j)
 }

@@ -39,7 +39,7 @@ func (q *Queue) settle(s *pawl.Settlement) settle {
 	case pawl.OutcomeAck:
 		if s.Result != nil || q.scheduler.observer.listening() {
 			done := *l.Envelope
-			done.Payload, done.Result, done.Attempts = nil, s.Result, driver.NextAttempt(done.Attempts)
+			done.Payload, done.Cursor, done.Result, done.Attempts = nil, nil, s.Result, driver.NextAttempt(done.Attempts)
 			done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}
 			op.job = &done
 		}

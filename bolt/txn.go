@@ -317,7 +317,7 @@ func (t *txn) emit(e pawl.Event) {
 	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped ||
 		e.Type == pawl.EventRecovered || e.Type == pawl.EventSkipped {
 		job := *e.Job // a copy of its current state; the payload may be a page of the file
-		job.Payload, e.Job = nil, &job
+		job.Payload, job.Cursor, e.Job = nil, nil, &job
 		t.emitOwn(e)
 	}
 }

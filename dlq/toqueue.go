@@ -115,6 +115,6 @@ func (s queueSink) job(dead *pawl.Envelope) (*pawl.Envelope, error) {
 		KeyID: dead.KeyID, Signature: dead.Signature,
 
 		Queue: s.name, Priority: dead.Priority, Timeout: dead.Timeout,
-		MaxRetries: dead.MaxRetries, Policy: dead.Policy,
+		MaxRetries: dead.MaxRetries, Policy: dead.Policy, Cursor: dead.Cursor,
 	}, nil
 }

@@ -24,6 +24,7 @@
 //     prepares a job, and [Arrival] is the state that it will have.
 //   - Check, backup, and other long work: [ProgressOf].
 //   - Pause and everything else that takes a name: [CheckQueue] and [CheckKind].
+//   - SaveCursor: [SaveCursor], for a queue with mutations.
 //   - Limits: [Pace] decides when a rate lets jobs start.
 //   - Any method whose context ended first: [NotAccepted].
 //   - After each commit: [CountEvent], for each event. [Listeners] get it as well.

@@ -72,9 +72,11 @@ func Weight(r *pawl.Request, queue string) int { return max(r.Weights[queue], 1)
 //   - Fired() bool reports whether it has fired.
 type Cancellation = lease.Cancellation
 
-// RunContext returns a context for the handler that runs the job of l. [pawl.Kind.Enqueue] learns
-// from it which job that is; see [pawl.ErrOwnJob]. Workers call it.
-func RunContext(ctx context.Context, l *pawl.Lease) context.Context { return root.RunContext(ctx, l) }
+// RunContext returns a context for the handler that runs the job of l, which is of q.
+// [pawl.Kind.Enqueue] learns from it which job that is; see [pawl.ErrOwnJob]. Workers call it.
+func RunContext(ctx context.Context, q pawl.Queue, l *pawl.Lease) context.Context {
+	return root.RunContext(ctx, q, l)
+}
 
 // CheckPolicy returns p in the form in which a worker uses it, or a [*pawl.InvalidError]: a
 // pointer to a [pawl.Strategy] becomes the strategy, and a strategy with an error is refused. Nil

@@ -54,6 +54,9 @@ type Ops interface {
 	// far counts as progress: earlier crashes in a row are forgotten.
 	Hold(l *pawl.Lease) error
 
+	// Save is Hold, and stores how far the job is; see [pawl.CursorSaver].
+	Save(l *pawl.Lease, cursor []byte) error
+
 	// Ack ends a lease whose job is done.
 	Ack(l *pawl.Lease) error
 

@@ -6,7 +6,7 @@ import (
 )
 
 // root has what only package pawl can do, with fields that it does not export.
-var root = bridge.Root.(bridge.Functions[pawl.Envelope, pawl.Lease, pawl.Policy])
+var root = bridge.Root.(bridge.Functions[pawl.Envelope, pawl.Lease, pawl.Policy, pawl.Queue])
 
 // AppendRecord appends a job to dst in the form in which package bolt stores it. If apart is not
 // 0, the payload is left out, and apart is its size in bytes. A record has neither what inspection

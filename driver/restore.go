@@ -130,6 +130,8 @@ func checkState(e *pawl.Envelope) error {
 		return invalid("retention", "a completed record is kept for a time, and this one for %v", e.Retain)
 	case e.Result != nil && !completed:
 		return invalid("result", "only a completed record has one, this one is %s", e.State)
+	case e.Cursor != nil && completed:
+		return invalid("cursor", "a completed record has none")
 	case len(e.Result) > pawl.MaxResult:
 		return invalid("result", "it has %d bytes, at most %d are stored", len(e.Result), pawl.MaxResult)
 	}
@@ -207,9 +209,9 @@ func (e Effect) Validate() error {
 }
 
 // JobSize returns the size in bytes of the parts of a job that can be large: its payload, its
-// result, its headers, and its history with an overhead for each entry. It bounds pages and batches.
+// result, its cursor, its headers, and its history with an overhead for each entry. It bounds pages and batches.
 func JobSize(e *pawl.Envelope) (bytes int) {
-	bytes = len(e.Payload) + len(e.Result)
+	bytes = len(e.Payload) + len(e.Result) + len(e.Cursor)
 	for _, f := range e.History {
 		bytes += failureOverhead + len(f.Error) + len(f.Stack)
 	}

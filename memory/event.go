@@ -13,6 +13,7 @@ func (q *Queue) emit(j *job, e pawl.Event) {
 		return
 	}
 	now := j.Envelope // not the queue's own, which goes on changing
+	now.Cursor = nil
 	e.At, e.Job = q.now, &now
 	q.waiters.Report(e)
 	if q.opts.Collector != nil {

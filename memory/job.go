@@ -25,6 +25,7 @@ func clone(e pawl.Envelope) pawl.Envelope {
 	e.Payload = bytes.Clone(e.Payload)
 	e.Signature = bytes.Clone(e.Signature)
 	e.Result = bytes.Clone(e.Result)
+	e.Cursor = bytes.Clone(e.Cursor)
 	e.UniqueIn = slices.Clone(e.UniqueIn)
 	e.Headers = maps.Clone(e.Headers)
 	e.History = slices.Clone(e.History)

@@ -32,6 +32,7 @@ func (q *Queue) expire() {
 // for a time.
 func (q *Queue) complete(j *job) {
 	q.member(&j.Envelope, driver.MemberPending, driver.MemberSucceeded)
+	j.Cursor = nil
 	if j.Retain == 0 {
 		q.forget(j)
 		return

@@ -110,13 +110,19 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 }
 
 // Hold implements [driver.Ops].
-func (o *ops) Hold(l *pawl.Lease) error {
+func (o *ops) Hold(l *pawl.Lease) error { return o.Save(l, nil) }
+
+// Save implements [driver.Ops]. Without a cursor it is Hold.
+func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
 	j, err := o.q.held(l)
 	if err != nil {
 		return err
 	}
 	return o.add([]pawl.ID{l.ID}, nil, func() {
 		j.Crashes = 0
+		if cursor != nil {
+			j.Cursor = cursor
+		}
 		o.q.extend(j)
 	})
 }

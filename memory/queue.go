@@ -97,7 +97,9 @@ func New(opts *Options) *Queue {
 }
 
 // Abilities implements [driver.Able].
-func (q *Queue) Abilities() pawl.Ability { return driver.Settings | pawl.Results | pawl.Groups }
+func (q *Queue) Abilities() pawl.Ability {
+	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors
+}
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
 // later call. When it returns nothing of the queue runs, and its jobs are out of

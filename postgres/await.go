@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Await implements [pawl.Awaiter]. Other processes notify this one of the jobs that they end: of each
@@ -21,3 +22,8 @@ func (q *Queue) Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 
 // lookAgain is when a call of Await looks again without a notification.
 const lookAgain = 5 * time.Second
+
+// SaveCursor implements [pawl.CursorSaver].
+func (q *Queue) SaveCursor(ctx context.Context, l *pawl.Lease, cursor []byte) error {
+	return driver.SaveCursor(ctx, q.Mutate, l, cursor)
+}

@@ -188,7 +188,7 @@ func orEmpty(b []byte) []byte {
 
 // writeChanged stores the new places of jobs, and marks jobs that were cancelled.
 func (t *txn) writeChanged(jobs []*job) {
-	var ids, marked, cleared []pawl.ID
+	var ids, marked, kept []pawl.ID
 	var since []int64
 	var places, lanes []int16
 	var records, rewritten [][]byte
@@ -199,8 +199,8 @@ func (t *txn) writeChanged(jobs []*job) {
 			if j.marked {
 				marked = append(marked, j.ID)
 			}
-			if j.cleared {
-				cleared, rewritten = append(cleared, j.ID), append(rewritten, driver.AppendRecord(nil, &j.Envelope, j.payload))
+			if j.rewritten {
+				kept, rewritten = append(kept, j.ID), append(rewritten, driver.AppendRecord(nil, &j.Envelope, j.payload))
 			}
 		default:
 			place, at := j.since()
@@ -212,8 +212,8 @@ func (t *txn) writeChanged(jobs []*job) {
 	if len(marked) > 0 {
 		t.write(sqlCancel, uuids(marked))
 	}
-	if len(cleared) > 0 {
-		t.write(sqlRewrite, uuids(cleared), rewritten)
+	if len(kept) > 0 {
+		t.write(sqlRewrite, uuids(kept), rewritten)
 	}
 	if len(ids) > 0 {
 		t.write(sqlUpdate, uuids(ids), since, places, lanes, records)

@@ -27,7 +27,7 @@ type job struct {
 	changed   bool // it is among those that the transaction has touched
 	gone      bool // its row goes
 	marked    bool // it is leased, and only its mark as cancelled changes
-	cleared   bool // it is leased, and its crashes are forgotten
+	rewritten bool // it is leased, and only its record changes
 	holds     bool // it takes its unique key
 	failures  []pawl.Failure
 	snapshots []*pawl.Envelope // of a new job, which get its sequence

@@ -152,6 +152,7 @@ func (t *txn) succeed(j *job) {
 
 // complete ends a job that has no more to do: it is removed, or its record is kept for a time.
 func (t *txn) complete(j *job) {
+	j.Cursor = nil
 	if j.Retain == 0 {
 		t.remove(j)
 		return
@@ -233,6 +234,7 @@ func (t *txn) emit(j *job, e pawl.Event) {
 // snapshot returns a job as it is now. The sequence of a new job follows.
 func (t *txn) snapshot(j *job) *pawl.Envelope {
 	e := j.Envelope
+	e.Cursor = nil
 	if !j.stored {
 		j.snapshots = append(j.snapshots, &e)
 	}

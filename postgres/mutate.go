@@ -228,13 +228,16 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 }
 
 // Hold implements [driver.Ops].
-func (o *ops) Hold(l *pawl.Lease) error {
+func (o *ops) Hold(l *pawl.Lease) error { return o.Save(l, nil) }
+
+// Save implements [driver.Ops]. Without a cursor it is Hold.
+func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
 	j, err := o.leased(l)
 	if err != nil {
 		return err
 	}
 	return o.add([]pawl.ID{l.ID}, nil, func() error {
-		o.t.keep(j)
+		o.t.keep(j, cursor)
 		return nil
 	})
 }
@@ -247,20 +250,23 @@ func (o *ops) leased(l *pawl.Lease) (*job, error) {
 	return o.t.leased(l)
 }
 
-// keep extends a lease of this process, and forgets the crashes of its job. A repeat suspect is
-// none any more.
-func (t *txn) keep(j *job) {
+// keep extends a lease of this process, forgets the crashes of its job, and stores its cursor if it is
+// not nil. A repeat suspect is none any more.
+func (t *txn) keep(j *job, cursor []byte) {
 	if h := t.q.held[j.ID]; h != nil && h.token == j.token {
 		t.extends[j.ID] = true
 		t.after = append(t.after, func() { h.expires = t.expiry() })
 	}
-	if j.Crashes == 0 {
+	if j.Crashes == 0 && cursor == nil {
 		return
+	}
+	if cursor != nil {
+		j.Cursor = cursor
 	}
 	if j.isRepeat() {
 		t.effects[repeatSlot] = effect{}
 	}
-	j.Crashes, j.cleared = 0, true
+	j.Crashes, j.rewritten = 0, true
 	t.touch(j)
 }
 

@@ -17,7 +17,7 @@ func abilitiesOf(q pawl.Queue) pawl.Ability {
 }
 
 // everyAbility is all abilities there are.
-const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups
+const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors
 
 // setting is what a job sets of an ability.
 type setting struct {
@@ -34,6 +34,7 @@ var settings = []setting{
 	{pawl.Retention, kept(time.Hour), kept(0)},
 	{pawl.LimitKeys, key("key"), key("")},
 	{pawl.Groups, inGroup(walkGroups[0]), inGroup("")},
+	{pawl.Cursors, cursor("1"), func(e *pawl.Envelope) { e.Cursor = nil }},
 }
 
 // lacks requires that an error refuses what a queue without an ability cannot do.

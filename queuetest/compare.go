@@ -108,6 +108,7 @@ func difference(got, want *pawl.Envelope) string {
 	field(d, bytes.Equal(got.Result, want.Result) && (got.Result == nil) == (want.Result == nil),
 		"bytes of Result", len(got.Result), len(want.Result))
 	field(d, got.Group == want.Group, "Group", got.Group, want.Group)
+	field(d, bytes.Equal(got.Cursor, want.Cursor) && (got.Cursor == nil) == (want.Cursor == nil), "Cursor", got.Cursor, want.Cursor)
 	return d.found
 }
 
@@ -130,7 +131,7 @@ func copied(e *pawl.Envelope) *pawl.Envelope {
 	c := *e
 	c.Payload, c.Headers, c.History = bytes.Clone(e.Payload), maps.Clone(e.Headers), slices.Clone(e.History)
 	c.UniqueIn, c.Signature = slices.Clone(e.UniqueIn), bytes.Clone(e.Signature)
-	c.Result = bytes.Clone(e.Result)
+	c.Result, c.Cursor = bytes.Clone(e.Result), bytes.Clone(e.Cursor)
 	if e.Policy != nil {
 		policy := *e.Policy
 		c.Policy = &policy

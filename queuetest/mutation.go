@@ -131,6 +131,7 @@ var opsCases = []struct {
 	needsHolder bool
 }{
 	{"hold", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error { return ops.Hold(l) }, pawl.Leased, false, "", nil, true},
+	{"save", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error { return ops.Save(l, []byte{1}) }, pawl.Leased, false, "", nil, true},
 	{"ack", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error { return ops.Ack(l) }, "", true, "", nil, true},
 	{"snooze", pawl.Leased, func(ops driver.Ops, l *pawl.Lease, _ pawl.ID) error {
 		return ops.Snooze(l, ops.Now().Add(time.Hour))

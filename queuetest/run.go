@@ -262,6 +262,7 @@ var groups = []group{
 	{"retain", retainTests(), 0, pawl.Retention},
 	{"results", resultTests(), 0, pawl.Results | pawl.Retention},
 	{"groups", groupTests(), mutating, pawl.Groups},
+	{"cursors", cursorTests(), 0, pawl.Cursors},
 	{"delete", deleteTests(), 0, 0},
 	{"transfer", transferTests(), 0, 0},
 	{"mutation", mutationTests(), mutating, 0},

@@ -123,6 +123,7 @@ func (t *txn) succeed(j *job) {
 
 // complete ends a job that has no more to do: it is removed, or its record is kept for a time.
 func (t *txn) complete(j *job) {
+	j.Cursor = nil
 	if j.Retain == 0 {
 		t.remove(j)
 		return
@@ -197,7 +198,7 @@ func (t *txn) emit(j *job, e pawl.Event) {
 		return
 	}
 	now := j.Envelope
-	now.Payload, now.History = nil, nil
+	now.Payload, now.Cursor, now.History = nil, nil, nil
 	e.At, e.Job = t.now, &now
 	t.events = append(t.events, e)
 }

@@ -84,7 +84,7 @@ func (t *txn) savepoint() (undo func()) {
 	t.exec("SAVEPOINT mutation")
 	was := *t
 	was.settled, was.extended, was.cancelled = maps.Clone(t.settled), maps.Clone(t.extended), maps.Clone(t.cancelled)
-	was.sound, was.acked = maps.Clone(t.sound), maps.Clone(t.acked)
+	was.sound, was.saved, was.acked = maps.Clone(t.sound), maps.Clone(t.saved), maps.Clone(t.acked)
 	return func() {
 		err, seq := t.err, t.seq
 		*t = was
@@ -174,30 +174,39 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 }
 
 // Hold implements [driver.Ops].
-func (o *ops) Hold(l *pawl.Lease) error {
+func (o *ops) Hold(l *pawl.Lease) error { return o.Save(l, nil) }
+
+// Save implements [driver.Ops]. Without a cursor it is Hold.
+func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
 	j, err := o.t.leased(l)
 	if err != nil {
 		return err
 	}
 	return o.add([]pawl.ID{l.ID}, nil, func() error {
-		o.t.keep(j)
+		o.t.keep(j, cursor)
 		return nil
 	})
 }
 
-// keep extends a lease, and forgets the crashes of its job. A repeat suspect is none any more.
-func (t *txn) keep(j *job) {
+// keep extends a lease, forgets the crashes of its job, and stores its cursor if it is not nil. A
+// repeat suspect is none any more.
+func (t *txn) keep(j *job, cursor []byte) {
 	if h := t.q.held[j.ID]; h != nil && h.token == j.token {
 		t.extend(j.ID, h)
 		t.after = append(t.after, func() {
 			c := *h.job
-			c.Crashes = 0
+			if c.Crashes = 0; cursor != nil {
+				c.Cursor = cursor
+			}
 			h.job = &c
 			delete(t.q.repeats, j.ID)
 		})
 	}
-	if j.Crashes == 0 {
+	if j.Crashes == 0 && cursor == nil {
 		return
+	}
+	if cursor != nil {
+		j.Cursor, t.saved[j.ID] = cursor, cursor
 	}
 	j.Crashes = 0
 	t.sound[j.ID] = true

@@ -117,6 +117,9 @@ func (t *txn) leased(l *pawl.Lease) (*job, error) {
 	if t.sound[l.ID] {
 		j.Crashes = 0
 	}
+	if cursor := t.saved[l.ID]; cursor != nil {
+		j.Cursor = cursor
+	}
 	return &j, nil
 }
 

@@ -33,6 +33,7 @@ type txn struct {
 	extended  map[pawl.ID]bool    // leases that were extended
 	cancelled map[pawl.ID]bool    // leases whose jobs were cancelled
 	sound     map[pawl.ID]bool    // leases whose jobs have no crashes any more
+	saved     map[pawl.ID][]byte  // cursors of leases that were stored
 	acked     map[ackedLease]bool // leases that the app has acked
 	started   map[string]bool     // effects of jobs that it has leased
 	repeat    bool                // it has leased a job that crashed twice or more
@@ -49,7 +50,7 @@ func newTxn(q *Queue, c conn) *txn {
 	return &txn{
 		q: q, c: c, now: q.wall(), mono: time.Now(),
 		settled: make(map[pawl.ID]bool), extended: make(map[pawl.ID]bool), cancelled: make(map[pawl.ID]bool),
-		sound: make(map[pawl.ID]bool), acked: make(map[ackedLease]bool), started: make(map[string]bool),
+		sound: make(map[pawl.ID]bool), saved: make(map[pawl.ID][]byte), acked: make(map[ackedLease]bool), started: make(map[string]bool),
 	}
 }
 

@@ -55,6 +55,7 @@ func (e *PanicError) Unwrap() error {
 type attempt struct {
 	*pawl.Lease
 	handler handler
+	queue   pawl.Queue
 	ctx     context.Context // of the handler, once it has a slot
 	cancel  context.CancelCauseFunc
 	err     error     // of the handler; belongs to its goroutine
@@ -116,7 +117,7 @@ func (a *attempt) run(ctx context.Context) {
 		}
 		a.err = panicked(recover())
 	}()
-	a.err = a.handler.run(driver.RunContext(ctx, a.Lease), a.Lease)
+	a.err = a.handler.run(driver.RunContext(ctx, a.queue, a.Lease), a.Lease)
 	if a.err != nil {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}

@@ -25,7 +25,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 			close(s.leased)
 		}
 		h, known := s.w.handlers[l.Kind]
-		a := &attempt{Lease: l, handler: h, until: l.Expires}
+		a := &attempt{Lease: l, handler: h, queue: s.w.queue, until: l.Expires}
 		s.held[a] = struct{}{}
 		if s.w.shared() {
 			s.watch(a.until)

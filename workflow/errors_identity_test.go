@@ -53,6 +53,7 @@ var journalTexts = map[string]struct {
 	"pawl.ErrOwnJob":          {pawl.ErrOwnJob, "the running job itself has the unique key"},
 	"pawl.ErrSignature":       {pawl.ErrSignature, "bad signature"},
 	"pawl.ErrResultTooLarge":  {pawl.ErrResultTooLarge, "result too large"},
+	"pawl.ErrCursorTooLarge":  {pawl.ErrCursorTooLarge, "cursor too large"},
 	"pawl.ErrNoResult":        {pawl.ErrNoResult, "job succeeded without a result"},
 	"pawl.ErrUnsupported":     {pawl.ErrUnsupported, "unsupported operation"},
 	"pawl.ErrCorrupt":         {pawl.ErrCorrupt, "corrupt data"},

@@ -96,7 +96,12 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 		}
 		a.showFacts(e, atRest)
 		a.showHeaders(e.Headers)
-		a.showPayload(e.Payload, form)
+		a.showPayload("payload", e.Payload, form)
+		for name, value := range map[string][]byte{"cursor": e.Cursor, "result": e.Result} { // a job has at most one of them
+			if value != nil {
+				a.showPayload(name, value, form)
+			}
+		}
 		a.showHistory(e)
 		return nil
 	})

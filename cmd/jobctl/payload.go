@@ -18,26 +18,26 @@ const (
 )
 
 // showPayload prints a payload for people: truncated, after a line with its size.
-func (a *app) showPayload(payload []byte, form string) {
+func (a *app) showPayload(name string, payload []byte, form string) {
 	size := plural(len(payload), "byte")
 	if form == "none" || len(payload) == 0 {
-		a.fact("payload", "%s", size)
+		a.fact(name, "%s", size)
 		return
 	}
 	if form == "base64" {
-		a.fact("payload", "%s", size)
+		a.fact(name, "%s", size)
 		a.showText(base64.StdEncoding.EncodeToString(payload[:min(len(payload), shownPayload)]))
 		return
 	}
 	value, whole, err := admin.DecodeJSON(payload, 4*shownPayload)
 	switch {
 	case form == "hex" || form == "auto" && err != nil:
-		a.fact("payload", "%s", size)
+		a.fact(name, "%s", size)
 		a.showHex(payload)
 	case err != nil:
-		a.fact("payload", "%s, not MessagePack: %s", size, plain.Text(err.Error()))
+		a.fact(name, "%s, not MessagePack: %s", size, plain.Text(err.Error()))
 	default:
-		a.fact("payload", "%s of MessagePack", size)
+		a.fact(name, "%s of MessagePack", size)
 		a.showJSON(value, whole)
 	}
 }

@@ -206,3 +206,13 @@ func TestJobShowUnknown(t *testing.T) {
   See 'jobctl job show --help'.
 `}, jobctl(t, "--db", "app.db", "job", "show", "17"))
 }
+
+// Rule: job show prints how far the runs of a job got.
+func TestJobShowCursor(t *testing.T) {
+	build(t, func(f *file) { f.add(pawl.Envelope{Cursor: pack(f.t, map[string]int{"Line": 2000})}) })
+	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(1).String()).stdout, `
+cursor      9 bytes of MessagePack
+  {"Line":2000}
+`)
+	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", "-o", "json", id(1).String()).stdout, `"cursor": {`)
+}

@@ -7,7 +7,7 @@ import "context"
 // Functions are the functions that package driver exports for package pawl, and documents. The
 // type parameters stand for the types of package pawl: it imports this package, so they cannot
 // be named here.
-type Functions[Envelope, Lease, Policy any] struct {
+type Functions[Envelope, Lease, Policy, Queue any] struct {
 	CheckEnvelope func(e *Envelope) error
 	CheckName     func(field, name string) error
 	CheckPolicy   func(p Policy) (Policy, error)
@@ -20,7 +20,7 @@ type Functions[Envelope, Lease, Policy any] struct {
 	EncodePayload func(v any) ([]byte, error)
 	DecodePayload func(b []byte, v any, unknownFields bool) error
 
-	RunContext  func(ctx context.Context, l *Lease) context.Context
+	RunContext  func(ctx context.Context, q Queue, l *Lease) context.Context
 	MarkSettled func(l *Lease)
 	Settled     func(l *Lease) bool
 }

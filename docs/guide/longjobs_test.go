@@ -1,0 +1,65 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/memory"
+	"github.com/gopawl/pawl/worker"
+)
+
+type (
+	File struct {
+		Path  string
+		Lines int
+	}
+	Position struct{ Line int }
+)
+
+var Import = pawl.Define[File]("import", pawl.MaxRetries(5))
+
+// handleImport registers the handler of the guide.
+func handleImport(w *worker.Worker, importLines func(ctx context.Context, path string, from, n int) error) {
+	worker.Handle(w, Import, func(ctx context.Context, job *pawl.Job[File]) error {
+		var at Position
+		if _, err := job.LoadCursor(&at); err != nil {
+			return err
+		}
+		for at.Line < job.Args.Lines {
+			if err := importLines(ctx, job.Args.Path, at.Line, 1000); err != nil {
+				return err
+			}
+			at.Line += 1000
+			if err := job.SaveCursor(ctx, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Rule: the guide's import goes on where its last run got.
+func TestLongJob(t *testing.T) {
+	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
+	defer q.Close()
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger(), Policy: pawl.Fixed(0)})
+	var portions []int
+	failed := false
+	handleImport(w, func(_ context.Context, _ string, from, _ int) error {
+		if from == 2000 && !failed {
+			failed = true
+			return errors.New("connection lost")
+		}
+		portions = append(portions, from)
+		return nil
+	})
+	_, err := Import.Enqueue(t.Context(), q, File{"customers.csv", 4000})
+	require.NoError(t, err)
+	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+	require.Equal(t, []int{0, 1000, 2000, 3000}, portions)
+}
