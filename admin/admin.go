@@ -40,6 +40,12 @@ type Admin interface {
 	// Job reads one job with its payload and history, or returns [pawl.ErrNotFound].
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
+	// Await returns a job once it is dead or completed; see [pawl.Awaiter]. So [pawl.Task.Wait]
+	// takes an Admin, in any process. If the record goes at the end of the job, an Admin of another
+	// process may return it as completed, without its result. In the file of a stopped app a
+	// job that has not ended returns [ErrNotLive].
+	Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
+
 	// FindIDs returns the IDs of jobs that begin or end with part, at most [MaxFound]. It
 	// resolves a shortened ID. Part has four hexadecimal digits or more.
 	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)

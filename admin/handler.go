@@ -122,12 +122,13 @@ type handler struct {
 
 	// lists limits lists to half of the processors, and to part of that while others wait. large
 	// limits requests with a large body or answer.
-	lists, large, streams, checks, backups *gate
+	lists, large, streams, checks, backups, waits *gate
 }
 
 func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler {
 	h := &handler{
 		admin: a, opts: *opts, closing: closing,
+		waits:   newGate("calls that wait for a job", maxWaits),
 		lists:   newGate("lists", max(1, runtime.GOMAXPROCS(0)/2)).withQueue(maxConns, queueTimeout),
 		large:   newGate("large bodies or answers", largeBodies).withQueue(8*largeBodies, queueTimeout),
 		streams: newGate("streams of events", maxStreams),
@@ -257,7 +258,14 @@ func (h *handler) work(r *http.Request, to *endpoint, request any) ([]byte, erro
 		}
 		defer leave()
 	}
-	answer, err := to.answer(r.Context(), h.admin, request)
+	ctx := r.Context()
+	if to.waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(h.closing, cancel)()
+	}
+	answer, err := to.answer(ctx, h.admin, request)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type operation[Request, Answer any] struct {
 	path    string
 	changes bool                 // it may change something; without an answer its outcome is unknown
 	work    func(*handler) *gate // the gate where it waits; nil for a cheap operation
+	waits   bool                 // it waits for the queue, and ends when the handler closes
 	large   func(*Request) bool  // whether the answer will be large; nil means no
 	do      func(ctx context.Context, a Admin, r *Request) (Answer, error)
 
@@ -33,6 +34,7 @@ type operation[Request, Answer any] struct {
 // endpoint is an operation as the handler sees it: one with an answer, or a stream.
 type endpoint struct {
 	changes bool
+	waits   bool
 	work    func(*handler) *gate
 	decode  func(body []byte) (request any, err error)
 	large   func(request any) bool
@@ -51,6 +53,7 @@ func define[Request, Answer any](o operation[Request, Answer]) *operation[Reques
 	o.path = "/v1/" + o.path
 	enter(o.path, &endpoint{
 		changes: o.changes,
+		waits:   o.waits,
 		work:    o.work,
 		decode: func(body []byte) (any, error) {
 			r := new(Request)

@@ -15,6 +15,7 @@ const (
 	exitDamaged     = 5
 	exitConflict    = 6
 	exitFormat      = 7
+	exitDead        = 8
 	exitInterrupted = 130 // as in a shell
 )
 
@@ -31,6 +32,7 @@ var exitMeans = []struct {
 	{exitDamaged, "damage, or a check failed", "damaged data was found, and the readable part was printed; or a check\nfailed, a limit was exceeded, or code does not match the journal of a run"},
 	{exitConflict, "conflict", "the job is in the wrong state, its deadline has passed, or another job\nhas its ID or its unique key; the run has ended, or another has its ID"},
 	{exitFormat, "other format", "the file has the format of another release; nothing was changed"},
+	{exitDead, "the job is dead", "the job that the command waited for is dead"},
 	{exitInterrupted, "interrupted", "interrupted; the message reports how much was done"},
 }
 

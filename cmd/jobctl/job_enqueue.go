@@ -21,6 +21,7 @@ type enqueuing struct {
 	line  jobLine // from the flags
 	batch bool
 	dry   bool
+	wait  bool
 	fresh bool       // the user expects a new queue
 	made  handlerJob // a command or a request
 }
@@ -57,7 +58,7 @@ A queue that does not exist is refused, unless there is no queue yet: add
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
 		json:  "one object, with --batch a list, with id (null for --dry-run), existing\n  (nothing was stored: id is the job that has the unique key), dry_run\n",
-		exits: []int{exitConflict},
+		exits: []int{exitConflict, exitDead},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
 	e.register(a, c)
@@ -83,6 +84,7 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` stored beside the arguments; may be repeated")
 	flags.BoolVar(&e.fresh, "create-queue", false, "even on a queue that does not exist yet")
 	flags.BoolVar(&e.batch, "batch", false, "add many jobs from JSON lines")
+	flags.BoolVar(&e.wait, "wait", false, "wait until the job has ended, as 'job wait' does, and keep its record for 10m unless --retain is set")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || e.batch {
@@ -96,7 +98,10 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 	if asked, err := e.made.run(ctx, a, e, args); asked {
 		return err
 	}
-	if e.batch {
+	switch {
+	case e.wait && (e.batch || e.dry):
+		return usage("job enqueue", "--wait waits for one job that is stored; leave out --batch and --dry-run")
+	case e.batch:
 		return e.runBatch(ctx, a, args)
 	}
 	switch {
@@ -127,6 +132,9 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 	if err := checkHandled(job); err != nil {
 		return usage("job enqueue", "%s", err)
 	}
+	if e.wait && job.Retain == 0 {
+		job.Retain = waitRetain
+	}
 	var stored pawl.Enqueued
 	if !e.dry {
 		err := a.with(ctx, func(queue admin.Admin) error {
@@ -146,7 +154,9 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 	v := e.view(stored)
 	switch {
 	case !a.people() && a.flags.output != "ids":
-		return a.print(v)
+		if err := a.print(v); err != nil {
+			return err
+		}
 	case e.dry:
 		a.say("1 job would be added; nothing was changed")
 	default:
@@ -155,8 +165,15 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 			a.say("note: nothing was added: that job has the unique key")
 		}
 	}
-	return nil
+	if !e.wait {
+		return nil
+	}
+	return a.with(ctx, func(queue admin.Admin) error { return a.wait(ctx, queue, stored.ID) })
 }
+
+// waitRetain is how long the record of a job is kept whose end is waited for, so that it cannot go
+// before the wait begins.
+const waitRetain = 10 * time.Minute
 
 // checkQueues rejects an unexpected new queue: the name may be misspelled, no worker serves it,
 // and it stays forever. The first queue of a file is always new, and so may the default queue

@@ -44,6 +44,7 @@ digits that are unique to the job.`,
 		example: "  jobctl --db jobs.db job show 01902a3b-7a40-7000-8000-0123456789ab",
 		json: "one object with\n" + jobFields + `  payload: size_bytes, encoding (messagepack or unknown), value (the payload as
     JSON), base64, hex; --payload says which of those three are not null
+  cursor, result: the same of what a run saved or returned; left out without one
 In a value, bytes of MessagePack are base64 and its keys are strings; hex and
 base64 are exact.
 `,
