@@ -46,6 +46,16 @@ type Admin interface {
 	// job that has not ended returns [ErrNotLive].
 	Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
+	// Why returns what keeps a job from running now, or [pawl.ErrNotFound]. A job without an obstacle
+	// waits for its turn.
+	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
+
+	// Keys reads one page of the keys of a queue that has limits per key. See [Explainer].
+	Keys(ctx context.Context, q KeyQuery) (KeyList, error)
+
+	// Key reads one key of a queue, with some of its running jobs, or returns [pawl.ErrNotFound].
+	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
+
 	// FindIDs returns the IDs of jobs that begin or end with part, at most [MaxFound]. It
 	// resolves a shortened ID. Part has four hexadecimal digits or more.
 	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)

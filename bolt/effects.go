@@ -21,15 +21,15 @@ import (
 // effect reads the row of a key. It returns a zero row if nobody holds the key and the effect
 // is not done. It ignores a holder that is no longer leased, which only a damaged record can
 // cause.
-func (t *txn) effect(key []byte) (row effectRow, err error) {
-	sealed := t.effects.Get(key)
+func (s *store) effect(key []byte) (row effectRow, err error) {
+	sealed := s.effects.Get(key)
 	if sealed == nil {
 		return row, nil
 	}
 	if row, err = parseEffectRow(key, sealed); err != nil {
 		return row, fmt.Errorf("idempotency key %q: %w", key, err)
 	}
-	if t.leased.Get(row.holder[:]) == nil {
+	if s.leased.Get(row.holder[:]) == nil {
 		row.holder = pawl.ID{}
 	}
 	return row, nil

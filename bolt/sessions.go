@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/gopawl/pawl"
@@ -14,10 +15,10 @@ type sessions struct {
 }
 
 // session is one such user.
-type session struct{ queues []string }
+type session struct{ queues, kinds []string }
 
-func (s *sessions) begin(queues []string) *session {
-	one := &session{queues}
+func (s *sessions) begin(queues, kinds []string) *session {
+	one := &session{queues, kinds}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -46,10 +47,23 @@ func (s *sessions) served() map[string]bool {
 	return names
 }
 
-// Serving reports to the queue that a worker serves these queues until it calls end. Package
-// worker calls it, so that Stats reports a queue as served while all of its workers are busy.
-func (q *Queue) Serving(queues ...string) (end func()) {
-	one := q.sessions.begin(queues)
+// serve reports whether somebody fetches jobs of a kind from a queue.
+func (s *sessions) serve(queue, kind string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for one := range s.all {
+		if slices.Contains(one.queues, queue) && (one.kinds == nil || slices.Contains(one.kinds, kind)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Serving reports to the queue that a worker serves these kinds, or all if kinds is nil, on these
+// queues until it calls end. Package worker calls it, so that Stats reports a queue as served while
+// all of its workers are busy.
+func (q *Queue) Serving(queues, kinds []string) (end func()) {
+	one := q.sessions.begin(queues, kinds)
 	return func() { q.sessions.end(one) }
 }
 

@@ -31,6 +31,15 @@ func CheckListed(max int) error {
 	return nil
 }
 
+// CheckKeys checks the arguments of a list of keys, as [CheckListed] does. It returns a
+// [*pawl.InvalidError] for a position that is no key.
+func CheckKeys(after string, max int) error {
+	if len(after) > pawl.MaxKeyBytes {
+		return invalid("after", "%q is longer than %d bytes", ellipsis.Abbreviate(after, 32), pawl.MaxKeyBytes)
+	}
+	return CheckListed(max)
+}
+
 // leastDigits is the shortest part of an ID that a search takes.
 const leastDigits = 4
 

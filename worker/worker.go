@@ -172,9 +172,9 @@ func (w *Worker) work(ctx context.Context, until pawl.Wait) error {
 		return err
 	}
 	if q, ok := w.queue.(interface {
-		Serving(queues ...string) (end func())
+		Serving(queues, kinds []string) (end func())
 	}); ok {
-		defer q.Serving(w.request.Queues...)()
+		defer q.Serving(w.request.Queues, w.request.Kinds)()
 	}
 	return s.work(ctx, func() error { return s.fetchUntil(ctx, until) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -17,6 +18,9 @@ type inspector interface {
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
 	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
+	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
+	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
+	Keys(ctx context.Context, queue, after string, max int) ([]pawl.KeyStats, error)
 	Effects(ctx context.Context, after string, max int) ([]driver.Effect, string, error)
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
@@ -83,6 +87,23 @@ func (f *File) ListParts(ctx context.Context, filter pawl.Filter, parts driver.P
 // FindIDs returns the IDs of jobs that begin or end with part.
 func (f *File) FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error) {
 	return looked(f, func(i inspector) ([]pawl.ID, error) { return i.FindIDs(ctx, part, most) })
+}
+
+// Why returns what keeps a job from running.
+func (f *File) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
+	all, err := looked(f, func(i inspector) ([]pawl.Obstacle, error) { return i.Why(ctx, id) })
+	// No process has the file open, whatever it was opened for here.
+	return slices.DeleteFunc(all, func(o pawl.Obstacle) bool { return o.What == pawl.ByNoWorker }), err
+}
+
+// Key reads one key of a queue.
+func (f *File) Key(ctx context.Context, queue, key string) (pawl.KeyStats, error) {
+	return looked(f, func(i inspector) (pawl.KeyStats, error) { return i.Key(ctx, queue, key) })
+}
+
+// Keys reads a page of the keys of a queue.
+func (f *File) Keys(ctx context.Context, queue, after string, max int) ([]pawl.KeyStats, error) {
+	return looked(f, func(i inspector) ([]pawl.KeyStats, error) { return i.Keys(ctx, queue, after, max) })
 }
 
 // Effects reads a page of the idempotency keys that count as done.

@@ -76,7 +76,7 @@ func buildAt(t tester, path string, fill func(*file)) {
 	if fill != nil {
 		fill(f)
 	}
-	require.NoError(t, q.Close())
+	require.NoError(t, f.q.Close())
 }
 
 // add enqueues the next job.
@@ -133,6 +133,25 @@ func everyState(f *file) {
 	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3, Delay: time.Hour})
 	f.goTo(today.Add(-12 * time.Second))
 	f.add(pawl.Envelope{Queue: "email", MaxRetries: 3})
+}
+
+// keyed puts three jobs of key a and one of key b on queue sync, which lets one job of a key run and
+// start in an hour: 1 leased, 2 and 3 blocked, 4 ready.
+func keyed(f *file) {
+	f.t.Helper()
+	path := f.q.Path()
+	require.NoError(f.t, f.q.Close())
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Now: f.now, Limits: map[string]pawl.Limits{
+		"sync": {RunningPerKey: 1, RatePerKey: pawl.Rate{Starts: 1, Per: time.Hour}},
+	}})
+	require.NoError(f.t, err)
+	f.q = q
+	f.goTo(today.Add(-time.Minute))
+	for _, key := range []string{"a", "a", "a"} {
+		f.add(pawl.Envelope{Queue: "sync", Key: key})
+	}
+	f.fetch("sync")
+	f.add(pawl.Envelope{Queue: "sync", Key: "b"})
 }
 
 func pack(t tester, v any) []byte {

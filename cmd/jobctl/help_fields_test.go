@@ -20,7 +20,7 @@ import (
 // printing lists command lines that print every field, with the file of everyState and a damaged
 // one. They run in this order.
 var printing = []string{
-	"job list", "dead list", "dead summary", "job show JOB1", "job wait JOB1", "queue list", "queue show email", "stats",
+	"job list", "dead list", "dead summary", "job show JOB1", "job why JOB5", "job wait JOB1", "queue list", "queue show email", "stats",
 	"db info", "db check", "export --to jobs.jsonl", "import jobs.jsonl --dry-run",
 	"db backup copy.db", "db compact small.db", "db salvage bad.db saved.db",
 	"job enqueue greet", "job enqueue greet --dry-run", "job enqueue --batch @lines", "job enqueue --batch @lines --dry-run",
@@ -95,6 +95,10 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 		got := jobctl(t, append(words(line), "--db", "runs.db", "-o", "json")...)
 		require.NotEmpty(t, got.stdout, "%s: %s", line, got.stderr)
 		add(commandOf(t, line), []byte(got.stdout))
+	}
+	buildAt(t, "keys.db", keyed)
+	for _, line := range []string{"key list sync", "key show sync a"} {
+		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
 	}
 	// These two print events until they are interrupted.
 	event := viewOfEvent(&admin.Event{Event: pawl.Event{Job: &pawl.Envelope{}}})

@@ -61,22 +61,7 @@ json: JSON or nothing; hex and base64: always that; none: only its size. Output 
 }
 
 func (a *app) showJob(ctx context.Context, args []string, form string) error {
-	switch {
-	case len(args) == 0:
-		return usage("job show", "no job was named; add its ID")
-	case len(args) > 1:
-		return usage("job show", "%d IDs were given; name one job", len(args))
-	}
-	id, err := pawl.ParseID(args[0])
-	if err != nil && shortID(args[0]) == "" {
-		return usage("job show", "%s", err)
-	}
-	return a.with(ctx, func(queue admin.Admin) error {
-		if id.IsZero() {
-			if id, err = findJob(ctx, queue, args[0]); err != nil {
-				return err
-			}
-		}
+	return a.withJob(ctx, "job show", args, func(queue admin.Admin, id pawl.ID) error {
 		e, err := queue.Job(ctx, id)
 		switch {
 		case err != nil:
@@ -105,6 +90,28 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 		}
 		a.showHistory(e)
 		return nil
+	})
+}
+
+// withJob opens the queue for a command that takes one ID, which may be shortened.
+func (a *app) withJob(ctx context.Context, words string, args []string, do func(admin.Admin, pawl.ID) error) error {
+	switch {
+	case len(args) == 0:
+		return usage(words, "no job was named; add its ID")
+	case len(args) > 1:
+		return usage(words, "%d IDs were given; name one job", len(args))
+	}
+	id, err := pawl.ParseID(args[0])
+	if err != nil && shortID(args[0]) == "" {
+		return usage(words, "%s", err)
+	}
+	return a.with(ctx, func(queue admin.Admin) error {
+		if id.IsZero() {
+			if id, err = findJob(ctx, queue, args[0]); err != nil {
+				return err
+			}
+		}
+		return do(queue, id)
 	})
 }
 

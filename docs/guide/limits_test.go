@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,6 +41,18 @@ var rates = pawl.Limits{
 // Rule: the rates of the guide are valid.
 func TestRates(t *testing.T) { require.NoError(t, rates.Validate()) }
 
+// explain prints what keeps a job from running.
+func explain(ctx context.Context, q *bolt.Queue, id pawl.ID) error {
+	obstacles, err := q.Why(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, o := range obstacles {
+		fmt.Println(o) // key "tenant/42" has 3 of 3 jobs running: 01902a3b-…
+	}
+	return nil
+}
+
 // want returns how many workers the queues of a program could use.
 func want(stats pawl.Stats) (wanted int) {
 	for _, row := range stats.Queues {
@@ -61,6 +74,7 @@ func TestLimits(t *testing.T) {
 		require.NoError(t, err)
 		stats, err := q.Stats(t.Context())
 		require.NoError(t, err)
+		require.ErrorIs(t, explain(t.Context(), q, pawl.ID{1}), pawl.ErrNotFound)
 		require.NoError(t, q.Close())
 		require.Equal(t, step.limit, stats.Queues[0].Limits.RunningPerKey)
 		require.Equal(t, 1, want(stats))

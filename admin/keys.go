@@ -1,0 +1,202 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Explainer is a [Store] that knows all that keeps a job from running, and the keys of its queues.
+// For another store, [Admin.Why] knows the state of the job and the pause of its queue.
+type Explainer interface {
+	// Why returns what keeps a job from running now, or [pawl.ErrNotFound].
+	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
+
+	// Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key,
+	// or no counts of that key.
+	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
+
+	// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. Short
+	// keys come first.
+	Keys(ctx context.Context, queue, after string, max int) ([]pawl.KeyStats, error)
+}
+
+// obstacles are why a job does not run.
+type obstacles struct{ Obstacles []pawl.Obstacle }
+
+// mostObstacles is more than a job can have.
+const mostObstacles = 20
+
+var opWhy = define(operation[jobRequest, obstacles]{
+	path: "jobs/why", work: lists,
+	do: func(ctx context.Context, a Admin, r *jobRequest) (obstacles, error) {
+		all, err := a.Why(ctx, r.ID)
+		return obstacles{all}, err
+	},
+	check: func(_ *jobRequest, o *obstacles) error {
+		if slices.ContainsFunc(o.Obstacles, func(o pawl.Obstacle) bool { return len(o.Holders) > pawl.MaxHolders }) {
+			return errors.New("it names too many jobs")
+		}
+		return checkPage(len(o.Obstacles), mostObstacles, "", "")
+	},
+})
+
+func (c *client) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
+	o, err := ask(ctx, c, opWhy, jobRequest{id})
+	return o.Obstacles, err
+}
+
+func (d direct) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
+	all, err := d.why(ctx, id)
+	waits := func(o pawl.Obstacle) bool {
+		return o.What == pawl.IsDead || o.What == pawl.IsCompleted || o.What == pawl.IsRunning
+	}
+	if err == nil && !d.live && !slices.ContainsFunc(all, waits) {
+		all = append(all, pawl.Obstacle{What: pawl.ByStop})
+	}
+	return all, err
+}
+
+func (d direct) why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
+	if q, ok := d.q.(Explainer); ok {
+		return q.Why(ctx, id)
+	}
+	f := driver.Facts{}
+	e, err := d.q.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	stats, err := d.q.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.Job = e
+	for _, q := range stats.Queues {
+		if q.Name == e.Queue {
+			f.Queue = q
+		}
+	}
+	return f.Obstacles(), nil
+}
+
+// KeyQuery is one page of a list of keys.
+type KeyQuery struct {
+	Queue string
+	After string // a key; "" for the first page
+	Limit int    // the most keys of a page; 0 means [DefaultLimit], and [MaxLimit] is the maximum
+}
+
+// KeyList is a part of a list of keys. Short keys come first.
+type KeyList struct {
+	Keys []pawl.KeyStats
+	Next string // where the next page begins, "" after the last
+}
+
+var opKeys = define(operation[KeyQuery, KeyList]{
+	path: "keys/list", work: lists, large: func(q *KeyQuery) bool { return q.Limit > DefaultLimit },
+	do: func(ctx context.Context, a Admin, q *KeyQuery) (KeyList, error) { return a.Keys(ctx, *q) },
+	check: func(q *KeyQuery, l *KeyList) error {
+		most, err := pageSize(q.Limit)
+		if err != nil {
+			return err
+		}
+		return checkPage(len(l.Keys), most, q.After, l.Next)
+	},
+})
+
+func (c *client) Keys(ctx context.Context, q KeyQuery) (KeyList, error) {
+	return ask(ctx, c, opKeys, q)
+}
+
+func (d direct) Keys(ctx context.Context, q KeyQuery) (l KeyList, err error) {
+	limit, err := pageSize(q.Limit)
+	if err != nil {
+		return l, err
+	}
+	if err := driver.CheckQueue(q.Queue); err != nil {
+		return l, err
+	}
+	store, err := optional[Explainer](d.q, "keys")
+	if err != nil {
+		return l, err
+	}
+	if l.Keys, err = store.Keys(ctx, q.Queue, q.After, limit); err == nil && len(l.Keys) == limit {
+		l.Next = l.Keys[limit-1].Key
+	}
+	return l, err
+}
+
+type keyRequest struct{ Queue, Key string }
+
+var opKey = define(operation[keyRequest, pawl.KeyStats]{
+	path: "keys/show", work: lists,
+	do: func(ctx context.Context, a Admin, r *keyRequest) (pawl.KeyStats, error) {
+		return a.Key(ctx, r.Queue, r.Key)
+	},
+	check: func(r *keyRequest, k *pawl.KeyStats) error {
+		if k.Key != r.Key || len(k.Holders) > pawl.MaxHolders {
+			return errors.New("it has another key, or names too many jobs")
+		}
+		return nil
+	},
+})
+
+func (c *client) Key(ctx context.Context, queue, key string) (pawl.KeyStats, error) {
+	return ask(ctx, c, opKey, keyRequest{queue, key})
+}
+
+func (d direct) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
+	store, err := optional[Explainer](d.q, "keys")
+	if err != nil {
+		return k, err
+	}
+	return store.Key(ctx, queue, key)
+}
+
+// ObstacleView is an obstacle in JSON.
+type ObstacleView struct {
+	What    string    `json:"what"`
+	Text    Text      `json:"text"`
+	Queue   Text      `json:"queue"`
+	Kind    Text      `json:"kind"`
+	Key     *Text     `json:"key"`
+	Until   Stamp     `json:"until_at"`
+	Running int       `json:"running"`
+	Limit   int       `json:"limit"`
+	Holders []pawl.ID `json:"holders"`
+}
+
+// KeyView is a key in JSON.
+type KeyView struct {
+	Queue   Text      `json:"queue"`
+	Key     Text      `json:"key"`
+	Running int       `json:"running"`
+	Ready   int       `json:"ready"`
+	Blocked int       `json:"blocked"`
+	Next    Stamp     `json:"next_at"`
+	Holders []pawl.ID `json:"holders"`
+}
+
+// ObstacleOf returns an obstacle in JSON.
+func ObstacleOf(o pawl.Obstacle) ObstacleView {
+	v := ObstacleView{
+		What: string(o.What), Text: Text(o.String()), Queue: Text(o.Queue), Kind: Text(o.Kind),
+		Until: Stamp{o.Until}, Running: o.Running, Limit: o.Limit, Holders: append([]pawl.ID{}, o.Holders...),
+	}
+	if o.Key != "" {
+		key := Text(o.Key)
+		v.Key = &key
+	}
+	return v
+}
+
+// KeyOf returns a key in JSON.
+func KeyOf(queue string, k pawl.KeyStats) KeyView {
+	return KeyView{
+		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked,
+		Next: Stamp{k.Next}, Holders: append([]pawl.ID{}, k.Holders...),
+	}
+}

@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+)
+
+// Operators get the reasons of the engine, wherever the queue is.
+func TestSuiteKeys(t *testing.T) { runSuite(t, keyCases) }
+
+// keyed adds two jobs of key "a \xff" to queue sync, which runs one job of a key at a time, and leases
+// the first.
+func keyed(f *fixture) {
+	require.NoError(f.t, f.q.Close())
+	q, err := bolt.Open(f.path, &bolt.Options{
+		Logger: hclog.NewNullLogger(), Now: f.now, Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}},
+	})
+	require.NoError(f.t, err)
+	f.q = q
+	f.t.Cleanup(func() { require.NoError(f.t, q.Close()) })
+	for _, kind := range []string{"first", "second"} {
+		f.add(pawl.Envelope{Queue: "sync", Kind: kind, Key: "a \xff"})
+	}
+	_, err = q.Fetch(f.t.Context(), pawl.Request{Queues: []string{"sync"}, Max: 9, Wait: pawl.WaitNot})
+	require.NoError(f.t, err)
+	_, err = q.Fetch(f.t.Context(), pawl.Request{Queues: []string{"sync"}, Max: 9, Wait: pawl.WaitNot})
+	require.ErrorIs(f.t, err, pawl.ErrEmpty) // and the second is blocked
+}
+
+var keyCases = []suiteCase{
+	{"what keeps a job from running names its limit and the jobs that run, and whether a process has the queue open", keyed, nil, func(t *testing.T, s *suiteTest) {
+		all, err := s.Why(t.Context(), s.ids["second"])
+		require.NoError(t, err)
+		want := []pawl.Obstacle{
+			{What: pawl.ByNoWorker, Queue: "sync", Kind: "second"},
+			{What: pawl.ByKey, Queue: "sync", Kind: "second", Key: "a \xff", Running: 1, Limit: 1, Holders: []pawl.ID{s.ids["first"]}},
+		}
+		if !s.live {
+			want = append(want[1:], pawl.Obstacle{What: pawl.ByStop})
+		}
+		require.Equal(t, want, all)
+		_, err = s.Why(t.Context(), pawl.ID{1})
+		require.ErrorIs(t, err, pawl.ErrNotFound)
+	}},
+	{"keys are listed page by page, and read one by one", keyed, nil, func(t *testing.T, s *suiteTest) {
+		want := pawl.KeyStats{Key: "a \xff", Running: 1, Ready: 1, Blocked: 1}
+		page, err := s.Keys(t.Context(), KeyQuery{Queue: "sync", Limit: 1})
+		require.NoError(t, err)
+		require.Equal(t, KeyList{Keys: []pawl.KeyStats{want}, Next: want.Key}, page)
+		page, err = s.Keys(t.Context(), KeyQuery{Queue: "sync", After: page.Next})
+		require.NoError(t, err)
+		require.Empty(t, page)
+		one, err := s.Key(t.Context(), "sync", want.Key)
+		require.NoError(t, err)
+		want.Holders = []pawl.ID{s.ids["first"]}
+		require.Equal(t, want, one)
+		_, err = s.Key(t.Context(), "sync", "b")
+		require.ErrorIs(t, err, pawl.ErrNotFound)
+		_, err = s.Keys(t.Context(), KeyQuery{Queue: strings.Repeat("x", 300)})
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+		_, err = s.Keys(t.Context(), KeyQuery{Queue: "sync", Limit: -1})
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+	}},
+}

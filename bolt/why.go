@@ -1,0 +1,175 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Why returns what keeps a job from running now. It returns [pawl.ErrNotFound] if the job is not in
+// the file.
+func (r *reader) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
+	f, err := r.facts(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("look for what keeps a job from running: %w", err)
+	}
+	return f.Obstacles(), nil
+}
+
+// Why is like [Reader.Why]. It also says if nobody fetches jobs of that kind.
+func (q *Queue) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
+	f, err := q.facts(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("look for what keeps a job from running: %w", err)
+	}
+	f.Unserved = !q.sessions.serve(f.Job.Queue, f.Job.Kind)
+	return f.Obstacles(), nil
+}
+
+// facts reads what limits a job.
+func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err error) {
+	err = r.view(ctx, func(s *store) error {
+		j, err := s.listed(id)
+		if err != nil {
+			return err
+		}
+		at, err := s.where(j.Envelope)
+		if err != nil {
+			return err
+		}
+		if f.Job, err = s.complete(j, at, 0); err != nil {
+			return err
+		}
+		n, now := at.line.queue, r.now()
+		row, err := s.queue(n)
+		if err != nil {
+			return err
+		}
+		counts, err := s.countsOf(n)
+		if err != nil {
+			return err
+		}
+		f.Queue = pawl.QueueStats{Name: row.name, Paused: row.paused, Limits: row.limits, Counts: counts}
+		own, _, err := s.keyStats(ownKey(n), row.limits.Rate, now)
+		if err != nil {
+			return err
+		}
+		f.QueueNext = own.Next
+		if j.Key != "" && row.limits.PerKey() {
+			if f.Key, _, err = s.keyStats(limitKey(nil, n, j.Key), row.limits.RatePerKey, now); err != nil {
+				return err
+			}
+			f.Key.Holders = s.keyHolders(n, j.Key, f.Key.Running)
+		}
+		if j.IdempotencyKey != "" && f.Job.State == pawl.Ready {
+			effect, err := s.effect(effectKey(nil, j.Envelope))
+			f.Holder = effect.holder
+			return err
+		}
+		return nil
+	})
+	return f, err
+}
+
+// keyStats reads the row of a key. Ok says whether there is one.
+func (s *store) keyStats(key []byte, rate pawl.Rate, now time.Time) (k pawl.KeyStats, ok bool, err error) {
+	sealed := s.keys.Get(key)
+	if sealed == nil {
+		return k, false, nil
+	}
+	row, err := parseKeyRow(key, sealed)
+	if err != nil {
+		return k, false, fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err)
+	}
+	k = pawl.KeyStats{Key: string(key[5:]), Running: row.leased, Next: driver.PaceOf(rate).Next(row.tat, now)}
+	for _, l := range row.lanes {
+		k.Ready, k.Blocked = k.Ready+l.ready+l.blocked, k.Blocked+l.blocked
+	}
+	return k, true, nil
+}
+
+// maxLeasesRead is how many leases a search for the holders of a key reads.
+const maxLeasesRead = 10_000
+
+// keyHolders finds leased jobs of a key that has a number of them.
+func (s *store) keyHolders(n queueNumber, key string, leased int) (ids []pawl.ID) {
+	c := s.leased.Cursor()
+	read := 0
+	for k, v := c.First(); k != nil && len(ids) < min(leased, pawl.MaxHolders) && read < maxLeasesRead; k, v = c.Next() {
+		read++
+		row, err := parseLeaseRow(k, v)
+		if err != nil || row.line.queue != n || row.flags&hasKey == 0 || len(k) != len(pawl.ID{}) {
+			continue
+		}
+		if j, err := s.listed(pawl.ID(k)); err == nil && j.Key == key {
+			ids = append(ids, pawl.ID(k))
+		}
+	}
+	return ids
+}
+
+// Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
+// no counts of that key.
+func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
+	err = r.view(ctx, func(s *store) error {
+		n, row, err := s.keyed(queue)
+		if err != nil || row == nil || key == "" || len(key) > pawl.MaxKeyBytes {
+			return err
+		}
+		var ok bool
+		if k, ok, err = s.keyStats(limitKey(nil, n, key), row.limits.RatePerKey, r.now()); ok {
+			k.Holders = s.keyHolders(n, key, k.Running)
+		}
+		return err
+	})
+	if err == nil && k.Key == "" {
+		err = driver.NoKey(queue, key)
+	}
+	return k, err
+}
+
+// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
+// those with ready or leased jobs, and those whose rate is used up in part. Short keys come first.
+func (r *reader) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
+	if err := driver.CheckKeys(after, max); err != nil {
+		return nil, err
+	}
+	err = r.view(ctx, func(s *store) error {
+		n, row, err := s.keyed(queue)
+		if err != nil || row == nil {
+			return err
+		}
+		prefix, now := binary.BigEndian.AppendUint32(nil, uint32(n)), r.now()
+		c := s.keys.Cursor()
+		k, _ := c.Seek(append(limitKey(nil, n, after), 0))
+		for ; bytes.HasPrefix(k, prefix) && len(all) < max; k, _ = c.Next() {
+			if len(k) < 5 || isOwn(k) {
+				continue
+			}
+			one, _, err := s.keyStats(k, row.limits.RatePerKey, now)
+			if err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// keyed returns the row of a queue with limits per key, or nil.
+func (s *store) keyed(queue string) (n queueNumber, row *queueRow, err error) {
+	n, ok, err := s.number(queue)
+	if err != nil || !ok {
+		return n, nil, err
+	}
+	if row, err = s.queue(n); err != nil || !row.limits.PerKey() {
+		return n, nil, err
+	}
+	return n, row, nil
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+)
+
+func (a *app) jobWhyCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "why ID", short: "what keeps a job from running", args: -1,
+		long: `Prints what keeps a job from running now, one line for each thing: a delay, a paused
+queue, a kind that nobody fetches, a limit or a rate of its queue or its key, or a job
+with the same idempotency key. ID may also be the beginning or the end of an ID.`,
+		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
+		json: `one object with id and
+  obstacles: a list, empty for a job that only waits for its turn, of
+    what (running, dead, completed, delay, stopped, paused, no_worker, queue,
+    queue_rate, key, key_rate, effect), text, queue, kind, key (null: none)
+    until_at (a time: when it ends by itself, or since when the job runs, is
+    dead, or is completed; null: not known)
+    running, limit (jobs that run, and may run)
+    holders (a list of IDs of jobs that run)
+`,
+		exits:    []int{exitNoMatch},
+		complete: a.completeIDs(pawl.States()...),
+		run:      a.explainJob,
+	})
+}
+
+// whyView is what keeps a job from running, in JSON.
+type whyView struct {
+	ID        pawl.ID              `json:"id"`
+	Obstacles []admin.ObstacleView `json:"obstacles"`
+}
+
+func (a *app) explainJob(ctx context.Context, args []string) error {
+	return a.withJob(ctx, "job why", args, func(queue admin.Admin, id pawl.ID) error {
+		all, err := queue.Why(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !a.people() {
+			view := whyView{ID: id, Obstacles: []admin.ObstacleView{}}
+			for _, o := range all {
+				view.Obstacles = append(view.Obstacles, admin.ObstacleOf(o))
+			}
+			return a.print(view)
+		}
+		for _, o := range all {
+			fmt.Fprintln(a.stdout, plain.Text(o.String()))
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(a.stdout, "nothing keeps it from running; it waits for its turn")
+		}
+		return nil
+	})
+}
+
+// keyFields is the part of --help that lists the fields of an admin.KeyView.
+const keyFields = `  queue, key, running, ready (blocked jobs included), blocked (how many jobs)
+  next_at (when its rate lets the next job start; null: now)
+  holders (a list of IDs of jobs that run; empty in a list of keys)
+`
+
+func (a *app) keyListCommand() *cobra.Command {
+	p, blocked := new(paging), false
+	c := a.command(&spec{
+		use: "list QUEUE [--blocked] [-n COUNT] [--after KEY]", short: "keys of a queue, and what they wait for", args: 1, ids: true,
+		long: `Lists the keys of a queue that limits how many jobs of a key run or start. They are the
+keys with ready or running jobs, and those whose rate is used up in part. Short keys
+come first. NEXT is when the rate of a key lets its next job start.`,
+		example: "  jobctl --db jobs.db key list sync\n  jobctl --db jobs.db key list sync --blocked -n 0",
+		json:    "one object with next (a cursor for --after; null at the end) and\n  keys: a list of objects with the fields below\nWith -o jsonl only the objects of keys, one per line.\n" + keyFields,
+		exits:   []int{exitNoMatch}, complete: a.completeQueue,
+		run: func(ctx context.Context, args []string) error { return a.listKeys(ctx, args, p, blocked) },
+	})
+	p.register(c, "keys")
+	c.Flags().BoolVar(&blocked, "blocked", false, "only keys with blocked jobs")
+	return c
+}
+
+func (a *app) listKeys(ctx context.Context, args []string, p *paging, blocked bool) error {
+	name, err := oneQueue("key list", args)
+	if err != nil {
+		return err
+	}
+	out := a.listing([]column{
+		{title: "KEY", cut: middle}, {title: "RUNNING", right: true}, {title: "READY", right: true}, {title: "BLOCKED", right: true}, {title: "NEXT"},
+	})
+	out.of = "keys"
+	none := "no key matches"
+	err = a.with(ctx, func(queue admin.Admin) error {
+		_, q, err := statsOf(ctx, queue, name)
+		if err != nil {
+			return err
+		}
+		if !q.Limits.PerKey() {
+			none = fmt.Sprintf("queue %s has no limits per key", plain.Text(name))
+		}
+		return p.read(out, func(after string, limit int, shown bool) (found int, next string, err error) {
+			page, err := queue.Keys(ctx, admin.KeyQuery{Queue: name, After: after, Limit: limit})
+			if err != nil {
+				return 0, "", err
+			}
+			for _, k := range page.Keys {
+				if blocked && k.Blocked == 0 {
+					continue
+				}
+				if found++; !shown {
+					continue
+				}
+				if err := out.add(item{plain.Text(k.Key), admin.KeyOf(name, k), a.keyRow(k)}); err != nil {
+					return 0, "", err
+				}
+			}
+			return found, page.Next, nil
+		})
+	})
+	return p.end(out, err, new(damage), "key", none)
+}
+
+func (a *app) keyRow(k pawl.KeyStats) []string {
+	next := "-"
+	if !k.Next.IsZero() {
+		next = relative(a.now(), k.Next)
+	}
+	return []string{cell(k.Key, nameWidth), fmt.Sprint(k.Running), fmt.Sprint(k.Ready), fmt.Sprint(k.Blocked), next}
+}
+
+func (a *app) keyShowCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "show QUEUE KEY", short: "one key, and the jobs of it that run", args: 2,
+		long:    "Prints how many jobs of a key run, are ready, and are blocked, and some of those that run.",
+		example: "  jobctl --db jobs.db key show sync tenant/42",
+		json:    "one object with\n" + keyFields,
+		exits:   []int{exitNoMatch}, complete: a.completeQueue,
+		run: a.showKey,
+	})
+}
+
+func (a *app) showKey(ctx context.Context, args []string) error {
+	name, err := oneQueue("key show", args)
+	switch {
+	case err != nil:
+		return err
+	case len(args) < 2 || args[1] == "":
+		return usage("key show", "no key was named; add it after the queue")
+	}
+	return a.with(ctx, func(queue admin.Admin) error {
+		_, q, err := statsOf(ctx, queue, name)
+		if err != nil {
+			return err
+		}
+		k, err := queue.Key(ctx, name, args[1])
+		switch {
+		case errors.Is(err, pawl.ErrNotFound):
+			return &failure{exitNoMatch, err.Error(), "'jobctl key list " + plain.Text(name) + "' shows the keys."}
+		case err != nil:
+			return err
+		case !a.people():
+			return a.print(admin.KeyOf(name, k))
+		}
+		a.fact("key", "%s", plain.Text(k.Key))
+		a.fact("queue", "%s", plain.Text(name))
+		running := fmt.Sprint(k.Running)
+		if n := q.Limits.RunningPerKey; n > 0 {
+			running += fmt.Sprintf(" of %d", n)
+		}
+		a.fact("running", "%s", running)
+		a.fact("ready", "%d, %d of them blocked", k.Ready, k.Blocked)
+		if !k.Next.IsZero() {
+			a.fact("next", "%s", a.moment(k.Next))
+		}
+		for _, id := range k.Holders {
+			a.fact("runs", "%s", id)
+		}
+		return nil
+	})
+}

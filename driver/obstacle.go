@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// Facts are what a queue knows about a job and about what limits it, at one moment.
+type Facts struct {
+	Job       *pawl.Envelope  // with its state
+	Queue     pawl.QueueStats // of the job; its counts, pause, and limits
+	QueueNext time.Time       // when the rate of the queue lets the next job start; zero for now
+	Key       pawl.KeyStats   // of the job
+	Holder    pawl.ID         // the leased job with its idempotency key; zero if there is none
+	Unserved  bool            // nobody fetches its kind from its queue
+}
+
+// Obstacles returns what keeps a job from running.
+func (f *Facts) Obstacles() (all []pawl.Obstacle) {
+	e := f.Job
+	add := func(o pawl.Obstacle) {
+		o.Queue, o.Kind = e.Queue, e.Kind
+		all = append(all, o)
+	}
+	switch e.State {
+	case pawl.Leased:
+		add(pawl.Obstacle{What: pawl.IsRunning, Until: e.LeasedSince})
+		return all
+	case pawl.Completed:
+		add(pawl.Obstacle{What: pawl.IsCompleted, Until: e.Completed})
+		return all
+	case pawl.Dead:
+		o := pawl.Obstacle{What: pawl.IsDead}
+		if e.Death != nil {
+			o.Until, o.Reason = e.Death.At, e.Death.Reason
+		}
+		add(o)
+		return all
+	case pawl.Delayed:
+		add(pawl.Obstacle{What: pawl.ByDelay, Until: e.NotBefore})
+	}
+	if f.Queue.Paused {
+		add(pawl.Obstacle{What: pawl.ByPause})
+	}
+	if f.Unserved {
+		add(pawl.Obstacle{What: pawl.ByNoWorker})
+	}
+	if e.State != pawl.Ready { // limits count when it is due
+		return all
+	}
+	limits := f.Queue.Limits
+	if n := limits.Running; n > 0 && f.Queue.Leased >= n {
+		add(pawl.Obstacle{What: pawl.ByQueue, Running: f.Queue.Leased, Limit: n})
+	}
+	if !f.QueueNext.IsZero() {
+		add(pawl.Obstacle{What: pawl.ByQueueRate, Until: f.QueueNext})
+	}
+	if n := limits.RunningPerKey; n > 0 && f.Key.Running >= n {
+		add(pawl.Obstacle{What: pawl.ByKey, Key: e.Key, Running: f.Key.Running, Limit: n, Holders: f.Key.Holders})
+	}
+	if !f.Key.Next.IsZero() {
+		add(pawl.Obstacle{What: pawl.ByKeyRate, Key: e.Key, Until: f.Key.Next})
+	}
+	if !f.Holder.IsZero() {
+		add(pawl.Obstacle{What: pawl.ByEffect, Holders: []pawl.ID{f.Holder}})
+	}
+	return all
+}
+
+// Next returns when the next job may start, or zero if one may start now.
+func (p Pace) Next(tat, now time.Time) time.Time {
+	if !p.Limits() {
+		return time.Time{}
+	}
+	if last := p.Last(now); tat.After(last) {
+		tat = last
+	}
+	if p.Left(tat, now) > 0 {
+		return time.Time{}
+	}
+	return p.When(tat, 1)
+}
+
+// NoKey returns the error for a key that a queue has no counts of.
+func NoKey(queue, key string) error {
+	return fmt.Errorf("key %q of queue %q: %w: none of its jobs is ready or leased, or the queue has no limits per key", key, queue, pawl.ErrNotFound)
+}

@@ -1,0 +1,126 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Why returns what keeps a job from running now. It returns [pawl.ErrNotFound] if the job is not in
+// the queue.
+func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err error) {
+	err = q.look(ctx, func() error {
+		j, err := q.get(id)
+		if err != nil {
+			return fmt.Errorf("look for what keeps a job from running: %w", err)
+		}
+		l := j.line
+		f := driver.Facts{
+			Job:       &j.Envelope,
+			Queue:     pawl.QueueStats{Name: l.name, Counts: l.counts, Paused: l.paused, Limits: l.limits},
+			QueueNext: l.pace.Next(l.pace.tats[""], q.now),
+		}
+		if j.Key != "" && l.limits.PerKey() {
+			f.Key = q.keyStats(l, j.Key)
+		}
+		if j.IdempotencyKey != "" && j.State == pawl.Ready && q.isRunning(j) {
+			f.Holder = q.leasedWhere(1, func(other *job) bool { return effectOf(other) == effectOf(j) })[0]
+		}
+		all = f.Obstacles()
+		return nil
+	})
+	return all, err
+}
+
+// leasedWhere returns some leased jobs, at most a number of them.
+func (q *Queue) leasedWhere(most int, match func(*job) bool) (ids []pawl.ID) {
+	for _, j := range q.leased.jobs {
+		if len(ids) < most && match(j) {
+			ids = append(ids, j.ID)
+		}
+	}
+	return ids
+}
+
+// keyStats counts the jobs of a key.
+func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
+	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.now)}
+	for _, j := range l.ready.jobs {
+		if j.Key == key {
+			k.Ready++
+		}
+	}
+	k.Blocked = k.Ready
+	for _, j := range q.unblocked(l) {
+		if j.Key == key {
+			k.Blocked--
+		}
+	}
+	k.Holders = q.leasedWhere(pawl.MaxHolders, func(j *job) bool { return j.line == l && j.Key == key })
+	return k
+}
+
+// Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
+// no counts of that key.
+func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
+	err = q.look(ctx, func() error {
+		l := q.find(queue)
+		if l == nil || !slices.Contains(q.keysOf(l), key) {
+			return driver.NoKey(queue, key)
+		}
+		k = q.keyStats(l, key)
+		return nil
+	})
+	return k, err
+}
+
+// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
+// those with ready or leased jobs, and those whose rate is used up in part. Short keys come first.
+func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
+	if err := driver.CheckKeys(after, max); err != nil {
+		return nil, err
+	}
+	err = q.look(ctx, func() error {
+		l := q.find(queue)
+		if l == nil {
+			return nil
+		}
+		for _, key := range q.keysOf(l) {
+			if byLength(key, after) > 0 && len(all) < max {
+				k := q.keyStats(l, key)
+				k.Holders = nil
+				all = append(all, k)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// keysOf returns the keys of a queue with limits per key, in the order of a list.
+func (q *Queue) keysOf(l *line) (keys []string) {
+	if !l.limits.PerKey() {
+		return nil
+	}
+	for key := range l.leased {
+		keys = append(keys, key)
+	}
+	for _, j := range l.ready.jobs {
+		if j.Key != "" {
+			keys = append(keys, j.Key)
+		}
+	}
+	for key, tat := range l.keyPace.tats {
+		if tat.After(q.now) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, byLength)
+	return slices.Compact(keys)
+}
+
+func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

@@ -1,0 +1,97 @@
+package pawl
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Obstacle is one thing that keeps a job from running now. A job without an obstacle waits for its
+// turn.
+type Obstacle struct {
+	What ObstacleKind
+
+	Queue string // of the job
+	Kind  string // of the job
+	Key   string // of the job, for ByKey and ByKeyRate
+
+	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
+	Running int       // jobs that count for the limit, for ByQueue and ByKey
+	Limit   int       // how many of them may run
+	Holders []ID      // some of the jobs that run, at most MaxHolders; for ByKey and ByEffect
+	Reason  Reason    // of a dead job
+}
+
+// ObstacleKind says what keeps a job from running.
+type ObstacleKind string
+
+// The kinds of obstacles.
+const (
+	IsRunning   ObstacleKind = "running"    // it runs already
+	IsDead      ObstacleKind = "dead"       // it does not run again unless somebody retries it
+	IsCompleted ObstacleKind = "completed"  // it has succeeded
+	ByDelay     ObstacleKind = "delay"      // it is delayed, or waits for its retry
+	ByStop      ObstacleKind = "stopped"    // no process has the queue open
+	ByPause     ObstacleKind = "paused"     // its queue is paused
+	ByNoWorker  ObstacleKind = "no_worker"  // nobody fetches its kind from its queue
+	ByQueue     ObstacleKind = "queue"      // its queue is at Limits.Running
+	ByQueueRate ObstacleKind = "queue_rate" // its queue is at Limits.Rate
+	ByKey       ObstacleKind = "key"        // its key is at Limits.RunningPerKey
+	ByKeyRate   ObstacleKind = "key_rate"   // its key is at Limits.RatePerKey
+	ByEffect    ObstacleKind = "effect"     // a job with the same idempotency key runs
+)
+
+// MaxHolders is the most jobs that an [Obstacle] or a [KeyStats] names.
+const MaxHolders = 10
+
+// String describes the obstacle in one line.
+func (o Obstacle) String() string {
+	switch until := o.Until.UTC().Format(time.RFC3339); o.What {
+	case IsRunning:
+		return "it runs since " + until
+	case IsDead:
+		return fmt.Sprintf("it is dead since %s (%s), until somebody retries it", until, o.Reason)
+	case IsCompleted:
+		return "it completed at " + until
+	case ByDelay:
+		return "it is delayed until " + until
+	case ByStop:
+		return "no process has the queue open"
+	case ByPause:
+		return fmt.Sprintf("queue %q is paused, until somebody resumes it", o.Queue)
+	case ByNoWorker:
+		return fmt.Sprintf("nobody fetches jobs of kind %q from queue %q", o.Kind, o.Queue)
+	case ByQueue:
+		return fmt.Sprintf("queue %q has %d of %d jobs running", o.Queue, o.Running, o.Limit)
+	case ByQueueRate:
+		return fmt.Sprintf("the rate of queue %q lets its next job start at %s", o.Queue, until)
+	case ByKey:
+		return fmt.Sprintf("key %q has %d of %d jobs running%s", o.Key, o.Running, o.Limit, holders(o.Holders))
+	case ByKeyRate:
+		return fmt.Sprintf("the rate of key %q lets its next job start at %s", o.Key, until)
+	case ByEffect:
+		return "a job with the same idempotency key is running" + holders(o.Holders)
+	}
+	return string(o.What)
+}
+
+func holders(ids []ID) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return ": " + strings.Join(texts, ", ")
+}
+
+// KeyStats is one [Key] of a queue at one moment.
+type KeyStats struct {
+	Key     string
+	Running int       // its leased jobs
+	Ready   int       // its ready jobs, blocked ones included
+	Blocked int       // those that its limits keep from running, as in [Counts].Blocked
+	Next    time.Time // when its rate lets the next job start; zero if it does now
+	Holders []ID      // some of its leased jobs, at most MaxHolders; a list of keys has none
+}
