@@ -2,9 +2,9 @@ package pawl
 
 import "time"
 
-// Event is one transition of one job, told once, after it became durable. Queues
-// tell their events to the function in their options, which must neither block nor
-// call the queue, and may be called from several goroutines.
+// Event is one transition of one job, reported once, after it became durable. A queue reports its
+// events to the function OnEvent in its options, which must neither block nor call the queue, and
+// may be called from several goroutines.
 type Event struct {
 	Type EventType
 	At   time.Time // of the transaction, by the queue's clock

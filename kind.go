@@ -247,9 +247,9 @@ func At(t time.Time) Option {
 // Timeout bounds one run; its context ends then. 0 means the worker's timeout.
 func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout = limit } }
 
-// Deadline bounds the whole life of the job: from then on it is never fetched and
-// goes to the dead letters, and the context of a run that is under way ends. A job whose
-// [Delay] ends behind it never runs.
+// Deadline limits the whole life of the job. After it, the job is not fetched and becomes dead. If
+// the job runs at that time, the context of its handler ends. A job whose [Delay] ends after the
+// deadline never runs.
 func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t } }
 
 // Unique lets no two jobs of one queue, kind and key be there at a time: while one

@@ -11,9 +11,9 @@ type Enqueuer interface {
 	// [ErrUnknownOutcome] it returns what became of the jobs if they are stored, so that they
 	// can be looked up by ID. Any other error means that nothing is stored, and comes alone.
 	//
-	// A job whose UniqueKey is taken, in the queue or by an earlier job of the batch,
-	// fares as its OnConflict says. If that is UseExisting, Enqueue stores nothing for it and
-	// returns the ID of the job that has the key, with Existing set.
+	// If the UniqueKey of a job is taken, in the queue or by an earlier job of the batch, its
+	// OnConflict decides. If that is UseExisting, Enqueue stores nothing for it and returns the
+	// ID of the job that has the key, with Existing set.
 	//
 	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict]
 	// when the queue holds a job of the same ID, the batch has an ID or an envelope twice, or a
@@ -39,16 +39,15 @@ type Enqueued struct {
 // same transaction: a stale holder gets [ErrLeaseLost] and changes nothing. After
 // Close they return [ErrClosed].
 //
-// A method whose ctx ends before its transaction began returns [ErrNotAccepted],
-// which wraps ctx's error, and has changed nothing; after that it waits for the
-// commit. Reap may take several transactions, and counts what those that came through
-// did. A commit that fails for good gives [ErrUnknownOutcome]. Where the queue cannot go on
-// after it, that error matches [ErrPoisoned] too, and so does that of every later call.
+// If ctx ends before the transaction of a method has begun, the method changes nothing and returns
+// [ErrNotAccepted], which wraps ctx's error. After that the method waits for the commit. Reap may
+// take several transactions, and counts the jobs of those that were committed. A commit that fails
+// for good returns [ErrUnknownOutcome]. If the queue cannot continue, that error also matches
+// [ErrPoisoned], and so does the error of every later call.
 //
-// The queue counts attempts; whether a failed job is retried or abandoned is its
-// worker's decision, by MaxRetries. There are two exceptions: a job past its Deadline
-// goes to the dead letters in place of ready or delayed, and one that was Cancelled
-// goes there from whatever ends its lease but an ack.
+// The queue counts attempts. The worker decides by MaxRetries whether a failed job is retried or
+// abandoned. There are two exceptions. A job past its Deadline becomes dead in place of ready or
+// delayed. A job that was Cancelled becomes dead when its lease ends, except by an ack.
 type Queue interface {
 	Enqueuer
 

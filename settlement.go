@@ -42,7 +42,7 @@ func (l *Lease) Nack(delay time.Duration, cause error) Settlement {
 	return Settlement{Lease: l, Outcome: OutcomeNack, Delay: delay, Cause: cause}
 }
 
-// Abandon counts a failed attempt, keeps cause and moves the job to the dead letters. A
+// Abandon counts a failed attempt, keeps cause, and makes the job dead. A
 // worker gives [ReasonExhausted] or [ReasonPermanent]. After [ReasonSignature] and
 // [ReasonPayload] nothing ran, so they count no attempt.
 func (l *Lease) Abandon(reason Reason, cause error) Settlement {

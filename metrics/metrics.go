@@ -45,7 +45,7 @@ const (
 	JobsSnoozed           = "jobs_snoozed"
 	JobsReaped            = "jobs_reaped"
 	JobsRecovered         = "jobs_recovered"
-	JobsDLQFailed         = "jobs_dlq_failed" // dead letters that could not be forwarded
+	JobsDLQFailed         = "jobs_dlq_failed" // dead jobs that could not be forwarded
 
 	JobsAgeSeconds      = "jobs_age_seconds"      // from when a job was due to its start
 	JobsExecSeconds     = "jobs_exec_seconds"     // of runs that succeeded

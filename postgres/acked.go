@@ -131,9 +131,10 @@ func (t *txn) noteAcked(one *acked) {
 	})
 }
 
-// Wake tells the queue that a transaction of the app has been committed in which [Queue.EnqueueTx] or
-// [Queue.AckTx] was called. Jobs are fetched at once, and acks count at once. Without it the queue
-// finds the jobs with its next poll. Wake does not wait for transactions that are still open.
+// Wake makes the queue look at once for a committed transaction of the app that called
+// [Queue.EnqueueTx] or [Queue.AckTx]. Its jobs can then be fetched, and its acks count. Without Wake,
+// the queue finds the jobs with its next poll. Wake does not wait for transactions that are still
+// open.
 func (q *Queue) Wake(ctx context.Context) error { return q.submit(ctx, &wake{q.acked.leases()}) }
 
 // wake is a call of Wake.

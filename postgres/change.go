@@ -10,39 +10,39 @@ import (
 
 // The verbs of operators, and of the app beside its workers.
 
-// Cancel ends a job. A job that waits is dead at once. A leased job is marked, and the Cancelled
-// signal of its lease fires. If another process holds the lease, that takes a notification or
-// the next extension of the lease. However the lease ends, except for an ack, the job is dead then. A dead or completed job gives [pawl.ErrConflict], an unknown one
-// [pawl.ErrNotFound].
+// Cancel ends a job. A waiting job is dead at once. A leased job is marked, and the Cancelled signal
+// of its lease fires. If another process holds the lease, that process learns of it by a
+// notification, or with the next extension of the lease. When the lease ends, the job is dead unless
+// it was acked. Cancel returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound]
+// for an unknown one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// Retry makes a dead job ready. Its history stays; its attempts start again from 0 unless they are
-// to be kept. A job that is not dead gives [pawl.ErrConflict], and so does a job that is past its
-// deadline or whose unique key another job has; an unknown one gives [pawl.ErrNotFound].
+// Retry makes a dead job ready. Its history stays. Its attempts start again from 0 unless
+// keepAttempts is set. Retry returns [pawl.ErrConflict] for a job that is not dead, that is past its
+// deadline, or whose unique key another job has. It returns [pawl.ErrNotFound] for an unknown job.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow makes a delayed job ready at once, behind those of its priority that are ready already. A
-// job in another state gives [pawl.ErrConflict], an unknown one [pawl.ErrNotFound].
+// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
+// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead job or the record of a completed job for good. A job in another state gives
-// [pawl.ErrConflict], an unknown one [pawl.ErrNotFound].
+// Delete removes a dead job or the record of a completed job for good. It returns
+// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
-// Change carries out c on each job by itself, all in one transition, and returns an error for each
-// ID in their order, nil for a job that was changed: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for
-// a job in a state that the verb is not for, or that does not match the condition;
-// [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique key another job has.
-// The second error says that the change as a whole did not come through; then the first result is
-// nil.
+// Change applies c to each job, all in one transaction. It returns one result for each ID, in
+// order: nil for a job that was changed; [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job whose
+// state the verb does not apply to, or that does not match the condition; [pawl.ErrConflict] for a
+// dead job whose deadline has passed or whose unique key another job has. If the second error is not
+// nil, the whole change failed, and the first result is nil.
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
 	return q.changes(ctx, &change{Change: c, ids: ids})
 }
@@ -193,12 +193,11 @@ func (t *txn) change(c *pawl.Change, j *job) {
 	}
 }
 
-// Transfer puts a job in the place of the dead job that has its ID, as one transition: the dead job
-// goes, with its history, and the job is stored as [Queue.Enqueue] would. It does not change the
-// envelope.
+// Transfer replaces the dead job that has the ID of e, in one transaction. It removes the dead job
+// with its history, and stores e as [Queue.Enqueue] would. It does not change the envelope.
 //
-// Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
-// [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is one. A
+// Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job with that ID;
+// [pawl.ErrNotEligible] if that job is not dead, or does not match the condition, if there is one. A
 // unique key is refused.
 func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
 	if err := driver.SupportsJobs(abilities, e); err != nil {
@@ -241,8 +240,8 @@ func (op *transfer) apply(t *txn) error {
 	return nil
 }
 
-// Pause has a queue give no job to any fetch, of any process, until [Queue.Resume]. All else goes
-// on. The queue need not have had a job. Other processes notice at their next fetch.
+// Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else goes on.
+// A queue that never had a job can be paused, too. Other processes notice at their next fetch.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, true)
 }

@@ -22,11 +22,12 @@ const (
 	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
 )
 
-// Jobs iterates over the jobs that f chooses, with state, payload and history, in the order that f
-// asks for. It reads them in pages, each in a short transaction that holds nobody up. A job that
-// moves meanwhile may come before or after the move, or not at all.
+// Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
+// asks for. It reads them in pages, each in a short transaction that blocks nobody. A job that moves
+// meanwhile may appear in its old state or in its new one, or not at all.
 //
-// A job whose record is damaged is dead from then on. An error with a nil envelope is the end.
+// If the record of a job is damaged, Jobs makes the job dead. An error with a nil envelope ends the
+// iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
 		err := driver.CheckFilter(f)

@@ -74,8 +74,9 @@ func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	return q, nil
 }
 
-// Over is [Open] for a pool that the app has. The queue makes two connections more, as the pool makes
-// its own, and takes others from the pool for inspection and [Queue.Update]. The app closes the pool after the queue.
+// Over is [Open] for a pool that the app has. The queue opens two more connections with the settings
+// of the pool, and takes connections from the pool for inspection and [Queue.Update]. The app closes
+// the pool after the queue.
 func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err == nil {
@@ -113,9 +114,9 @@ func (q *Queue) Abilities() pawl.Ability {
 	return all
 }
 
-// Close stops the queue. Calls that it has accepted get their answers, fetches that wait get
-// [pawl.ErrClosed], and so does every later call. Leases that are still out end as those of a
-// process that crashed. When Close returns nothing of the queue runs.
+// Close stops the queue. Accepted calls get their answers. Waiting fetches and all later calls
+// return [pawl.ErrClosed]. Leases that have not ended count as crashes. When Close returns, no
+// goroutine of the queue runs.
 func (q *Queue) Close() error {
 	q.intake.close()
 	<-q.done

@@ -81,8 +81,8 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 
 const sqlClients = `SELECT count(*) FROM pawl.process WHERE id <> $1 AND live_until > COALESCE($2, ` + sqlClock + `)`
 
-// Clients returns how many other clients have the queue open: all but this one whose processes did
-// not end longer ago than a lease lasts.
+// Clients returns how many other clients have the queue open. A client that ended without Close
+// counts for as long as a lease lasts.
 func (q *Queue) Clients(ctx context.Context) (n int, err error) {
 	clients := new(clients)
 	if err := q.submit(ctx, clients); err != nil {

@@ -21,15 +21,16 @@ type Tx interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// EnqueueTx stores jobs as part of a transaction of the app: they are in the queue if it commits. It
-// returns what becomes of them then, as [pawl.Enqueuer] describes. No event tells of the jobs. Fetches
-// that wait find them with the next poll, or at once if the app calls [Queue.Wake] after its commit.
+// EnqueueTx stores jobs as part of a transaction of the app. The jobs are in the queue if the
+// transaction commits. EnqueueTx returns the results that the commit will have, as [pawl.Enqueuer]
+// describes. No event reports the jobs. Waiting fetches find them with the next poll, or at once if
+// the app calls [Queue.Wake] after its commit.
 //
-// A job with a unique key holds the key until the transaction ends. Whoever enqueues a job of that key
-// waits meanwhile, so keep the transaction short.
+// A transaction with a unique key holds the key until it ends. Other enqueues with that key wait
+// meanwhile, so keep the transaction short.
 //
-// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge] and [pawl.ErrConflict] leave
-// the transaction as it was. After any other error the app must roll it back.
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], and [pawl.ErrConflict] leave
+// the transaction unchanged. After any other error the app must roll it back.
 func (q *Queue) EnqueueTx(ctx context.Context, tx Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
 		return nil, nil

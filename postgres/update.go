@@ -19,7 +19,7 @@ import (
 // Other calls of the queue do not wait for fn, except those that change the same jobs, unique keys
 // or rows.
 //
-// Ctx counts until fn begins. Fn runs once, and Update commits what it did.
+// Update ignores the end of ctx once fn has begun. Fn runs once.
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
 // [pawl.ErrClosed]; [pawl.ErrUnknownOutcome] if the connection broke during the commit; or another

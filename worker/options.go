@@ -39,10 +39,9 @@ type Options struct {
 	// its goroutine and under its timeout, and a panic in it is one of the handler.
 	Middleware []Middleware
 
-	// Verify, when set, lets no job run whose signature these keys do not verify: it
-	// goes to the dead letters for pawl.ReasonSignature, before anything looks into its
-	// payload, and counts no attempt. The worker of a queue of forwarded dead jobs takes
-	// pawl.Keyring.Forwarded.
+	// Verify, if set, checks the signature of each job. A job that these keys do not verify does
+	// not run: it becomes dead with pawl.ReasonSignature, its payload is not decoded, and no
+	// attempt is counted. For a queue of forwarded dead jobs, use pawl.Keyring.Forwarded.
 	Verify *pawl.Keyring
 
 	// Policy is for jobs that have none and whose kind has none. The default is
