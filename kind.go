@@ -252,14 +252,14 @@ func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout
 // deadline never runs.
 func Deadline(t time.Time) Option { return func(d *draft) { d.env.Deadline = t } }
 
-// Unique lets no two jobs of one queue, kind and key be there at a time: while one
-// is in one of these states (ready, delayed or leased, unless states are
-// given) another is not stored; see [OnConflict]. The key has 1 to 255 bytes.
+// Unique keeps a queue from having two jobs of the same kind and key at a time. While one is in
+// one of the states, by default ready, delayed, or leased, another is not stored; see
+// [OnConflict]. The key has 1 to 255 bytes.
 //
-// A job has its key while it runs, so its handler cannot enqueue the next job of that
-// key: [Kind.Enqueue] with the handler's context returns [ErrOwnJob]. To run again later,
-// return [Snooze], or leave [Leased] out of the states. A [Kind.Envelope] that the
-// handler enqueues by itself gives no such error, but its Existing is true.
+// A job has its key while it runs, so its handler cannot enqueue the next job of that key:
+// [Kind.Enqueue] with the handler's context returns [ErrOwnJob]. To run again later, return
+// [Snooze], or leave [Leased] out of the states. [Enqueuer].Enqueue of an envelope returns no such
+// error, but its Existing is true.
 func Unique(key string, states ...State) Option {
 	return func(d *draft) {
 		if key == "" {
@@ -269,14 +269,12 @@ func Unique(key string, states ...State) Option {
 	}
 }
 
-// OnConflict says what happens when the key of [Unique] is taken; [UseExisting]
-// unless it is given.
+// OnConflict says what happens when the key of [Unique] is taken. The default is [UseExisting].
 func OnConflict(c Conflict) Option { return func(d *draft) { d.env.OnConflict = c } }
 
-// IdempotencyKey names the effect of the job. Jobs of one kind and key never run
-// beside one another; once one has succeeded, the others are removed without a run,
-// until [IdempotencyTTL] has passed; the ID of a job that was removed so leads nowhere.
-// The key has 1 to 255 bytes.
+// IdempotencyKey names the effect of the job. Jobs of one kind and key never run at the same time.
+// After one has succeeded, the others are removed without a run until [IdempotencyTTL] has passed.
+// A look-up of a removed job returns [ErrNotFound]. The key has 1 to 255 bytes.
 func IdempotencyKey(key string) Option {
 	return func(d *draft) {
 		if key == "" {
@@ -286,14 +284,15 @@ func IdempotencyKey(key string) Option {
 	}
 }
 
-// IdempotencyTTL sets how long the success of the job counts for its
-// [IdempotencyKey]: [DefaultIdempotencyTTL] unless it is given.
+// IdempotencyTTL sets how long the success of the job counts for its [IdempotencyKey]. The default
+// is [DefaultIdempotencyTTL].
 func IdempotencyTTL(d time.Duration) Option {
 	return func(draft *draft) { draft.env.IdempotencyTTL = d }
 }
 
 // Key names what the job belongs to besides its queue, such as a tenant or a host. The [Limits] of
-// the queue say how many jobs of one key run at a time. Without such limits a key has no effect.
+// the queue say how many jobs of one key run at a time, and how many start in a period. Without such
+// limits a key has no effect.
 // The key has 1 to 255 bytes and no NUL byte.
 func Key(key string) Option {
 	return func(d *draft) {

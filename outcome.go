@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Permanent marks a handler's error as one that no retry can cure: the worker
-// abandons the job at once. A nil error stays nil.
+// Permanent marks a handler's error as permanent: no retry helps, and the job
+// becomes dead at once. A nil error stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -54,16 +54,15 @@ func RetryDelay(err error) (time.Duration, bool) {
 	return r.delay, true
 }
 
-// Snooze is what a handler returns to have its job back after delay without
-// having failed. It counts no attempt, and it counts attempts anew: a job that snoozes
-// as its interval has all its retries in each interval. A negative delay counts as 0.
+// Snooze returns the error by which a handler runs its job again after delay. It is not a failure:
+// no attempt is counted, and the count of earlier attempts restarts at 0. A negative delay counts
+// as 0.
 //
-// An interval by Snooze starts when the run ends, so it drifts by the time that runs
-// and failures take. Return Snooze of the time that is left until the next full hour or
-// day for a schedule without drift.
+// For work that recurs, use package schedule. The delay of Snooze starts when the run ends, so the
+// times of the runs drift.
 //
-// A job that snoozes keeps its unique key. A handler that enqueues its own kind and key
-// instead stores nothing and gets [ErrOwnJob].
+// A job that snoozes keeps its unique key. If its handler instead enqueues its own kind and key,
+// nothing is stored, and the handler gets [ErrOwnJob].
 func Snooze(delay time.Duration) error { return &snoozeError{max(delay, 0)} }
 
 type snoozeError struct{ delay time.Duration }

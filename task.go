@@ -23,7 +23,7 @@ var (
 	ErrResultTooLarge = errors.New("result too large")
 
 	// ErrNoResult says that a job succeeded and left no result: its handler acked it in a
-	// transaction without one, or its idempotency key was done.
+	// transaction without one, or it was removed because its idempotency key had succeeded.
 	ErrNoResult = errors.New("job succeeded without a result")
 )
 
@@ -34,8 +34,8 @@ type Task[In, Out any] struct{ *Kind[In] }
 // DefineTask makes the task called name. It is [Define] for a kind with a result of type Out. The
 // result travels like arguments do, in at most [MaxResult] bytes, and the commit of the ack stores
 // it with the record of the job. The record is kept for [DefaultTaskRetain] unless [Retain] says
-// otherwise. With Retain(0) only those get the result who wait for it in the process that runs
-// the job.
+// otherwise. With Retain(0), only a call that already waits, in the process that runs the job,
+// gets the result.
 //
 // A task needs a queue with the ability [Results].
 func DefineTask[In, Out any](name string, opts ...Option) *Task[In, Out] {

@@ -10,38 +10,36 @@ import (
 
 // The verbs of operators, and of the app beside its workers.
 
-// Cancel ends a job. One that waits is dead at once. One that is leased is marked: the
-// Cancelled signal of its lease fires, and however the lease ends, but for an Ack, the
-// job is dead then. A job that is dead or completed gives [pawl.ErrConflict], one that
-// is not there [pawl.ErrNotFound].
+// Cancel ends a job. A waiting job is dead at once. A leased job is marked, and the Cancelled
+// signal of its lease fires. When the lease ends, the job is dead unless it was acked. Cancel
+// returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown
+// one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// Retry takes a dead letter back to ready. Its history stays; its attempts start
-// again from 0 unless they are to be kept. A job that is not dead gives
-// [pawl.ErrConflict], and so does one that is past its deadline or whose unique key
-// another job has; one that is not there gives [pawl.ErrNotFound].
+// Retry makes a dead job ready. Its history stays. Its attempts start again from 0 unless
+// keepAttempts is set. Retry returns [pawl.ErrConflict] for a job that is not dead, that is past
+// its deadline, or whose unique key another job has. It returns [pawl.ErrNotFound] for an unknown
+// job.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow has a delayed job wait no longer: it is ready at once, behind
-// those of its priority that are ready already. A job in another state gives
-// [pawl.ErrConflict], also one that is ready and waits for its idempotency key; one that is
-// not there gives [pawl.ErrNotFound].
+// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
+// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead letter or the record of a completed job for good. A job in
-// another state gives [pawl.ErrConflict], one that is not there [pawl.ErrNotFound].
+// Delete removes a dead job or the record of a completed job for good. It returns
+// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
-// Pause has a queue give no job to any fetch until [Queue.Resume]. All else goes on.
-// The queue need not have had a job.
+// Pause stops fetches from a queue until [Queue.Resume]. Everything else goes on. A queue that never
+// had a job can be paused, too.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err
