@@ -31,7 +31,8 @@ import (
 )
 
 // Queue is a queue that its caller closes. The queues of packages bolt, postgres, and sqlite also
-// implement workflow.Store, dlq.Store, and admin.Store. Assert the interface that you need:
+// implement workflow.Store, dlq.Store, and admin.Store. That of package inline implements the first
+// two, and that of package redis the last two. Assert the interface that you need:
 //
 //	runs := workflow.Open(q.(workflow.Store), nil)
 type Queue interface {

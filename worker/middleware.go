@@ -12,11 +12,11 @@ import (
 // innermost HandlerFunc does that and calls the handler given to [Handle].
 type HandlerFunc func(ctx context.Context, l *pawl.Lease) error
 
-// Middleware makes a handler of another, to do something before or after it or in its
-// place: tracing, logging, a limit. What the result returns decides about the job as
-// if the handler had returned it; see the package comment.
+// Middleware wraps a handler in another one, which does something before it, after it, or in its
+// place, such as tracing or logging. The worker treats what the outer handler returns as what the
+// handler returned; see the package comment.
 //
-// It is called once for each handler, while that is registered. The result runs in
+// It is called once for each handler, when the handler is registered. The outer handler runs in
 // several goroutines at a time.
 type Middleware func(next HandlerFunc) HandlerFunc
 

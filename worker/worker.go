@@ -141,9 +141,9 @@ func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) 
 // interrupts counts neither an attempt nor a crash. Run then returns nil, and nothing of
 // the worker runs any more but handlers that did not return; see [Worker.Stuck].
 //
-// It returns an error at once when handlers or options are wrong, and after a stop
-// of the same kind when the queue was closed ([pawl.ErrClosed]) or is beyond use
-// ([pawl.ErrPoisoned]), or lacks what the options ask for ([pawl.ErrUnsupported]).
+// It returns an error at once if handlers or options are wrong. If the queue was closed
+// ([pawl.ErrClosed]), refuses all work ([pawl.ErrPoisoned]), or lacks what the options ask for
+// ([pawl.ErrUnsupported]), Run stops in the same way and returns that error.
 func (w *Worker) Run(ctx context.Context) error {
 	err := w.work(ctx, pawl.WaitForJob)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -152,13 +152,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// Drain works like [Worker.Run] but returns nil as soon as the queues are empty, as
-// until says: pawl.WaitDrained waits for ready and leased jobs,
-// pawl.WaitFinished also for delayed ones, thus for every retry. Jobs of kinds that the
-// worker does not handle stay and are not waited for; those of a paused queue are, until it is
-// resumed.
-// When ctx ends first it stops and returns ctx's error; while every slot is taken
-// by a handler that ignores its timeout, nothing else ends it.
+// Drain works like [Worker.Run], but returns nil as soon as the queues are empty. With
+// [pawl.WaitDrained] that means no ready and no leased job, and with [pawl.WaitFinished] no delayed
+// job either, so it waits for every retry. Drain waits for the jobs of a paused queue, but not for
+// jobs of kinds that the worker does not handle.
+//
+// If ctx ends first, Drain stops and returns ctx's error. If handlers that ignore their timeout
+// take every slot, Drain waits until ctx ends.
 func (w *Worker) Drain(ctx context.Context, until pawl.Wait) error {
 	if until != pawl.WaitDrained && until != pawl.WaitFinished {
 		return &pawl.InvalidError{Field: "until", Reason: "it is neither pawl.WaitDrained nor pawl.WaitFinished"}
@@ -195,9 +195,9 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 	return newSession(ctx, w), nil
 }
 
-// ProcessOnce runs one job, if one is ready, and settles it before it returns.
-// [pawl.ErrEmpty] says that none was ready. What the handler returned is the
-// queue's affair: it does not come back as an error.
+// ProcessOnce runs one job, if one is ready, and settles it before it returns. It returns
+// [pawl.ErrEmpty] if none was ready. It does not return the error of the handler, which is stored
+// in the history of the job.
 func (w *Worker) ProcessOnce(ctx context.Context) error {
 	s, err := w.start(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (w *Worker) ProcessOnce(ctx context.Context) error {
 	return s.work(ctx, func() error { return s.fetchOne(ctx) })
 }
 
-// Stuck is how many handlers have not returned although their jobs were settled
-// without them: they ignore the end of their contexts. While its Run goes on each
-// takes a slot; those that an earlier Run left behind are counted too.
+// Stuck returns how many handlers ignore the end of their contexts: they have not returned, and the
+// worker has settled their jobs without them. Each takes a slot of the Run that started it. Handlers
+// that an earlier Run left behind count too.
 func (w *Worker) Stuck() int { return w.running.stuckNow() }
