@@ -21,11 +21,11 @@ type (
 	Position struct{ Line int }
 )
 
-var Import = pawl.Define[File]("import", pawl.MaxRetries(5))
+var ImportFile = pawl.Define[File]("import", pawl.MaxRetries(5))
 
 // handleImport registers the handler of the guide.
 func handleImport(w *worker.Worker, importLines func(ctx context.Context, path string, from, n int) error) {
-	worker.Handle(w, Import, func(ctx context.Context, job *pawl.Job[File]) error {
+	worker.Handle(w, ImportFile, func(ctx context.Context, job *pawl.Job[File]) error {
 		var at Position
 		if _, err := job.LoadCursor(&at); err != nil {
 			return err
@@ -58,7 +58,7 @@ func TestLongJob(t *testing.T) {
 		portions = append(portions, from)
 		return nil
 	})
-	_, err := Import.Enqueue(t.Context(), q, File{"customers.csv", 4000})
+	_, err := ImportFile.Enqueue(t.Context(), q, File{"customers.csv", 4000})
 	require.NoError(t, err)
 	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 	require.Equal(t, []int{0, 1000, 2000, 3000}, portions)
