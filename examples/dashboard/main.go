@@ -92,6 +92,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	users.print(out, listener.Addr())
 
 	err = work(ctx, q, log, *jobs)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // interrupted before the worker ran
+	}
 	limit, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(limit))

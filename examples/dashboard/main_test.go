@@ -63,3 +63,10 @@ func TestUsers(t *testing.T) {
 	stop()
 	require.NoError(t, <-ended)
 }
+
+// Rule: an interruption at any moment ends the app cleanly, also before its worker runs.
+func TestInterruptedAtOnce(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, run(ctx, []string{"-addr", "127.0.0.1:0"}, io.Discard))
+}

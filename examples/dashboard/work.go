@@ -98,9 +98,6 @@ func work(ctx context.Context, q *bolt.Queue, log hclog.Logger, n int) error {
 	if err == nil {
 		err = w.Run(ctx)
 	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // interrupted before the worker ran
-	}
 	return err
 }
 
