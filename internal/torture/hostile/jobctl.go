@@ -113,7 +113,7 @@ var forms = map[string][]string{
 	"sched remove":   {"!nightly -y"},
 
 	"sched next": {}, "version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
-	"watch": {}, "import": {}, "top": {}, // need an app, an export, and a terminal
+	"watch": {}, "import": {}, "top": {}, "ui": {}, // need an app, an export, a terminal, and a browser
 }
 
 // salvageCommand names its file in another way.
