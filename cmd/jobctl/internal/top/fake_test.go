@@ -15,8 +15,11 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// fake is a queue for tests. It keeps its jobs in a list, and records every call in calls.
+// fake is a queue for tests. It keeps its jobs in a list, and records every call in calls. Methods that the
+// screen does not call are missing, and panic.
 type fake struct {
+	admin.Admin
+
 	path    string
 	process *admin.Process // nil for a stopped app
 	done    map[string]admin.Done
