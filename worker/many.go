@@ -101,11 +101,10 @@ func (b *batcher[T]) handle(ctx context.Context, job *pawl.Job[T]) error {
 		b.next = c
 	}
 	c.jobs, c.ctxs = append(c.jobs, job), append(c.ctxs, ctx)
-	full := len(c.jobs) == b.most
-	b.mu.Unlock()
-	if full {
-		b.start(c)
+	if len(c.jobs) == b.most { // before another job joins
+		b.startLocked(c)
 	}
+	b.mu.Unlock()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -136,15 +135,17 @@ func (b *batcher[T]) leave(c *batch[T], job *pawl.Job[T]) bool {
 // start makes a call, unless somebody has or all its jobs have left.
 func (b *batcher[T]) start(c *batch[T]) {
 	b.mu.Lock()
-	mine := b.next == c
-	if mine {
-		b.next = nil
-		c.timer.Stop()
+	defer b.mu.Unlock()
+	if b.next == c {
+		b.startLocked(c)
 	}
-	b.mu.Unlock()
-	if mine {
-		go c.run(b.fn)
-	}
+}
+
+// startLocked is start for a call that takes jobs. The caller holds the mutex.
+func (b *batcher[T]) startLocked(c *batch[T]) {
+	b.next = nil
+	c.timer.Stop()
+	go c.run(b.fn)
 }
 
 // run calls the handler, and gives each job its error.
