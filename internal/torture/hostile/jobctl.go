@@ -66,6 +66,7 @@ var forms = map[string][]string{
 	"stats":        {"", "-o json"},
 	"job list":     {"-n 0", "-n 0 -o jsonl", "-n 0 -o jsonl -s STATE"},
 	"job show":     {"JOB", "-o jsonl JOB"},
+	"job why":      {"JOB", "-o jsonl JOB"},
 	"job retry":    {"!JOB", "!--all -y"},
 	"job cancel":   {"!JOB", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},
@@ -81,6 +82,8 @@ var forms = map[string][]string{
 	"queue pause":  {"!default"},
 	"queue resume": {"!default"},
 	"queue purge":  {"!default --state ready -y", "!default --state delayed -y", "!default --state completed -y"},
+	"key list":     {"a", "a -o jsonl"},
+	"key show":     {"a key"},
 	"db info":      {""},
 	"db check":     {""},
 	"db backup":    {"COPY"},
@@ -113,7 +116,7 @@ var forms = map[string][]string{
 	"sched remove":   {"!nightly -y"},
 
 	"sched next": {}, "version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
-	"watch": {}, "import": {}, "top": {}, "ui": {}, // need an app, an export, a terminal, and a browser
+	"watch": {}, "job wait": {}, "import": {}, "top": {}, "ui": {}, // need an app, an export, a terminal, and a browser
 }
 
 // salvageCommand names its file in another way.

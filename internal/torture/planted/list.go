@@ -129,7 +129,7 @@ var faults = []Fault{
 	newFault("a worker forgets to ack", "a successful job is settled", by("soak", 20_000),
 		Edit{"worker/session.settleFinished", "began := time.Now()", "if n := len(settlements); PLANTED && n > 2 { settlements = settlements[:n-1] }; $"}),
 	newFault("a worker acks a job that panicked", "a panic is a failure", by("soak", 20_000),
-		Edit{"worker/attempt.run", "a.err = p", skip}),
+		Edit{"worker/attempt.run", "a.err = panicked(recover())", "if PLANTED { _ = recover(); return }; $"}),
 	newFault("a job gets one retry too many", "a job runs at most once more than its retries", by("soak", 20_000),
 		Edit{"worker/decide", "e.LastAttempt()", "$ && !(PLANTED && e.Attempts == e.MaxRetries)"}),
 	newFault("an interrupted run counts", "a run that a stop interrupts is no failure", by("soak", 200_000),
