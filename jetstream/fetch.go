@@ -64,7 +64,9 @@ func (q *Queue) subjects(ctx context.Context, s jetstream.Stream, filter string)
 func (q *Queue) busy(ctx context.Context, sources []transport.Source, delayed bool) (bool, error) {
 	filters := []string{".job."}
 	if delayed {
-		filters = []string{".delayed.", ".job."} // in this order: a job that falls due is in both, and then in the second
+		// In this order: a job that falls due is in both, and then in the second. One that fails meanwhile is in both, and
+		// then in the third.
+		filters = []string{".delayed.", ".job.", ".delayed."}
 	}
 	for _, filter := range filters {
 		for _, line := range transport.AllLines(sources) {

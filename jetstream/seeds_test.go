@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/jetstream"
 )
 
@@ -67,7 +68,7 @@ func counts(t testing.TB, q *client) pawl.Counts {
 // with runs a test with a queue on a server of its own, beside other tests.
 func with(t *testing.T, o jetstream.Options, test func(t *testing.T, q *client, folder string)) {
 	t.Parallel()
-	folder := t.TempDir()
+	folder := memdir.New(t)
 	test(t, open(t, folder, o), folder)
 }
 
@@ -214,7 +215,7 @@ func TestClientGone(t *testing.T) {
 
 // Rule: extend reports progress: a lease that is extended outlasts its length at the server too.
 func TestExtend(t *testing.T) {
-	const length = 5 * time.Second
+	const length = 20 * time.Second // a machine may stall for some seconds
 	with(t, jetstream.Options{Lease: length}, func(t *testing.T, q *client, _ string) {
 		signed(t, q)
 		l := fetch(t, q)
@@ -257,7 +258,7 @@ func TestReleaseAndSnooze(t *testing.T) {
 
 // Rule: a job whose leases keep ending is dead as poison at the limit of crashes.
 func TestPoison(t *testing.T) {
-	with(t, jetstream.Options{MaxCrashes: 2, Lease: time.Second}, func(t *testing.T, q *client, _ string) {
+	with(t, jetstream.Options{MaxCrashes: 2, Lease: 4 * time.Second}, func(t *testing.T, q *client, _ string) {
 		id := signed(t, q)
 		for crashes := range 2 {
 			require.Equal(t, crashes, fetch(t, q).Crashes)
