@@ -230,7 +230,7 @@ func parseEffectRow(key, sealed []byte) (r effectRow, err error) {
 
 // appendFailure writes the value in bucketHistory.
 func appendFailure(b []byte, f pawl.Failure) []byte {
-	attempt := uint32(f.Attempt)
+	attempt := uint32(f.Attempt) &^ hasStack // a record with an absurd number may have set it
 	if f.Stack != "" {
 		attempt |= hasStack
 	}
