@@ -88,6 +88,11 @@ func (k *Kind[T]) Enqueue(ctx context.Context, q Enqueuer, args T, opts ...Optio
 	if err != nil {
 		return Enqueued{}, err
 	}
+	return k.store(ctx, q, e)
+}
+
+// store enqueues a job of the kind.
+func (k *Kind[T]) store(ctx context.Context, q Enqueuer, e *Envelope) (Enqueued, error) {
 	var done Enqueued
 	all, err := q.Enqueue(ctx, e)
 	if len(all) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -60,6 +61,15 @@ func (t *Task[In, Out]) checkResult() error {
 
 // Enqueue is [Kind.Enqueue]. A queue without results refuses the job with [ErrUnsupported].
 func (t *Task[In, Out]) Enqueue(ctx context.Context, q Enqueuer, args In, opts ...Option) (Enqueued, error) {
+	e, err := t.Envelope(args, opts...)
+	if err != nil {
+		return Enqueued{}, err
+	}
+	return t.store(ctx, q, e)
+}
+
+// store is that of [Kind], and refuses what leaves no result.
+func (t *Task[In, Out]) store(ctx context.Context, q Enqueuer, e *Envelope) (Enqueued, error) {
 	if err := t.checkResult(); err != nil {
 		return Enqueued{}, err
 	}
@@ -68,7 +78,7 @@ func (t *Task[In, Out]) Enqueue(ctx context.Context, q Enqueuer, args In, opts .
 			return Enqueued{}, fmt.Errorf("enqueue %s: %w", t.name, err)
 		}
 	}
-	return t.Kind.Enqueue(ctx, q, args, opts...)
+	return t.Kind.store(ctx, q, e)
 }
 
 // SetResult has the ack of a lease store a result. A worker calls it with what the handler
@@ -114,9 +124,12 @@ func (t *Task[In, Out]) Wait(ctx context.Context, q Awaiter, id ID) (out Out, er
 }
 
 // ResultOf returns the result in the record of a job that has ended. Its errors are those of
-// [Task.Wait], and [ErrConflict] for a job that has not ended.
+// [Task.Wait], [ErrConflict] for a job that has not ended, and an [*InvalidError] for a job of
+// another kind.
 func (t *Task[In, Out]) ResultOf(e *Envelope) (out Out, err error) {
 	switch {
+	case e.Kind != t.name && !slices.Contains(t.aliases, e.Kind):
+		return out, fmt.Errorf("job %s: %w", e.ID, invalid("kind", "%q is not %q; wait with the task that enqueued the job", e.Kind, t.name))
 	case e.Death != nil:
 		return out, &DeadError{ID: e.ID, Kind: e.Kind, Reason: e.Death.Reason, Text: e.LastError()}
 	case e.Completed.IsZero():
@@ -133,11 +146,20 @@ func (t *Task[In, Out]) ResultOf(e *Envelope) (out Out, err error) {
 
 // Do enqueues a job of the task, waits for it, and returns its result. The errors are those of
 // [Task.Enqueue] and of [Task.Wait]. If ctx ends while Do waits, the job stays and runs.
+//
+// Do refuses a job with Retain(0), since its result may be gone before Do waits for it.
 func (t *Task[In, Out]) Do(ctx context.Context, q interface {
 	Enqueuer
 	Awaiter
 }, args In, opts ...Option) (out Out, err error) {
-	done, err := t.Enqueue(ctx, q, args, opts...)
+	e, err := t.Envelope(args, opts...)
+	if err == nil && e.Retain == 0 {
+		err = invalid("retain", "it is 0, so the result may be gone before Do waits; retain the job for some time")
+	}
+	if err != nil {
+		return out, err
+	}
+	done, err := t.store(ctx, q, e)
 	if err != nil {
 		return out, err
 	}

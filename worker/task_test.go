@@ -60,13 +60,35 @@ func TestTaskWithoutRetention(t *testing.T) {
 			return size{1, 2}, nil
 		})
 		defer start(t, w)()
-		got, err := resize.Do(t.Context(), q, "photo", pawl.Retain(0))
+		_, err := resize.Do(t.Context(), q, "photo", pawl.Retain(0))
+		require.ErrorIs(t, err, pawl.ErrInvalid, "the job could end before the wait begins")
+		done, err := resize.Enqueue(t.Context(), q, "photo", pawl.Retain(0))
+		require.NoError(t, err)
+		got, err := resize.Wait(t.Context(), q, done.ID)
 		require.NoError(t, err)
 		require.Equal(t, size{1, 2}, got)
 		for _, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 			require.NoError(t, err)
 			t.Fatal("a job is left")
 		}
+	})
+}
+
+// Rule: a task reads the results of its own kind, and of its former names, alone.
+func TestTaskOfAnotherKind(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		w := newWorker(q, worker.Options{})
+		worker.HandleTask(w, resize, func(context.Context, *pawl.Job[string]) (size, error) { return size{3, 4}, nil })
+		defer start(t, w)()
+		done, err := resize.Enqueue(t.Context(), q, "photo")
+		require.NoError(t, err)
+		renamed := pawl.DefineTask[string, size]("scale", pawl.Alias("resize"))
+		got, err := renamed.Wait(t.Context(), q, done.ID)
+		require.NoError(t, err)
+		require.Equal(t, size{3, 4}, got)
+		_, err = pawl.DefineTask[string, size]("crop").Wait(t.Context(), q, done.ID)
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+		require.ErrorContains(t, err, `"resize" is not "crop"`)
 	})
 }
 
