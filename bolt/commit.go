@@ -24,6 +24,12 @@ type unwritten struct{ error }
 
 func (u unwritten) Unwrap() error { return u.error }
 
+// committed is when a commit ended, and its error.
+type committed struct {
+	at  time.Time
+	err error
+}
+
 // maxRefusals is how many calls of a group the disk may refuse before calls of at least that
 // size are not tried any more. A rollback is expensive: bbolt walks the whole file.
 const maxRefusals = 8
@@ -183,6 +189,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	}
 	if t.changed {
 		err = s.commitGuarded(tx)
+		s.committed.Store(&committed{time.Now(), err})
 	} else {
 		err = tx.Rollback()
 	}

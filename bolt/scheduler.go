@@ -71,6 +71,8 @@ type scheduler struct {
 	stopped chan struct{} // closed by the goroutine when it ends
 	fatal   error         // why it ended early; set before stopped is closed
 
+	committed atomic.Pointer[committed] // the last commit; nil before the first
+
 	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
 	// The fields below belong to the goroutine.

@@ -160,3 +160,31 @@ func TestLabelsAreBounded(t *testing.T) {
 	require.Contains(t, body, `pawl_jobs{queue="other",state="dead"} 5`+"\n")
 	require.Contains(t, body, `pawl_jobs_fetched_total{queue="other",kind="other"} 5`+"\n")
 }
+
+// Rule: no series is written twice, whatever the queues are called.
+func TestNoSeriesTwice(t *testing.T) {
+	q := source{stats: pawl.Stats{Queues: []pawl.QueueStats{
+		{Name: metrics.Other, Counts: pawl.Counts{Dead: 1}},
+		{Name: "a\xff", Counts: pawl.Counts{Dead: 2}}, {Name: "a\xfe", Counts: pawl.Counts{Dead: 3}, Paused: true},
+	}}}
+	for i := range metrics.MaxLabels {
+		q.stats.Queues = append(q.stats.Queues, pawl.QueueStats{Name: fmt.Sprint(i), Counts: pawl.Counts{Dead: 1}})
+	}
+	var tally metrics.Tally
+	for _, queue := range []string{"a\xff", "a\xfe"} {
+		tally.Increment(metrics.JobsFetched, metrics.Labels{Queue: queue})
+		tally.Observe(metrics.JobsExecSeconds, metrics.Labels{Queue: queue}, 1)
+	}
+	body := get(metrics.Handler(q, &tally), http.MethodGet).Body.String()
+	seen := make(map[string]bool)
+	for line := range strings.Lines(body) {
+		series := line[:strings.LastIndexByte(line, ' ')]
+		require.False(t, seen[series] && line[0] != '#', series)
+		seen[series] = true
+	}
+	require.Contains(t, body, `pawl_jobs{queue="other",state="dead"} 3`+"\n", "its own job, and those of the two queues beyond the bound")
+	require.Contains(t, body, `pawl_jobs{queue="a`+"\uFFFD"+`",state="dead"} 5`+"\n")
+	require.Contains(t, body, `pawl_queue_paused{queue="a`+"\uFFFD"+`"} 1`+"\n")
+	require.Contains(t, body, `pawl_jobs_fetched_total{queue="a`+"\uFFFD"+`",kind=""} 2`+"\n")
+	require.Equal(t, metrics.MaxLabels, strings.Count(body, `state="dead"`))
+}

@@ -27,3 +27,13 @@ func (h *histogram) add(value float64) {
 		h.buckets[i]++
 	}
 }
+
+func (h *histogram) cumulative() *Histogram {
+	all := &Histogram{Count: h.Count, Sum: h.Sum, Bounds: bounds[:], Counts: make([]int64, len(bounds))}
+	below := int64(0)
+	for i, n := range h.buckets {
+		below += n
+		all.Counts[i] = below
+	}
+	return all
+}

@@ -1,5 +1,6 @@
 // Package metrics has the counters of queues: their names, where they go, a [Tally] that keeps them
-// in memory, and a [Handler] that serves them to Prometheus. docs/contract.md says which event
+// in memory, a [Handler] that serves them to Prometheus, and handlers for a supervisor, [Health] and
+// [Ready]. docs/contract.md says which event
 // counts where.
 package metrics
 
@@ -114,8 +115,9 @@ func (t *Tally) Observe(name string, l Labels, value float64) {
 	t.sums[f].add(value)
 }
 
-// bounded returns the labels to count under.
+// bounded returns the labels to count under, as valid UTF-8.
 func (t *Tally) bounded(l Labels) Labels {
+	l = Labels{Queue: label(l.Queue), Kind: label(l.Kind)}
 	if t.labels == nil {
 		t.labels = make(map[Labels]bool)
 	}

@@ -10,9 +10,20 @@ import (
 // https://prometheus.io/docs/instrumenting/exposition_formats/.
 type page struct{ text []byte }
 
-// family begins the samples of one name.
-func (p *page) family(name, kind, help string) {
-	p.text = append(p.text, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"...)
+// write writes all samples of a family.
+func (p *page) write(f *Family) {
+	p.text = append(p.text, "# HELP "+f.Name+" "+f.Help+"\n# TYPE "+f.Name+" "+f.Type+"\n"...)
+	for _, s := range f.Samples {
+		labels := make([]string, 0, 2*len(f.Labels)+2)
+		for i, name := range f.Labels {
+			labels = append(labels, name, s.Values[i])
+		}
+		if s.Histogram == nil {
+			p.sample(f.Name, s.Value, labels...)
+			continue
+		}
+		p.histogram(f.Name, s.Histogram, labels...)
+	}
 }
 
 // sample writes a value. Labels are names and values by turns.
@@ -23,7 +34,7 @@ func (p *page) sample(name string, value float64, labels ...string) {
 		if i == 0 {
 			separator = "{"
 		}
-		p.text = append(p.text, separator+labels[i]+`="`+escape(labels[i+1])+`"`...)
+		p.text = append(p.text, separator+labels[i]+`="`+escaper.Replace(labels[i+1])+`"`...)
 	}
 	if len(labels) > 0 {
 		p.text = append(p.text, '}')
@@ -32,11 +43,9 @@ func (p *page) sample(name string, value float64, labels ...string) {
 }
 
 // histogram writes the cumulative buckets of a distribution, its sum, and its count.
-func (p *page) histogram(name string, h histogram, labels ...string) {
-	below := int64(0)
-	for i, bound := range bounds {
-		below += h.buckets[i]
-		p.sample(name+"_bucket", float64(below), append(labels, "le", number(bound))...)
+func (p *page) histogram(name string, h *Histogram, labels ...string) {
+	for i, bound := range h.Bounds {
+		p.sample(name+"_bucket", float64(h.Counts[i]), append(labels, "le", number(bound))...)
 	}
 	p.sample(name+"_bucket", float64(h.Count), append(labels, "le", "+Inf")...)
 	p.sample(name+"_sum", h.Sum, labels...)
@@ -50,7 +59,5 @@ func number(value float64) string {
 	return strconv.FormatFloat(value, 'g', -1, 64)
 }
 
+// escaper quotes the value of a label.
 var escaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
-
-// escape quotes the value of a label. The format has valid UTF-8 only.
-func escape(value string) string { return escaper.Replace(strings.ToValidUTF8(value, "\uFFFD")) }

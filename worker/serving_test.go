@@ -52,3 +52,25 @@ func TestBusyWorkerServesAllItsQueues(t *testing.T) {
 		require.Empty(t, served())
 	})
 }
+
+// Rule: a worker runs from the start of Run until a stop begins, not until its last handler returns.
+func TestRunning(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		w := newWorker(q, worker.Options{Concurrency: 1})
+		release := make(chan struct{})
+		worker.Handle(w, task, func(context.Context, *pawl.Job[string]) error { <-release; return nil })
+		require.False(t, w.Running())
+		enqueue(t, q, "a")
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait()
+		require.True(t, w.Running())
+		stop()
+		synctest.Wait()
+		require.False(t, w.Running(), "the handler has not returned")
+		close(release)
+		require.NoError(t, <-ended)
+		require.False(t, w.Running())
+	})
+}

@@ -25,6 +25,7 @@ type Worker struct {
 	needs    pawl.Ability // of the queue, for its handlers
 	errs     []error      // what was wrong with the registration
 	started  atomic.Bool
+	fetching atomic.Int32 // calls of Run and Drain that fetch
 	running  running
 }
 
@@ -176,8 +177,16 @@ func (w *Worker) work(ctx context.Context, until pawl.Wait) error {
 	}); ok {
 		defer q.Serving(w.request.Queues, w.request.Kinds)()
 	}
-	return s.work(ctx, func() error { return s.fetchUntil(ctx, until) })
+	return s.work(ctx, func() error {
+		w.fetching.Add(1)
+		defer w.fetching.Add(-1)
+		return s.fetchUntil(ctx, until)
+	})
 }
+
+// Running reports whether [Worker.Run] or [Worker.Drain] fetches jobs: from its start until its stop
+// begins or its queues are empty. It is for readiness checks; see package metrics.
+func (w *Worker) Running() bool { return w.fetching.Load() > 0 }
 
 // start checks the registration.
 func (w *Worker) start(ctx context.Context) (*session, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/metrics"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -89,14 +90,7 @@ func routes(q *bolt.Queue) http.Handler {
 			fmt.Fprintln(rw, job.ID)
 		}
 	})
-	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, r *http.Request) {
-		select {
-		case <-q.Done(): // the queue was closed, or its disk failed
-			http.Error(rw, "the queue has stopped", http.StatusServiceUnavailable)
-		default:
-			fmt.Fprintln(rw, "ok")
-		}
-	})
+	mux.Handle("GET /healthz", metrics.Health(q)) // 503 if the queue was closed, or its disk failed
 	return mux
 }
 

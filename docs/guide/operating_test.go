@@ -34,6 +34,12 @@ func watched(path string, mux *http.ServeMux) (*bolt.Queue, error) {
 	return q, nil
 }
 
+// supervised lets a supervisor ask for the state of the process.
+func supervised(mux *http.ServeMux, q *bolt.Queue, w *worker.Worker) {
+	mux.Handle("GET /healthz", metrics.Health(q))  // 503: restart the process
+	mux.Handle("GET /readyz", metrics.Ready(q, w)) // 503: send requests elsewhere
+}
+
 // timed logs how long each handler runs.
 func timed(next worker.HandlerFunc) worker.HandlerFunc {
 	return func(ctx context.Context, lease *pawl.Lease) error {
