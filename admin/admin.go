@@ -106,6 +106,9 @@ type Admin interface {
 	// Schedules returns the operations on schedules. It is valid until Close.
 	Schedules() Schedules
 
+	// Groups returns the operations on groups of jobs. It is valid until Close.
+	Groups() Groups
+
 	// Close closes the connection or the file. The queue of [Of] stays open.
 	Close() error
 }

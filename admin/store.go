@@ -108,7 +108,7 @@ type FileStore interface {
 // UnsupportedError means that the engine of the queue lacks the methods of an optional operation. It
 // matches errors.ErrUnsupported.
 type UnsupportedError struct {
-	Operation string // "check", "backup", "events", "workflows", "schedules" or "keys"
+	Operation string // "check", "backup", "events", "workflows", "schedules", "keys" or "groups"
 }
 
 // Error implements error.

@@ -82,6 +82,7 @@ func Close(ctx context.Context, q Queue, name string) error {
 // Status is a group and its counts.
 type Status struct {
 	Name    string
+	Damaged bool // its row cannot be read, so the rest is zero; only in lists
 	Closed  bool
 	Created time.Time // zero if a restore stored members and not the group itself
 	Ended   time.Time // when the last member ended; zero while one is pending, and before Close
@@ -122,7 +123,7 @@ const MaxListed = 1000
 
 // List returns up to max groups in the order of their names, behind the name after, "" for the first
 // ones. A max that is not between 1 and [MaxListed] gives [pawl.ErrInvalid]. A damaged group has only its
-// name.
+// name and Damaged.
 func List(ctx context.Context, q Queue, after string, max int) (list []Status, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
@@ -130,7 +131,7 @@ func List(ctx context.Context, q Queue, after string, max int) (list []Status, e
 	err = q.ViewRows(ctx, func(r driver.Reader) error {
 		list = nil
 		return driver.EachGroup(r, after, func(name string, row *driver.GroupRow, damage error) bool {
-			s := Status{Name: name}
+			s := Status{Name: name, Damaged: damage != nil}
 			if damage == nil {
 				s = statusOf(name, row)
 			}

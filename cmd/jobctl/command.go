@@ -89,7 +89,7 @@ func (a *app) commands() *cobra.Command {
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
 		a.group("key", "keys of queues that limit them", a.keyListCommand(), a.keyShowCommand()),
 		a.wfCommand(),
-		a.schedCommand(),
+		a.schedCommand(), a.groupCommand(),
 		a.exportCommand(), a.importCommand(),
 		a.group("db", "the file",
 			a.dbInfoCommand(), a.dbCheckCommand(), a.dbBackupCommand(), a.dbCompactCommand(),

@@ -88,6 +88,23 @@ func (a *app) completeSchedule(c *cobra.Command, args []string, _ string) ([]str
 	})
 }
 
+// completeGroup completes the name of a group.
+func (a *app) completeGroup(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
+		list, _, err := queue.Groups().List(ctx, "", admin.MaxLimit)
+		if err != nil {
+			return nil
+		}
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+		return names
+	})
+}
+
 // completeKinds offers the kinds of the first jobs.
 func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (kinds []string) {

@@ -100,6 +100,13 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 	for _, line := range []string{"key list sync", "key show sync a"} {
 		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
 	}
+	buildAt(t, "groups.db", jobGroups)
+	for _, line := range printingGroups {
+		args := words(jobNumber.ReplaceAllString(line, "019caa00-0000-7000-8000-00000000000$1"))
+		got := jobctl(t, append(args, "--db", "groups.db", "-o", "json")...)
+		require.NotEmpty(t, got.stdout, "%s: %s", line, got.stderr)
+		add(commandOf(t, line), []byte(got.stdout))
+	}
 	// These two print events until they are interrupted.
 	event := viewOfEvent(&admin.Event{Event: pawl.Event{Job: &pawl.Envelope{}}})
 	for words, v := range map[string]any{"watch": event, "work": workView{}} {

@@ -48,8 +48,8 @@ settings for the kind (queue, retries, deadline): set them with flags.
 
 --batch reads many jobs from JSON lines: objects with kind, and optionally args,
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
-on_conflict, idempotency_key, idempotency_ttl, retain and headers. All lines are
-checked before the first is stored; then they are stored in portions, each completely
+on_conflict, idempotency_key, idempotency_ttl, retain, group and headers. All lines
+are checked before the first is stored; then they are stored in portions, each completely
 or not at all. Flags supply what a line omits.
 
 A queue that does not exist is refused, unless there is no queue yet: add
@@ -76,6 +76,7 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(ageFlag((*time.Duration)(&l.RunTimeout)), "run-timeout", "the `TIME` limit of one attempt (default: the worker's)")
 	flags.Var(countFlag(&l.MaxRetries), "max-retries", fmt.Sprintf("at most `COUNT` attempts after the first (default %d)", pawl.DefaultMaxRetries))
 	flags.Var(textFlag(&l.Unique), "unique", "allow no other job of its queue and kind with this `KEY`")
+	flags.Var(textFlag(&l.Group), "group", "make it a member of the group `NAME`, which must exist")
 	flags.StringSliceVar(&l.UniqueIn, "unique-in", nil, "the key is taken in these `STATES` (default: until the job has ended)")
 	flags.Var(oneOf(&l.OnConflict, "use_existing", "reject", "replace"), "on-conflict", "`WHAT` to do if the key is taken: use_existing (default), reject or replace")
 	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "of the jobs of its kind with this `KEY`, only one succeeds")
@@ -213,7 +214,7 @@ func (e *enqueuing) view(stored pawl.Enqueued) enqueuedView {
 
 func (e *enqueuing) explained(a *app, err error) *failure {
 	f := a.failure(err)
-	if f.code == exitConflict {
+	if f.code == exitConflict && strings.Contains(err.Error(), "unique key") {
 		f.next = "--on-conflict sets what to do if a unique key is taken."
 	}
 	return f

@@ -32,6 +32,7 @@ type jobLine struct {
 	IdempotencyKey string            `json:"idempotency_key"`
 	IdempotencyTTL admin.Span        `json:"idempotency_ttl"`
 	Retain         admin.Span        `json:"retain"`
+	Group          string            `json:"group"`
 	Headers        map[string]string `json:"headers"`
 }
 
@@ -87,7 +88,7 @@ func (l *jobLine) envelope() (*pawl.Envelope, error) {
 		Delay: l.Delay.Duration(), NotBefore: l.At.Time, Deadline: l.Deadline.Time,
 		Timeout: l.RunTimeout.Duration(), MaxRetries: l.MaxRetries,
 		UniqueKey: l.Unique, OnConflict: conflict,
-		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(),
+		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(), Group: l.Group,
 	}
 	for _, state := range l.UniqueIn {
 		job.UniqueIn = append(job.UniqueIn, pawl.State(state))

@@ -26,6 +26,7 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
   timeout (a duration; null: the worker's)
   policy (null: the kind's or the worker's), policy_data (the same as form,
     base, multiplier, cap, jitter, full_jitter)
+  group (that it is a member of; omitted if none)
   key_id, signature (base64; null: not signed)
   headers (an object of texts), last_error
   history: a list of attempt, at (a time), error; the oldest first. Commands
@@ -202,6 +203,9 @@ func (a *app) showRare(e *pawl.Envelope) {
 	}
 	if e.UniqueKey != "" {
 		a.fact("unique", "%s", plain.Text(e.UniqueKey))
+	}
+	if e.Group != "" {
+		a.fact("group", "%s", plain.Text(e.Group))
 	}
 	if e.IdempotencyKey != "" {
 		a.fact("idempotency", "%s", plain.Text(e.IdempotencyKey))

@@ -90,6 +90,7 @@ func (r fakeRuns) Do(_ context.Context, a admin.RunAction, runs ...pawl.ID) (err
 func (f *fake) Workflows() admin.Workflows { return fakeRuns{f: f} }
 
 func (f *fake) Schedules() admin.Schedules { return nil }
+func (f *fake) Groups() admin.Groups       { return nil }
 
 func (f *fake) called(name string) error {
 	f.calls = append(f.calls, name)
