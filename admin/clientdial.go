@@ -68,7 +68,7 @@ func dialSocket(ctx context.Context, path string, trusted func(uid int) bool) (n
 		if err == nil && trusted != nil {
 			if uid, known := peerUser(conn); known && !trusted(uid) {
 				_ = conn.Close()
-				return nil, fmt.Errorf("%w: the socket %s is served by user %d, who has no right to the queue's file", errDistrusted, path, uid)
+				return nil, fmt.Errorf("%w: the socket %s is served by user %d, who has no right to the queue's file", ErrDistrusted, path, uid)
 			}
 		}
 		if err == nil || !again(err) {

@@ -15,6 +15,8 @@
 //   - Admin is what an operator does: look, list, retry, cancel, pause, check, back up.
 //     [Of] does it in the process that has the queue, [Offline] on the file of a stopped
 //     app, and [Dial] through a running app. [Open] finds out which of the two applies.
+//   - [DialFile] reaches the app that serves a file, and [AwaitEnd] waits for its end. Package
+//     connect makes of them a client that survives changes of the owner.
 //   - Workflows is the same for workflow runs.
 //   - Server is a socket beside the file that only its owner can reach, with a note that
 //     identifies the process that serves.

@@ -13,6 +13,10 @@ var (
 	// ErrDenied means that the app refused this caller.
 	ErrDenied = errors.New("app does not let this user in")
 
+	// ErrDistrusted means that the note or the socket beside a file belongs to a user who has no
+	// right to the file, or that others could have written it. Nothing was sent.
+	ErrDistrusted = errors.New("what lies beside the file is not to be trusted")
+
 	// ErrNotLive means that no process has the queue open.
 	ErrNotLive = errors.New("no app has the queue open")
 

@@ -122,7 +122,9 @@ type handler struct {
 
 	// lists limits lists to half of the processors, and to part of that while others wait. large
 	// limits requests with a large body or answer.
-	lists, large, streams, checks, backups, waits *gate
+	lists, large, streams, checks, backups, waits, candidates *gate
+
+	candidate func(context.Context) // of the server's options, or nil
 }
 
 func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler {
@@ -134,6 +136,8 @@ func newHandler(a Admin, opts *HandlerOptions, closing context.Context) *handler
 		streams: newGate("streams of events", maxStreams),
 		checks:  newGate("check", 1),
 		backups: newGate("backup", 1),
+
+		candidates: newGate("processes that wait for the file", maxWaits),
 	}
 	h.lists.rest = 3
 	if h.opts.MaxBody <= 0 {

@@ -127,9 +127,6 @@ func (p place) writeNote(process Process) (os.FileInfo, error) {
 	return info, nil
 }
 
-// errDistrusted means that a note exists, written by a user without rights to the queue.
-var errDistrusted = errors.New("what lies beside the file is not to be trusted")
-
 // readNote returns the address of the app that serves the file, or fs.ErrNotExist. It trusts
 // only a note that the owner of the file, the superuser or this user wrote, and that no other
 // user could have written.
@@ -149,7 +146,7 @@ func (p place) readNote() (noteBody, error) {
 		return n, err
 	}
 	if !info.Mode().IsRegular() || !private(info) || !trusted(ownerOf(info)) {
-		return n, fmt.Errorf("%w: %s is no file of the queue's owner alone", errDistrusted, p.note)
+		return n, fmt.Errorf("%w: %s is no file of the queue's owner alone", ErrDistrusted, p.note)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxNote))
 	if err != nil {
@@ -170,7 +167,7 @@ func (p place) checkAddress(address string, trusted func(int) bool) error {
 	shared := filepath.Dir(socket)
 	if !ok || !filepath.IsAbs(socket) || filepath.Clean(socket) != socket ||
 		filepath.Base(socket) != p.runtimeName() || !strings.HasPrefix(filepath.Base(shared), runtimeFolder) {
-		return fmt.Errorf("%w: %s names %q, where no server of this file can be", errDistrusted, p.note, truncate(address))
+		return fmt.Errorf("%w: %s names %q, where no server of this file can be", ErrDistrusted, p.note, truncate(address))
 	}
 	return checkFolder(shared, trusted)
 }
@@ -187,11 +184,11 @@ func checkFolder(folder string, trusted func(uid int) bool) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%w: %s is no folder", errDistrusted, folder)
+		return fmt.Errorf("%w: %s is no folder", ErrDistrusted, folder)
 	case !trusted(ownerOf(info)):
-		return fmt.Errorf("%w: the folder %s belongs to user %d", errDistrusted, folder, ownerOf(info))
+		return fmt.Errorf("%w: the folder %s belongs to user %d", ErrDistrusted, folder, ownerOf(info))
 	case !private(info):
-		return fmt.Errorf("%w: others may enter the folder %s (mode %04o)", errDistrusted, folder, info.Mode().Perm())
+		return fmt.Errorf("%w: others may enter the folder %s (mode %04o)", ErrDistrusted, folder, info.Mode().Perm())
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestOpenReportsWhyTheAppCannotBeAsked(t *testing.T) {
 	require.NoError(t, os.Chmod(s.place.folder, 0o755))
 	_, err := openTest(q.Path())
 	require.ErrorIs(t, err, bolt.ErrLocked)
-	require.ErrorIs(t, err, errDistrusted)
+	require.ErrorIs(t, err, ErrDistrusted)
 	require.ErrorContains(t, err, "others may enter the folder")
 	require.NoError(t, os.Chmod(s.place.folder, 0o700))
 }

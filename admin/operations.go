@@ -316,6 +316,7 @@ var (
 	pathCheck  = defineStream("check", func(h *handler) *gate { return h.checks }, (*handler).check)
 	pathBackup = defineStream("backup", func(h *handler) *gate { return h.backups }, (*handler).backup)
 	pathEvents = defineStream("events", func(h *handler) *gate { return h.streams }, (*handler).events)
+	pathEnd    = defineStream("end", func(h *handler) *gate { return h.candidates }, (*handler).end)
 )
 
 func (d direct) Check(ctx context.Context) error {

@@ -93,9 +93,9 @@ func ownFolder(folder string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%w: %s is no folder, where the one for the socket should be; remove it", errDistrusted, folder)
+		return fmt.Errorf("%w: %s is no folder, where the one for the socket should be; remove it", ErrDistrusted, folder)
 	case ownerOf(info) != os.Geteuid():
-		return fmt.Errorf("%w: the folder %s belongs to user %d, and this is user %d; remove it, or run as its owner", errDistrusted, folder, ownerOf(info), os.Geteuid())
+		return fmt.Errorf("%w: the folder %s belongs to user %d, and this is user %d; remove it, or run as its owner", ErrDistrusted, folder, ownerOf(info), os.Geteuid())
 	case info.Mode().Perm() == 0o700:
 		return nil
 	}

@@ -25,6 +25,11 @@ type Options struct {
 	// Logger receives a line for each unauthorized client, and what the handler logs. The
 	// default is hclog.Default().
 	Logger pawl.Logger
+
+	// Candidate is called for each process that waits until this one gives the file up; see
+	// [AwaitEnd]. The context ends when that process waits no longer, and when the server closes.
+	// Candidate returns at once, and does not close the server by itself. Nil ignores them.
+	Candidate func(context.Context)
 }
 
 // Limits of a [Server]. Once every connection is in use, a client that connects and asks nothing
@@ -122,12 +127,13 @@ func serve(q FileStore, opts *Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s := &Server{place: at, socket: socket, note: note, served: make(chan struct{})}
-	s.start(q, process, listener, o.Logger)
+	s.start(q, process, listener, &o)
 	return s, nil
 }
 
 // start serves requests on the listener.
-func (s *Server) start(q FileStore, process Process, listener net.Listener, log pawl.Logger) {
+func (s *Server) start(q FileStore, process Process, listener net.Listener, o *Options) {
+	log := o.Logger
 	all, hurry := context.WithCancel(context.Background())
 	streams, end := context.WithCancel(context.Background())
 	s.end, s.hurry = end, hurry
@@ -138,6 +144,7 @@ func (s *Server) start(q FileStore, process Process, listener net.Listener, log 
 		MaxBody: largestRest + 2*int64(q.MaxPayload()), // a payload of that size in base64, and the rest of its job
 		Logger:  log,
 	}, streams)
+	handler.candidate = o.Candidate
 	s.http = newServer(handler, s.limiter, all, log)
 	go func() {
 		defer close(s.served)

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// DialFile is [Dial] for the app that serves the queue in the file at path. If nothing serves it, as
+// far as its folder says, DialFile returns [ErrNotLive]. An app that has ended without a word returns
+// [ErrUnreachable], and so does one that accepts the connection and does not answer within 400 ms, or
+// within the Timeout of the options if that is longer. A note or a socket of a user without a right to
+// the file returns [ErrDistrusted].
+func DialFile(ctx context.Context, path string, opts *DialOptions) (Admin, error) {
+	at, err := placeOf(path)
+	if err != nil {
+		return nil, err
+	}
+	timeout := askTimeout
+	if opts != nil {
+		timeout = max(timeout, opts.Timeout)
+	}
+	app, err := at.app(ctx, timeout, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case app == nil:
+		return nil, ErrNotLive
+	}
+	return app, nil
+}
+
+// AwaitEnd waits until the app behind a, the result of [Dial] or [DialFile], serves no longer: it
+// ended, closed its server, or was silent for a minute. It then returns nil. AwaitEnd does not poll:
+// the system closes the connection of an app that ends, even of one that was killed.
+//
+// Meanwhile the app knows that a process waits for its file. It may give the file up; see
+// Options.Candidate.
+//
+// Errors: the context's; [ErrBusy] if too many processes wait; [pawl.ErrUnsupported] for an app of an
+// older build, and for an Admin of the queue itself.
+func AwaitEnd(ctx context.Context, a Admin) error {
+	c, ok := a.(*client)
+	if !ok {
+		return &UnsupportedError{"waiting for its end"}
+	}
+	s, err := c.open(ctx, pathEnd)
+	if err == nil {
+		for _, err = range s.lines() {
+			if err != nil {
+				break
+			}
+		}
+		_ = s.Close()
+		err = nil // it began to serve this stream, so whatever ended it is an end
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, ErrBusy), errors.Is(err, pawl.ErrUnsupported), errors.Is(err, ErrDenied), errors.Is(err, ErrDistrusted):
+		return err
+	}
+	return nil
+}
+
+// end is a stream of heartbeats until the server closes.
+func (h *handler) end(out *sink, r *http.Request) {
+	ctx, cancel := h.streaming(r)
+	defer cancel()
+	if h.candidate != nil {
+		h.candidate(ctx)
+	}
+	h.lines(out)
+	beats := time.NewTicker(heartbeat)
+	defer beats.Stop()
+	for {
+		if out.say(beat()) != nil || out.flush() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-beats.C:
+		}
+	}
+}
