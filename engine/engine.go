@@ -10,6 +10,7 @@
 //		_ "github.com/gopawl/pawl/jetstream"  // nats://localhost:4222
 //		_ "github.com/gopawl/pawl/postgres"   // postgres://app@db/app and postgresql://app@db/app
 //		_ "github.com/gopawl/pawl/redis"      // redis://localhost:6379/0
+//		_ "github.com/gopawl/pawl/servicebus" // servicebus:Endpoint=sb://app.servicebus.windows.net/;...
 //		_ "github.com/gopawl/pawl/sqlite"     // sqlite:app.sqlite
 //	)
 //
@@ -43,7 +44,7 @@ type Queue interface {
 }
 
 // Opener opens a queue with the default options of its engine. For the scheme [File] and the schemes
-// of [RegisterPath], where is only the path. For other schemes, where is the place that [Open] got.
+// of [RegisterPath], where is only what follows the scheme. For other schemes, where is the place that [Open] got.
 // An error must not contain a password.
 type Opener func(ctx context.Context, where string) (Queue, error)
 
@@ -53,7 +54,7 @@ const File = "file"
 var engines struct {
 	mu    sync.RWMutex
 	by    map[string]Opener // by scheme
-	paths map[string]bool   // the schemes whose places are paths
+	paths map[string]bool   // the schemes of RegisterPath
 }
 
 // Register makes an engine open the places of a scheme. An engine calls it in an init function.
@@ -70,8 +71,8 @@ func Register(scheme string, open Opener) {
 	engines.by[scheme] = open
 }
 
-// RegisterPath is like [Register] for a scheme whose places are paths, such as "sqlite:app.sqlite". The
-// opener gets only the path.
+// RegisterPath is like [Register] for a scheme whose places are no URLs: paths, such as "sqlite:app.sqlite", and the
+// connection strings of "servicebus:". The opener gets only what follows the scheme.
 func RegisterPath(scheme string, open Opener) {
 	Register(scheme, open)
 	engines.mu.Lock()
@@ -85,8 +86,9 @@ func RegisterPath(scheme string, open Opener) {
 // scheme matches the scheme that begins a place. A single letter is a drive of Windows instead.
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):(//)?`)
 
-// words matches a connection string such as "host=db user=app", which is not a path.
-var words = regexp.MustCompile(`(^|\s)(host|user|password|dbname|service)\s*=`)
+// words matches a connection string such as "host=db user=app" or "Endpoint=sb://app;SharedAccessKey=...", which is not
+// a path.
+var words = regexp.MustCompile(`(?i)(^|[\s;])(host|user|password|dbname|service|endpoint|sharedaccesskey)\s*=`)
 
 // Open opens the queue at a place: a path such as "jobs.db" or "file:jobs.db", or a URL such as
 // "postgres://app@db/app". The caller closes it.
@@ -114,7 +116,7 @@ func Open(ctx context.Context, where string) (Queue, error) {
 	case where == "":
 		return nil, invalid("it is empty; name a file or a URL")
 	case name == File && words.MatchString(where):
-		return nil, invalid("it is a list of words; name a server by a URL such as postgres://app@db/app")
+		return nil, invalid("it is a list of words; name a server by a URL such as postgres://app@db/app, or put servicebus: in front")
 	case !known && name == File:
 		return nil, invalid("it is a file, and the program has no engine for files; import _ %q", "github.com/gopawl/pawl/bolt")
 	case !known:

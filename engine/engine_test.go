@@ -74,8 +74,9 @@ func TestOpenByScheme(t *testing.T) {
 func TestOpenRefused(t *testing.T) {
 	opened = ""
 	for where, want := range map[string]string{
-		"":                              "it is empty",
-		"host=db password=secret":       "it is a list of words",
+		"":                        "it is empty",
+		"host=db password=secret": "it is a list of words",
+		"Endpoint=sb://h/;SharedAccessKey=secret": "put servicebus: in front",
 		"file:":                         "it is empty",
 		"postgres://app:hunter2@db/app": `the program has no engine for postgres:, only for file, paths, test; is the import of one forgotten, such as _ "github.com/gopawl/pawl/postgres"?`,
 		"postgresql:app:hunter2@db/app": "the program has no engine for postgresql:",

@@ -117,6 +117,18 @@ func (s *Grants[M]) Drop(g *Grant[M]) {
 	}
 }
 
+// Messages returns the messages of the leases that hold.
+func (s *Grants[M]) Messages() (all []M) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.held {
+		if time.Until(g.until) > 0 {
+			all = append(all, g.Message)
+		}
+	}
+	return all
+}
+
 // Close forgets all grants.
 func (s *Grants[M]) Close() {
 	s.mu.Lock()

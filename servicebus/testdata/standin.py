@@ -1,0 +1,342 @@
+"""A stand-in for Azure Service Bus: a broker that speaks as much of AMQP 1.0 and of the management protocol of Service
+Bus as package servicebus uses. It shows how the package uses the protocol. It does not show how Azure behaves.
+
+usage: standin.py PORT JOURNAL
+
+PORT is a port of 127.0.0.1. JOURNAL is a file that keeps the messages over a kill, or "" to keep them only in memory.
+The broker creates each queue when somebody names it, except those whose names contain "missing". It locks a message for
+a minute, or for the 2500 ms of "lock2500" in the name of the queue. It dead-letters a message after 2000 deliveries, or
+after the 3 of "most3". It refuses the name "wrong" of a key. It writes one line, "ready", when it listens. It ends with
+its standard input.
+"""
+
+import base64
+import collections
+import heapq
+import json
+import os
+import re
+import sys
+import threading
+import time
+import uuid
+
+from proton import Array, Condition, Data, Delivery, Endpoint, Message, UNDESCRIBED, int32, symbol, timestamp
+from proton.handlers import Handshaker
+from proton.reactor import Container
+
+DEAD = "/$DeadLetterQueue"
+MANAGEMENT = "/$management"
+MAX_SIZE = 256 * 1024
+
+
+class Stored:
+    """A message of a queue."""
+
+    def __init__(self, seq, data, due=0.0, count=0):
+        self.seq, self.data, self.due, self.count = seq, data, due, count
+        self.enqueued = max(time.time(), due)
+        self.lock = None  # the token while somebody has it
+        self.until = 0.0
+
+
+class Queue:
+    def __init__(self, name):
+        self.name = name
+        self.lock = int((re.search(r"lock(\d+)", name) or [0, 60000])[1]) / 1000
+        self.most = int((re.search(r"most(\d+)", name) or [0, 2000])[1])
+        self.messages = {}  # by sequence number
+        self.ready = []  # sequence numbers, oldest first
+        self.links = collections.deque()  # of receivers
+
+
+class Broker(Handshaker):
+    def __init__(self, port, journal):
+        super().__init__()
+        self.port = port
+        self.queues, self.seq, self.locks, self.replies = {}, 0, {}, {}
+        self.times = []  # (time, sequence number, token): of locks and of scheduled messages
+        self.owner = {}  # the queue of a sequence number
+        self.journal = self.replay(journal) if journal else None
+
+    # The journal has a line for each change.
+
+    def replay(self, path):
+        if os.path.exists(path):
+            with open(path) as f:
+                for line in f:
+                    if not line.endswith("\n"):
+                        break  # the kill cut it, so nobody got an answer
+                    op, name, seq, *rest = json.loads(line)
+                    self.seq = max(self.seq, seq)
+                    if op == "put":
+                        self.add(name, Stored(seq, base64.b64decode(rest[0]), rest[1], rest[2]))
+                    else:
+                        self.drop(name, seq)
+        return open(path, "a", buffering=1)
+
+    def note(self, *change):
+        if self.journal:
+            self.journal.write(json.dumps(change) + "\n")
+
+    def queue(self, name):
+        return self.queues.setdefault(name, Queue(name))
+
+    def add(self, name, stored):
+        self.queue(name).messages[stored.seq] = stored
+        self.owner[stored.seq] = name
+        if stored.due > time.time():
+            heapq.heappush(self.times, (stored.due, stored.seq, ""))
+        else:
+            heapq.heappush(self.queue(name).ready, stored.seq)
+
+    def drop(self, name, seq):
+        stored = self.queue(name).messages.pop(seq, None)
+        self.owner.pop(seq, None)
+        if stored and stored.lock:
+            self.locks.pop(stored.lock, None)
+        return stored
+
+    def put(self, name, data, due=0.0):
+        self.seq += 1
+        self.note("put", name, self.seq, base64.b64encode(data).decode(), due, 0)
+        self.add(name, Stored(self.seq, data, due))
+        self.pump(name)
+        return self.seq
+
+    # Links.
+
+    def on_reactor_init(self, event):
+        event.container.listen("amqp://127.0.0.1:%d" % self.port)
+        event.container.schedule(0.005, self)
+        print("ready", flush=True)
+
+    def on_link_remote_open(self, event):
+        link = event.link
+        address = (link.remote_source if link.is_sender else link.remote_target).address or ""
+        link.source.copy(link.remote_source)
+        link.target.copy(link.remote_target)
+        link.snd_settle_mode = link.remote_snd_settle_mode
+        link.rcv_settle_mode = link.remote_rcv_settle_mode
+        if "missing" in address:
+            link.open()
+            link.condition = Condition("amqp:not-found", "The messaging entity '%s' could not be found." % address)
+            link.close()
+            return
+        if link.is_sender:
+            if address == "$cbs" or address.endswith(MANAGEMENT):
+                key = (event.connection, event.session, link.remote_target.address)
+                self.replies[key] = link
+            else:
+                self.queue(address).links.append(link)
+        else:
+            link.max_message_size = MAX_SIZE
+            link.flow(1000)
+        link.open()
+
+    def gone(self, link):
+        for queue in self.queues.values():
+            if link in queue.links:
+                queue.links.remove(link)
+
+    def on_link_remote_close(self, event):
+        self.gone(event.link)
+        event.link.close()
+        event.link.free()
+
+    def on_connection_remote_close(self, event):
+        event.connection.close()
+
+    def on_transport_closed(self, event):
+        connection = event.connection
+        for queue in self.queues.values():
+            for link in [link for link in queue.links if link.connection == connection]:
+                queue.links.remove(link)
+        self.replies = {key: link for key, link in self.replies.items() if key[0] != connection}
+
+    def on_link_flow(self, event):
+        if event.link.is_sender and event.link.source.address in self.queues:
+            self.pump(event.link.source.address)
+
+    def on_timer_task(self, event):
+        now = time.time()
+        while self.times and self.times[0][0] <= now:
+            _, seq, token = heapq.heappop(self.times)
+            name = self.owner.get(seq)
+            stored = name and self.queue(name).messages.get(seq)
+            if not stored:
+                continue
+            if token == "" and stored.lock is None:  # it was scheduled
+                heapq.heappush(self.queue(name).ready, seq)
+            elif token and stored.lock == token:
+                if stored.until > now:  # it was renewed
+                    heapq.heappush(self.times, (stored.until, seq, token))
+                    continue
+                self.unlock(name, stored, True)
+            self.pump(name)
+        event.container.schedule(0.005, self)
+
+    # Deliveries.
+
+    def pump(self, name):
+        queue = self.queue(name)
+        for _ in range(len(queue.links)):
+            link = queue.links[0]
+            while queue.ready and link.credit > 0 and link.state & Endpoint.REMOTE_ACTIVE:
+                stored = queue.messages.get(heapq.heappop(queue.ready))
+                if stored:
+                    self.deliver(queue, link, stored)
+            queue.links.rotate(-1)
+
+    def deliver(self, queue, link, stored):
+        token = uuid.uuid4()
+        stored.lock, stored.until = token.hex, time.time() + queue.lock
+        self.locks[token.hex] = (queue.name, stored.seq)
+        heapq.heappush(self.times, (stored.until, stored.seq, token.hex))
+        message = self.shown(stored)
+        message.annotations[symbol("x-opt-locked-until")] = timestamp(stored.until * 1000)
+        message.instructions = {symbol("x-opt-lock-token"): token}
+        delivery = link.delivery(token.hex)
+        delivery.context = token.hex
+        link.send(message.encode())
+        link.advance()
+
+    def shown(self, stored):
+        message = Message()
+        message.decode(stored.data)
+        message.delivery_count = stored.count
+        message.annotations = dict(message.annotations or {})
+        message.annotations[symbol("x-opt-sequence-number")] = stored.seq
+        message.annotations[symbol("x-opt-enqueued-time")] = timestamp(stored.enqueued * 1000)
+        scheduled = stored.due > time.time()
+        message.annotations[symbol("x-opt-message-state")] = int32(2 if scheduled else 0)
+        return message
+
+    def unlock(self, name, stored, crashed):
+        self.locks.pop(stored.lock, None)
+        stored.lock = None
+        stored.count += crashed
+        if stored.count >= self.queue(name).most:
+            self.change(stored, {"DeadLetterReason": "MaxDeliveryCountExceeded", "DeadLetterErrorDescription": "too many deliveries"})
+            self.put(name + DEAD, stored.data)
+            self.drop(name, stored.seq)
+            self.note("drop", name, stored.seq)
+            return
+        self.note("put", name, stored.seq, base64.b64encode(stored.data).decode(), stored.due, stored.count)
+        heapq.heappush(self.queue(name).ready, stored.seq)
+
+    def on_delivery(self, event):
+        link, delivery = event.link, event.delivery
+        if link.is_receiver:
+            if delivery.readable and not delivery.partial:
+                data = link.recv(delivery.pending)
+                link.advance()
+                link.flow(1)
+                delivery.update(Delivery.ACCEPTED)
+                self.received(event, link.target.address, data)
+                delivery.settle()
+        elif delivery.updated:
+            state = delivery.remote_state
+            if state in (Delivery.ACCEPTED, Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED):
+                info = delivery.remote.condition.info if state == Delivery.REJECTED and delivery.remote.condition else None
+                change = delivery.remote.annotations if state == Delivery.MODIFIED else None
+                if self.settle(delivery.tag, state, info or change):
+                    delivery.update(state)
+                else:
+                    delivery.local.condition = Condition("com.microsoft:message-lock-lost", "The lock supplied is invalid.")
+                    delivery.update(Delivery.REJECTED)
+                delivery.settle()
+            elif delivery.settled:
+                delivery.settle()
+
+    def change(self, stored, properties):
+        message = Message()
+        message.decode(stored.data)
+        message.properties = dict(message.properties or {})
+        message.properties.update({str(key): value for key, value in properties.items()})
+        stored.data = message.encode()
+
+    def settle(self, token, state, properties):
+        """Ends a lock, and reports whether it held."""
+        held = self.locks.get(token)
+        if not held:
+            return False
+        name, seq = held
+        stored = self.queue(name).messages[seq]
+        if stored.until <= time.time():
+            return False
+        if properties:
+            self.change(stored, properties)
+        if state == Delivery.ACCEPTED:
+            self.drop(name, seq)
+            self.note("drop", name, seq)
+        elif state == Delivery.REJECTED:
+            self.put(name + DEAD, stored.data)
+            self.drop(name, seq)
+            self.note("drop", name, seq)
+        else:
+            self.unlock(name, stored, state == Delivery.MODIFIED)
+            self.pump(name)
+        return True
+
+    # What clients send: messages for queues, and requests to $cbs and to the management of a queue.
+
+    def received(self, event, address, data):
+        if address != "$cbs" and not address.endswith(MANAGEMENT):
+            message = Message()
+            message.decode(data)
+            due = (message.annotations or {}).get(symbol("x-opt-scheduled-enqueue-time"), 0) / 1000
+            self.put(address, data, due)
+            return
+        request = Message()
+        request.decode(data)
+        status, body = 200, None
+        if address != "$cbs":
+            status, body = self.manage(address[:-len(MANAGEMENT)], request)
+        elif "skn=wrong" in str(request.body):
+            status = 401
+        reply = Message(body=body, correlation_id=request.id)
+        reply.properties = {"statusCode": int32(status), "statusDescription": "OK" if status < 300 else "refused"}
+        link = self.replies.get((event.connection, event.session, request.reply_to))
+        if link:
+            link.delivery(uuid.uuid4().hex)
+            link.send(reply.encode())
+            link.advance()
+            link.current and link.current.settle()
+
+    def manage(self, name, request):
+        operation, body = request.properties["operation"], request.body
+        if operation == "com.microsoft:peek-message":
+            some = sorted(s for s in self.queue(name).messages if s >= body["from-sequence-number"])[: body["message-count"]]
+            found = [{"message": self.shown(self.queue(name).messages[seq]).encode()} for seq in some]
+            return (200, {"messages": found}) if found else (204, None)
+        tokens = [token.hex for token in body["lock-tokens"].elements]
+        if operation == "com.microsoft:renew-lock":
+            until = time.time() + self.queue(name).lock
+            for token in tokens:
+                held = self.locks.get(token)
+                if not held or self.queue(held[0]).messages[held[1]].until <= time.time():
+                    return 410, None
+                self.queue(held[0]).messages[held[1]].until = until
+            return 200, {"expirations": Array(UNDESCRIBED, Data.TIMESTAMP, *[timestamp(until * 1000)] * len(tokens))}
+        if operation == "com.microsoft:update-disposition":
+            state = {"completed": Delivery.ACCEPTED, "abandoned": Delivery.MODIFIED, "suspended": Delivery.REJECTED}
+            properties = dict(body.get("properties-to-modify") or {})
+            for key, to in (("deadletter-reason", "DeadLetterReason"), ("deadletter-description", "DeadLetterErrorDescription")):
+                if body.get(key):
+                    properties[to] = body[key]
+            for token in tokens:
+                if not self.settle(token, state[body["disposition-status"]], properties):
+                    return 410, None
+            return 200, None
+        return 501, None
+
+
+def end_with_input():
+    while sys.stdin.buffer.read(4096):
+        pass
+    os._exit(0)
+
+
+threading.Thread(target=end_with_input, daemon=True).start()
+Container(Broker(int(sys.argv[1]), sys.argv[2])).run()
