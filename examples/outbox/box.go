@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/connect"
 )
 
 // Message is the payload of a job.
@@ -34,8 +36,9 @@ func (p *program) path() (string, error) {
 	return filepath.Join(folder, "outbox", "outbox.db"), nil
 }
 
-// open opens the file for changes, and creates it if needed.
-func (p *program) open() (*bolt.Queue, error) {
+// open opens the file for changes, and creates it if needed. If another outbox command has the file, the
+// result works through that one.
+func (p *program) open(ctx context.Context) (*connect.Client, error) {
 	path, err := p.path()
 	if err != nil {
 		return nil, err
@@ -43,19 +46,13 @@ func (p *program) open() (*bolt.Queue, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	q, err := bolt.Open(path, &bolt.Options{
-		MaxCrashes: bolt.NoMaxCrashes, // killing a sync is not the fault of a message
-		Logger:     hclog.NewNullLogger(),
+	return connect.Open(ctx, path, &connect.Options{
+		Queue: &bolt.Options{
+			MaxCrashes: bolt.NoMaxCrashes, // killing a sync is not the fault of a message
+		},
+		Name:   "outbox",
+		Logger: hclog.NewNullLogger(),
 	})
-	return q, explain(err)
-}
-
-// explain adds what a locked file means here.
-func explain(err error) error {
-	if errors.Is(err, bolt.ErrLocked) {
-		return fmt.Errorf("%w; another outbox command is running, probably sync; try again after it", err)
-	}
-	return err
 }
 
 func (p *program) add(ctx context.Context, flags *flag.FlagSet, args []string) (err error) {
@@ -74,15 +71,33 @@ func (p *program) add(ctx context.Context, flags *flag.FlagSet, args []string) (
 	if strings.TrimSpace(text) == "" {
 		return usageError{"the message is empty"}
 	}
-	q, err := p.open()
+	c, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, q.Close()) }()
-	job, err := send.Enqueue(ctx, q, Message{text})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	job, err := send.Envelope(Message{text})
 	if err != nil {
+		return err
+	}
+	if err := store(ctx, c, job); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.stdout, job.ID)
 	return err
+}
+
+// store stores a message once, under an ID of its own. A sync that is killed amid the call may have stored
+// it; then store tries again.
+func store(ctx context.Context, c *connect.Client, job *pawl.Envelope) error {
+	job.ID = pawl.NewID(time.Now())
+	for {
+		_, err := c.Enqueue(ctx, job)
+		switch {
+		case errors.Is(err, pawl.ErrConflict): // an earlier try stored it
+			return nil
+		case !errors.Is(err, pawl.ErrUnknownOutcome) || ctx.Err() != nil:
+			return err
+		}
+	}
 }

@@ -13,7 +13,8 @@ import (
 	"unicode"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt/offline"
 )
 
 // entry is an undelivered message, as -json prints it.
@@ -69,14 +70,15 @@ func (p *program) entries(ctx context.Context) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := bolt.OpenReader(path)
+	a, err := admin.Open(ctx, offline.New(path, nil), nil) // the file, or the command that has it open
 	if errors.Is(err, fs.ErrNotExist) {
 		return entries, nil
 	} else if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
-	defer q.Close()
-	for job, err := range q.Jobs(ctx, pawl.Filter{Kind: send.Name()}) {
+	defer a.Close()
+	query := admin.Query{Filter: admin.Filter{Filter: pawl.Filter{Kind: send.Name()}}, Detail: admin.Whole}
+	for job, err := range admin.Jobs(ctx, a, query) {
 		if errors.Is(err, pawl.ErrCorrupt) && job != nil {
 			fmt.Fprintln(p.stderr, "outbox:", err)
 			continue

@@ -12,6 +12,9 @@
 //	go run ./examples/outbox -db /tmp/outbox.db list
 //	go run ./examples/outbox -db /tmp/outbox.db sync
 //
+// Add, list, retry, and drop also work while a sync runs: they ask the process that has the file. A second
+// sync waits for the first, and takes over if that one is killed.
+//
 // A message is on disk when add prints its ID, and leaves the file after delivery. A kill in between
 // loses nothing. Delivery is at least once; the receiver can recognize repeated messages by their ID.
 //

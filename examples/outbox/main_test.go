@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gopawl/pawl/bolt"
 )
 
 // Rule: what was added waits, visibly, while the sink fails, and is delivered when it
@@ -253,19 +251,37 @@ func TestAdd(t *testing.T) {
 	require.NotContains(t, b.run("list").stdout, "\x1b")
 }
 
-// Rule: while another process has the file, the others say so.
-func TestLocked(t *testing.T) {
+// Rule: while a sync runs in another process, messages are added, listed, retried, and dropped through it. A
+// second sync waits for it, and delivers the rest when it is killed. Nothing is lost, and nothing is there twice.
+func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b, sink := newBox(t), newEndpoint(t)
 	b.add("one")
-	q, err := bolt.Open(b.db, nil)
-	require.NoError(t, err)
-	defer q.Close()
-	for _, args := range [][]string{{"add", "two"}, {"list"}, {"sync"}, {"retry"}} {
-		r := b.run(args...)
-		require.Equal(t, 1, r.code)
-		require.Contains(t, r.stderr, "another outbox")
-	}
+	started, hold := make(chan struct{}, 2), make(chan struct{})
+	sink.set(func(e envelope, r *http.Request) int {
+		started <- struct{}{}
+		select {
+		case <-hold:
+			return http.StatusOK
+		case <-r.Context().Done():
+			return http.StatusBadGateway
+		}
+	})
+	first := b.child(t.Context(), sink.URL)
+	require.NoError(t, first.Start())
+	<-started
+	ids := b.add("two", "three", "four")
+	require.Len(t, b.list(), 4)
+	require.Equal(t, result{code: 0, stdout: "0 retried by the next sync\n"}, b.run("retry"))
+	require.Equal(t, 1, b.run("drop", ids[0]).code, "it is not dead")
+	second := b.child(t.Context(), sink.URL)
+	require.NoError(t, second.Start())
+	sink.set(always(http.StatusOK))
+	require.NoError(t, first.Process.Kill())
+	require.Error(t, first.Wait())
+	require.NoError(t, second.Wait())
+	require.ElementsMatch(t, []string{"one", "two", "three", "four"}, sink.texts())
+	require.Equal(t, "no messages\n", b.run("list").stdout)
 }
 
 // Rule: mistakes get a clear error and the right exit code, and change nothing.

@@ -40,25 +40,41 @@ func (p *program) sync(ctx context.Context, flags *flag.FlagSet, args []string) 
 	if *to == "" {
 		*to = filepath.Join(filepath.Dir(path), "sent.jsonl")
 	}
-	q, err := p.open()
+	c, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, q.Close()) }()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	sink, err := openSink(*to, *timeout)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sink.Close()) }()
 
-	w := worker.New(q, &worker.Options{
-		Policy:  policy,
-		Timeout: *timeout,
-		Drain:   time.Second, // time for the current delivery after ctrl-C
-		Logger:  hclog.NewNullLogger(),
-	})
 	d := &delivery{program: p, sink: sink}
-	worker.Handle(w, send, d.run)
+	return c.Elect(ctx, func(ctx context.Context, q *bolt.Queue) error { // after a sync that runs already
+		w := worker.New(q, &worker.Options{
+			Policy:  policy,
+			Timeout: *timeout,
+			Drain:   time.Second, // time for the current delivery after ctrl-C
+			Logger:  hclog.NewNullLogger(),
+		})
+		worker.Handle(w, send, d.run)
+		return d.deliver(ctx, q, w)
+	})
+}
+
+// delivery is one sync.
+type delivery struct {
+	*program
+	sink      sink
+	stop      context.CancelFunc // stops the current step
+	offline   error              // why the sink is unreachable
+	delivered int
+}
+
+// deliver delivers one message after the other, and prints the result.
+func (d *delivery) deliver(ctx context.Context, q *bolt.Queue, w *worker.Worker) (err error) {
 	for d.offline == nil && err == nil {
 		var step context.Context
 		step, d.stop = context.WithCancel(ctx)
@@ -74,15 +90,6 @@ func (p *program) sync(ctx context.Context, flags *flag.FlagSet, args []string) 
 		err = nil
 	}
 	return errors.Join(err, d.left(ctx, q))
-}
-
-// delivery is one sync.
-type delivery struct {
-	*program
-	sink      sink
-	stop      context.CancelFunc // stops the current step
-	offline   error              // why the sink is unreachable
-	delivered int
 }
 
 // run delivers one message. If the sink is unreachable, run stops its own step and waits for the end of
