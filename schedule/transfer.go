@@ -136,10 +136,13 @@ func (r *row) sound(name string) error {
 		bad = "neither a job nor a run, or both"
 	case len(r.Alive) > maxAlive || len(r.Buffered) > MaxBuffer:
 		bad = "too many jobs"
-	case r.Missed < 0 || r.Missed > MaxMissed || r.Tail != nil && (r.Tail.Ticks < 0 || r.Tail.Ticks > math.MaxInt32):
+	case r.Missed < 0 || r.Missed > MaxMissed || r.Tail != nil && (r.Tail.Ticks < 0 || r.Tail.Ticks > math.MaxInt32),
+		r.Counts.Buffered < uint64(len(r.Buffered)):
 		bad = "a count that is none"
 	case r.Paused != nil && len(r.Paused.Note) > MaxNote:
 		bad = "a note that is too long"
+	case slices.ContainsFunc(r.Buffered, func(b buffered) bool { return b.Entry < 1 || b.Entry > r.Entries }):
+		bad = "a waiting tick without its entry"
 	}
 	if bad != "" {
 		return wrong("schedule", "its row has %s", bad)
