@@ -12,5 +12,5 @@ import "github.com/gopawl/pawl"
 //
 // Without listeners, events cost nothing.
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) {
-	return q.scheduler.observer.listeners.Listen(fn)
+	return q.scheduler.observer.Listen(fn)
 }

@@ -44,7 +44,7 @@ func TestListen(t *testing.T) {
 		stopSecond()
 		cycle()
 		require.Empty(t, second.take())
-		require.False(t, q.scheduler.observer.listeners.Any(), "events cost nothing again")
+		require.Equal(t, options, q.scheduler.observer.Listened(), "events cost nothing again")
 		again := q.Listen(first.event)
 		require.NoError(t, q.Close())
 		again()

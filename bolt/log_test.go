@@ -58,6 +58,7 @@ func TestExpiryIsLogged(t *testing.T) {
 
 // Rule: many crashes do not flood the log, and their sum is right.
 func TestManyCrashesAreSummedUp(t *testing.T) {
+	const maxCrashLines = 100 // as in package driver
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	var log lockedBuffer
 	q := openAt(t, path, nil)

@@ -60,7 +60,7 @@ func Open(path string, opts *Options) (*Queue, error) {
 // newQueue starts the queue in a database that has one. Shared says that the app runs its own
 // transactions there.
 func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, error) {
-	watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector, crashCap: o.MaxCrashes}
+	watch := &observer{Reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes}}
 	q := &Queue{
 		reader: reader{db: db, guard: g, path: db.Path(), freelist: true, now: o.Now},
 		opts:   o,
@@ -204,7 +204,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 // emitFetched emits the events of jobs that were leased at a time.
 func (q *Queue) emitFetched(leases []*pawl.Lease, at time.Time) {
 	watch := q.scheduler.observer
-	if !watch.listening() {
+	if !watch.Listened() {
 		return
 	}
 	for _, l := range leases {
@@ -214,7 +214,7 @@ func (q *Queue) emitFetched(leases []*pawl.Lease, at time.Time) {
 		if !l.BackoffSince.IsZero() {
 			e.Backoff = max(0, at.Sub(l.BackoffSince))
 		}
-		watch.emitOne(e)
+		watch.Emit(e)
 	}
 }
 

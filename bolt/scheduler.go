@@ -248,12 +248,12 @@ func (s *scheduler) maintain(t *txn) {
 // settings returns the settings of the next transaction. The set of listeners may change
 // between transactions.
 func (s *scheduler) settings() settings {
-	return settings{maxCrashes: s.crashCap, listening: s.observer.listening(), seq: s.seq}
+	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq}
 }
 
 // report emits the events of a durable transaction.
 func (s *scheduler) report(t *txn) {
-	s.observer.emit(t.events)
+	s.observer.Emit(t.events...)
 	s.observer.ended(t)
 	clear(t.events)
 	if s.spareEvents = t.events[:0]; cap(s.spareEvents) > maxSpareEvents {

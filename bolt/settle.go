@@ -37,7 +37,7 @@ func (q *Queue) settle(s *pawl.Settlement) settle {
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
 		op.failure = driver.FailureOf(s.Cause)
 	case pawl.OutcomeAck:
-		if s.Result != nil || q.scheduler.observer.listening() {
+		if s.Result != nil || q.scheduler.observer.Listened() {
 			done := *l.Envelope
 			done.Payload, done.Cursor, done.Result, done.Attempts = nil, nil, s.Result, driver.NextAttempt(done.Attempts)
 			done.Crashes, done.Cancelled, done.BackoffSince = 0, false, time.Time{}

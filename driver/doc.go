@@ -27,7 +27,7 @@
 //   - SaveCursor: [SaveCursor], for a queue with mutations.
 //   - Limits: [Pace] decides when a rate lets jobs start.
 //   - Any method whose context ended first: [NotAccepted].
-//   - After each commit: [CountEvent], for each event. [Listeners] get it as well.
+//   - After each commit: [Reporter], with the events of the commit.
 //   - An error that only this engine has: [NewSentinel].
 //   - What an engine lacks: [SupportsJobs], [SupportsRestore], and [SupportsRequest] refuse it.
 //

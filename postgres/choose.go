@@ -146,9 +146,9 @@ func (s *selection) next() *candidate {
 	names := slices.Clone(s.f.Queues) // a queue that is named twice has one turn
 	slices.SortStableFunc(names, func(a, b string) int {
 		switch {
-		case s.t.q.turns.before(a, b):
+		case s.t.q.turns.Before(a, b):
 			return -1
-		case s.t.q.turns.before(b, a):
+		case s.t.q.turns.Before(b, a):
 			return 1
 		}
 		return 0
@@ -159,7 +159,7 @@ func (s *selection) next() *candidate {
 			return nil
 		}
 		if c != nil {
-			s.t.q.turns.took(name, driver.Weight(&s.f.Request, name), credit)
+			s.t.q.turns.Take(name, driver.Weight(&s.f.Request, name), credit)
 			s.drop(c)
 			s.queues[name] = slices.DeleteFunc(s.queues[name], func(other *candidate) bool { return other == c })
 			return c
@@ -171,7 +171,7 @@ func (s *selection) next() *candidate {
 // pick chooses the job that a queue gives in its turn, nil when it has none, and returns the credit
 // of its retries after that. The retry share counts while there are first runs as well.
 func (s *selection) pick(queue string) (*candidate, float64) {
-	credit := s.t.q.turns.queues[queue].credit
+	credit := s.t.q.turns.Credit(queue)
 	if s.f.RetryShare == 0 {
 		return s.first(queue, func(*candidate) bool { return true }), credit
 	}
@@ -180,7 +180,7 @@ func (s *selection) pick(queue string) (*candidate, float64) {
 	if again == nil || fresh == nil {
 		return cmp.Or(again, fresh), credit
 	}
-	retry, credit := s.t.q.turns.retry(queue, s.f.RetryShare)
+	retry, credit := s.t.q.turns.Retry(queue, s.f.RetryShare)
 	if retry {
 		return again, credit
 	}

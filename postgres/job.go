@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -141,15 +140,6 @@ func (j *job) isRepeat() bool { return j.Crashes >= 2 }
 
 // repeatSlot is the name of the row of effects that the leased repeat suspect holds.
 const repeatSlot = ""
-
-// crashText says how many crashes a job had.
-func (q *Queue) crashText(j *job) string {
-	text := strconv.Itoa(j.Crashes)
-	if q.opts.MaxCrashes != NoMaxCrashes {
-		text += " of " + strconv.Itoa(q.opts.MaxCrashes)
-	}
-	return text
-}
 
 // isLate reports whether a job is past its deadline.
 func (t *txn) isLate(j *job) bool { return !j.Deadline.IsZero() && !j.Deadline.After(t.now) }

@@ -163,7 +163,7 @@ func (t *txn) reapOwn() error {
 	})
 	for _, j := range jobs {
 		if h := t.q.held[j.ID]; j.token == h.token {
-			t.crash(j, pawl.EventReaped, "its lease expired")
+			t.crash(j, pawl.EventReaped)
 			t.reaped++
 		}
 	}
@@ -260,7 +260,7 @@ func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range jobs {
 		if j.token != 0 && tokens[j.token] {
-			t.crash(j, pawl.EventRecovered, "its process ended")
+			t.crash(j, pawl.EventRecovered)
 			t.reaped++
 		}
 	}

@@ -30,11 +30,11 @@ type Queue struct {
 	updates sync.Map // what the running calls of Update did, by their transactions
 	tables  sync.Map // the numbers of tables of other packages, by *driver.Table
 
-	listeners driver.Listeners
-	waiters   driver.Waiters
-	acked     ackedLeases
-	lines     *lines
-	bell      *doorbell // nil if the queue does not listen
+	reporter driver.Reporter
+	waiters  driver.Waiters
+	acked    ackedLeases
+	lines    *lines
+	bell     *doorbell // nil if the queue does not listen
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -85,7 +85,9 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
-	q := &Queue{opts: o, pool: pool, done: make(chan struct{}), lines: new(lines)}
+	q := &Queue{opts: o, pool: pool, done: make(chan struct{}), lines: new(lines),
+		reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes},
+	}
 	q.intake.signal = make(chan struct{}, 1)
 	q.scheduler.init()
 	err = pool.QueryRow(ctx, sqlSynced).Scan(&q.synced)

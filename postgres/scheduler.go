@@ -25,7 +25,7 @@ type scheduler struct {
 
 	held      map[pawl.ID]*held
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
-	turns     turns
+	turns     driver.Turns
 	marks     marks             // nil unless a fetch has read many entries of the index of ready jobs
 	entries   int64             // of that index that were read, as the session last counted them
 	doubtful  map[pawl.ID]int64 // tokens of leases that nobody got, if their commit came through
@@ -60,7 +60,7 @@ type held struct {
 
 func (s *scheduler) init() {
 	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[pawl.ID]int64)
-	s.turns, s.reapAfter = newTurns(), math.MinInt64
+	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
 }
 
 // schedule carries out calls, and what falls due, until the queue is closed.
@@ -183,7 +183,7 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 	}
 	turns := q.turns
 	if len(q.waiting) > 0 || hasFetch(calls) {
-		turns = q.turns.clone()
+		turns = q.turns.Clone()
 	}
 	q.commits++
 	t := newTxn(q, ctx, q.conn)

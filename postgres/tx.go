@@ -160,8 +160,8 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 	}()
 	apart := &Queue{opts: q.opts, lines: q.lines}
 	apart.scheduler.init()
-	if q.listens() {
-		apart.opts.OnEvent = func(pawl.Event) {} // so that the events are kept
+	if q.reporter.Listened() {
+		apart.reporter.OnEvent = func(pawl.Event) {} // so that the events are kept
 	}
 	t = newTxn(apart, ctx, tx)
 	var now int64

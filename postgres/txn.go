@@ -308,11 +308,9 @@ func (t *txn) conclude() {
 	for _, fn := range t.after {
 		fn()
 	}
+	t.q.reporter.Emit(t.events...)
 	for _, e := range t.events {
-		if e.Type == pawl.EventDied {
-			t.logDeath(e)
-		}
-		t.q.report(e)
+		t.q.waiters.Report(e)
 	}
 	t.q.bell.announce(t.news)
 	for id := range t.settled {

@@ -1,14 +1,11 @@
 package redis
 
-import (
-	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/driver"
-)
+import "github.com/gopawl/pawl"
 
 // Listen calls fn for every transition that this process makes from now on, under the rules of
 // [Options.OnEvent]. Stop removes fn and waits for a running call of fn, so fn must not call it. Calling
 // stop twice is harmless.
-func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) { return q.listeners.Listen(fn) }
+func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) { return q.reporter.Listen(fn) }
 
 // Done returns a channel that is closed when the queue has stopped.
 func (q *Queue) Done() <-chan struct{} { return q.done }
@@ -21,36 +18,4 @@ func (q *Queue) Err() error {
 	default:
 		return nil
 	}
-}
-
-// listens reports whether anybody wants events.
-func (q *Queue) listens() bool {
-	return q.opts.OnEvent != nil || q.opts.Collector != nil || q.listeners.Any()
-}
-
-// emit reports an event to everybody who wants it. A panic of a receiver is logged.
-func (q *Queue) emit(e pawl.Event) {
-	panicked := func(p any) {
-		q.opts.Logger.Error("a listener for events panicked", "event", string(e.Type), "id", e.Job.ID, "panic", p)
-	}
-	guard := func(call func()) {
-		defer func() {
-			if p := recover(); p != nil {
-				panicked(p)
-			}
-		}()
-		call()
-	}
-	if q.opts.Collector != nil {
-		guard(func() { driver.CountEvent(q.opts.Collector, e) })
-	}
-	if q.opts.OnEvent != nil {
-		guard(func() { q.opts.OnEvent(e) })
-	}
-	q.listeners.Emit(e, panicked)
-}
-
-func (q *Queue) logDeath(j *pawl.Envelope, cause string) {
-	q.opts.Logger.Error("job is dead", "id", j.ID, "kind", j.Kind, "queue", j.Queue,
-		"reason", string(j.Death.Reason), "attempts", j.Attempts, "error", cause)
 }

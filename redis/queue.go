@@ -33,7 +33,7 @@ type Queue struct {
 	bell    *bell // nil for a queue that does not listen
 	done    chan struct{}
 
-	listeners driver.Listeners
+	reporter driver.Reporter
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -99,7 +99,9 @@ func openQueue(ctx context.Context, place string, opts *Options) (*Queue, error)
 		o.Configure(settings)
 	}
 	q := &Queue{opts: o, rdb: redis.NewClient(settings), prefix: "{pawl:" + o.Name + "}:", done: make(chan struct{}),
-		process: fmt.Sprintf("%016x", rand.Uint64())}
+		process:  fmt.Sprintf("%016x", rand.Uint64()),
+		reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes},
+	}
 	q.intake.signal = make(chan struct{}, 1)
 	if err := q.check(ctx); err != nil {
 		_ = q.rdb.Close()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -172,7 +171,7 @@ func (g *group) carryOut() (*wireAnswer, error) {
 	q.number++
 	request := wireGroup{
 		Now: timeText(g.now), Mono: timeText(g.mono), ID: q.process, Number: q.number, Max: q.opts.MaxCrashes,
-		Events: q.listens(), Due: mostDue, Head: pawl.HistoryKeepHead, Tail: pawl.HistoryKeepTail,
+		Events: q.reporter.Listened(), Due: mostDue, Head: pawl.HistoryKeepHead, Tail: pawl.HistoryKeepTail,
 		TTL: answerTTL.Milliseconds(), Bell: q.bell != nil, Turns: q.turns, Ops: make([]any, 0, len(g.calls)),
 	}
 	for i, c := range g.calls {
@@ -274,30 +273,13 @@ func (g *group) report(w *wireEvent) {
 	if w.Cause != "" {
 		e.Cause = w.Cause
 	}
-	switch w.Type {
-	case pawl.EventRetried:
-	case pawl.EventFetched:
-		if !job.BackoffSince.IsZero() {
-			e.Backoff = g.now.Sub(job.BackoffSince)
-		}
-	case pawl.EventReaped:
-		q.logCrash(job)
-		e.Delay = 0
-	case pawl.EventDied:
-		q.logDeath(job, e.Cause)
+	if w.Type == pawl.EventFetched && !job.BackoffSince.IsZero() {
+		e.Backoff = g.now.Sub(job.BackoffSince)
 	}
 	if w.Type != pawl.EventRetried {
 		e.Delay = 0
 	}
-	q.emit(e)
-}
-
-func (q *Queue) logCrash(j *pawl.Envelope) {
-	crash := strconv.Itoa(j.Crashes)
-	if q.opts.MaxCrashes != NoMaxCrashes {
-		crash += " of " + strconv.Itoa(q.opts.MaxCrashes)
-	}
-	q.opts.Logger.Warn("job crashed", "id", j.ID, "kind", j.Kind, "queue", j.Queue, "crash", crash, "cause", "its lease expired")
+	q.reporter.Emit(e)
 }
 
 // fire tells the holder of a lease of this process that its job was cancelled.

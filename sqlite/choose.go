@@ -83,9 +83,9 @@ func (s *selection) next() bool {
 		names = slices.Clone(names)
 		slices.SortStableFunc(names, func(a, b string) int {
 			switch {
-			case turns.before(a, b):
+			case turns.Before(a, b):
 				return -1
-			case turns.before(b, a):
+			case turns.Before(b, a):
 				return 1
 			}
 			return 0
@@ -98,7 +98,7 @@ func (s *selection) next() bool {
 		}
 		c := l.list[0]
 		l.list = l.list[1:]
-		turns.took(name, pawldriver.Weight(&s.f.Request, name), credit)
+		turns.Take(name, pawldriver.Weight(&s.f.Request, name), credit)
 		if l.lane >= 2 {
 			s.idle--
 		}
@@ -113,7 +113,7 @@ func (s *selection) next() bool {
 // credit of its retries after that. The retry share counts while there are first runs as well.
 func (s *selection) pick(queue string) (*lane, float64) {
 	turns := &s.t.q.turns
-	credit := turns.queues[queue].credit
+	credit := turns.Credit(queue)
 	if s.f.RetryShare == 0 {
 		return s.first(queue, func(*lane) bool { return true }), credit
 	}
@@ -122,7 +122,7 @@ func (s *selection) pick(queue string) (*lane, float64) {
 	if again == nil || fresh == nil {
 		return cmp.Or(again, fresh), credit
 	}
-	retry, credit := turns.retry(queue, s.f.RetryShare)
+	retry, credit := turns.Retry(queue, s.f.RetryShare)
 	if retry {
 		return again, credit
 	}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	sqldriver "database/sql/driver"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -146,15 +145,6 @@ func effectName(e *pawl.Envelope) string {
 
 // isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
 func (j *job) isRepeat() bool { return j.Crashes >= 2 }
-
-// crashText says how many crashes a job had.
-func (q *Queue) crashText(j *job) string {
-	text := strconv.Itoa(j.Crashes)
-	if q.opts.MaxCrashes != NoMaxCrashes {
-		text += " of " + strconv.Itoa(q.opts.MaxCrashes)
-	}
-	return text
-}
 
 // isLate reports whether a job is past its deadline.
 func (t *txn) isLate(j *job) bool { return !j.Deadline.IsZero() && !j.Deadline.After(t.now) }

@@ -109,7 +109,7 @@ func (t *txn) reapExpired() {
 			t.after = append(t.after, func() { t.q.release(h.job.ID, h.token) })
 			continue
 		}
-		t.crash(j, pawl.EventReaped, "its lease expired")
+		t.crash(j, pawl.EventReaped)
 		t.reaped++
 	}
 }
@@ -121,7 +121,7 @@ func (op *orphans) apply(t *txn) error {
 	jobs := t.readAll(sqlLeased, int64(portion))
 	for _, j := range jobs {
 		if j.State == pawl.Leased {
-			t.crash(j, pawl.EventRecovered, "its process ended")
+			t.crash(j, pawl.EventRecovered)
 		}
 	}
 	*op.more = len(jobs) == portion

@@ -108,11 +108,6 @@ func (t *txn) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	t.emit(j, run)
 }
 
-func (t *txn) logDeath(e pawl.Event) {
-	t.q.opts.Logger.Error("job is dead", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue,
-		"reason", string(e.Job.Death.Reason), "attempts", e.Job.Attempts, "error", driver.NewFailure(0, e.At, e.Cause).Error)
-}
-
 // succeed notes that the effect of a job is done.
 func (t *txn) succeed(j *job) {
 	if name := effectName(&j.Envelope); name != "" {
@@ -164,14 +159,10 @@ func (t *txn) runNow(j *job) {
 
 // crash ends a lease whose holder is gone: the job is ready in its old place, or dead at the limit
 // of crashes and when it was cancelled.
-func (t *txn) crash(j *job, event pawl.EventType, cause string) {
+func (t *txn) crash(j *job, event pawl.EventType) {
 	t.endLease(j)
 	j.Crashes++
 	j.State = pawl.Ready
-	crash := t.q.crashText(j)
-	t.after = append(t.after, func() {
-		t.q.opts.Logger.Warn("job crashed", "id", j.ID, "kind", j.Kind, "queue", j.Queue, "crash", crash, "cause", cause)
-	})
 	t.emit(j, pawl.Event{Type: event})
 	switch {
 	case j.Cancelled:
@@ -194,7 +185,7 @@ func (t *txn) hold(j *job) {
 
 // emit notes what happened to a job, as it is now.
 func (t *txn) emit(j *job, e pawl.Event) {
-	if !t.q.listens() && e.Type != pawl.EventDied && e.Type != pawl.EventSkipped && j.Result == nil {
+	if !t.q.reporter.Wants(e.Type) && j.Result == nil {
 		return
 	}
 	now := j.Envelope

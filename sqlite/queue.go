@@ -35,9 +35,9 @@ type Queue struct {
 	}
 	updates sync.Map // what the running calls of Update did, by their transactions
 
-	listeners pawldriver.Listeners
-	waiters   pawldriver.Waiters
-	acked     ackedLeases
+	reporter pawldriver.Reporter
+	waiters  pawldriver.Waiters
+	acked    ackedLeases
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -107,7 +107,9 @@ func openQueue(ctx context.Context, path string, opts *Options) (*Queue, error) 
 		_ = created.Close()
 	}
 	q := &Queue{opts: o, file: file, lock: locked, done: make(chan struct{}),
-		readers: make(chan *own, readers), writing: make(chan struct{}, 1)}
+		readers: make(chan *own, readers), writing: make(chan struct{}, 1),
+		reporter: pawldriver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes},
+	}
 	for range readers {
 		q.readers <- nil
 	}

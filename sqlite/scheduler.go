@@ -22,7 +22,7 @@ type scheduler struct {
 	running map[string]pawl.ID // leased jobs by their effects
 	repeats map[pawl.ID]bool   // leased jobs that crashed twice or more
 	lines   *lines             // as they are committed; nil if another connection may have changed them
-	turns   turns
+	turns   driver.Turns
 	waiting []*fetch // in the order of their coming
 	stirred bool     // something may have changed for the fetches that wait
 
@@ -42,7 +42,7 @@ type held struct {
 }
 
 func (s *scheduler) init() {
-	s.held, s.turns = make(map[pawl.ID]*held), newTurns()
+	s.held, s.turns = make(map[pawl.ID]*held), driver.NewTurns()
 	s.running, s.repeats = make(map[string]pawl.ID), make(map[pawl.ID]bool)
 	s.nextLook = time.Now()
 }
@@ -205,7 +205,7 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 	}
 	turns := q.turns
 	if len(q.waiting) > 0 || hasFetch(calls) {
-		turns = q.turns.clone()
+		turns = q.turns.Clone()
 	}
 	t := newTxn(q, q.conn)
 	err := t.run(calls)

@@ -126,8 +126,8 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 	}
 	apart := &Queue{opts: q.opts}
 	apart.scheduler.init()
-	if q.listens() {
-		apart.opts.OnEvent = func(pawl.Event) {} // so that the events are kept
+	if q.reporter.Listened() {
+		apart.reporter.OnEvent = func(pawl.Event) {} // so that the events are kept
 	}
 	if _, err := c.exec("SAVEPOINT pawl"); err != nil {
 		return nil, explain(err)

@@ -222,11 +222,9 @@ func (t *txn) conclude() {
 		fn()
 	}
 	t.q.lines = t.lines
+	t.q.reporter.Emit(t.events...)
 	for _, e := range t.events {
-		if e.Type == pawl.EventDied {
-			t.logDeath(e)
-		}
-		t.q.report(e)
+		t.q.waiters.Report(e)
 	}
 	for id := range t.settled {
 		t.q.waiters.Look(id)

@@ -109,7 +109,7 @@ var faults = []Fault{
 	newFault("poison never dies", "too many consecutive crashes make a job dead", by("simulate", 500),
 		Edit{"bolt/txn.crashed", "t.maxCrashes > 0 && j.Crashes >= t.maxCrashes", "$ && !PLANTED"}),
 	newFault("poison dies one crash early", "a job dies after the maximum number of crashes", by("simulate", 500),
-		Edit{"bolt/newQueue", "watch := &observer{log: o.Logger, onEvent: o.OnEvent, collector: o.Collector, crashCap: o.MaxCrashes}", "if PLANTED && o.MaxCrashes > 1 { o.MaxCrashes-- }; $"}),
+		Edit{"bolt/newQueue", "watch := &observer{Reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes}}", "if PLANTED && o.MaxCrashes > 1 { o.MaxCrashes-- }; $"}),
 
 	// Whole files.
 	newFault("pages are not checked", "a file with damaged pages is refused before bbolt maps it", by("hostile", 2000),
@@ -141,7 +141,7 @@ var faults = []Fault{
 	newFault("an unknown outcome is a success", "a failed sync is no success", by("failed-sync-images", 3000),
 		Edit{"bolt/scheduler.poison", "c.answer(unknown)", "if PLANTED { unknown = nil }; $"}),
 	newFault("events come before the commit", "an event is durable", by("soak", 20_000),
-		Edit{"bolt/scheduler.write", "err = s.commitGuarded(tx)", "if PLANTED { s.observer.emit(t.events); t.events = nil }; $"}),
+		Edit{"bolt/scheduler.write", "err = s.commitGuarded(tx)", "if PLANTED { s.observer.Emit(t.events...); t.events = nil }; $"}),
 	newFault("an ack of a lost lease is no error", "a holder learns that its lease is lost", by("simulate", 200),
 		Edit{"bolt/settlements.apply", "op.errs[i] = err", skip}),
 	newFault("a call does not wake the scheduler", "every call gets an answer", by("soak", 20_000),
