@@ -4,11 +4,11 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
 
-# The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, and prometheus are modules of their own, so that users of
+# The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, and otel are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
 # some run on a server. PACKAGES are those of every module but bench, which the workspace joins, so that
 # one command has them all: it loads what they share once, and no processor waits at the end of a module.
-MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream servicebus prometheus examples
+MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream servicebus prometheus otel examples
 PACKAGES = $(subst ././,./,$(MODULES:%=./%/...))
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass

@@ -16,7 +16,9 @@ import (
 // children concurrently.
 func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error) {
 	var out Out
-	err := r.s.call(name, r.decodeInto(&out), func(id string) (*start, error) { return f.prepare(r.x.engine, id, in) })
+	err := r.s.call(name, r.decodeInto(&out), func(id string) (*start, error) {
+		return f.prepare(r.x.engine, id, in, r.x.engine.headers(r.x.ctx)...)
+	})
 	if err != nil {
 		var zero Out
 		return zero, err

@@ -30,6 +30,11 @@ type Options struct {
 	// delays all other writers.
 	Middleware []Middleware
 
+	// Headers, if set, returns headers for the job of a run, such as the trace that starts it. It is
+	// called by [Flow.Start] with its context, and by [Call] with that of the parent's handler. Other
+	// starts have none. The job keeps its headers for all its attempts.
+	Headers func(ctx context.Context) map[string]string
+
 	// Sign, if set, signs the jobs of runs, for workers that verify signatures.
 	Sign *pawl.Keyring
 

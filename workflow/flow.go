@@ -120,7 +120,7 @@ func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 // same if the flow's type reads the same value from both. A field that the type lacked when the
 // run began counts as zero.
 func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) (*Handle[Out], error) {
-	s, err := f.prepare(e, id, in)
+	s, err := f.prepare(e, id, in, e.headers(ctx)...)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (f *Flow[In, Out]) refused(id string, err error) error {
 }
 
 // prepare does the work that needs no transaction.
-func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
+func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts ...pawl.Option) (*start, error) {
 	if f.err != nil {
 		return nil, fmt.Errorf("flow %q: %w", f.name, f.err)
 	}
@@ -168,7 +168,7 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In) (*start, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := e.envelope(f.job, pawl.NewID(e.now()))
+	job, err := e.envelope(f.job, pawl.NewID(e.now()), opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,21 @@
 package workflow
 
-import "github.com/gopawl/pawl"
+import (
+	"context"
+
+	"github.com/gopawl/pawl"
+)
+
+// headers returns the options of a job that a call with a context starts.
+func (e *Engine) headers(ctx context.Context) (opts []pawl.Option) {
+	if e.opts.Headers == nil {
+		return nil
+	}
+	for key, value := range e.opts.Headers(ctx) {
+		opts = append(opts, pawl.Header(key, value))
+	}
+	return opts
+}
 
 // envelope returns the job of a run, signed if jobs are signed.
 func (e *Engine) envelope(kind *pawl.Kind[struct{}], run pawl.ID, opts ...pawl.Option) (*pawl.Envelope, error) {
