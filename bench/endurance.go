@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -115,52 +116,69 @@ func (t *trial) steadyRate(q system.Queue, length time.Duration) (float64, error
 	return part.samples[0].value, nil
 }
 
-// paced is a queue whose jobs come at a steady rate, or later.
-type paced struct {
-	system.Queue
-	began time.Time
-	rate  int
-	n     atomic.Int64
-}
-
-func (p *paced) Enqueue(ctx context.Context, payload []byte) error {
-	at := p.began.Add(time.Duration(p.n.Add(1)) * time.Second / time.Duration(p.rate))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Until(at)):
+// paced stores jobs at a steady rate until ctx ends. Each call stores those that are due, at most as many as bulk does.
+func (t *trial) paced(ctx context.Context, q system.Queue) error {
+	batch := slices.Repeat([][]byte{small}, 1000)
+	for began, n := time.Now(), 0; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(10 * time.Millisecond):
+		}
+		due := min(int(time.Since(began).Seconds()*float64(t.pace))-n, len(batch))
+		if err := q.EnqueueAll(t.ctx, batch[:due]); err != nil {
+			return err
+		}
+		n += due
 	}
-	return p.Queue.Enqueue(ctx, payload)
 }
 
-// vacuumed takes jobs through a queue at a steady rate, and looks at the table of jobs ten times meanwhile.
+// looks is how often vacuumed looks at the table of jobs in each part.
+const looks = 10
+
+// vacuumed stores jobs at a steady rate, which workers of another process complete, and looks at the table of jobs
+// meanwhile.
 func vacuumed(t *trial, q system.Queue) error {
 	conn, err := system.ConnectPostgres(t.ctx, t.server)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(t.ctx))
-	began, flowed := time.Now(), make(chan error, 1)
-	go func() {
-		_, err := t.steadyRate(&paced{Queue: q, began: began, rate: t.pace}, t.endurance)
-		flowed <- err
-	}()
+	work, err := t.start(roleWork, t.system.Name, t.server.Addr)
+	if err != nil {
+		return err
+	}
+	defer work.kill()
+	if _, err := io.WriteString(work.stdin, "\n"); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	stored := make(chan error, 1)
+	go func() { stored <- t.paced(ctx, q) }()
+	began := time.Now()
 	var before int64
 	for i := range parts {
-		if err := t.wait(time.Until(began.Add(t.endurance * time.Duration(i+1) / parts))); err != nil {
-			break
-		}
-		var jobs, dead, bytes int64
-		err := conn.QueryRow(t.ctx, `SELECT last_value, n_dead_tup, pg_total_relation_size(relid)
-FROM pawl.seq, pg_stat_user_tables WHERE schemaname = 'pawl' AND relname = 'job'`).Scan(&jobs, &dead, &bytes)
-		if err != nil {
-			return errors.Join(err, <-flowed)
+		var jobs, left, dead, most, bytes int64
+		for look := range looks {
+			end := began.Add(t.endurance * time.Duration(i*looks+look+1) / (parts * looks))
+			if err := t.wait(time.Until(end)); err != nil {
+				return err
+			}
+			err := conn.QueryRow(t.ctx, `SELECT last_value, (SELECT count(*) FROM pawl.job), n_dead_tup, pg_total_relation_size(relid)
+FROM pawl.seq, pg_stat_user_tables WHERE schemaname = 'pawl' AND relname = 'job'`).Scan(&jobs, &left, &dead, &bytes)
+			if err != nil {
+				return err
+			}
+			most = max(most, dead)
 		}
 		part := fmt.Sprintf("part-%02d", i+1)
-		t.rate(part, int(jobs-before), t.endurance/parts)
-		t.report(part+"-dead", float64(dead), "rows")
+		t.rate(part, int(jobs-left-before), t.endurance/parts)
+		t.report(part+"-left", float64(left), "jobs")
+		t.report(part+"-dead", float64(most), "rows")
 		t.report(part+"-table", report.MiB(bytes), mebibytes)
-		before = jobs
+		before = jobs - left
 	}
-	return errors.Join(<-flowed, t.ctx.Err())
+	stop()
+	return <-stored
 }

@@ -87,6 +87,10 @@ func (r *GroupRow) count(s Standing) *int {
 	return [...]*int{new(int), &r.Pending, &r.Succeeded, &r.Dead, &r.Removed}[s]
 }
 
+// DeclareGroup declares that a transaction counts members of a group, for an engine that locks the row of the
+// group before it reads it.
+func DeclareGroup(n *Needs, name string) { n.Row(tableGroups, groupKey(name)) }
+
 func groupKey(name string) []byte { return append([]byte(name), 0) }
 
 func callbackKey(name string, which int) []byte { return append(groupKey(name), byte(which)) }

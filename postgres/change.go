@@ -174,6 +174,9 @@ func (t *txn) change(c *pawl.Change, j *job) {
 	case pawl.VerbRunNow:
 		t.runNow(j)
 	case pawl.VerbDelete:
+		if j.State == pawl.Dead {
+			t.member(&j.Envelope, driver.MemberDead, driver.MemberRemoved)
+		}
 		t.remove(j)
 		t.emit(j, pawl.Event{Type: pawl.EventDeleted})
 	case pawl.VerbCancel:
@@ -218,6 +221,11 @@ type transfer struct {
 	envelope *pawl.Envelope
 }
 
+func (op *transfer) needs(n *needs) {
+	op.change.needs(n)
+	n.member(op.envelope)
+}
+
 func (op *transfer) bytes() int { return len(op.envelope.Payload) }
 
 func (op *transfer) apply(t *txn) error {
@@ -236,6 +244,9 @@ func (op *transfer) apply(t *txn) error {
 	j := &job{Envelope: *op.envelope}
 	driver.Accept(&j.Envelope, t.now)
 	j.Seq = 0
+	if err := t.admitMembers([]*newcomer{{job: *j}}); err != nil {
+		return err
+	}
 	t.store(j)
 	return nil
 }

@@ -49,11 +49,16 @@ func (s *selection) run() error {
 		again := s.choose(n)
 		if len(s.skipped) > 0 {
 			jobs, err := s.t.load(s.skipped)
+			if err == nil {
+				jobs, err = s.t.countable(jobs)
+			}
 			if err != nil {
 				return err
 			}
+			s.skipped = s.skipped[:0]
 			for _, j := range jobs {
 				s.t.skip(j)
+				s.skipped = append(s.skipped, j.ID)
 			}
 			if err := s.t.flush(); err != nil {
 				return err

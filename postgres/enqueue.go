@@ -45,6 +45,7 @@ func (op *enqueue) bytes() int { return op.size }
 
 func (op *enqueue) needs(n *needs) {
 	for _, e := range op.jobs {
+		n.member(e)
 		if !e.ID.IsZero() {
 			n.ids = append(n.ids, e.ID)
 		}
@@ -140,7 +141,7 @@ func (t *txn) admit(envelopes []*pawl.Envelope) ([]*newcomer, error) {
 		}
 		batch[i] = n
 	}
-	return batch, nil
+	return batch, t.admitMembers(batch)
 }
 
 // holder returns the job that holds the unique key of e, with its state, "" for none. A state that
@@ -167,7 +168,9 @@ func (t *txn) holder(e *pawl.Envelope) (pawl.ID, pawl.State) {
 // replaces.
 func (t *txn) store(j *job) {
 	event := pawl.EventEnqueued
-	if old := t.get(j.ID); old != nil {
+	old := t.get(j.ID)
+	t.joins(&j.Envelope, old)
+	if old != nil {
 		event = pawl.EventReplaced
 		t.remove(old)
 	}

@@ -12,6 +12,9 @@ import (
 // flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
 // order of the locks: jobs, keys, effects.
 func (t *txn) flush() error {
+	if err := t.finishGroups(); err != nil {
+		return err
+	}
 	jobs := t.touched
 	t.writeGone(jobs)
 	if err := t.writeNew(jobs); err != nil {

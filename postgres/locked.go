@@ -108,7 +108,7 @@ func (q *Queue) runDeferred() {
 	q.brief = 0
 }
 
-// namesOf returns what a call may wait for: jobs, unique keys, rows of mutations, and to be alone.
+// namesOf returns what a call may wait for: jobs, unique keys, groups, rows of mutations, and to be alone.
 func namesOf(c *call) (names []string) {
 	var n needs
 	c.needs(&n)
@@ -117,6 +117,9 @@ func namesOf(c *call) (names []string) {
 	}
 	for _, key := range n.keys {
 		names = append(names, "key "+string(key))
+	}
+	for _, group := range n.in {
+		names = append(names, "group "+group)
 	}
 	for _, declared := range n.rows {
 		for _, list := range [...][]driver.RowKey{declared.Owners, declared.Rows} {

@@ -90,10 +90,14 @@ func (t *txn) inPortions(statement string, move func(*job)) (more bool, err erro
 		if err != nil {
 			return false, err
 		}
+		n := len(jobs)
+		if jobs, err = t.countable(jobs); err != nil {
+			return false, err
+		}
 		for _, j := range jobs {
 			move(j)
 		}
-		if err := t.flush(); err != nil || len(jobs) < portion {
+		if err := t.flush(); err != nil || n < portion || len(jobs) == 0 {
 			return false, err
 		}
 	}
@@ -270,14 +274,17 @@ func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	return len(tokens), last, t.flush()
 }
 
-// loadFree is load of the jobs that no other session has locked. It also returns the tokens of leased
+// loadFree is load of the jobs that no other session has locked, and whose groups none has. It also returns the tokens of leased
 // jobs that one has.
 func (t *txn) loadFree(ids []pawl.ID) (jobs []*job, locked map[pawl.ID]int64, err error) {
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlLoad+" SKIP LOCKED"), uuids(ids))
 	if err != nil {
 		return nil, nil, err
 	}
-	if jobs, err = t.scan(rows); err != nil || len(jobs) == len(ids) {
+	if jobs, err = t.scan(rows); err != nil {
+		return nil, nil, err
+	}
+	if jobs, err = t.countable(jobs); err != nil || len(jobs) == len(ids) {
 		return jobs, nil, err
 	}
 	if locked, _, err = t.tokens(ids); err != nil {

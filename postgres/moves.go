@@ -132,6 +132,7 @@ func (t *txn) note(j *job, attempt int, f pawl.Failure) {
 func (t *txn) makeDead(j *job, reason pawl.Reason, run pawl.Event) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
+	t.member(&j.Envelope, driver.MemberPending, driver.MemberDead)
 	t.put(j, pawl.Dead)
 	t.news.ended = append(t.news.ended, j.ID)
 	run.Type = pawl.EventDied
@@ -147,6 +148,7 @@ func (t *txn) succeed(j *job) {
 
 // complete ends a job that has no more to do: it is removed, or its record is kept for a time.
 func (t *txn) complete(j *job) {
+	t.member(&j.Envelope, driver.MemberPending, driver.MemberSucceeded)
 	j.Cursor = nil
 	if j.Retain == 0 {
 		t.remove(j)
@@ -168,6 +170,7 @@ func (t *txn) skip(j *job) {
 // revive makes a dead job ready, behind those that are ready already, and has it take its unique
 // key back. The history stays.
 func (t *txn) revive(j *job, keepAttempts bool) {
+	t.member(&j.Envelope, driver.MemberDead, driver.MemberPending)
 	j.Death, j.Crashes = nil, 0
 	if !keepAttempts {
 		j.Attempts = 0

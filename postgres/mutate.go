@@ -56,6 +56,9 @@ func (op *mutate) needs(n *needs) {
 }
 
 func (op *mutate) apply(t *txn) error {
+	if err := t.finishGroups(); err != nil { // so that Check reads what earlier calls left
+		return t.breaks(err)
+	}
 	rs := t.rows
 	rs.begin(&op.declared)
 	o := &ops{rows: rs, t: t, q: op.q}

@@ -55,6 +55,7 @@ type restore struct {
 
 func (op *restore) needs(n *needs) {
 	for _, e := range op.jobs {
+		n.member(e)
 		if !e.ID.IsZero() {
 			n.ids = append(n.ids, e.ID)
 		}
@@ -102,6 +103,9 @@ func (t *txn) restore(j *job) {
 		t.hold(j)
 	}
 	state := j.State
+	if j.Group != "" {
+		t.groups.Restore(t.counted(), j.Group, driver.StandingOf(state))
+	}
 	j.State = ""
 	t.emit(j, pawl.Event{Type: pawl.EventEnqueued})
 	switch state {

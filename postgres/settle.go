@@ -36,7 +36,9 @@ type settle struct {
 
 func (op *settle) needs(n *needs) {
 	for i := range op.settlements {
-		n.ids = append(n.ids, op.settlements[i].Lease.ID)
+		l := op.settlements[i].Lease
+		n.ids = append(n.ids, l.ID)
+		n.member(l.Envelope)
 	}
 }
 

@@ -98,7 +98,10 @@ type ackOnce struct{ pawl.Settlement }
 
 const sqlEffectOf = `SELECT done_until FROM pawl.effect WHERE name = $1 FOR UPDATE`
 
-func (op *ackOnce) needs(n *needs) { n.ids = append(n.ids, op.Lease.ID) }
+func (op *ackOnce) needs(n *needs) {
+	n.ids = append(n.ids, op.Lease.ID)
+	n.member(op.Lease.Envelope)
+}
 
 func (op *ackOnce) apply(t *txn) error {
 	j, err := t.leased(op.Lease)
@@ -175,6 +178,9 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 		return nil, err
 	}
 	if err := t.read(&n); err != nil {
+		return nil, err
+	}
+	if err := t.lockGroups(n.groups()); err != nil {
 		return nil, err
 	}
 	if err := op.apply(t); err != nil {

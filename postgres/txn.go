@@ -41,7 +41,8 @@ type txn struct {
 	reaped   int
 	looks    bool // a call asks for the leases of other processes
 
-	rows   *rows // of other packages; nil without a mutation
+	rows   *rows // of other packages, and of groups; nil without a mutation and a member
+	groups driver.Groups
 	broken error // ends the transaction, whatever the answer of a call
 
 	seqs      []int64 // for new jobs
@@ -87,9 +88,26 @@ func (t *txn) forget() {
 type needs struct {
 	ids  []pawl.ID
 	keys [][]byte // unique keys, by name
+	in   []string // groups
 
 	rows  []*driver.Needs // of mutations
 	alone bool            // a mutation has declared nothing
+}
+
+// member notes the group of a job.
+func (n *needs) member(e *pawl.Envelope) {
+	if e.Group != "" {
+		n.in = append(n.in, e.Group)
+	}
+}
+
+// groups returns the groups, each once.
+func (n *needs) groups() map[string]bool {
+	names := make(map[string]bool)
+	for _, name := range n.in {
+		names[name] = true
+	}
+	return names
 }
 
 // run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
@@ -113,10 +131,16 @@ func (t *txn) run(calls []*call) error {
 			return err
 		}
 	}
+	if err := t.lockGroups(n.groups()); err != nil {
+		return err
+	}
 	for _, c := range t.calls {
 		err := c.apply(t)
 		if t.answers = append(t.answers, err); err != nil && (isRace(err) || t.isBroken()) {
 			return err
+		}
+		if t.broken == nil && t.rows != nil {
+			t.broken = t.rows.err // of a group
 		}
 		if t.broken != nil {
 			return t.broken

@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -92,7 +93,7 @@ func severalTests() []test {
 		staleClient("released, and leased by the other", func(f, other *fixture, l *pawl.Lease) { f.release(l); other.lease() }),
 		drainsOf(pawl.WaitDrained), drainsOf(pawl.WaitFinished))
 	tests = append(tests, mutationsOfSeveral, missingRowsOfSeveral)
-	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests)
+	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests, groupsOfSeveralTests)
 }
 
 // leavingTests have a client leave behind something that falls due later. Another client has been
@@ -317,4 +318,77 @@ var keysOfSeveralTests = []test{
 			})
 			equal(f, f.must(id).Attempts, 1, "attempts")
 		}),
+}
+
+var groupsOfSeveralTests = []test{
+	newTest("a group", "A group counts its members, whichever client moves them. Its end enqueues the callback, which any client may run.", func(f *fixture) {
+		other := f.another()
+		f.makeGroup(withCallbacks("g"))
+		for range 2 {
+			f.add(inGroup("g"))
+			other.add(inGroup("g"))
+		}
+		f.ack(f.fetch(1)[0])
+		other.abandon(other.fetch(1)[0])
+		f.groupIs("g", "4 2 1 1 0", "by the first client")
+		other.groupIs("g", "4 2 1 1 0", "by the other client")
+		other.closeGroup("g")
+		f.ack(f.fetch(1)[0])
+		other.ack(other.fetch(1)[0])
+		f.callbacksAre("g", true, false, "at the end")
+		f.acks(f.leases(1, "callbacks"))
+		dead := f.list(pawl.Filter{State: pawl.Dead})
+		f.retry(dead[0].ID, false)
+		other.ack(other.lease())
+		equal(f, len(other.leases(1, "callbacks")), 1, "callbacks of the success")
+		other.groupIs("g", "4 0 4 0 0", "after the retry")
+	}).needing(mutating).alsoRequiring(pawl.Groups),
+	newTest("a group at once",
+		"Of many clients that add and end members of two groups at once, and close them, each move counts once. Each callback is enqueued once.",
+		func(f *fixture) {
+			const each = 12
+			clients := []*fixture{f, f.another(), f.another()}
+			names := []string{"a", "b"}
+			for _, name := range names {
+				f.makeGroup(withCallbacks(name))
+			}
+			var wg sync.WaitGroup
+			for i, c := range clients {
+				for n := range each {
+					wg.Go(func() {
+						jobs := []*pawl.Envelope{{Kind: "k", Group: names[n%2]}, {Kind: "k", Group: names[(n+i+1)%2]}}
+						if err := c.try(jobs...); err != nil {
+							f.Errorf("enqueue: %v", err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+			left := make(map[string]int)
+			for _, e := range f.list(pawl.Filter{}) {
+				left[e.Group]++
+			}
+			equal(f, left["a"]+left["b"], 2*each*len(clients), "members")
+			for _, name := range names {
+				f.groupIs(name, fmt.Sprint(left[name], left[name], 0, 0, 0), "before their ends")
+			}
+			for i, c := range clients {
+				leases := c.leases(2 * each)
+				for n := range leases {
+					wg.Go(func() {
+						if err := c.q.Settle(f.Context(), leases[n].Ack()); err != nil {
+							f.Errorf("ack: %v", err)
+						}
+						if n == each && i < len(names) {
+							c.closeGroup(names[i])
+						}
+					})
+				}
+			}
+			wg.Wait()
+			for _, name := range names {
+				f.groupIs(name, fmt.Sprint(left[name], 0, left[name], 0, 0), "at the end")
+				f.callbacksAre(name, true, true, "at the end")
+			}
+		}).needing(mutating).alsoRequiring(pawl.Groups),
 }

@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Members of groups are counted in the transaction that moves them; see [driver.Groups]. It locks the row of
+// the group until its commit, so transactions of several processes count one after another. Transactions
+// without members read nothing of groups.
+
+// sqlFreeRows is sqlLockRows for the rows that no other session has locked, and sqlPresentRows names those that exist.
+const (
+	sqlFreeRows    = sqlLockRows + ` SKIP LOCKED`
+	sqlPresentRows = `SELECT kv.tab, kv.key FROM pawl.kv JOIN unnest($1::int4[], $2::bytea[]) AS n(tab, key) USING (tab, key)`
+)
+
+// countedRows are the rows of groups. Each is locked when it is read. The mutations that the transaction
+// carries out see what it writes.
+type countedRows struct{ *rows }
+
+// counted returns the rows of groups.
+func (t *txn) counted() countedRows {
+	if t.rows == nil {
+		t.rows = newRows(t.q, t.ctx, t.tx)
+		t.after = append(t.after, t.rows.remember)
+	}
+	return countedRows{t.rows}
+}
+
+// Get implements [driver.Reader].
+func (c countedRows) Get(table *driver.Table, key []byte) ([]byte, error) {
+	tr, err := c.of(table)
+	if err != nil {
+		return nil, err
+	}
+	r, known := tr.known(string(key))
+	if !known && c.cover.alone {
+		return c.rows.Get(table, key)
+	}
+	if !known {
+		var n driver.Needs
+		n.Row(table, key)
+		if err := c.prepare([]*driver.Needs{&n}); err != nil {
+			return nil, err
+		}
+		r, _ = tr.known(string(key))
+	}
+	if r == nil {
+		return nil, nil
+	}
+	return r.value, nil
+}
+
+// lockGroups locks the rows of groups that the calls name, and of those whose members they name.
+func (t *txn) lockGroups(names map[string]bool) error {
+	for _, j := range t.jobs {
+		if j.Group != "" {
+			names[j.Group] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	c := t.counted()
+	if c.cover.alone {
+		return nil
+	}
+	var n driver.Needs
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		driver.DeclareGroup(&n, name)
+	}
+	return c.prepare([]*driver.Needs{&n})
+}
+
+// countable returns the jobs whose groups no other session has locked. It locks these groups.
+func (t *txn) countable(jobs []*job) ([]*job, error) {
+	var n driver.Needs
+	seen := make(map[string]bool)
+	for _, j := range jobs {
+		if j.Group != "" && !seen[j.Group] {
+			seen[j.Group] = true
+			driver.DeclareGroup(&n, j.Group)
+		}
+	}
+	if len(n.Rows) == 0 {
+		return jobs, nil
+	}
+	c := t.counted()
+	tr, err := c.of(n.Rows[0].Table)
+	if err != nil || c.cover.alone {
+		return jobs, err
+	}
+	var tables []int32
+	var keys [][]byte
+	locked := make(map[string]bool) // as far as it is not known otherwise
+	for _, r := range n.Rows {
+		if _, known := tr.known(string(r.Key)); !known {
+			tables, keys, locked[string(r.Key)] = append(tables, tr.id), append(keys, r.Key), true
+		}
+	}
+	if len(keys) == 0 {
+		return jobs, nil
+	}
+	var batch pgx.Batch
+	batch.Queue(c.q.sql(sqlLockTogether))
+	batch.Queue(c.q.sql(sqlFreeRows), tables, keys).Query(func(found pgx.Rows) error {
+		var id int32
+		var key, value []byte
+		_, err := pgx.ForEachRow(found, []any{&id, &key, &value}, func() error {
+			tr.learn(string(key), value)
+			delete(locked, string(key))
+			return nil
+		})
+		return err
+	})
+	present := make(map[string]bool)
+	batch.Queue(c.q.sql(sqlPresentRows), tables, keys).Query(func(found pgx.Rows) error {
+		var id int32
+		var key []byte
+		_, err := pgx.ForEachRow(found, []any{&id, &key}, func() error {
+			present[string(key)] = true
+			return nil
+		})
+		return err
+	})
+	if err := c.tx.SendBatch(t.ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	for key := range locked {
+		if !present[key] {
+			tr.learn(key, nil)
+			delete(locked, key)
+		}
+	}
+	return slices.DeleteFunc(jobs, func(j *job) bool {
+		if j.Group == "" {
+			return false
+		}
+		var n driver.Needs
+		driver.DeclareGroup(&n, j.Group)
+		return locked[string(n.Rows[0].Key)]
+	}), nil
+}
+
+// member counts the move of a job, if it is a member of a group.
+func (t *txn) member(e *pawl.Envelope, from, to driver.Standing) {
+	if e.Group != "" {
+		t.groups.Move(t.counted(), e.Group, from, to)
+	}
+}
+
+// joins counts a new job, which may take the place of another one. A success that is replaced still
+// counts.
+func (t *txn) joins(e *pawl.Envelope, old *job) {
+	if old != nil && old.State == pawl.Completed {
+		old = nil
+	}
+	if old != nil && old.Group == e.Group {
+		t.member(e, driver.StandingOf(old.State), driver.MemberPending)
+		return
+	}
+	if old != nil {
+		t.member(&old.Envelope, driver.StandingOf(old.State), driver.MemberRemoved)
+	}
+	t.member(e, driver.NoMember, driver.MemberPending)
+}
+
+// admitMembers refuses new jobs whose groups do not take them.
+func (t *txn) admitMembers(batch []*newcomer) error {
+	joining := make(map[string]int)
+	for _, n := range batch {
+		if n.Group == "" || n.existing || n.dropped {
+			continue
+		}
+		if old := t.get(n.ID); old == nil || old.Group != n.Group || old.State == pawl.Completed {
+			joining[n.Group]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(joining)) {
+		err := t.groups.Admit(t.counted(), name, joining[name])
+		if t.rows.err != nil {
+			return t.breaks(t.rows.err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishGroups notes the counts of the groups whose members moved, and stores the callbacks that are
+// due, unless there is a job of the same ID.
+func (t *txn) finishGroups() error {
+	if !t.groups.Any() {
+		return nil
+	}
+	var due []*pawl.Envelope
+	err := t.groups.Flush(t.counted(), t.now, func(e *pawl.Envelope) { due = append(due, e) }, func(damage error) {
+		t.q.opts.Logger.Error("members of a group are not counted", "error", damage.Error())
+	})
+	if t.rows.err != nil {
+		return t.rows.err
+	}
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	var n needs
+	for _, e := range due {
+		n.ids = append(n.ids, e.ID)
+	}
+	if err := t.read(&n); err != nil {
+		return err
+	}
+	for _, e := range due {
+		if t.get(e.ID) == nil {
+			e.Seq = 0
+			t.store(&job{Envelope: *e})
+		}
+	}
+	return nil
+}

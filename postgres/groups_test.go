@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/internal/withid"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// standing returns the counts of a group: members that are pending, and that have succeeded.
+func standing(t testing.TB, q *postgres.Queue, name string) [2]int {
+	t.Helper()
+	s, err := group.Get(t.Context(), q, name)
+	require.NoError(t, err)
+	return [2]int{s.Pending, s.Succeeded}
+}
+
+// Rule: a group counts the members that a transaction of the app enqueues or acks if the transaction commits,
+// and only then.
+func TestMembersInTransactionsOfTheApp(t *testing.T) {
+	withTxs(t, func(t *testing.T, q *postgres.Queue, begin func() appTx) {
+		done := &pawl.Envelope{Kind: "done", Queue: "callbacks"}
+		require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "g", Done: done}))
+		tx := begin()
+		require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), &pawl.Envelope{Kind: "k", Group: "g"}))
+		require.NoError(t, tx.rollback())
+		require.Equal(t, [2]int{0, 0}, standing(t, q, "g"))
+		tx = begin()
+		require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), &pawl.Envelope{Kind: "k", Group: "g"}))
+		err := withid.Enqueue(t.Context(), q.In(tx), &pawl.Envelope{Kind: "k", Group: "none"})
+		require.ErrorIs(t, err, pawl.ErrNotFound)
+		require.NoError(t, tx.commit())
+		require.Equal(t, [2]int{1, 0}, standing(t, q, "g"))
+		require.NoError(t, group.Close(t.Context(), q, "g"))
+		l := fetchOne(t, q)
+		tx = begin()
+		require.NoError(t, q.AckTx(t.Context(), tx, l))
+		require.NoError(t, tx.rollback())
+		require.Equal(t, [2]int{1, 0}, standing(t, q, "g"))
+		tx = begin()
+		require.NoError(t, q.AckTx(t.Context(), tx, l))
+		require.NoError(t, tx.commit())
+		require.Equal(t, [2]int{0, 1}, standing(t, q, "g"))
+		require.NoError(t, q.Wake(t.Context()))
+		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"callbacks"}, Max: 2, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.Len(t, leases, 1)
+	})
+}
+
+// Rule: an open transaction of the app that has moved a member of a group holds up neither other jobs nor
+// fetches, also when the leases and deadlines of other members pass meanwhile. Their moves follow.
+func TestMembersBesideAnOpenTransaction(t *testing.T) {
+	q := open(t, newSchema(t), func(o *postgres.Options) { o.Lease = time.Second })
+	require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "g"}))
+	held := lease(t, q, &pawl.Envelope{Kind: "k", Group: "g"})
+	silent := lease(t, q, &pawl.Envelope{Kind: "k", Group: "g", Deadline: time.Now().Add(time.Second)})
+	late := &pawl.Envelope{Kind: "late", Group: "g", Deadline: time.Now().Add(time.Second)}
+	require.NoError(t, withid.Enqueue(t.Context(), q, late))
+	tx := appTxs["pgx"](t)()
+	require.NoError(t, q.AckTx(t.Context(), tx, held))
+	member := make(chan error, 1)
+	go func() { member <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "later", Group: "g"}) }()
+	for end := silent.Expires.Add(100 * time.Millisecond); !time.Now().After(end); {
+		require.NoError(t, withid.Enqueue(patient(t), q, &pawl.Envelope{Kind: "other"}))
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1, Kinds: []string{"other"}})
+		require.NoError(t, err)
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+	}
+	require.NoError(t, tx.commit())
+	require.NoError(t, <-member)
+	require.NoError(t, q.Wake(t.Context()))
+	for standing(t, q, "g") != [2]int{1, 1} { // the late one, and the silent one, whose deadline passed too
+		require.NoError(t, t.Context().Err())
+		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Kinds: []string{"other"}, Wait: pawl.WaitNot})
+		require.ErrorIs(t, err, pawl.ErrEmpty)
+	}
+}
