@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/beanstalkd"
 	"github.com/gopawl/pawl/engine"
-	"github.com/gopawl/pawl/metrics"
-	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/internal/transport/transporttest"
 )
 
 // Rule: a place or an option that cannot be is refused, and a server that is not there is
@@ -79,33 +77,6 @@ func TestSynced(t *testing.T) {
 	require.ErrorIs(t, pawl.Require(open(t, s.url, beanstalkd.Options{}), pawl.Synced), pawl.ErrUnsupported)
 }
 
-// Rule: what the engine lacks is refused with its name and that of the ability: by the first enqueue
-// of such a job, and by the start of a worker. Nothing is stored.
-func TestRefusesByName(t *testing.T) {
-	q := open(t, url(t), beanstalkd.Options{})
-	for ability, e := range map[pawl.Ability]*pawl.Envelope{
-		pawl.UniqueKeys:      {Kind: "k", UniqueKey: "u"},
-		pawl.IdempotencyKeys: {Kind: "k", IdempotencyKey: "i"},
-		pawl.Deadlines:       {Kind: "k", Deadline: time.Now().Add(time.Hour)},
-		pawl.Retention:       {Kind: "k", Retain: time.Hour},
-	} {
-		_, err := q.Enqueue(t.Context(), e)
-		require.ErrorIs(t, err, pawl.ErrUnsupported)
-		require.ErrorContains(t, err, "beanstalkd")
-		require.ErrorContains(t, err, ability.String())
-	}
-	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"})
-	require.ErrorIs(t, err, pawl.ErrBatchTooLarge)
-	require.Equal(t, pawl.Counts{}, counts(t, q))
-
-	w := worker.New(q, &worker.Options{RetryShare: 0.5, Logger: hclog.NewNullLogger()})
-	worker.Handle(w, pawl.Define[string]("k"), func(context.Context, *pawl.Job[string]) error { return nil })
-	err = w.Run(t.Context())
-	require.ErrorIs(t, err, pawl.ErrUnsupported)
-	require.ErrorContains(t, err, "beanstalkd")
-	require.ErrorContains(t, err, pawl.RetryShares.String())
-}
-
 // Rule: a job that does not fit is refused as such, and the largest payload comes back.
 func TestSizes(t *testing.T) {
 	s, err := startServer("")
@@ -118,9 +89,9 @@ func TestSizes(t *testing.T) {
 	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload()-200)})
 	require.NoError(t, err)
 	for range 30 { // the history stays within the room for it
-		require.NoError(t, q.Settle(t.Context(), fetch(t, q).Nack(0, errors.New(strings.Repeat("é", 1000)))))
+		require.NoError(t, q.Settle(t.Context(), transporttest.Fetch(t, q).Nack(0, errors.New(strings.Repeat("é", 1000)))))
 	}
-	l := fetch(t, q)
+	l := transporttest.Fetch(t, q)
 	require.Len(t, l.Payload, q.MaxPayload()-200)
 	require.Equal(t, 30, l.Attempts)
 	require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errors.New(strings.Repeat("é", 1000)))))
@@ -143,8 +114,8 @@ func TestForeignBody(t *testing.T) {
 	for _, body := range []string{"", "x", "\x01\x00\x00\x00\x09short", "\x01\x00\x00\x00\x00"} {
 		putRaw(t, "foreign/default/k", body)
 	}
-	none(t, q)
-	require.Equal(t, 4, counts(t, q).Dead)
+	transporttest.None(t, q)
+	require.Equal(t, 4, transporttest.Counts(t, q).Dead)
 	require.Equal(t, 4, strings.Count(log.String(), "cannot be read"))
 	_, err := q.Dead(t.Context(), "default", "k")
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
@@ -168,7 +139,7 @@ func TestWaitingFetch(t *testing.T) {
 		return done
 	}
 	done := wait(t.Context())
-	signed(t, other)
+	transporttest.Signed(t, other)
 	require.NoError(t, <-done)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -182,55 +153,6 @@ func TestWaitingFetch(t *testing.T) {
 	require.ErrorIs(t, <-done, pawl.ErrClosed)
 	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
 	require.ErrorIs(t, err, pawl.ErrClosed)
-}
-
-// Rule: Drain runs jobs until none is ready or leased, and with WaitFinished also their retries, by
-// the policies and with the attempts and events of every queue.
-func TestDrain(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var events []string
-	tally := new(metrics.Tally)
-	q := open(t, url(t), beanstalkd.Options{Collector: tally, OnEvent: func(e pawl.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		events = append(events, fmt.Sprint(e.Type, " ", e.Job.Attempts))
-	}})
-	kind := pawl.Define[string]("k", pawl.MaxRetries(2), pawl.Backoff(pawl.Fixed(time.Second)))
-	_, err := kind.Enqueue(t.Context(), q, "x")
-	require.NoError(t, err)
-	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-	var attempts []int
-	worker.Handle(w, kind, func(_ context.Context, j *pawl.Job[string]) error {
-		attempts = append(attempts, j.Attempt)
-		if j.Last != (j.Attempt == 3) {
-			return pawl.Permanent(errors.New("wrong Last"))
-		}
-		return errBoom
-	})
-	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
-	require.Equal(t, []int{1, 2, 3}, attempts)
-	require.Equal(t, pawl.Counts{Dead: 1}, counts(t, q))
-	require.Equal(t, []string{"enqueued 0", "fetched 0", "retried 1", "fetched 1", "retried 2", "fetched 2", "died 3"}, events)
-	require.EqualValues(t, 3, tally.Snapshot().Total(metrics.JobsFetched))
-
-	_, err = kind.Enqueue(t.Context(), q, "later", pawl.Delay(time.Hour))
-	require.NoError(t, err)
-	require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
-	require.Equal(t, pawl.Counts{Dead: 1, Delayed: 1}, counts(t, q))
-}
-
-// Rule: the event of an enqueued job has the state of the job.
-func TestEventHasTheState(t *testing.T) {
-	t.Parallel()
-	var states []pawl.State
-	q := open(t, url(t), beanstalkd.Options{OnEvent: func(e pawl.Event) { states = append(states, e.Job.State) }})
-	kind := pawl.Define[int]("k")
-	for _, delay := range []time.Duration{0, time.Hour} {
-		_, err := kind.Enqueue(t.Context(), q, 1, pawl.Delay(delay))
-		require.NoError(t, err)
-	}
-	require.Equal(t, []pawl.State{pawl.Ready, pawl.Delayed}, states)
 }
 
 // Rule: jobs come by priority, then as they were put, over all kinds; a worker gets only kinds that
@@ -255,28 +177,4 @@ func TestOrderAndKinds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, leases, 1)
 	require.Equal(t, "c", leases[0].Kind)
-}
-
-// Rule: queues take turns by their weights in the long run, over fetches of any size.
-func TestTurns(t *testing.T) {
-	for _, most := range []int{1, 3, 40} {
-		q := open(t, url(t), beanstalkd.Options{})
-		for range 40 {
-			for _, name := range []string{"heavy", "light"} {
-				_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: name})
-				require.NoError(t, err)
-			}
-		}
-		got := make(map[string]int)
-		for n := 0; n < 40; {
-			leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"light", "heavy"}, Kinds: []string{"k"},
-				Weights: map[string]int{"heavy": 3}, Max: min(most, 40-n), Wait: pawl.WaitNot})
-			require.NoError(t, err)
-			n += len(leases)
-			for _, l := range leases {
-				got[l.Queue]++
-			}
-		}
-		require.InDelta(t, 30, got["heavy"], 2, "%v with fetches of %d", got, most)
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/beanstalkd"
+	"github.com/gopawl/pawl/internal/transport/transporttest"
 )
 
 // newTap forwards connections to the shared server and returns its own place. Before it forwards
@@ -79,7 +80,7 @@ func TestSettleBesideWaitingFetch(t *testing.T) {
 		after       pawl.Counts
 	}{
 		{"ack", "delete", func(l *pawl.Lease) pawl.Settlement { return l.Ack() }, pawl.Counts{}},
-		{"nack", "touch", func(l *pawl.Lease) pawl.Settlement { return l.Nack(0, errBoom) }, pawl.Counts{Ready: 1}},
+		{"nack", "touch", func(l *pawl.Lease) pawl.Settlement { return l.Nack(0, transporttest.ErrBoom) }, pawl.Counts{Ready: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -109,19 +110,19 @@ func TestSettleBesideWaitingFetch(t *testing.T) {
 			t.Cleanup(release) // before q closes
 
 			// The queue has a connection with a lease, and one without, which is the next to be used.
-			signed(t, other)
-			l := fetch(t, q)
+			transporttest.Signed(t, other)
+			l := transporttest.Fetch(t, q)
 			second := make(chan []*pawl.Lease, 1)
 			go func() {
 				leases, _ := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 1})
 				second <- leases
 			}()
 			<-waits
-			signed(t, other)
+			transporttest.Signed(t, other)
 			leases := <-second
 			require.Len(t, leases, 1)
 			require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
-			none(t, q)
+			transporttest.None(t, q)
 
 			mu.Lock()
 			settling = fmt.Sprintf("%s %d\r\n", test.first, l.Seq)
@@ -141,7 +142,7 @@ func TestSettleBesideWaitingFetch(t *testing.T) {
 			require.ErrorIs(t, <-ended, pawl.ErrNotAccepted)
 			release()
 			require.NoError(t, <-settle)
-			require.Equal(t, test.after, counts(t, other))
+			require.Equal(t, test.after, transporttest.Counts(t, other))
 		})
 	}
 }
@@ -158,10 +159,10 @@ func TestLeaseAfterWait(t *testing.T) {
 	}, func(string) {})
 	q, other := open(t, where, beanstalkd.Options{Prefix: prefix}), open(t, url(t), beanstalkd.Options{Prefix: prefix})
 	got := make(chan *pawl.Lease, 1)
-	go func() { got <- fetch(t, q) }()
+	go func() { got <- transporttest.Fetch(t, q) }()
 	<-waits
 	put := time.Now()
-	signed(t, other)
+	transporttest.Signed(t, other)
 	l := <-got
 	require.False(t, l.Expires.Before(put.Add(l.Length)), "the lease started before the job was put")
 	require.NoError(t, q.Settle(t.Context(), l.Ack()))
@@ -187,15 +188,15 @@ func TestLateAnswer(t *testing.T) {
 	q, other := open(t, where, o), open(t, url(t), o)
 	t.Cleanup(release) // before q closes
 	got := make(chan *pawl.Lease, 1)
-	go func() { got <- fetch(t, q) }()
+	go func() { got <- transporttest.Fetch(t, q) }()
 	<-waits
-	first := signed(t, other)
+	first := transporttest.Signed(t, other)
 	<-reserves
-	l := fetch(t, other) // when the server has taken the job back
+	l := transporttest.Fetch(t, other) // when the server has taken the job back
 	require.Equal(t, first, l.ID)
 	require.NoError(t, other.Settle(t.Context(), l.Ack()))
 	release()
-	second := signed(t, other)
+	second := transporttest.Signed(t, other)
 	l = <-got
 	require.Equal(t, second, l.ID)
 	require.NoError(t, q.Settle(t.Context(), l.Ack()))
@@ -212,13 +213,13 @@ func TestBreakBetweenPipelines(t *testing.T) {
 	}, func(string) {})
 	q, other := open(t, where, beanstalkd.Options{Prefix: prefix}), open(t, url(t), beanstalkd.Options{Prefix: prefix})
 	for range jobs {
-		signed(t, other)
+		transporttest.Signed(t, other)
 	}
 	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: jobs, Wait: pawl.WaitNot})
 	require.ErrorIs(t, err, beanstalkd.ErrUnavailable)
 	require.Empty(t, leases)
 	for range jobs {
-		require.NoError(t, other.Settle(t.Context(), fetch(t, other).Ack()))
+		require.NoError(t, other.Settle(t.Context(), transporttest.Fetch(t, other).Ack()))
 	}
-	require.Equal(t, pawl.Counts{}, counts(t, other))
+	require.Equal(t, pawl.Counts{}, transporttest.Counts(t, other))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,9 +15,8 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/engine"
+	"github.com/gopawl/pawl/internal/transport/transporttest"
 	"github.com/gopawl/pawl/jetstream"
-	"github.com/gopawl/pawl/metrics"
-	"github.com/gopawl/pawl/worker"
 )
 
 // Rule: a place or an option that cannot be is refused, and a server that is not there is unavailable.
@@ -100,45 +98,22 @@ func TestForeignStream(t *testing.T) {
 	}
 }
 
-// Rule: what the engine lacks is refused with its name and that of the ability: by the first enqueue of such a job, and
-// by the start of a worker. Nothing is stored.
-func TestRefusesByName(t *testing.T) {
+// Rule: a queue and a kind that make too long a name are refused, and nothing is stored.
+func TestLongName(t *testing.T) {
 	q := open(t, t.TempDir(), jetstream.Options{})
-	for ability, e := range map[pawl.Ability]*pawl.Envelope{
-		pawl.UniqueKeys:      {Kind: "k", UniqueKey: "u"},
-		pawl.IdempotencyKeys: {Kind: "k", IdempotencyKey: "i"},
-		pawl.Priorities:      {Kind: "k", Priority: 1},
-		pawl.Deadlines:       {Kind: "k", Deadline: time.Now().Add(time.Hour)},
-		pawl.Retention:       {Kind: "k", Retain: time.Hour},
-		pawl.LimitKeys:       {Kind: "k", Key: "l"},
-	} {
-		_, err := q.Enqueue(t.Context(), e)
-		require.ErrorIs(t, err, pawl.ErrUnsupported)
-		require.ErrorContains(t, err, "jetstream")
-		require.ErrorContains(t, err, ability.String())
-	}
-	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"})
-	require.ErrorIs(t, err, pawl.ErrBatchTooLarge)
-	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: strings.Repeat(".", 90)})
+	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: strings.Repeat(".", 90)})
 	require.ErrorIs(t, err, pawl.ErrInvalid)
 	require.ErrorContains(t, err, "consumer")
-	require.Equal(t, pawl.Counts{}, counts(t, q))
-
-	w := worker.New(q, &worker.Options{RetryShare: 0.5, Logger: hclog.NewNullLogger()})
-	worker.Handle(w, pawl.Define[string]("k"), func(context.Context, *pawl.Job[string]) error { return nil })
-	err = w.Run(t.Context())
-	require.ErrorIs(t, err, pawl.ErrUnsupported)
-	require.ErrorContains(t, err, "jetstream")
-	require.ErrorContains(t, err, pawl.RetryShares.String())
+	require.Equal(t, pawl.Counts{}, transporttest.Counts(t, q))
 }
 
 // Rule: a job that was enqueued twice with one ID, within the duplicate window, is stored once, and the second call says so.
 func TestSameID(t *testing.T) {
 	q := open(t, t.TempDir(), jetstream.Options{})
-	e := &pawl.Envelope{Kind: "k", ID: signed(t, q)}
+	e := &pawl.Envelope{Kind: "k", ID: transporttest.Signed(t, q)}
 	_, err := q.Enqueue(t.Context(), e)
 	require.ErrorIs(t, err, pawl.ErrConflict)
-	require.Equal(t, pawl.Counts{Ready: 1}, counts(t, q))
+	require.Equal(t, pawl.Counts{Ready: 1}, transporttest.Counts(t, q))
 }
 
 // Rule: a message of somebody else at the subject of a line moves to the dead jobs, and the log says so; it does not run,
@@ -156,118 +131,37 @@ func TestForeignBody(t *testing.T) {
 		_, err := nc.Request("pawl.job.default.k", []byte(body), time.Minute)
 		require.NoError(t, err)
 	}
-	require.Equal(t, pawl.Counts{Ready: 4}, counts(t, q))
-	none(t, q)
-	require.Equal(t, pawl.Counts{Dead: 4}, counts(t, q))
+	require.Equal(t, pawl.Counts{Ready: 4}, transporttest.Counts(t, q))
+	transporttest.None(t, q)
+	require.Equal(t, pawl.Counts{Dead: 4}, transporttest.Counts(t, q))
 	require.Equal(t, 4, strings.Count(log.String(), "cannot be read"))
 	_, err = q.Dead(t.Context(), "default", "k")
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 
-	id := signed(t, q)
-	l := fetch(t, q)
-	require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom)))
+	id := transporttest.Signed(t, q)
+	l := transporttest.Fetch(t, q)
+	require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, transporttest.ErrBoom)))
 	e, err := q.Dead(t.Context(), "default", l.Kind)
 	require.NoError(t, err)
 	require.Equal(t, id, e.ID)
 	retried, err := q.RetryDead(t.Context(), "default", l.Kind, 10)
 	require.NoError(t, err)
 	require.Equal(t, 1, retried)
-	require.Equal(t, pawl.Counts{Ready: 1, Dead: 4}, counts(t, q))
+	require.Equal(t, pawl.Counts{Ready: 1, Dead: 4}, transporttest.Counts(t, q))
 }
 
 // Rule: a process with another length of leases uses that of the consumer, and logs it.
 func TestOtherLease(t *testing.T) {
 	folder := t.TempDir()
 	q := open(t, folder, jetstream.Options{Lease: time.Minute})
-	none(t, q)
-	signed(t, q)
+	transporttest.None(t, q)
+	transporttest.Signed(t, q)
 	var log bytes.Buffer
 	other := open(t, folder, jetstream.Options{Lease: time.Hour, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
-	l := fetch(t, other)
+	l := transporttest.Fetch(t, other)
 	require.Equal(t, time.Minute, l.Length)
 	require.Contains(t, log.String(), "another length")
 	require.NoError(t, other.Settle(t.Context(), l.Ack()))
-}
-
-// Rule: Drain runs jobs until none is ready or leased, and with WaitFinished also their retries, by the policies and with
-// the attempts and events of every queue.
-func TestDrain(t *testing.T) {
-	var mu sync.Mutex
-	var events []string
-	tally := new(metrics.Tally)
-	with(t, jetstream.Options{Collector: tally, OnEvent: func(e pawl.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		events = append(events, fmt.Sprint(e.Type, " ", e.Job.Attempts))
-	}}, func(t *testing.T, q *client, _ string) {
-		kind := pawl.Define[string]("k", pawl.MaxRetries(2), pawl.Backoff(pawl.Fixed(time.Second)))
-		_, err := kind.Enqueue(t.Context(), q, "x")
-		require.NoError(t, err)
-		w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-		var attempts []int
-		worker.Handle(w, kind, func(_ context.Context, j *pawl.Job[string]) error {
-			attempts = append(attempts, j.Attempt)
-			return errBoom
-		})
-		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
-		require.Equal(t, []int{1, 2, 3}, attempts)
-		require.Equal(t, pawl.Counts{Dead: 1}, counts(t, q))
-		require.Equal(t, []string{"enqueued 0", "fetched 0", "retried 1", "fetched 1", "retried 2", "fetched 2", "died 3"}, events)
-		require.EqualValues(t, 3, tally.Snapshot().Total(metrics.JobsFetched))
-
-		_, err = kind.Enqueue(t.Context(), q, "later", pawl.Delay(time.Hour))
-		require.NoError(t, err)
-		require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
-		require.Equal(t, pawl.Counts{Dead: 1, Delayed: 1}, counts(t, q))
-	})
-}
-
-// Rule: of two jobs that come for one fetch at once, the fetch returns one, and the other is ready again without a crash.
-func TestTwoKindsAtOnce(t *testing.T) {
-	with(t, jetstream.Options{}, func(t *testing.T, q *client, folder string) {
-		other := open(t, folder, jetstream.Options{})
-		for range 20 {
-			got := make(chan []*pawl.Lease, 1)
-			go func() {
-				leases, _ := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"a", "b"}, Max: 1})
-				got <- leases
-			}()
-			for _, kind := range []string{"a", "b"} {
-				go func() { _, _ = other.Enqueue(t.Context(), &pawl.Envelope{Kind: kind}) }()
-			}
-			leases := <-got
-			require.Len(t, leases, 1)
-			second, err := other.Fetch(t.Context(), pawl.Request{Kinds: []string{"a", "b"}, Max: 1})
-			require.NoError(t, err)
-			require.NotEqual(t, leases[0].Kind, second[0].Kind)
-			require.Zero(t, second[0].Crashes)
-			require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
-			require.NoError(t, other.Settle(t.Context(), second[0].Ack()))
-		}
-		require.Equal(t, pawl.Counts{}, counts(t, q))
-	})
-}
-
-// Rule: queues take turns by their weights in the long run.
-func TestTurns(t *testing.T) {
-	q := open(t, t.TempDir(), jetstream.Options{})
-	for range 40 {
-		for _, name := range []string{"heavy", "light"} {
-			_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: name})
-			require.NoError(t, err)
-		}
-	}
-	got := make(map[string]int)
-	for range 10 {
-		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"light", "heavy"}, Kinds: []string{"k"},
-			Weights: map[string]int{"heavy": 3}, Max: 4, Wait: pawl.WaitNot})
-		require.NoError(t, err)
-		require.Len(t, leases, 4)
-		for _, l := range leases {
-			got[l.Queue]++
-		}
-	}
-	require.InDelta(t, 30, got["heavy"], 2)
 }
 
 // ending is a context that ends right after the first look at it.
@@ -286,7 +180,7 @@ func (c ending) Err() error {
 // Rule: a fetch whose context ends while it asks the server says that, and does not call the server unavailable.
 func TestFetchWhoseContextEnds(t *testing.T) {
 	q := open(t, t.TempDir(), jetstream.Options{})
-	none(t, q) // creates the consumer
+	transporttest.None(t, q) // creates the consumer
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := q.Fetch(ending{ctx, new(int)}, pawl.Request{Kinds: []string{"k"}, Max: 1, Wait: pawl.WaitNot})

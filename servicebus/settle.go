@@ -95,9 +95,18 @@ const (
 	maxDescription = 4 << 10
 )
 
-// settleOn ends the lease of a message by fn. It uses the link that delivered the message, or the lock token
-// alone if that connection has ended.
+// settleOn ends the lease of a message by fn. If the connection breaks, it tries once more over another one: a lock token
+// works once, so a second success says that the first failed.
 func (q *Queue) settleOn(m received, fn func(ctx context.Context, r *receiver, msg *azservicebus.ReceivedMessage) error) error {
+	err := q.settleOnce(m, fn)
+	if (errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, ErrUnavailable)) && q.settleOnce(m, fn) == nil {
+		return nil
+	}
+	return err
+}
+
+// settleOnce uses the link that delivered the message, or the lock token alone if that connection has ended.
+func (q *Queue) settleOnce(m received, fn func(ctx context.Context, r *receiver, msg *azservicebus.ReceivedMessage) error) error {
 	c, r, msg, err := q.holder(m)
 	if err != nil {
 		return err
@@ -132,7 +141,11 @@ func (q *Queue) renewOne(m received) error {
 func (q *Queue) renew(_ context.Context, some []*transport.Grant[received]) (renewed []*transport.Grant[received]) {
 	var mu sync.Mutex
 	each(some, func(g *transport.Grant[received]) {
-		if q.renewOne(g.Message) == nil {
+		err := q.renewOne(g.Message)
+		if errors.Is(err, ErrUnavailable) { // the connection has ended, and not the lock
+			err = q.renewOne(g.Message)
+		}
+		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
 			renewed = append(renewed, g)

@@ -62,6 +62,7 @@ class Broker(Handshaker):
     # The journal has a line for each change.
 
     def replay(self, path):
+        stored = {}
         if os.path.exists(path):
             with open(path) as f:
                 for line in f:
@@ -70,9 +71,11 @@ class Broker(Handshaker):
                     op, name, seq, *rest = json.loads(line)
                     self.seq = max(self.seq, seq)
                     if op == "put":
-                        self.add(name, Stored(seq, base64.b64decode(rest[0]), rest[1], rest[2]))
+                        stored[name, seq] = rest
                     else:
-                        self.drop(name, seq)
+                        stored.pop((name, seq), None)
+        for (name, seq), (data, due, count) in stored.items():
+            self.add(name, Stored(seq, base64.b64decode(data), due, count))
         return open(path, "a", buffering=1)
 
     def note(self, *change):
@@ -184,7 +187,7 @@ class Broker(Handshaker):
             link = queue.links[0]
             while queue.ready and link.credit > 0 and link.state & Endpoint.REMOTE_ACTIVE:
                 stored = queue.messages.get(heapq.heappop(queue.ready))
-                if stored:
+                if stored and stored.lock is None:
                     self.deliver(queue, link, stored)
             queue.links.rotate(-1)
 

@@ -45,9 +45,9 @@ func nackWithDelay(t *testing.T, e Engine) {
 	None(t, q)
 	id := Signed(t, q)
 	began := time.Now()
-	require.NoError(t, q.Settle(t.Context(), Fetch(t, q).Nack(time.Second, ErrBoom)))
+	require.NoError(t, q.Settle(t.Context(), Fetch(t, q).Nack(500*time.Millisecond, ErrBoom)))
 	l := Fetch(t, q)
-	require.GreaterOrEqual(t, time.Since(began), time.Second)
+	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
 	require.Equal(t, id, l.ID)
 	require.Equal(t, 1, l.Attempts)
 	require.Zero(t, l.Crashes)
@@ -89,7 +89,8 @@ func abandonAndRetry(t *testing.T, e Engine) {
 	require.Zero(t, l.Crashes)
 	require.Nil(t, l.Death)
 	require.NoError(t, Keys(t).Verify(l.Envelope))
-	require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, ErrBoom)))
+	require.NoError(t, q.Settle(t.Context(), l.Release()))
+	require.NoError(t, q.Settle(t.Context(), Fetch(t, q).Abandon(pawl.ReasonPermanent, ErrBoom)))
 	dead, err = q.Dead(t.Context(), "default", "k")
 	require.NoError(t, err)
 	require.Equal(t, 1, dead.Attempts)
@@ -109,9 +110,20 @@ func abandonAndRetry(t *testing.T, e Engine) {
 // Rule: reap: a lease that expires makes the job ready again, with no attempt more. The holder that was late changes
 // nothing, whichever way it settles. Extend names the lease as lost.
 func leaseExpires(t *testing.T, e Engine) {
-	const length = 10 * time.Second
-	open := e.New(t, Options{Lease: length})
-	q, next := open(), open()
+	open := e.New(t, Options{Lease: expires})
+	loseLeases(t, e, open(), open())
+}
+
+// Rule: the same, where the client that was late has the job again.
+func leaseExpiresAtHome(t *testing.T, e Engine) {
+	q := e.New(t, Options{Lease: expires})()
+	loseLeases(t, e, q, q)
+}
+
+const expires = 10 * time.Second
+
+// loseLeases makes leases of q expire, which next gets.
+func loseLeases(t *testing.T, e Engine, q, next Queue) {
 	for range 6 {
 		Signed(t, q)
 	}
@@ -119,16 +131,16 @@ func leaseExpires(t *testing.T, e Engine) {
 	stale, err := q.Fetch(t.Context(), all)
 	require.NoError(t, err)
 	require.Len(t, stale, 6)
-	require.Equal(t, length, stale[0].Length)
+	require.Equal(t, expires, stale[0].Length)
 	var leases []*pawl.Lease
 	extend := func() {
 		lost, err := next.Extend(t.Context(), leases...)
 		require.NoError(t, err)
 		require.Empty(t, lost)
 	}
-	for len(leases) < 6 {
-		more, err := next.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 6})
-		require.NoError(t, err)
+	for ; len(leases) < 6; time.Sleep(10 * time.Millisecond) { // the broker's time
+		more, err := next.Fetch(t.Context(), all)
+		require.True(t, err == nil || errors.Is(err, pawl.ErrEmpty), "%v", err)
 		leases = append(leases, more...)
 		extend() // those that came first
 	}
@@ -316,4 +328,54 @@ func drain(t *testing.T, e Engine) {
 	require.Equal(t, "enqueued 0 delayed", events[len(events)-1])
 	require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
 	require.Equal(t, pawl.Counts{Dead: 1, Delayed: 1}, Counts(t, q))
+}
+
+// Rule: of two jobs that come for one fetch at once, the fetch returns one, and the other is ready without a crash.
+func twoKindsAtOnce(t *testing.T, e Engine) {
+	open := e.New(t, Options{})
+	q, other := open(), open()
+	both := pawl.Request{Kinds: []string{"a", "b"}, Max: 1}
+	for range 10 {
+		got := make(chan []*pawl.Lease, 1)
+		go func() {
+			leases, _ := q.Fetch(t.Context(), both)
+			got <- leases
+		}()
+		for _, kind := range both.Kinds {
+			go func() { _, _ = other.Enqueue(t.Context(), &pawl.Envelope{Kind: kind}) }()
+		}
+		leases := <-got
+		require.Len(t, leases, 1)
+		second, err := other.Fetch(t.Context(), both)
+		require.NoError(t, err)
+		require.NotEqual(t, leases[0].Kind, second[0].Kind)
+		require.Zero(t, second[0].Crashes)
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+		require.NoError(t, other.Settle(t.Context(), second[0].Ack()))
+	}
+	require.Equal(t, pawl.Counts{}, Counts(t, q))
+}
+
+// Rule: queues take turns by their weights in the long run, over fetches of any size.
+func turns(t *testing.T, e Engine) {
+	for _, most := range []int{1, 3, 40} {
+		q := e.New(t, Options{})()
+		for range 40 {
+			for _, name := range []string{"heavy", "light"} {
+				_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: name})
+				require.NoError(t, err)
+			}
+		}
+		got := make(map[string]int)
+		for n := 0; n < 40; {
+			leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"light", "heavy"}, Kinds: []string{"k"},
+				Weights: map[string]int{"heavy": 3}, Max: min(most, 40-n), Wait: pawl.WaitNot})
+			require.NoError(t, err)
+			n += len(leases)
+			for _, l := range leases {
+				got[l.Queue]++
+			}
+		}
+		require.InDelta(t, 30, got["heavy"], 2, "%v with fetches of %d", got, most)
+	}
 }

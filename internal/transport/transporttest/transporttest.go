@@ -1,6 +1,6 @@
 // Package transporttest has the cases that every engine over a message broker passes: the rows of the table of nack and
-// abandon in the documents that this library follows, what the engine refuses, and how a worker drains it. They run in
-// real time. Leases are long, since a machine may stall for some seconds.
+// abandon in the documents that this library follows, what the engine refuses, how a worker drains it, and what a fetch of
+// several kinds and queues returns. They run in real time. Leases are long, since a machine may stall for some seconds.
 package transporttest
 
 import (
@@ -59,12 +59,15 @@ func Run(t *testing.T, e Engine) {
 		{"nack with a delay", nackWithDelay},
 		{"abandon and retry", abandonAndRetry},
 		{"a lease expires", leaseExpires},
+		{"a lease expires, and its client fetches again", leaseExpiresAtHome},
 		{"a client goes", clientGoes},
 		{"extend", extend},
 		{"release and snooze", releaseAndSnooze},
 		{"poison", poison},
 		{"refusals", refusals},
 		{"drain", drain},
+		{"two kinds at once", twoKindsAtOnce},
+		{"turns", turns},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
