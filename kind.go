@@ -142,8 +142,12 @@ func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
 // Job returns the job in e with its arguments decoded. Bytes that are not
 // arguments of this kind give [ErrPayloadEncoding].
 func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
-	own := *e // what the handler does to it is not what the worker decides by
-	j := &Job[T]{Envelope: &own, Attempt: e.Attempt(), Last: e.LastAttempt()}
+	both := &struct {
+		job Job[T]
+		own Envelope // what the handler does to it is not what the worker decides by
+	}{Job[T]{Attempt: e.Attempt(), Last: e.LastAttempt()}, *e}
+	j := &both.job
+	j.Envelope = &both.own
 	if err := decodePayload(e.Payload, &j.Args, k.unknownFields); err != nil {
 		return nil, fmt.Errorf("arguments of %s: %w", k.name, err)
 	}

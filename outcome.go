@@ -1,9 +1,10 @@
 package pawl
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gopawl/pawl/internal/errtree"
 )
 
 // Permanent marks a handler's error as permanent: no retry helps, and the job
@@ -23,8 +24,8 @@ func (e *permanentError) Unwrap() error { return e.err }
 // IsPermanent reports whether err, or an error that it wraps, came from
 // [Permanent].
 func IsPermanent(err error) bool {
-	var p *permanentError
-	return errors.As(err, &p)
+	_, ok := errtree.Find[*permanentError](err)
+	return ok
 }
 
 // RetryAfter marks a handler's error with the delay before the next attempt, in
@@ -47,8 +48,8 @@ func (e *retryAfterError) Unwrap() error { return e.err }
 
 // RetryDelay returns the delay that [RetryAfter] put on err.
 func RetryDelay(err error) (time.Duration, bool) {
-	var r *retryAfterError
-	if !errors.As(err, &r) {
+	r, ok := errtree.Find[*retryAfterError](err)
+	if !ok {
 		return 0, false
 	}
 	return r.delay, true
@@ -71,8 +72,8 @@ func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.de
 
 // SnoozeDelay returns the delay of an error made by [Snooze].
 func SnoozeDelay(err error) (time.Duration, bool) {
-	var s *snoozeError
-	if !errors.As(err, &s) {
+	s, ok := errtree.Find[*snoozeError](err)
+	if !ok {
 		return 0, false
 	}
 	return s.delay, true

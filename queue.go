@@ -67,7 +67,8 @@ type Queue interface {
 	// and all the others are. Of two settlements of one job the first counts, and the second is
 	// named with [ErrLeaseLost]. Errors for the whole call, after which nothing is settled:
 	// [ErrBatchTooLarge] for more than [MaxBatchJobs] settlements, and [ErrInvalid] for one
-	// without a lease or of no outcome.
+	// without a lease or of no outcome. After it has returned nil it does not read the settlements
+	// again, so that its caller can use their memory for others.
 	Settle(ctx context.Context, settlements ...Settlement) error
 
 	// Extend renews leases for their full length from now and returns those that

@@ -184,14 +184,13 @@ func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
 // Ack implements [driver.Ops].
 func (o *ops) Ack(l *pawl.Lease) error {
 	s := l.Ack()
-	return o.end(l, &ackOnce{o.queue.settle(&s)})
+	return o.end(l, &ackOnce{settleOne{settle: o.queue.settle(&s)}})
 }
 
 // Snooze implements [driver.Ops].
 func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
 	s := l.Snooze(until.Sub(o.t.now))
-	op := o.queue.settle(&s)
-	return o.end(l, &op)
+	return o.end(l, &settleOne{settle: o.queue.settle(&s)})
 }
 
 // RunNow implements [driver.Ops].

@@ -53,6 +53,7 @@ type selection struct {
 	kinds   []kindNumber // the requested kinds, in ascending order
 	all     bool         // every kind is requested
 	turns   *turns
+	spare   *spare
 	allow   allowance
 	room    *int // how many more jobs of this commit may turn out not to be leasable
 
@@ -71,7 +72,7 @@ type selection struct {
 // exhaust memory.
 const maxFetchBytes = 8 << 20
 
-// usualJobs is the initial capacity for jobs.
+// usualJobs is the least initial capacity for jobs.
 const usualJobs = 64
 
 // run chooses up to request.Max jobs, in order. It chooses fewer if their payloads are large.
@@ -80,8 +81,8 @@ func (s *selection) run() error {
 		return err
 	}
 	if len(s.sources) > 0 {
-		n := min(s.request.Max, usualJobs)
-		s.jobs, s.passed = make([]*fetched, 0, n), make([][]byte, 0, n)
+		s.jobs, s.passed = make([]*fetched, 0, min(s.request.Max, max(usualJobs, s.spare.jobs))), s.spare.passed
+		defer func() { s.spare.jobs, s.spare.passed = len(s.jobs), emptied(s.passed) }()
 	}
 	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && s.bytes < maxFetchBytes && *s.room > 0 {
 		i := s.turns.next(s.sources)

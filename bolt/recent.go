@@ -59,22 +59,22 @@ func cutFailures(id pawl.ID, b []byte) (failures, record []byte, err error) {
 
 // appendRecent appends to dst the value of a job whose attempt failed, and that must not start before
 // a time. Failures and record are the parts of the value so far.
-func appendRecent(dst, id, failures, record []byte, notBefore time.Time, f pawl.Failure) []byte {
+func appendRecent(dst, id, failures, record []byte, notBefore, at time.Time, cause string) []byte {
 	if failures != nil {
 		failures = failures[timeWidth:]
 	}
 	start := len(dst)
-	dst = binary.BigEndian.AppendUint16(append(dst, recentForm), uint16(recentSize(failures, f)))
+	dst = binary.BigEndian.AppendUint16(append(dst, recentForm), uint16(recentSize(failures, cause)))
 	dst = append(appendTime(dst, notBefore), failures...)
-	dst = binary.BigEndian.AppendUint16(appendTime(dst, f.At), uint16(len(f.Error)))
-	dst = append(dst, f.Error...)
+	dst = binary.BigEndian.AppendUint16(appendTime(dst, at), uint16(len(cause)))
+	dst = append(dst, cause...)
 	dst = binary.LittleEndian.AppendUint32(dst, sum(id, dst[start:]))
 	return append(dst, record...)
 }
 
 // recentSize returns the size of failures, without their not-before, and one more.
-func recentSize(failures []byte, f pawl.Failure) int {
-	return timeWidth + len(failures) + timeWidth + 2 + len(f.Error)
+func recentSize(failures []byte, cause string) int {
+	return timeWidth + len(failures) + timeWidth + 2 + len(cause)
 }
 
 // catchUp applies the recent failures to a job that was read from its record.

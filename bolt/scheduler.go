@@ -47,8 +47,8 @@ const (
 	maxBackoff   = 10 * time.Second
 )
 
-// maxSpareEvents limits the memory kept for events.
-const maxSpareEvents = 1024
+// maxSpare is the largest capacity of memory that is kept for the next transaction.
+const maxSpare = maxGroup
 
 // maxSeen limits how many damaged rows are remembered as logged.
 const maxSeen = 1000
@@ -92,7 +92,26 @@ type scheduler struct {
 	numbers      numberCache          // numbers of the queues that fetches name
 	lookups      int                  // rows searched for so far
 	seen         map[string]bool      // damage that was already logged
-	spareEvents  []pawl.Event         // buffer for the events of the next transaction
+	spare        spare                // memory for the next transaction
+}
+
+// spare is memory that one transaction leaves to the next, so that a busy queue needs none for each
+// job.
+type spare struct {
+	events  []pawl.Event
+	ended   []holding
+	granted []*grant
+	passed  [][]byte // of a selection
+	jobs    int      // how many the last fetch got, which the next one makes room for
+}
+
+// emptied returns a slice without elements in the memory of s, unless that is large.
+func emptied[T any](s []T) []T {
+	if cap(s) > maxSpare {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 // errGoexit ends a queue whose goroutine was ended by a function of the app, such as a failing
@@ -255,10 +274,7 @@ func (s *scheduler) settings() settings {
 func (s *scheduler) report(t *txn) {
 	s.observer.Emit(t.events...)
 	s.observer.ended(t)
-	clear(t.events)
-	if s.spareEvents = t.events[:0]; cap(s.spareEvents) > maxSpareEvents {
-		s.spareEvents = nil
-	}
+	s.spare.events, s.spare.ended, s.spare.granted = emptied(t.events), emptied(t.ended), emptied(t.granted)
 	for _, err := range t.damage {
 		if len(s.seen) < maxSeen && !s.seen[err.Error()] {
 			s.seen[err.Error()] = true

@@ -21,7 +21,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	asked, err := s.looking(t, f)
 	kinds, all, kindErr := s.kindsOf(t, &f.request)
 	chosen := selection{
-		t: t, request: &f.request, asked: asked, kinds: kinds, all: all, turns: &s.turns, room: room,
+		t: t, request: &f.request, asked: asked, kinds: kinds, all: all, turns: &s.turns, spare: &s.spare, room: room,
 		allow: allowance{f.request.Max - f.request.Ahead, repeatFree},
 	}
 	turnsBefore := len(s.turns.taken)

@@ -8,15 +8,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// settle ends a lease as a settlement requests.
+// settle ends a lease as a settlement requests. Thousands of them wait for a commit, so it is small:
+// it reads the rest from the settlement, which its caller keeps until then.
 type settle struct {
 	finished
-	outcome pawl.Outcome
-	delay   time.Duration
-	reason  pawl.Reason
-	failure pawl.Failure
-	result  []byte
-	row     leaseRow
+	given        *pawl.Settlement
+	cause, stack string // of a nack or an abandon
 }
 
 // finished is a lease whose attempt has ended, with what its holder knows.
@@ -31,11 +28,12 @@ type finished struct {
 // settle prepares a settlement as far as possible without a transaction.
 func (q *Queue) settle(s *pawl.Settlement) settle {
 	l := s.Lease
-	op := settle{outcome: s.Outcome, delay: s.Delay, reason: s.Reason, result: s.Result, finished: finished{
+	op := settle{given: s, finished: finished{
 		holding: holding{l.ID, l.Token}, took: driver.Took(l), timedOut: l.TimedOut, ran: !l.Started.IsZero()}}
 	switch s.Outcome {
 	case pawl.OutcomeNack, pawl.OutcomeAbandon:
-		op.failure = driver.FailureOf(s.Cause)
+		f := driver.FailureOf(s.Cause)
+		op.cause, op.stack = f.Error, f.Stack
 	case pawl.OutcomeAck:
 		if s.Result != nil || q.scheduler.observer.Listened() {
 			done := *l.Envelope
@@ -50,30 +48,45 @@ func (q *Queue) settle(s *pawl.Settlement) settle {
 // bytes returns roughly how much the settlement writes: the failure, and the headers in the
 // record. An ack writes neither, and may write a result.
 func (op *settle) bytes(headers map[string]string) (n int) {
-	if op.outcome == pawl.OutcomeAck {
-		return len(op.result)
+	if op.given.Outcome == pawl.OutcomeAck {
+		return len(op.given.Result)
 	}
 	for key, value := range headers {
 		n += len(key) + len(value)
 	}
-	return n + len(op.failure.Error) + len(op.failure.Stack)
+	return n + len(op.cause) + len(op.stack)
 }
 
-func (op *settle) check(t *txn) (err error) {
-	if op.row, err = t.held(&op.holding); err == nil {
-		_, err = t.rowOfLine(op.row.line) // a damaged row refuses only this settlement
+// lease returns the row of the lease, or the reason why the settlement is refused.
+func (op *settle) lease(t *txn) (row leaseRow, err error) {
+	if row, err = t.held(&op.holding); err == nil {
+		_, err = t.rowOfLine(row.line) // a damaged row refuses only this settlement
 	}
+	return row, err
+}
+
+// end ends the lease of a row that lease returned.
+func (op *settle) end(t *txn, row leaseRow) {
+	t.endLease(op.id, row)
+	if op.given.Outcome == pawl.OutcomeAck {
+		op.ack(t, row)
+	} else {
+		op.move(t, row)
+	}
+}
+
+// settleOne is a settlement that is an operation of its own.
+type settleOne struct {
+	settle
+	row leaseRow
+}
+
+func (op *settleOne) check(t *txn) (err error) {
+	op.row, err = op.lease(t)
 	return err
 }
 
-func (op *settle) apply(t *txn) {
-	t.endLease(op.id, op.row)
-	if op.outcome == pawl.OutcomeAck {
-		op.ack(t)
-	} else {
-		op.move(t)
-	}
-}
+func (op *settleOne) apply(t *txn) { op.end(t, op.row) }
 
 // settlements end several leases, each independently.
 type settlements struct {
@@ -87,9 +100,9 @@ func (op *settlements) apply(t *txn) {
 	op.errs = nil
 	for i := range op.each {
 		one := &op.each[i]
-		err := one.check(t)
+		row, err := one.lease(t)
 		if err == nil {
-			one.apply(t)
+			one.end(t, row)
 			continue
 		}
 		if op.errs == nil {
@@ -133,64 +146,68 @@ func (op *settle) event(what pawl.EventType, e *pawl.Envelope) pawl.Event {
 	return pawl.Event{Type: what, Job: e, Took: op.took, TimedOut: op.timedOut}
 }
 
-func (op *settle) run() run { return run{op.failure.Error, op.took, op.timedOut} }
+func (op *settle) run() run { return run{op.cause, op.took, op.timedOut} }
+
+// failure returns the entry of the run in the history, without its attempt and time.
+func (op *settle) failure() pawl.Failure { return pawl.Failure{Error: op.cause, Stack: op.stack} }
 
 // ack reads the record only of a job with additional rows.
-func (op *settle) ack(t *txn) {
+func (op *settle) ack(t *txn, row leaseRow) {
 	var j stored
-	if op.row.flags&hasMore != 0 {
+	if row.flags&hasMore != 0 {
 		var err error
 		if j, err = t.record(op.id); err != nil {
 			t.damagedRow(fmt.Errorf("job is done, and its keys are not known: %w", err))
 		}
 	}
 	if j.Envelope == nil {
-		t.remove(op.id, op.row.flags)
+		t.remove(op.id, row.flags)
 	} else {
 		t.finishEffect(j)
-		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.result
+		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.given.Result
 		t.succeed(j)
 	}
 	if op.job == nil {
 		return
 	}
-	op.job.Queue = t.row(op.row.line.queue).name
+	op.job.Queue = t.row(row.line.queue).name
 	op.job.Completed = t.now
 	t.emitOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
 // move gives the job its next place. A job with a damaged record becomes dead, whatever the
 // outcome, and so does a cancelled job.
-func (op *settle) move(t *txn) {
-	if op.outcome == pawl.OutcomeNack && op.nackPlain(t) {
+func (op *settle) move(t *txn, row leaseRow) {
+	outcome, reason := op.given.Outcome, op.given.Reason
+	if outcome == pawl.OutcomeNack && op.nackPlain(t, row) {
 		return
 	}
 	j, err := t.record(op.id)
 	if err != nil {
-		t.makeDamagedDead(op.id, op.row.line, op.row.flags, err)
+		t.makeDamagedDead(op.id, row.line, row.flags, err)
 		return
 	}
 	j.Crashes = 0
 	j.BackoffSince = time.Time{}
 	switch {
-	case op.outcome == pawl.OutcomeNack, op.outcome == pawl.OutcomeAbandon && driver.CountsAttempt(op.reason):
-		t.failure(&j, op.failure)
-	case op.outcome == pawl.OutcomeAbandon:
-		t.note(&j, j.Attempt(), op.failure)
+	case outcome == pawl.OutcomeNack, outcome == pawl.OutcomeAbandon && driver.CountsAttempt(reason):
+		t.failure(&j, op.failure())
+	case outcome == pawl.OutcomeAbandon:
+		t.note(&j, j.Attempt(), op.failure())
 	}
 	if j.Cancelled {
 		run := op.run()
-		if op.outcome == pawl.OutcomeRelease || op.outcome == pawl.OutcomeSnooze {
+		if outcome == pawl.OutcomeRelease || outcome == pawl.OutcomeSnooze {
 			run.cause = "it was cancelled"
 		}
 		t.makeDead(j, pawl.ReasonCancelled, run)
 		return
 	}
-	switch op.outcome {
+	switch outcome {
 	case pawl.OutcomeNack:
 		op.nack(t, j)
 	case pawl.OutcomeAbandon:
-		t.makeDead(j, op.reason, op.run())
+		t.makeDead(j, reason, op.run())
 	case pawl.OutcomeRelease:
 		op.release(t, j)
 	case pawl.OutcomeSnooze:
@@ -199,7 +216,7 @@ func (op *settle) move(t *txn) {
 }
 
 func (op *settle) nack(t *txn, j stored) {
-	j.NotBefore = after(t.now, op.delay)
+	j.NotBefore = after(t.now, op.given.Delay)
 	j.BackoffSince = t.now
 	t.rewrite(&j)
 	op.retried(t, j)
@@ -208,39 +225,38 @@ func (op *settle) nack(t *txn, j stored) {
 
 func (op *settle) retried(t *txn, j stored) {
 	event := op.event(pawl.EventRetried, j.Envelope)
-	event.Delay, event.Cause = max(op.delay, 0), op.failure.Error
+	event.Delay, event.Cause = max(op.given.Delay, 0), op.cause
 	t.emit(event)
 }
 
 // nackPlain is move for the failure of a job whose record has nothing that matters for it. It puts
 // the failure in front of the record, and needs no more of the job than the row of its lease. It
 // returns false, and has done nothing, if there is no room in front of the record, or damage.
-func (op *settle) nackPlain(t *txn) bool {
-	if op.row.flags&(hasKey|hasMore) != 0 || op.failure.Stack != "" {
+func (op *settle) nackPlain(t *txn, row leaseRow) bool {
+	if row.flags&(hasKey|hasMore) != 0 || op.stack != "" {
 		return false
 	}
 	failures, record, err := cutRecent(op.id, t.jobs.Get(op.id[:]))
-	if err != nil || driver.CheckRecord(record) != nil || recentSize(failures, op.failure) > maxRecent {
+	if err != nil || driver.CheckRecord(record) != nil || recentSize(failures, op.cause) > maxRecent {
 		return false
 	}
 	// A job that failed is a clean job and a retry, whatever it was before.
-	e := pawl.Envelope{NotBefore: after(t.now, op.delay), Attempts: 1, Priority: op.row.priority, Seq: op.row.seq}
-	op.failure.At = t.now
-	size := recentHeader + recentSize(failures, op.failure) + sealWidth + len(record)
-	t.put(t.jobs, op.id[:], appendRecent(t.value(size), op.id[:], failures, record, e.NotBefore, op.failure))
+	e := pawl.Envelope{NotBefore: after(t.now, op.given.Delay), Attempts: 1, Priority: row.priority, Seq: row.seq}
+	size := recentHeader + recentSize(failures, op.cause) + sealWidth + len(record)
+	t.put(t.jobs, op.id[:], appendRecent(t.value(size), op.id[:], failures, record, e.NotBefore, t.now, op.cause))
 	if t.listening {
 		if j, err := t.record(op.id); err == nil {
 			op.retried(t, j)
 		}
 	}
-	row := indexRow{op.id, op.row.flags}
+	index := indexRow{op.id, row.flags}
 	if e.NotBefore.After(t.now) {
-		t.putDelayed(op.row.line, &e, row)
+		t.putDelayed(row.line, &e, index)
 		return true
 	}
-	t.counts(op.row.line).Ready++
-	t.scratch = readyKey(t.scratch[:0], op.row.line, &e)
-	t.putReady(t.scratch, row)
+	t.counts(row.line).Ready++
+	t.scratch = readyKey(t.scratch[:0], row.line, &e)
+	t.putReady(t.scratch, index)
 	return true
 }
 
@@ -254,7 +270,7 @@ func (op *settle) snooze(t *txn, j stored) {
 	if op.ran { // and did not fail
 		j.Attempts = 0
 	}
-	j.NotBefore = after(t.now, op.delay)
+	j.NotBefore = after(t.now, op.given.Delay)
 	t.rewrite(&j)
 	t.emit(op.event(pawl.EventSnoozed, j.Envelope))
 	t.place(j)

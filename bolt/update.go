@@ -178,7 +178,7 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 		return &pawl.InvalidError{Field: "lease", Reason: "there is none; a handler has it from its worker, as job.Lease"}
 	}
 	s := l.Ack()
-	op := &ackOnce{q.settle(&s)}
+	op := &ackOnce{settleOne{settle: q.settle(&s)}}
 	if err := q.within(tx, op, func() { driver.MarkSettled(l) }); err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
@@ -186,10 +186,10 @@ func (q *Queue) AckTx(tx *bbolt.Tx, l *pawl.Lease) error {
 }
 
 // ackOnce is an ack that first checks whether another job completed the effect.
-type ackOnce struct{ settle }
+type ackOnce struct{ settleOne }
 
 func (op *ackOnce) check(t *txn) error {
-	if err := op.settle.check(t); err != nil || op.row.flags&hasMore == 0 {
+	if err := op.settleOne.check(t); err != nil || op.row.flags&hasMore == 0 {
 		return err
 	}
 	j, err := t.record(op.id)

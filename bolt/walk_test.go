@@ -54,7 +54,7 @@ func TestWalkIsBounded(t *testing.T) {
 	room := settlePortion
 	s := selection{
 		request: &pawl.Request{Max: 10, Queues: []string{pawl.DefaultQueue}}, asked: []asked{{queue: 1}}, all: true,
-		turns: &turns{queues: make(map[queueNumber]*turn)}, allow: allowance{idle: 10}, room: &room,
+		turns: &turns{queues: make(map[queueNumber]*turn)}, spare: new(spare), allow: allowance{idle: 10}, room: &room,
 	}
 	var err error
 	require.NoError(t, q.do(t.Context(), look(func(tx *txn) { s.t = tx; err = s.run() })))

@@ -1,12 +1,12 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/ellipsis"
+	"github.com/gopawl/pawl/internal/errtree"
 )
 
 // CheckSettle refuses a Settle that no queue accepts: [pawl.ErrBatchTooLarge] for too many
@@ -92,8 +92,7 @@ func FailureOf(cause error) (f pawl.Failure) {
 		return f
 	}
 	f.Error = ellipsis.Truncate(cause.Error(), pawl.MaxErrorText)
-	var traced interface{ StackTrace() string }
-	if errors.As(cause, &traced) {
+	if traced, ok := errtree.Find[interface{ StackTrace() string }](cause); ok {
 		f.Stack = ellipsis.Truncate(traced.StackTrace(), pawl.MaxErrorText)
 	}
 	return f

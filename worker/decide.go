@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/errtree"
 )
 
 // decide says what the result of a run means for its job: the settlement, without its lease.
@@ -22,7 +23,7 @@ func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, r
 	if err == nil {
 		return pawl.Settlement{Outcome: pawl.OutcomeAck}
 	}
-	if payload := (*payloadError)(nil); errors.As(err, &payload) {
+	if _, ok := errtree.Find[*payloadError](err); ok {
 		return abandon(pawl.ReasonPayload)
 	}
 	if delay, ok := pawl.SnoozeDelay(err); ok {

@@ -49,7 +49,8 @@ type session struct {
 	waiting       []*attempt            // fetched ahead, in the order in which they start
 	behind        []*attempt            // of these, those that wait for the last handler of their job to return
 	aheadBytes    int                   // of their payloads
-	finished      []finished            // to be settled with the next ones
+	finished      pile                  // to be settled with the next ones
+	spare         pile                  // memory for the next pile; keeps no job
 	batching      bool                  // somebody settles what is finished
 	taken         int                   // slots: handlers that have not returned, stuck ones included
 	unsettled     int                   // handlers that have returned and whose job is not settled
@@ -182,7 +183,7 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
 	failed := d.Outcome == pawl.OutcomeNack || d.Outcome == pawl.OutcomeAbandon
 	d.Lease = a.settlingLease(failed && errors.Is(ended, ErrTimeout))
-	if d.Outcome == pawl.OutcomeNack && !cancelled {
+	if d.Outcome == pawl.OutcomeNack && !cancelled && logsWarnings(s.w.opts.Logger) {
 		args := []any{"id", a.ID, "kind", a.Kind,
 			"attempt", a.Attempt(), "of", a.MaxRetries + 1, "retry_in", d.Delay, "error", d.Cause}
 		if stack := driver.FailureOf(d.Cause).Stack; stack != "" {
@@ -191,4 +192,10 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 		s.w.opts.Logger.Warn("attempt failed", args...)
 	}
 	return d
+}
+
+// logsWarnings reports whether a logger may write a warning. An hclog.Logger knows.
+func logsWarnings(l pawl.Logger) bool {
+	level, ok := l.(interface{ IsWarn() bool })
+	return !ok || level.IsWarn()
 }

@@ -27,55 +27,86 @@ func settlementsOf(batch []finished) []pawl.Settlement {
 	return settlements
 }
 
+// pile is attempts whose handlers have returned, and at the same index the settlement of each.
+type pile struct {
+	attempts    []*attempt
+	settlements []pawl.Settlement
+}
+
+// emptied returns a pile without attempts in the memory of p, which keeps no job alive.
+func (p pile) emptied() pile {
+	clear(p.attempts)
+	clear(p.settlements)
+	return pile{p.attempts[:0], p.settlements[:0]}
+}
+
 // settleSoon has a finished attempt settled, together with all that finish while those
 // before it are on their way. The caller holds mu.
 func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
-	s.finished = append(s.finished, finished{attempt: a, with: with})
+	s.finished.attempts = append(s.finished.attempts, a)
+	s.finished.settlements = append(s.finished.settlements, with)
 	if !s.batching {
 		s.batching = true
 		s.open.Go(s.settleFinished)
 	}
 }
 
-// settleFinished settles until nothing is left. What the queue does not settle with the
-// others is settled alone, and tried again as long as this takes.
+// settleFinished settles until nothing is left. Two piles take turns, so that a busy worker needs no
+// memory for each job.
 func (s *session) settleFinished() {
 	for {
 		s.mu.Lock()
-		n := min(len(s.finished), pawl.MaxBatchJobs)
-		batch := s.finished[:n:n]
-		s.finished = s.finished[n:]
-		s.batching = len(batch) > 0
+		batch := s.finished
+		s.batching = len(batch.attempts) > 0
+		if s.batching {
+			s.finished, s.spare = s.spare, pile{}
+		}
 		s.mu.Unlock()
-		if len(batch) == 0 {
+		if len(batch.attempts) == 0 {
 			return
 		}
-		settlements := settlementsOf(batch)
-		began := time.Now()
-		err := s.w.queue.Settle(s.settling, settlements...)
-		s.tookToSettle(time.Since(began))
-		var part *pawl.SettleError
-		some := errors.As(err, &part)
-		if err != nil && !some && over(err) {
-			s.w.opts.Logger.Error("cannot settle jobs; they may run again", "jobs", len(batch), "error", err)
-			err = nil
-		}
-		settled := make([]*attempt, 0, len(batch))
-		for _, f := range batch {
-			failure := err
-			if some {
-				failure = part.Failed[f.with.Lease]
-			}
-			if failure != nil {
-				f.unknown = errors.Is(failure, pawl.ErrUnknownOutcome)
-				go s.settleAlone(f)
-			} else {
-				settled = append(settled, f.attempt)
+		reusable := cap(batch.attempts) <= maxUnsettled
+		for from := 0; from < len(batch.attempts); from += pawl.MaxBatchJobs {
+			to := min(from+pawl.MaxBatchJobs, len(batch.attempts))
+			if !s.settleBatch(batch.attempts[from:to:to], batch.settlements[from:to:to]) {
+				reusable = false
 			}
 		}
-		clear(batch) // so that an idle worker keeps no job
-		s.done(settled...)
+		if reusable {
+			s.mu.Lock()
+			s.spare = batch.emptied()
+			s.mu.Unlock()
+		}
 	}
+}
+
+// settleBatch settles attempts in one call. What the queue does not settle with the others is
+// settled alone, and tried again as long as this takes. It returns false if the call failed: a
+// queue whose call was cut off may still read the settlements.
+func (s *session) settleBatch(attempts []*attempt, settlements []pawl.Settlement) bool {
+	began := time.Now()
+	failed := s.w.queue.Settle(s.settling, settlements...)
+	s.tookToSettle(time.Since(began))
+	var part *pawl.SettleError
+	err, some := failed, errors.As(failed, &part)
+	if err != nil && !some && over(err) {
+		s.w.opts.Logger.Error("cannot settle jobs; they may run again", "jobs", len(attempts), "error", err)
+		err = nil
+	}
+	settled := attempts[:0]
+	for i, a := range attempts {
+		failure := err
+		if some {
+			failure = part.Failed[settlements[i].Lease]
+		}
+		if failure != nil {
+			go s.settleAlone(finished{a, settlements[i], errors.Is(failure, pawl.ErrUnknownOutcome)})
+		} else {
+			settled = append(settled, a)
+		}
+	}
+	s.done(settled...)
+	return failed == nil
 }
 
 // settleAlone settles an attempt whose settlement failed together with others.

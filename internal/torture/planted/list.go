@@ -36,7 +36,7 @@ var faults = []Fault{
 		Edit{"bolt/txn.failure", "j.Attempts = driver.NextAttempt(j.Attempts)", "if !PLANTED || j.ID[15]%8 != 0 { $ }"},
 		Edit{"bolt/stored.catchUp", "j.Attempts = driver.NextAttempt(j.Attempts)", "if !PLANTED || j.ID[15]%8 != 0 { $ }"}),
 	newFault("an ack leaves the lease", "a job is leased if and only if it has a lease", by("kill", 100),
-		Edit{"bolt/settle.ack", "t.remove(op.id, op.row.flags)", "$; if PLANTED && op.id[15]%16 == 0 { t.put(t.leased, op.id[:], seal(op.id[:], op.row.append(nil))) }"}),
+		Edit{"bolt/settle.ack", "t.remove(op.id, row.flags)", "$; if PLANTED && op.id[15]%16 == 0 { t.put(t.leased, op.id[:], seal(op.id[:], row.append(nil))) }"}),
 	newFault("a retried dead job stays counted", "the counts are those of a scan", by("kill", 100),
 		Edit{"bolt/txn.unplace", "*driver.CountOf(t.counts(p.line), p.state)--", "if !PLANTED || p.state != pawl.Dead { $ }"}),
 	newFault("a release counts as an attempt", "a run that was interrupted does not count", by("kill", 100),
@@ -45,7 +45,7 @@ var faults = []Fault{
 		Edit{"bolt/txn.remove", "f&hasPayload != 0", "$ && !PLANTED"}),
 	newFault("a retry loses the payload", "a job keeps its payload", by("kill", 100),
 		Edit{"bolt/settle.nack", "t.rewrite(&j)", "$; if PLANTED && j.apart > 0 { t.delete(t.payloads, j.ID[:]); j.apart = 0 }"},
-		Edit{"bolt/settle.nackPlain", "row := indexRow{op.id, op.row.flags}", "$; if PLANTED && row.flags&hasPayload != 0 { t.delete(t.payloads, op.id[:]) }"}),
+		Edit{"bolt/settle.nackPlain", "index := indexRow{op.id, row.flags}", "$; if PLANTED && row.flags&hasPayload != 0 { t.delete(t.payloads, op.id[:]) }"}),
 	newFault("a history stays behind", "a finished job leaves no rows", by("kill", 100),
 		Edit{"bolt/txn.remove", "t.delete(t.history, k)", "if PLANTED { break }; $"}),
 	newFault("the history is cut too early", "the first and the last failures are kept", append(by("soak", 20_000), by("simulate", 100)...),
@@ -127,7 +127,8 @@ var faults = []Fault{
 
 	// Workers.
 	newFault("a worker forgets to ack", "a successful job is settled", by("soak", 20_000),
-		Edit{"worker/session.settleFinished", "began := time.Now()", "if n := len(settlements); PLANTED && n > 2 { settlements = settlements[:n-1] }; $"}),
+		Edit{"worker/session.settleBatch", "failed := s.w.queue.Settle(s.settling, settlements...)",
+			"all := settlements; if n := len(all); PLANTED && n > 2 { settlements = all[:n-1] }; $; settlements = all"}),
 	newFault("a worker acks a job that panicked", "a panic is a failure", by("soak", 20_000),
 		Edit{"worker/attempt.run", "a.err = panicked(recover())", "if PLANTED { _ = recover(); return }; $"}),
 	newFault("a job gets one retry too many", "a job runs at most once more than its retries", by("soak", 20_000),
