@@ -21,10 +21,10 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	if len(jobs) > 1 {
 		return nil, fmt.Errorf("%w: beanstalkd stores one job a call, not %d; enqueue them one by one", pawl.ErrBatchTooLarge, len(jobs))
 	}
-	if err := q.begin(ctx); err != nil {
+	if err := q.gate.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer q.calls.Done()
+	defer q.gate.End()
 	if len(jobs) == 0 {
 		return nil, nil
 	}

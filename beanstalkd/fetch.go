@@ -22,7 +22,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	f := transport.Fetching{Ready: q.ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
+	f := transport.Fetching{Ready: q.gate.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
 	return f.Fetch(ctx, r)
 }
 
@@ -68,7 +68,7 @@ func (q *Queue) await(ctx context.Context, wait time.Duration, _ int, sources []
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-		case <-q.done:
+		case <-q.gate.Done():
 		}
 		return nil, nil
 	}
@@ -219,7 +219,7 @@ func (q *Queue) hold(g *grant, until time.Time) uint64 {
 	g.until = until
 	g.timer = time.AfterFunc(time.Until(until), func() { q.expire(g) })
 	g.conn.grants[g.number] = g
-	if q.closed {
+	if q.gate.Closed() {
 		g.timer.Stop()
 	} else {
 		q.held[g.token] = g
@@ -231,12 +231,11 @@ func (q *Queue) hold(g *grant, until time.Time) uint64 {
 // long as the connection lasts.
 func (q *Queue) expire(g *grant) {
 	q.mu.Lock()
-	if q.closed || q.held[g.token] != g || time.Until(g.until) > 0 {
+	if q.held[g.token] != g || time.Until(g.until) > 0 || q.gate.Begin(context.Background()) != nil {
 		q.mu.Unlock()
 		return
 	}
-	q.calls.Add(1)
-	defer q.calls.Done()
+	defer q.gate.End()
 	q.forget(g)
 	g.conn.busy++
 	defer q.finish(g.conn)

@@ -38,18 +38,16 @@ type Queue struct {
 	opts             Options
 	reporter         transport.Reporter
 	network, address string
-	maxJob           int // bytes of a body
-	done             chan struct{}
-	calls            sync.WaitGroup // those that change something; none begins once closed is set
+	maxJob           int            // bytes of a body
+	gate             transport.Gate // admits calls that change something
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	conns  map[*conn]struct{}
-	puts   *conn   // for what needs no lease
-	idle   []*conn // for fetches
-	held   map[uint64]*grant
-	token  uint64 // the last one
-	turns  transport.Turns
+	mu    sync.Mutex // guards what follows
+	conns map[*conn]struct{}
+	puts  *conn   // for what needs no lease
+	idle  []*conn // for fetches
+	held  map[uint64]*grant
+	token uint64 // the last one
+	turns transport.Turns
 }
 
 // margin is how much longer the server reserves a job than its lease lasts. So the process that has
@@ -91,7 +89,6 @@ func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 	}
 	q := &Queue{
 		opts: o, reporter: transport.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent},
-		done:  make(chan struct{}),
 		conns: make(map[*conn]struct{}), held: make(map[uint64]*grant),
 		token: uint64(rand.Uint32()) << 32, // no token of another process
 	}
@@ -170,14 +167,7 @@ func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 // the connections. Waiting fetches and all later calls return [pawl.ErrClosed]. The server makes
 // leased jobs ready again, which counts as a crash. Stop workers first.
 func (q *Queue) Close() error {
-	q.mu.Lock()
-	first := !q.closed
-	q.closed = true
-	q.mu.Unlock()
-	if first {
-		close(q.done)
-	}
-	q.calls.Wait()
+	q.gate.Close()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for c := range q.conns {
@@ -192,36 +182,7 @@ func (q *Queue) Close() error {
 }
 
 // Reap implements [pawl.Queue]. The server takes expired leases back by itself, so it returns 0.
-func (q *Queue) Reap(ctx context.Context) (int, error) { return 0, q.ready(ctx) }
-
-// begin is ready for a call that changes something. Its end must call calls.Done.
-func (q *Queue) begin(ctx context.Context) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	err := q.refuses(ctx)
-	if err == nil {
-		q.calls.Add(1)
-	}
-	return err
-}
-
-// ready returns the error of a call that must not begin.
-func (q *Queue) ready(ctx context.Context) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.refuses(ctx)
-}
-
-// refuses is ready. The caller holds mu.
-func (q *Queue) refuses(ctx context.Context) error {
-	switch {
-	case q.closed:
-		return pawl.ErrClosed
-	case ctx.Err() != nil:
-		return driver.NotAccepted(ctx)
-	}
-	return nil
-}
+func (q *Queue) Reap(ctx context.Context) (int, error) { return 0, q.gate.Ready(ctx) }
 
 // connect opens a connection.
 func (q *Queue) connect(ctx context.Context) (*conn, error) {
@@ -234,7 +195,7 @@ func (q *Queue) connect(ctx context.Context) (*conn, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	if q.gate.Closed() {
 		c.fail(pawl.ErrClosed)
 		return nil, pawl.ErrClosed
 	}
@@ -302,7 +263,7 @@ func (q *Queue) giveBack(c *conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.closed:
+	case q.gate.Closed():
 	case c.broken() != nil:
 		q.drop(c)
 		for _, other := range q.idle {

@@ -19,10 +19,10 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	if err := driver.SupportsSettle(abilities, settlements); err != nil {
 		return err
 	}
-	if err := q.begin(ctx); err != nil {
+	if err := q.gate.Begin(ctx); err != nil {
 		return err
 	}
-	defer q.calls.Done()
+	defer q.gate.End()
 	return q.settle(settlements)
 }
 
@@ -204,7 +204,7 @@ func (q *Queue) step(c *conn, some []*ending, of func(n *ending) request, others
 func (q *Queue) restore(g *grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.closed && g.conn.grants[g.number] == nil {
+	if !q.gate.Closed() && g.conn.grants[g.number] == nil {
 		q.held[g.token], g.conn.grants[g.number] = g, g
 		g.timer.Reset(time.Until(g.until))
 	}
@@ -212,10 +212,10 @@ func (q *Queue) restore(g *grant) {
 
 // Extend implements [pawl.Queue], by touch.
 func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
-	if err := q.begin(ctx); err != nil {
+	if err := q.gate.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer q.calls.Done()
+	defer q.gate.End()
 	type touched struct {
 		*grant
 		lease  *pawl.Lease

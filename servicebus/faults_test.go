@@ -16,7 +16,7 @@ import (
 // faulty is the engine amid faults.
 var faulty = faults.Engine{
 	Open: func(ctx context.Context, where string) (faults.Queue, error) {
-		return servicebus.Open(ctx, where, &servicebus.Options{Prefix: "faults.lock4000", Lock: 4 * time.Second,
+		return servicebus.Open(ctx, where, &servicebus.Options{Prefix: "faults.lock10000", Lock: 10 * time.Second,
 			MaxCrashes: servicebus.NoMaxCrashes, Timeout: 5 * time.Second, Logger: hclog.NewNullLogger()})
 	},
 	Unavailable: servicebus.ErrUnavailable,

@@ -23,6 +23,13 @@ func (g *Gate) Done() <-chan struct{} {
 	return g.ended
 }
 
+// Closed reports whether the gate is closed.
+func (g *Gate) Closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
 // Ready returns the error of a call that must not begin.
 func (g *Gate) Ready(ctx context.Context) error {
 	g.mu.Lock()
