@@ -6,9 +6,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Limits on what one call of List reads before it returns.
+// Limits on what one call of List or Summary reads before it returns. A page of the dashboard that
+// searches makes such calls until its time is over, so they must be short.
 const (
-	lookJobs  = 16 << 10
+	lookJobs  = MaxLimit
 	lookBytes = 8 << 20 // of payloads
 )
 

@@ -10,13 +10,13 @@ import (
 
 // The most that one List or Effects reads.
 const (
-	listRows  = 16 << 10
+	listRows  = 1 << 10
 	listBytes = 8 << 20
 )
 
 // List reads some of the jobs that match f, with state, payload and history, in the order of
 // [Queue.Jobs], after the cursor after: "" for the beginning, or the Next of an earlier List of
-// the same filter. It returns at most max jobs, 1 to [pawl.MaxListed]. It reads about 16,000 rows
+// the same filter. It returns at most max jobs, 1 to [pawl.MaxListed]. It reads about 1,000 rows
 // at most, and stops when the jobs have 8 MiB of payload, history and headers, so it may return
 // fewer jobs, even none, before the end. The end is where Next is "".
 //
