@@ -14,9 +14,15 @@ import (
 // attempt runs a run until it waits. A worker calls it with its lease. An error is for the
 // worker: the run is unchanged and is retried as a job is.
 func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error {
+	if x, t := e.wake(ctx, f, l); x != nil {
+		defer x.leave(t)
+		defer x.watch()()
+		return x.await(ctx, t)
+	}
 	x := newExecution(ctx, e, f, l.ID, l)
+	t := x.turn
 	e.hub.enter(l.ID, x) // later requests are notified; earlier ones are in the row
-	defer e.hub.leave(l.ID, x)
+	defer x.leave(t)
 	defer x.watch()()
 	input, err := x.load(ctx)
 	switch {
@@ -46,9 +52,40 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 			return err
 		}
 	}
-	defer context.AfterFunc(ctx, func() { _ = x.stop(context.Cause(ctx)) })()
-	output, err := x.call(input)
-	return x.conclude(output, err)
+	go func() {
+		defer close(x.returned)
+		x.output, x.err = x.call(input)
+	}()
+	return x.await(ctx, t)
+}
+
+// await ends the run once its function has returned, unless the turn is over before.
+func (x *execution) await(ctx context.Context, t *turn) error {
+	defer context.AfterFunc(ctx, func() { x.interrupt(t, context.Cause(ctx)) })()
+	select {
+	case <-t.over:
+	case <-x.returned:
+		if !t.isOver() {
+			return x.conclude(x.output, x.err)
+		}
+	}
+	return nil
+}
+
+// interrupt stops the run for a reason that concerns only one turn.
+func (x *execution) interrupt(t *turn, reason error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.turn == t && !x.warm {
+		_ = x.stopLocked(reason)
+	}
+}
+
+// leave ends the notifications of a turn. A run that stays in memory has ended them itself.
+func (x *execution) leave(t *turn) {
+	if !t.isOver() {
+		x.engine.hub.leave(x.run, x)
+	}
 }
 
 // call calls the function, and returns once no goroutine of the function runs.

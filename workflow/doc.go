@@ -31,8 +31,9 @@
 //     in the file of a stopped app.
 //
 // A run is a job of the queue: its retries, lease, crashes and place among the dead jobs are those
-// of the job. A waiting run holds no goroutine and no worker slot: it is suspended, its job is
-// delayed, and every call returns [ErrSuspended]. So return errors other than those of a step.
+// of the job. A waiting run holds no worker slot: it is suspended, and its job is delayed. The
+// runs that were suspended last stay in memory and continue where they wait; see Options.Warm. In
+// the others every call returns [ErrSuspended]. So return errors other than those of a step.
 //
 // For promises, limits, and how to change code while runs are active, see
 // docs/guide/workflows.md.

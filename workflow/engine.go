@@ -35,6 +35,12 @@ type Options struct {
 	// starts have none. The job keeps its headers for all its attempts.
 	Headers func(ctx context.Context) map[string]string
 
+	// Warm is how many suspended runs stay in memory: those that were suspended last. Such a run
+	// continues in the call that waits, and not from the top with its journal, so a wake costs the
+	// same however long the journal is. It keeps the goroutines of its function and its
+	// branches. The default is [DefaultWarm]. A negative number keeps none.
+	Warm int
+
 	// Sign, if set, signs the jobs of runs, for workers that verify signatures.
 	Sign *pawl.Keyring
 
@@ -61,6 +67,9 @@ func Open(q Store, opts *Options) *Engine {
 	}
 	if opts != nil {
 		e.opts = *opts
+	}
+	if e.opts.Warm == 0 {
+		e.opts.Warm = DefaultWarm
 	}
 	if e.opts.Build == "" {
 		e.opts.Build = executable()

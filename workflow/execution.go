@@ -15,15 +15,15 @@ import (
 // errFrontier ends a dry run at the end of the journal.
 var errFrontier = errors.New("the journal ends here")
 
-// execution is one lease of a run: the function is called and makes its calls until it returns,
-// the run waits, or something stops it.
+// execution is one call of a run's function, which makes its calls until it returns, the run
+// waits, or something stops it. A run that stays in memory continues under its next lease.
 type execution struct {
 	engine *Engine
 	flow   Definition
 	lease  *pawl.Lease     // nil in a dry run
 	ctx    context.Context // the handler's context
 	run    pawl.ID
-	row    *runRow // the row when the execution began
+	row    *runRow // the row when the lease began
 	dry    bool    // only compare the code with the journal
 	spare  bool    // the journal that is not in use has rows to remove
 
@@ -56,10 +56,20 @@ type execution struct {
 	done          chan struct{}             // closed when stopped is set
 	undos         []undo
 	open          sync.WaitGroup // running branches
+	turn          *turn
+	warm          bool // it is suspended and stays in memory
+
+	loaded  int           // bytes in memory of the entries that were read
+	wrote   uint32        // seq of the last entry in the file, when it was suspended in a shared store
+	settled chan struct{} // closed when a suspension has succeeded or failed
+
+	returned chan struct{} // closed when the function has returned its output or error
+	output   []byte
+	err      error
 }
 
 func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *pawl.Lease) *execution {
-	return &execution{engine: e, flow: f, lease: l, ctx: ctx, run: run, dry: l == nil,
+	return &execution{engine: e, flow: f, lease: l, ctx: ctx, run: run, dry: l == nil, turn: newTurn(), returned: make(chan struct{}),
 		publishes: make(map[[countKey]byte]uint64), abandoned: make(map[string]bool), behind: make(map[string]bool), journal: make(map[string][]*entry), done: make(chan struct{})}
 }
 
@@ -97,6 +107,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 		x.last = max(x.last, e.seq)
 		x.made++
 		x.bytes += e.weight()
+		x.loaded += entryBytes + len(e.Result)
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
 		x.unwound = x.unwound || e.Scope == undoScope
 		if e.Kind != KindVersion && e.Scope != undoScope {

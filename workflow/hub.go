@@ -20,6 +20,8 @@ type hub struct {
 	removal  atomic.Int64  // when it looks again, as a time in rows
 	sweeping chan struct{} // held by the current remover of runs
 
+	warm warmRuns // suspended runs that stay in memory
+
 	mu      sync.Mutex
 	running map[pawl.ID]*execution
 	waiting map[pawl.ID][]chan struct{} // waiters for the end of a run
@@ -48,6 +50,7 @@ func hubOf(q Store) *hub {
 		hubs.Lock()
 		delete(hubs.of, q)
 		hubs.Unlock()
+		h.warm.trim(0)
 	}()
 	return h
 }

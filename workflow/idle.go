@@ -143,9 +143,19 @@ func (x *execution) rest() {
 	}
 	x.resting = true
 	s.journal = x.take()
+	stay, bytes := x.mayStay(), x.warmBytes()
 	x.mu.Unlock()
 
+	if stay {
+		x.settled = make(chan struct{})
+		stay = x.engine.hub.warm.add(x, bytes)
+	}
 	err := x.engine.queue.Mutate(x.writing(), s, s.journal.bytes)
+	if stay {
+		if x.wrote = s.wrote; x.stayed(err == nil) {
+			return
+		}
+	}
 	if errors.Is(err, errWoken) {
 		x.observe(&s.row)
 	}

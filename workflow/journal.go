@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -111,6 +112,13 @@ func (j *journal) apply(r rows) error {
 		}
 	}
 	return r.putEach(j.puts)
+}
+
+// unwritten returns the entries of the backlog.
+func (x *execution) unwritten() []put {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.backlog.puts)
 }
 
 // applyBacklog writes the part of the backlog that the transaction has not written yet.

@@ -42,7 +42,7 @@ func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, k
 }
 
 // Wait waits for the next signal that no Wait has received yet, for at most the given time.
-// [Forever] sets no limit. It holds neither a goroutine nor a slot: the run is suspended. After
+// [Forever] sets no limit. It holds no slot of a worker: the run is suspended. After
 // the time it returns [ErrTimeout], but a signal that was durable by then counts. With 0 or
 // less it only takes a signal that is already there.
 func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {

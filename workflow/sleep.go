@@ -9,8 +9,8 @@ import (
 // Forever is a wait, or a retention, without a time limit.
 const Forever = time.Duration(math.MaxInt64)
 
-// Sleep waits for d. It survives crashes and restarts, and holds neither a goroutine nor a slot
-// of a worker: the run is suspended and its job delayed. Time counts even while no process has
+// Sleep waits for d. It survives crashes and restarts, and holds no slot of a worker: the run is
+// suspended and its job delayed. Time counts even while no process has
 // the file.
 func Sleep(r *Run, name string, d time.Duration) error {
 	if d >= Forever {

@@ -20,6 +20,8 @@ type suspend struct {
 	made      int
 	bytes     int64
 
+	wrote uint32 // seq of the last entry in the file, if other processes may write there
+
 	row runRow // the run's row, as read and then changed by the mutation
 	now time.Time
 	has []*waitCondition // conditions that are met
@@ -45,6 +47,16 @@ func (s *suspend) Check(ops driver.Ops) error {
 	s.row, s.now, s.has = *row, ops.Now(), nil
 	if s.row.Terminate != "" || s.row.Cancel != "" && !s.cancelled {
 		return errWoken
+	}
+	if s.x.engine.hub.shared {
+		if s.wrote, err = r.lastSeq(s.x.run, row.Journal); err != nil {
+			return err
+		}
+		for _, p := range s.x.unwritten() {
+			if p.table == tableSteps {
+				s.wrote = max(s.wrote, number32(p.key))
+			}
+		}
 	}
 	if s.row.Paused && s.row.Cancel == "" {
 		s.settle(time.Time{})

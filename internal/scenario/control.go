@@ -267,6 +267,7 @@ func (suite) Scenario37Terminate(t *testing.T) {
 		require.Equal(t, workflow.Terminated, k.info(h.Run()).Status)
 	})
 	sub(t, "damaged", func(t *testing.T, k *kit) {
+		k.warm = cold // so that it reads its journal
 		f := errand(k, places(k)["sleep"])
 		k.open(f)
 		h := startAndSettle(k, f, "1", 0)

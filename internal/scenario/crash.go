@@ -140,6 +140,7 @@ func (suite) Scenario02StartedNotClaimed(t *testing.T) {
 			_ = k.endLife()
 		},
 		then: func(k *kit) {
+			k.warm = cold
 			require.Equal(k.t, []string{"a", "b", "c"}, tripEnds(k))
 			require.Equal(k.t, 2, k.calls("trip"), "once until the night, once behind it")
 		},
@@ -245,6 +246,7 @@ func (suite) Scenario05CheckpointInFlight(t *testing.T) {
 func (suite) Scenario05CommitUndone(t *testing.T) {
 	for _, gate := range []string{"end of a", "night", "end of c", "end"} {
 		sub(t, gate, func(t *testing.T, k *kit) {
+			k.warm = cold
 			f, g := trip(k), k.gate(gate)
 			k.open(f)
 			h := start(k, f, "1", 10)

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ type kit struct {
 	log        hclog.Logger          // of the engine
 	slots      int                   // of the worker; 8 by default, and no worker if negative
 	maxCrashes int                   // of the queue; the queue's default if zero
+	warm       int                   // suspended runs in memory; random in each life if zero
 
 	q    Queue
 	e    *workflow.Engine
@@ -91,7 +93,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	k.q, k.dead = q, make(chan struct{})
 	k.count = make(map[string]int)
 	k.mu.Unlock()
-	e := workflow.Open(q, &workflow.Options{Build: k.build, Middleware: k.around, Logger: k.log})
+	e := workflow.Open(q, &workflow.Options{Build: k.build, Middleware: k.around, Logger: k.log, Warm: k.warmth()})
 	k.mu.Lock()
 	k.e = e
 	k.mu.Unlock()
@@ -116,6 +118,20 @@ func (k *kit) open(flows ...workflow.Definition) {
 		defer close(gone)
 		_ = w.Run(ctx)
 	}()
+}
+
+// cold has every wake call the functions again, for a scenario that counts the calls.
+const cold = -1
+
+// warmth returns how many suspended runs stay in memory in this life. Nothing else that a scenario sees may
+// depend on it.
+func (k *kit) warmth() int {
+	warm := k.warm
+	if warm == 0 {
+		warm = [...]int{cold, 1, workflow.DefaultWarm}[rand.IntN(3)]
+		k.t.Logf("suspended runs in memory: %d", warm)
+	}
+	return warm
 }
 
 // engine returns the engine of this life, for functions that an earlier life left behind.

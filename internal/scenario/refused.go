@@ -97,6 +97,7 @@ func (suite) Scenario34LosersChildEndsLater(t *testing.T) {
 				return "won", nil
 			})
 			child := k.gate("deaf")
+			k.warm = cold // the loser passes its gate again
 			k.open(f, deaf)
 			h := startAndSettle(k, f, "1", 0)
 			loser := k.gate("loser")

@@ -98,7 +98,7 @@ func (suite) Scenario31SpinningIsReported(t *testing.T, k *kit) {
 		return 1, nil
 	})
 	var lines bytes.Buffer
-	k.log = hclog.New(&hclog.LoggerOptions{Output: &lines})
+	k.log, k.warm = hclog.New(&hclog.LoggerOptions{Output: &lines}), cold
 	k.open(f)
 	succeeds(k, start(k, f, "1", 0))
 	require.Equal(t, 1, strings.Count(lines.String(), "have it return the error of a call that is not a *StepError"))

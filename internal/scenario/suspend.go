@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: sleeping runs hold neither slots nor goroutines, and all of them wake.
+// Rule: sleeping runs that do not stay in memory hold neither slots nor goroutines, and all of them wake.
 func (suite) Scenario30Sleepers(t *testing.T) {
 	sleepers, starters := race.Fewer(10_000), 50
 	bubble(t, func(t *testing.T, k *kit) {
@@ -24,7 +24,7 @@ func (suite) Scenario30Sleepers(t *testing.T) {
 			return n, workflow.Sleep(r, "night", time.Hour)
 		})
 		short := workflow.Define("short", func(*workflow.Run, int) (int, error) { return 1, nil })
-		k.slots = 100 // so that a few commits suffice for all
+		k.slots, k.warm = 100, cold // so that a few commits suffice for all
 		k.open(f, short)
 		k.settle()
 		goroutines := runtime.NumGoroutine()
@@ -107,6 +107,7 @@ func (suite) Scenario31SwallowedSuspension(t *testing.T) {
 					}
 					return "too early", nil
 				})
+				k.warm = cold
 				k.open(f, nap)
 				h := start(k, f, "1", 0)
 				k.pass(time.Hour - 1)
@@ -132,7 +133,7 @@ func (suite) Scenario31SwallowedSuspension(t *testing.T) {
 // nap is a flow of an hour.
 var nap = workflow.Define("nap", func(r *workflow.Run, _ int) (int, error) { return 0, workflow.Sleep(r, "nap", time.Hour) })
 
-// Rule: deferred code runs at each suspension, and its calls are refused then. They are made
+// Rule: deferred code of a run that leaves memory runs at each suspension, and its calls are refused then. They are made
 // when the function finally returns, in their place and once.
 func (suite) Scenario32CallsInDefer(t *testing.T, k *kit) {
 	f := workflow.Define("deferred", func(r *workflow.Run, _ int) (out string, err error) {
@@ -153,6 +154,7 @@ func (suite) Scenario32CallsInDefer(t *testing.T, k *kit) {
 		}
 		return word.Wait(r, workflow.Forever)
 	})
+	k.warm = cold
 	k.open(f)
 	h := startAndSettle(k, f, "1", 0)
 	require.Equal(t, []string{"open"}, k.effects())

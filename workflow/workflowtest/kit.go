@@ -121,6 +121,7 @@ func (k *Kit) open() {
 	k.queue, k.dead = q, new(atomic.Bool)
 	engine := k.opts.Engine
 	engine.Logger = log
+	engine.Warm = -1 // each wake compares the code with the journal
 	engine.Middleware = slices.Concat([]workflow.Middleware{k.watch(q, k.dead)}, engine.Middleware, []workflow.Middleware{k.stubbed})
 	k.engine = workflow.Open(q, &engine)
 	k.worker = worker.New(q, &worker.Options{

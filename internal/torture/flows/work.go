@@ -26,7 +26,8 @@ func work(args harness.Args) error {
 		return err
 	}
 	harness.Emit(harness.Up)
-	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger(), Middleware: []workflow.Middleware{counting}})
+	e := workflow.Open(q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger(), Middleware: []workflow.Middleware{counting},
+		Warm: [...]int{-1, 1, workflow.DefaultWarm}[rand.IntN(3)]})
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: hclog.NewNullLogger()})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
