@@ -24,11 +24,12 @@ const (
 	Results                             // Settlement.Result, and Await
 	Groups                              // Envelope.Group
 	Cursors                             // Envelope.Cursor, and SaveCursor
+	RunNotes                            // Job.Progress, and Log
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups", "cursors",
+	"groups", "cursors", "progress and logs",
 }
 
 // String names the abilities.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl/internal/lease"
+	"github.com/gopawl/pawl/internal/runnotes"
 )
 
 // Lease is the right to run one job until a time. Holding it proves nothing after
@@ -25,9 +26,10 @@ type Lease struct {
 	Started  time.Time // when the run began, on monotonic time
 	TimedOut bool      // the run was ended by its timeout
 
-	queue   Queue  // of the worker that runs the job, see runContext
-	result  []byte // for the ack; the goroutine of the handler owns it until it returns
-	settled uint32 // atomic: 1 once the job is settled; a plain number, so that a lease may be copied
+	queue   Queue          // of the worker that runs the job, see runContext
+	notes   *runnotes.Runs // of that worker; nil if nobody keeps them
+	result  []byte         // for the ack; the goroutine of the handler owns it until it returns
+	settled uint32         // atomic: 1 once the job is settled; a plain number, so that a lease may be copied
 }
 
 // markSettled notes that the job was acked in a transaction of the app's, so that its holder
@@ -40,9 +42,10 @@ func (l *Lease) isSettled() bool { return atomic.LoadUint32(&l.settled) == 1 }
 type leaseKey struct{}
 
 // runContext returns a context for the handler that runs the job of l, which is of q. [Kind.Enqueue]
-// learns from it which job that is; see [ErrOwnJob].
-func runContext(ctx context.Context, q Queue, l *Lease) context.Context {
-	l.queue = q
+// learns from it which job that is; see [ErrOwnJob]. Notes collects what the run says of itself; nil if
+// nobody keeps it.
+func runContext(ctx context.Context, q Queue, l *Lease, notes *runnotes.Runs) context.Context {
+	l.queue, l.notes = q, notes
 	return context.WithValue(ctx, leaseKey{}, l)
 }
 

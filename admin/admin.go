@@ -46,6 +46,14 @@ type Admin interface {
 	// job that has not ended returns [ErrNotLive].
 	Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
+	// Progress returns how far jobs are, of up to [MaxIDs]: what their last runs noted, which is stored
+	// within a second. Jobs that noted nothing are left out. See [pawl.Job.Progress].
+	Progress(ctx context.Context, ids ...pawl.ID) ([]JobProgress, error)
+
+	// Logs returns what is kept of the logs of the last runs of a job, the oldest first, or
+	// [pawl.ErrNotFound]. See [pawl.Log].
+	Logs(ctx context.Context, id pawl.ID) ([]pawl.RunLog, error)
+
 	// Why returns what keeps a job from running now, or [pawl.ErrNotFound]. A job without an obstacle
 	// waits for its turn.
 	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)

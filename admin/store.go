@@ -108,7 +108,7 @@ type FileStore interface {
 // UnsupportedError means that the engine of the queue lacks the methods of an optional operation. It
 // matches errors.ErrUnsupported.
 type UnsupportedError struct {
-	Operation string // "check", "backup", "events", "workflows", "schedules", "keys" or "groups"
+	Operation string // "check", "backup", "events", "workflows", "schedules", "keys", "groups" or "logs"
 }
 
 // Error implements error.

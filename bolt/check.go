@@ -46,7 +46,7 @@ func (s *store) violations(ctx context.Context) error {
 		groups: make(map[string]*driver.GroupRow),
 	}
 	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
-	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups} {
+	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups, c.notes} {
 		if step(); c.done() {
 			break
 		}
@@ -87,6 +87,11 @@ func (s *store) checkSteps() (steps int64) {
 		return err
 	})
 	return steps
+}
+
+// notes requires that progress and logs can be read.
+func (c *check) notes() {
+	driver.CheckNotes(&tables{tx: c.jobs.Tx()}, func(err error) { c.wrong("%w", err) })
 }
 
 // stateRow is a row that says where a job is.

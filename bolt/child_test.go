@@ -31,6 +31,7 @@ var roles = map[string]func(args []string) error{
 	"result": resultRole,
 	"group":  groupRole,
 	"cursor": cursorRole,
+	"notes":  notesRole,
 }
 
 func TestMain(m *testing.M) {

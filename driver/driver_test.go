@@ -64,5 +64,5 @@ func TestRootIsComplete(t *testing.T) {
 	require.False(t, driver.Settled(l))
 	driver.MarkSettled(l)
 	require.True(t, driver.Settled(l))
-	require.NotEqual(t, context.Background(), driver.RunContext(context.Background(), nil, l))
+	require.NotEqual(t, context.Background(), driver.RunContext(context.Background(), nil, l, nil))
 }

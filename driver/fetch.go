@@ -72,10 +72,11 @@ func Weight(r *pawl.Request, queue string) int { return max(r.Weights[queue], 1)
 //   - Fired() bool reports whether it has fired.
 type Cancellation = lease.Cancellation
 
-// RunContext returns a context for the handler that runs the job of l, which is of q.
+// RunContext returns a context for the handler that runs the job of l, which is of q. Notes gets what the run
+// says of itself.
 // [pawl.Kind.Enqueue] learns from it which job that is; see [pawl.ErrOwnJob]. Workers call it.
-func RunContext(ctx context.Context, q pawl.Queue, l *pawl.Lease) context.Context {
-	return root.RunContext(ctx, q, l)
+func RunContext(ctx context.Context, q pawl.Queue, l *pawl.Lease, notes *Notes) context.Context {
+	return root.RunContext(ctx, q, l, notes.collected())
 }
 
 // CheckPolicy returns p in the form in which a worker uses it, or a [*pawl.InvalidError]: a

@@ -98,7 +98,7 @@ func New(opts *Options) *Queue {
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors
+	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes
 }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every

@@ -264,6 +264,7 @@ var groups = []group{
 	{"results", resultTests(), 0, pawl.Results | pawl.Retention},
 	{"groups", groupTests(), mutating, pawl.Groups},
 	{"cursors", cursorTests(), 0, pawl.Cursors},
+	{"notes", noteTests(), mutating, pawl.RunNotes},
 	{"delete", deleteTests(), 0, 0},
 	{"transfer", transferTests(), 0, 0},
 	{"mutation", mutationTests(), mutating, 0},

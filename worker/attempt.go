@@ -56,6 +56,7 @@ type attempt struct {
 	*pawl.Lease
 	handler handler
 	queue   pawl.Queue
+	notes   *driver.Notes
 	ctx     context.Context // of the handler, once it has a slot
 	cancel  context.CancelCauseFunc
 	err     error     // of the handler; belongs to its goroutine
@@ -117,7 +118,7 @@ func (a *attempt) run(ctx context.Context) {
 		}
 		a.err = panicked(recover())
 	}()
-	a.err = a.handler.run(driver.RunContext(ctx, a.queue, a.Lease), a.Lease)
+	a.err = a.handler.run(driver.RunContext(ctx, a.queue, a.Lease, a.notes), a.Lease)
 	if a.err != nil {
 		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
 	}

@@ -40,6 +40,7 @@ type session struct {
 	stopSettling context.CancelFunc
 
 	open    sync.WaitGroup // one for each attempt that is not settled, and one while somebody acks
+	notes   *driver.Notes  // of its runs
 	changed chan struct{}  // capacity 1: the demand may have changed
 	leased  chan struct{}  // closed with the first lease
 
@@ -69,6 +70,7 @@ func newSession(ctx context.Context, w *Worker) *session {
 		w:       w,
 		kinds:   w.kinds(),
 		feeding: ctx,
+		notes:   driver.NewNotes(w.queue),
 		changed: make(chan struct{}, 1),
 		leased:  make(chan struct{}),
 		held:    make(map[*attempt]struct{}),
@@ -90,6 +92,7 @@ func (s *session) work(ctx context.Context, feed func() error) error {
 	beating, stopBeating := context.WithCancel(s.settling)
 	var heart sync.WaitGroup
 	heart.Go(func() { s.beat(beating) })
+	heart.Go(func() { s.storeNotes(beating) })
 
 	err := feed()
 	if err != nil {

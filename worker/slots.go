@@ -25,7 +25,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 			close(s.leased)
 		}
 		h, known := s.w.handlers[l.Kind]
-		a := &attempt{Lease: l, handler: h, queue: s.w.queue, until: l.Expires}
+		a := &attempt{Lease: l, handler: h, queue: s.w.queue, notes: s.notes, until: l.Expires}
 		s.held[a] = struct{}{}
 		if s.w.shared() {
 			s.watch(a.until)
@@ -181,6 +181,9 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	with := a.Ack()
 	if mine && !settled && a.err != nil {
 		with = s.decide(a, a.err, cause)
+	}
+	if mine {
+		s.endNotes(a, with.Outcome != pawl.OutcomeAck || a.Retain > 0)
 	}
 	s.mu.Lock()
 	if i := slices.IndexFunc(s.behind, func(next *attempt) bool { return next.ID == a.ID }); i >= 0 {

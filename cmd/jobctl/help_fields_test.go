@@ -100,6 +100,8 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 	for _, line := range []string{"key list sync", "key show sync a"} {
 		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
 	}
+	buildAt(t, "notes.db", jobNotes)
+	add(commandOf(t, "job logs JOB1"), []byte(jobctl(t, "job", "logs", id(1).String(), "--db", "notes.db", "-o", "json").stdout))
 	buildAt(t, "groups.db", jobGroups)
 	for _, line := range printingGroups {
 		args := words(jobNumber.ReplaceAllString(line, "019caa00-0000-7000-8000-00000000000$1"))

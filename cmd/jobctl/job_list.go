@@ -46,6 +46,7 @@ func (a *app) jobListing() *jobListing {
 	}
 	now := a.now()
 	return &jobListing{
+		when:    len(columns) - 1,
 		listing: a.listing(columns, append([]column{{title: "PRIORITY", right: true}, {title: "CRASHES", right: true}}, left("CREATED", "UNIQUE", "LAST ERROR", "PAYLOAD")...)...),
 		cells: func(e *pawl.Envelope) []string {
 			return []string{e.ID.String(), string(e.State), cell(e.Queue, nameWidth), cell(e.Kind, nameWidth),

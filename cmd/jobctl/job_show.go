@@ -82,6 +82,9 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 			atRest = !isLive
 		}
 		a.showFacts(e, atRest)
+		if err := a.showProgress(ctx, queue, id); err != nil {
+			return err
+		}
 		a.showHeaders(e.Headers)
 		a.showPayload("payload", e.Payload, form)
 		for name, value := range map[string][]byte{"cursor": e.Cursor, "result": e.Result} { // a job has at most one of them

@@ -14,6 +14,7 @@ import (
 type jobListing struct {
 	*listing
 	cells func(*pawl.Envelope) []string
+	when  int // the cell that also has the progress of a running job
 }
 
 // paging is one page of a list, read in portions, so that memory stays bounded however long the
@@ -135,6 +136,10 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 		if err != nil || !shown {
 			return len(page.Jobs), page.Next, err
 		}
+		progress, err := out.app.progressOf(ctx, queue, page.Jobs)
+		if err != nil {
+			return 0, "", err
+		}
 		for _, listed := range page.Jobs {
 			if listed.Err != nil {
 				damaged.add(listed.Err)
@@ -143,6 +148,9 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 			one := item{id: listed.Job.ID.String()}
 			if a := out.app; a.people() {
 				one.cells = out.cells(listed.Job)
+				if p, ok := progress[listed.Job.ID]; ok {
+					one.cells[out.when] += ", " + cell(p.String(), progressWidth)
+				}
 			} else if a.flags.output != "ids" {
 				one.json = jobOf(listed.Job)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
@@ -41,6 +42,45 @@ func handleImport(w *worker.Worker, importLines func(ctx context.Context, path s
 		}
 		return nil
 	})
+}
+
+var ImportRows = pawl.Define[[]string]("import-rows", pawl.MaxRetries(0))
+
+// handleRows registers the handler of the guide that notes its progress.
+func handleRows(w *worker.Worker, importRow func(row string) error) {
+	worker.Handle(w, ImportRows, func(ctx context.Context, job *pawl.Job[[]string]) error {
+		log := pawl.Log(ctx)
+		for n, row := range job.Args {
+			if err := importRow(row); err != nil {
+				log.Warn("row was skipped", "row", n, "error", err)
+			}
+			job.Progress(int64(n+1), int64(len(job.Args)), row)
+		}
+		return errors.New("to keep the record")
+	})
+}
+
+// Rule: the guide's handler leaves its log.
+func TestLongJobWithALog(t *testing.T) {
+	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
+	defer q.Close()
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	handleRows(w, func(row string) error {
+		if row == "b" {
+			return errors.New("no comma")
+		}
+		return nil
+	})
+	stored, err := ImportRows.Enqueue(t.Context(), q, []string{"a", "b", "c"})
+	require.NoError(t, err)
+	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+	var logs []pawl.RunLog
+	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) (err error) {
+		logs, err = driver.ReadLogs(r, stored.ID)
+		return err
+	}))
+	require.Len(t, logs, 1)
+	require.Contains(t, logs[0].Head, `level=WARN msg="row was skipped" row=1 error="no comma"`)
 }
 
 // Rule: the guide's import goes on where its last run got.

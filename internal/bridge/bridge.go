@@ -2,7 +2,11 @@
 // of jobs do not see what only engines need.
 package bridge
 
-import "context"
+import (
+	"context"
+
+	"github.com/gopawl/pawl/internal/runnotes"
+)
 
 // Functions are the functions that package driver exports for package pawl, and documents. The
 // type parameters stand for the types of package pawl: it imports this package, so they cannot
@@ -20,7 +24,7 @@ type Functions[Envelope, Lease, Policy, Queue any] struct {
 	EncodePayload func(v any) ([]byte, error)
 	DecodePayload func(b []byte, v any, unknownFields bool) error
 
-	RunContext  func(ctx context.Context, q Queue, l *Lease) context.Context
+	RunContext  func(ctx context.Context, q Queue, l *Lease, notes *runnotes.Runs) context.Context
 	MarkSettled func(l *Lease)
 	Settled     func(l *Lease) bool
 }

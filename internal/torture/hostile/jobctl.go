@@ -67,6 +67,7 @@ var forms = map[string][]string{
 	"job list":     {"-n 0", "-n 0 -o jsonl", "-n 0 -o jsonl -s STATE"},
 	"job show":     {"JOB", "-o jsonl JOB"},
 	"job why":      {"JOB", "-o jsonl JOB"},
+	"job logs":     {"JOB"},
 	"job retry":    {"!JOB", "!--all -y"},
 	"job cancel":   {"!JOB", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},

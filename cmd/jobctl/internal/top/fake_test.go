@@ -20,17 +20,18 @@ import (
 type fake struct {
 	admin.Admin
 
-	path    string
-	process *admin.Process // nil for a stopped app
-	done    map[string]admin.Done
-	jobs    []*pawl.Envelope
-	runs    workflow.Counts
-	flows   []workflow.Info // what Workflows lists
-	damaged map[pawl.ID]error
-	paused  map[string]bool
-	err     error // of every call
-	doErr   error // of every job that Do is asked about
-	pageMax int   // the most jobs of a page; 0 for no limit
+	path     string
+	process  *admin.Process // nil for a stopped app
+	done     map[string]admin.Done
+	jobs     []*pawl.Envelope
+	runs     workflow.Counts
+	flows    []workflow.Info // what Workflows lists
+	damaged  map[pawl.ID]error
+	paused   map[string]bool
+	progress map[pawl.ID]pawl.Progress
+	err      error // of every call
+	doErr    error // of every job that Do is asked about
+	pageMax  int   // the most jobs of a page; 0 for no limit
 
 	opened, closed int
 	openErr        error
@@ -48,6 +49,15 @@ func (f *fake) open(context.Context, func(string)) (admin.Admin, error) {
 
 func (f *fake) Summary(context.Context, admin.SummaryQuery) (admin.SummaryPage, error) {
 	return admin.SummaryPage{}, f.called("summary")
+}
+
+func (f *fake) Progress(_ context.Context, ids ...pawl.ID) (all []admin.JobProgress, err error) {
+	for _, id := range ids {
+		if p, ok := f.progress[id]; ok {
+			all = append(all, admin.JobProgress{ID: id, Progress: p})
+		}
+	}
+	return all, f.err
 }
 
 // fakeRuns are the runs of a fake.

@@ -8,7 +8,8 @@ import (
 // row is a job, or a workflow run with the ID of its job.
 type row struct {
 	pawl.Listed
-	run *workflow.Info // nil for a job
+	run      *workflow.Info // nil for a job
+	progress string         // of a running job; empty if it noted none
 }
 
 // list is one page of the rows of a pane. It keeps only that page, and the cursors of earlier

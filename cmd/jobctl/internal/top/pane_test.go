@@ -138,3 +138,10 @@ func TestRunsPane(t *testing.T) {
 	s.send(tea.WindowSizeMsg{Width: 110, Height: 24})
 	s.press("tab").has("[1 queues]")
 }
+
+// Rule: a running job shows how far it is, unless it is cancelled.
+func TestRunningJobsShowTheirProgress(t *testing.T) {
+	f := sampleQueue()
+	f.progress = map[pawl.ID]pawl.Progress{testID(4): {Done: 41, Total: 100}, testID(5): {Done: 7}}
+	newScreen(t, f, 130, 30).press("2").has(" 41/100 41% ", " cancelled ")
+}

@@ -3,6 +3,8 @@ package top
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -146,7 +148,7 @@ func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 	}
 	for range calls {
 		if at.state >= len(states) {
-			return p, nil
+			break
 		}
 		if left <= 0 || len(p.rows) >= w.rows {
 			break
@@ -169,5 +171,29 @@ func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 	if at.state < len(states) {
 		p.next = &at
 	}
-	return p, nil
+	if w.pane == runningPane {
+		err = p.readProgress(ctx, a)
+	}
+	return p, err
+}
+
+// readProgress reads how far the jobs of a page are.
+func (p *page) readProgress(ctx context.Context, a admin.Admin) error {
+	rows := make(map[pawl.ID]*row)
+	for i := range p.rows {
+		rows[p.rows[i].Job.ID] = &p.rows[i]
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	all, err := a.Progress(ctx, slices.Collect(maps.Keys(rows))...)
+	if errors.As(err, new(*admin.UnsupportedError)) {
+		return nil // the engine keeps none
+	}
+	for _, one := range all {
+		if r := rows[one.ID]; r != nil {
+			r.progress = one.Progress.String()
+		}
+	}
+	return err
 }

@@ -86,7 +86,7 @@ var jobColumns = [...][]column{
 }
 
 // jobRow returns a job for the columns of a pane.
-func (m *model) jobRow(p pane, job pawl.Listed) []cell {
+func (m *model) jobRow(p pane, job row) []cell {
 	e := job.Job
 	id := text(shortened(e.ID))
 	if job.Err != nil {
@@ -98,11 +98,11 @@ func (m *model) jobRow(p pane, job pawl.Listed) []cell {
 	attempt := text(fmt.Sprintf("%d of %d", e.Attempt(), e.MaxRetries+1))
 	switch p {
 	case runningPane:
-		cancelled := text("")
+		state := text(job.progress)
 		if e.Cancelled {
-			cancelled = cell{"cancelled", yellow}
+			state = cell{"cancelled", yellow}
 		}
-		return []cell{id, text(e.Queue), text(e.Kind), attempt, text(plain.Span(m.at.Sub(e.LeasedSince))), cancelled, failed}
+		return []cell{id, text(e.Queue), text(e.Kind), attempt, text(plain.Span(m.at.Sub(e.LeasedSince))), state, failed}
 	case waitingPane:
 		return []cell{id, text(e.Queue), text(e.Kind), text(string(e.State)), text(m.waits(e)), attempt, failed}
 	}

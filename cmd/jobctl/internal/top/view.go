@@ -171,7 +171,7 @@ func (m *model) jobTable(p pane, l list, selected, rows int) []string {
 	if p == runsPane {
 		return m.table(runColumns, len(l.rows), selected, rows, marked, func(i int) []cell { return m.runRow(l.rows[i].run) })
 	}
-	return m.table(jobColumns[p], len(l.rows), selected, rows, marked, func(i int) []cell { return m.jobRow(p, l.rows[i].Listed) })
+	return m.table(jobColumns[p], len(l.rows), selected, rows, marked, func(i int) []cell { return m.jobRow(p, l.rows[i]) })
 }
 
 // table draws that many of the n rows, around the selected row; -1 means none.

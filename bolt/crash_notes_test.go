@@ -1,0 +1,145 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// notesRole runs a job, which is there already, and notes its progress and logs as a worker does. It
+// prints the number of each line once a store of it is acknowledged.
+func notesRole(args []string) error {
+	q, err := Open(args[0], crashOptions())
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	leases, err := q.Fetch(ctx, pawl.Request{Max: 1})
+	if err != nil {
+		return err
+	}
+	l := leases[0]
+	l.Started = time.Now()
+	notes := driver.NewNotes(q)
+	ctx = driver.RunContext(ctx, q, l, notes)
+	job := &pawl.Job[string]{Envelope: l.Envelope, Lease: l}
+	say("up", l.Started.UnixNano())
+	for n := int64(1); ; n++ {
+		pawl.Log(ctx).Info("line", "n", n)
+		job.Progress(n, 0, "")
+		if err := notes.Store(ctx); err != nil {
+			return err
+		}
+		say("stored", n)
+	}
+}
+
+var lineNumber = regexp.MustCompile(`msg=line n=(\d+)\n$`)
+
+// Rule: whenever the process is killed, the log and the progress of its run are there, with everything whose
+// store was acknowledged, and the file is in order.
+func TestKilledWithNotes(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	q := openAt(t, path, crashOptions())
+	stored, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.NoError(t, err)
+	id := stored[0].ID
+	require.NoError(t, q.Close())
+	for kill := range 4 { // as often as a job may crash
+		c := startChild(t, "notes", path)
+		var began int64
+		_, err := fmt.Sscanf(c.line(t), "up %d", &began)
+		require.NoError(t, err)
+		said := c.killWithin(40 * time.Millisecond)
+		require.Empty(t, c.stderr.String())
+		acked := int64(len(said))
+
+		q := openAt(t, path, crashOptions())
+		require.NoError(t, q.Check(t.Context()))
+		require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error {
+			logs, err := driver.ReadLogs(r, id)
+			require.NoError(t, err)
+			p, err := driver.ReadProgress(r, id)
+			require.NoError(t, err)
+			if acked == 0 {
+				return nil
+			}
+			last := logs[len(logs)-1]
+			require.Equal(t, began, last.Began.UnixNano())
+			require.LessOrEqual(t, len(logs), kill+1)
+			found := lineNumber.FindStringSubmatch(last.Head + last.Tail)
+			require.NotNil(t, found, "the last line is whole")
+			n, err := strconv.ParseInt(found[1], 10, 64)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, n, acked)
+			require.Equal(t, n, p.Done)
+			return nil
+		}))
+		require.NoError(t, q.Close())
+	}
+}
+
+// Rule: Check finds a damaged note, and a salvage keeps the sound ones.
+func TestCheckOfNotes(t *testing.T) {
+	folder := memoryFolder(t)
+	path := filepath.Join(folder, "jobs.db")
+	q, err := Open(path, crashOptions()) // without the check of the file at the end
+	require.NoError(t, err)
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.NoError(t, err)
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	l := leases[0]
+	l.Started = time.Now()
+	notes := driver.NewNotes(q)
+	ctx := driver.RunContext(t.Context(), q, l, notes)
+	pawl.Log(ctx).Info("line")
+	(&pawl.Job[string]{Envelope: l.Envelope, Lease: l}).Progress(1, 2, "")
+	require.NoError(t, notes.Store(ctx))
+	require.NoError(t, q.Check(ctx))
+	require.NoError(t, q.Close())
+	to := filepath.Join(folder, "to.db")
+	_, err = Salvage(t.Context(), path, to)
+	require.NoError(t, err)
+	q = openAt(t, to, crashOptions())
+	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error {
+		logs, err := driver.ReadLogs(r, l.ID)
+		require.NoError(t, err)
+		require.Len(t, logs, 1)
+		p, err := driver.ReadProgress(r, l.ID)
+		require.NoError(t, err)
+		require.Equal(t, "1/2 50%", p.String())
+		return nil
+	}))
+	require.NoError(t, q.Close())
+
+	for _, table := range []string{"progress", "logs"} {
+		q, err := Open(path, crashOptions())
+		require.NoError(t, err)
+		flip := func() {
+			require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+				b := tx.Bucket([]byte("pawl.notes")).Bucket([]byte(table))
+				k, v := b.Cursor().First()
+				v = bytes.Clone(v)
+				v[len(v)-1] ^= 1
+				return b.Put(k, v)
+			}))
+		}
+		flip()
+		require.ErrorContains(t, q.Check(t.Context()), "table "+table+" of pawl.notes")
+		flip()
+		require.NoError(t, q.Check(t.Context()))
+		require.NoError(t, q.Close())
+	}
+}

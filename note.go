@@ -1,0 +1,73 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl/internal/runnotes"
+)
+
+// Progress is how far a run of a job is; see [Job.Progress].
+type Progress struct {
+	Done, Total int64 // Total is 0 if it is unknown
+	Text        string
+	At          time.Time
+}
+
+// String returns "412/10000 4% page 412".
+func (p Progress) String() string {
+	text := fmt.Sprint(p.Done)
+	if p.Total > 0 {
+		text = fmt.Sprintf("%d/%d %d%%", p.Done, p.Total, int64(float64(p.Done)/float64(p.Total)*100))
+	}
+	return strings.TrimSpace(text + " " + p.Text)
+}
+
+// RunLog is what is kept of the log of one run of a job; see [Log].
+type RunLog struct {
+	Began      time.Time
+	Attempt    int
+	Head, Tail string // whole lines
+	Dropped    int64  // bytes between Head and Tail
+}
+
+// Progress notes how far the run is, in any unit, for operators. It only takes a lock in memory, so it never waits
+// for the queue, and a handler may call it for every row. The worker stores the last progress of all
+// its jobs together, at most once a second, so a crash loses at most the last second. A total of 0
+// means that it is unknown. Negative numbers count as 0, done is at most the total, and a text is cut
+// at 256 bytes.
+//
+// A queue without [RunNotes], and a job that no worker runs, keep nothing.
+func (j *Job[T]) Progress(done, total int64, text string) {
+	if run := j.Lease.notesOf(); run != nil {
+		run.Note(done, total, text, time.Now())
+	}
+}
+
+// Log returns the logger of the run whose handler has this context. What it logs, from the level Info on, is
+// kept with the job: the first 16 KiB and the last 16 KiB of each run, for the last four runs. A line is
+// cut at 4 KiB. The worker stores the logs of all its jobs together, at most once a second, and at the
+// end of each run. So the log of a run that took its process down is there, but for its last second. A handler
+// never waits for that. The log goes when the job does: after a success without [Retain] at once.
+//
+// On a queue without [RunNotes], and outside of a handler, the logger discards everything. In a handler
+// of many jobs it is that of the first job.
+func Log(ctx context.Context) *slog.Logger {
+	l, _ := ctx.Value(leaseKey{}).(*Lease)
+	run := l.notesOf()
+	if run == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(run, nil))
+}
+
+// notesOf returns where the run of a lease notes what it says of itself; nil if nobody keeps it.
+func (l *Lease) notesOf() *runnotes.Run {
+	if l == nil || l.notes == nil {
+		return nil
+	}
+	return l.notes.Of(l.ID, l.Started, l.Attempt())
+}

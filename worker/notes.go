@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gopawl/pawl"
+)
+
+// notesEvery is how often the progress and the logs of all jobs of a worker are stored at most.
+const notesEvery = time.Second
+
+// storeNotes stores what runs say of themselves until ctx ends, and what is left then. Handlers do not
+// wait for it.
+func (s *session) storeNotes(ctx context.Context) {
+	for {
+		select {
+		case <-s.notes.Noted():
+		case <-ctx.Done():
+			s.storeNotesOnce(s.settling)
+			return
+		}
+		s.storeNotesOnce(ctx)
+		select {
+		case <-time.After(notesEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *session) storeNotesOnce(ctx context.Context) {
+	if err := s.notes.Store(ctx); err != nil {
+		s.notesFailed(err)
+	}
+}
+
+// endNotes stores the log of a run that has ended, before its job is settled: so the log of a failure
+// is there when the failure is. It fails the run in no case.
+func (s *session) endNotes(a *attempt, leavesRecord bool) {
+	if err := s.notes.End(s.settling, a.Lease, leavesRecord); err != nil {
+		s.notesFailed(err)
+	}
+}
+
+func (s *session) notesFailed(err error) {
+	if s.settling.Err() == nil && !errors.Is(err, pawl.ErrClosed) {
+		s.w.opts.Logger.Warn("cannot store progress and logs", "error", err)
+	}
+}

@@ -1,0 +1,204 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/worker"
+)
+
+// notesOf reads what is stored of a job.
+func notesOf(t *testing.T, q *bolt.Queue, id pawl.ID) (logs []pawl.RunLog, p *pawl.Progress) {
+	t.Helper()
+	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) (err error) {
+		if logs, err = driver.ReadLogs(r, id); err == nil {
+			p, err = driver.ReadProgress(r, id)
+		}
+		return err
+	}))
+	return logs, p
+}
+
+// mutations counts the mutations of a queue.
+type mutations struct {
+	*bolt.Queue
+	n atomic.Int64
+}
+
+func (q *mutations) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	q.n.Add(1)
+	return q.Queue.Mutate(ctx, m, size)
+}
+
+// Rule: what running jobs note is stored within a second, in one commit for all jobs of a worker.
+func TestNotesWhileJobsRun(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		counted := &mutations{Queue: q}
+		w := newWorker(counted, worker.Options{Concurrency: 10})
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			log := pawl.Log(ctx)
+			for n := range 1000 { // 10 s
+				job.Progress(int64(n), 1000, job.Args)
+				log.Info("row", "n", n)
+				time.Sleep(10 * time.Millisecond)
+			}
+			return nil
+		})
+		var ids []pawl.ID
+		for n := range 10 {
+			stored, err := task.Enqueue(t.Context(), q, fmt.Sprint("job ", n))
+			require.NoError(t, err)
+			ids = append(ids, stored.ID)
+		}
+		stop := start(t, w)
+		time.Sleep(5*time.Second + 5*time.Millisecond)
+		require.LessOrEqual(t, counted.n.Load(), int64(7))
+		for n, id := range ids {
+			logs, p := notesOf(t, q, id)
+			require.Equal(t, fmt.Sprint("job ", n), p.Text)
+			require.Equal(t, int64(1000), p.Total)
+			require.GreaterOrEqual(t, p.Done, int64(398), "what it noted more than a second ago")
+			require.Len(t, logs, 1)
+			require.True(t, strings.Contains(logs[0].Tail, "msg=row n=398\n"))
+		}
+		time.Sleep(7 * time.Second)
+		for _, id := range ids {
+			logs, p := notesOf(t, q, id)
+			require.Empty(t, logs, "the notes go with the job")
+			require.Nil(t, p)
+		}
+		require.NoError(t, stop())
+	})
+}
+
+// Rule: the log of a run that failed is there when its job is dead, and so is that of a success whose
+// record is kept. A success without a record whose notes were never stored writes none.
+func TestNotesOfEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		counted := &mutations{Queue: q}
+		w := newWorker(counted, worker.Options{Concurrency: 1})
+		failing := pawl.Define[string]("failing", pawl.MaxRetries(0))
+		kept := pawl.Define[string]("kept", pawl.Retain(time.Hour))
+		say := func(ctx context.Context, job *pawl.Job[string]) error {
+			pawl.Log(ctx).Info("said", "args", job.Args)
+			if job.Kind == "failing" {
+				return errBroken
+			}
+			return nil
+		}
+		worker.Handle(w, failing, say)
+		worker.Handle(w, kept, say)
+		worker.Handle(w, task, say)
+		var ids []pawl.ID
+		for _, k := range []*pawl.Kind[string]{failing, kept, task} {
+			stored, err := k.Enqueue(t.Context(), q, k.Name())
+			require.NoError(t, err)
+			ids = append(ids, stored.ID)
+		}
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		for n, want := range []string{"failing", "kept", ""} {
+			logs, _ := notesOf(t, q, ids[n])
+			if want == "" {
+				require.Empty(t, logs)
+				continue
+			}
+			require.Len(t, logs, 1)
+			require.Equal(t, 1, logs[0].Attempt)
+			require.Contains(t, logs[0].Head, "level=INFO msg=said args="+want+"\n")
+		}
+	})
+}
+
+// Rule: jobs that note nothing write nothing more.
+func TestNotesOfNone(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		counted := &mutations{Queue: q}
+		w := newWorker(counted, worker.Options{})
+		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
+			if job.Last {
+				return nil
+			}
+			return errBroken
+		})
+		for range 100 {
+			_, err := task.Enqueue(t.Context(), q, "job", pawl.MaxRetries(1))
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		require.Zero(t, counted.n.Load())
+	})
+}
+
+// stuckDisk is a queue that writes no notes until the disk goes on.
+type stuckDisk struct {
+	*bolt.Queue
+	writes chan struct{} // receives for each write that waits
+	goesOn chan struct{}
+}
+
+func (q *stuckDisk) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	q.writes <- struct{}{}
+	<-q.goesOn
+	return q.Queue.Mutate(ctx, m, size)
+}
+
+func (q *stuckDisk) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
+	<-q.goesOn
+	return q.Queue.Settle(ctx, settlements...)
+}
+
+func (q *stuckDisk) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
+	<-q.goesOn
+	return q.Queue.Extend(ctx, leases...)
+}
+
+// Rule: a handler never waits for its notes while the disk stands still, and they take a bounded space.
+// They are stored once the disk goes on.
+func TestNotesWhileTheDiskStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, _ := open(t)
+		q := &stuckDisk{inner, make(chan struct{}, 100), make(chan struct{})}
+		w := newWorker(q, worker.Options{Concurrency: 1})
+		var returned atomic.Bool
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			log := pawl.Log(ctx)
+			log.Info("first")
+			<-q.writes // the disk stands still now
+			began := time.Now()
+			for n := range 10_000 {
+				job.Progress(int64(n), 10_000, "")
+				log.Info("row", "n", n)
+			}
+			if took := time.Since(began); took != 0 { // the clock of the test only moves while everybody waits
+				return pawl.Permanent(fmt.Errorf("it waited for %v", took))
+			}
+			returned.Store(true)
+			return pawl.Permanent(errors.New("to keep the notes"))
+		})
+		stored, err := task.Enqueue(t.Context(), inner, "job")
+		require.NoError(t, err)
+		stop := start(t, w)
+		synctest.Wait()
+		require.True(t, returned.Load(), "the handler has returned while the disk stands still")
+		logs, _ := notesOf(t, inner, stored.ID)
+		require.Empty(t, logs)
+		close(q.goesOn)
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		logs, _ = notesOf(t, inner, stored.ID)
+		require.Len(t, logs, 1)
+		require.Contains(t, logs[0].Head, "msg=first\n")
+		require.True(t, strings.HasSuffix(logs[0].Tail, "n=9999\n"))
+		require.NoError(t, stop())
+	})
+}
