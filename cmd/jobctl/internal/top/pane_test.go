@@ -143,5 +143,5 @@ func TestRunsPane(t *testing.T) {
 func TestRunningJobsShowTheirProgress(t *testing.T) {
 	f := sampleQueue()
 	f.progress = map[pawl.ID]pawl.Progress{testID(4): {Done: 41, Total: 100}, testID(5): {Done: 7}}
-	newScreen(t, f, 130, 30).press("2").has(" 41/100 41% ", " cancelled ")
+	newScreen(t, f, 130, 30).press("2").has(" 41/100 41%", " cancelled ")
 }
