@@ -150,7 +150,7 @@ func (b *branch) end(err error) {
 	b.err, b.finished = err, true
 	x.forgetBehind(b.scope)
 	x.branches--
-	x.wakeLocked(func(s *scope) bool { return s.waits.branches })
+	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.ends })
 	x.active--
 	x.mu.Unlock()
 	x.rest()

@@ -21,7 +21,7 @@
 //   - A [Flow] is such a function with a name. A run is one execution of it, with an ID given by
 //     its starter, and a [Handle] refers to a run.
 //   - A [Run] is what the function uses to make its calls: [Step], [StepTx], [Sleep],
-//     [Signal.Wait], [Call], [Go], [Race], [Version] and others. The function runs again from the
+//     [Signal.Wait], [Select], [Call], [Go], [Race], [Version] and others. The function runs again from the
 //     top whenever the run continues, and completed calls return their results from the journal.
 //   - The journal is the calls that a run has made. An [Entry] is one call, identified by its name
 //     and by how often that name came before. The function must repeat its calls in the order of

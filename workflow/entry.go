@@ -17,6 +17,7 @@ const (
 	KindSleep   EntryKind = "sleep"
 	KindWait    EntryKind = "wait"    // waits for a signal
 	KindChild   EntryKind = "child"   // runs another flow
+	KindSelect  EntryKind = "select"  // which of several cases was ready
 	KindRace    EntryKind = "race"    // which of several branches was first
 	KindVersion EntryKind = "version" // which version of the code runs
 	KindUndo    EntryKind = "undo"    // a step that undoes another
@@ -26,6 +27,9 @@ const (
 
 // begins reports whether a call of the kind only begins something.
 func (k EntryKind) begins() bool { return k == KindBranch || k == KindEach }
+
+// receives reports whether a call of the kind may receive a signal.
+func (k EntryKind) receives() bool { return k == KindWait || k == KindSelect }
 
 // EntryState is the progress of an entry's call.
 type EntryState string

@@ -198,7 +198,7 @@ func (x *execution) notify() {
 		return // the next write will report it
 	}
 	x.observe(row)
-	x.wakeWaiting(func(s *scope) bool { return s.waits.signal != "" })
+	x.wakeWaiting(func(s *scope) bool { return len(s.waits.signals) > 0 })
 }
 
 // wakeWaiting wakes the scopes concerned by a notification. A scope that is about to wait looks again,

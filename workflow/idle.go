@@ -12,9 +12,10 @@ var errCircle = errors.New("its branches wait for one another, and for nothing e
 // waitCondition is what a scope waits for.
 type waitCondition struct {
 	due      time.Time // zero for no time
-	signal   string    // name of the signal
+	signals  []string  // names of the signals
 	child    *entry
-	branches bool
+	branches bool // the end of a branch, and nothing else
+	ends     bool // the end of a branch, too
 	paused   bool
 	failure  string // error of a failed step that will be retried
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A branch that waits for a signal may receive one and then lose a race. So each scope knows
@@ -80,7 +81,7 @@ func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
 		if !won.lost(s.name) {
 			continue
 		}
-		if e := s.current; e != nil && e.Kind == KindWait {
+		if e := s.current; e != nil && e.Kind.receives() {
 			s.got(e.seq)
 		}
 		for l := range s.looks {
@@ -114,6 +115,7 @@ type unread struct {
 type takenSignal struct {
 	look    *look
 	entry   *entry
+	name    string
 	payload []byte
 	freed   int64 // bytes freed in the journal
 }
@@ -127,14 +129,14 @@ func (u *unread) find(r rows, now time.Time) (err error) {
 		if err != nil {
 			return err
 		}
-		if e == nil || e.Kind != KindWait || e.State != EntryDone || e.Signal == 0 {
+		if e == nil || !e.Kind.receives() || e.State != EntryDone || e.Signal == 0 {
 			continue
 		}
-		payload, err := r.value(u.run, e)
+		name, payload, err := r.received(u.run, e)
 		if err != nil {
 			return err
 		}
-		u.back = append(u.back, takenSignal{look: l, entry: e, payload: payload, freed: e.weight()})
+		u.back = append(u.back, takenSignal{look: l, entry: e, name: name, payload: payload, freed: e.weight()})
 	}
 	if len(u.back) > 0 {
 		u.row, err = r.mustRun(u.run)
@@ -148,7 +150,7 @@ func (u *unread) apply(r rows) error {
 	for i := range u.back {
 		b := &u.back[i]
 		e := b.entry
-		key := signalKey(u.run, e.Name, e.Signal)
+		key := signalKey(u.run, b.name, e.Signal)
 		if other, err := r.get(tableSignals, key); other != nil || err != nil {
 			return fmt.Errorf("%w: run %s has signal %d twice", pawl.ErrCorrupt, u.run, e.Signal)
 		}
@@ -185,9 +187,21 @@ func (u *unread) done(x *execution) {
 	}
 }
 
+// received returns the name and the payload of the signal that a call has received.
+func (r rows) received(run pawl.ID, e *entry) (name string, payload []byte, err error) {
+	if payload, err = r.value(run, e); err != nil || e.Kind == KindWait {
+		return e.Name, payload, err
+	}
+	var got selection
+	if err := driver.DecodePayload(payload, &got); err != nil || got.Selected < 0 || got.Selected >= len(got.Cases) {
+		return "", nil, fmt.Errorf("%w: the result of %s of run %s", pawl.ErrCorrupt, e, run)
+	}
+	return strings.TrimPrefix(got.Cases[got.Selected], signalCase), got.Payload, nil
+}
+
 // givenBack reports whether the entry is a Wait whose signal was given back.
 func (e *entry) givenBack() bool {
-	return e.Kind == KindWait && e.State == EntryFailed && e.Signal != 0
+	return e.Kind.receives() && e.State == EntryFailed && e.Signal != 0
 }
 
 // gaveBack reports whether a signal that the scope had received was given back. The caller

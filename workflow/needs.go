@@ -21,20 +21,25 @@ func needsRun(n *driver.Needs, runs ...pawl.ID) {
 // Declare declares the run.
 func (c *checkpoint) Declare(n *driver.Needs) { needsRun(n, c.lease.ID) }
 
-// Declare declares the run and the first signal of the name.
+// needsSignals declares the first signal of each name.
+func needsSignals(n *driver.Needs, run pawl.ID, names []string) {
+	for _, name := range names {
+		n.Span(tableSignals, driver.Span{Prefix: signalsOf(run, name), Limit: 1})
+	}
+}
+
+// Declare declares the run and the first signal of each name.
 func (t *takeSignal) Declare(n *driver.Needs) {
 	needsRun(n, t.x.run)
-	n.Span(tableSignals, driver.Span{Prefix: signalsOf(t.x.run, t.e.Name), Limit: 1})
+	needsSignals(n, t.x.run, t.names())
 }
 
 // Declare declares the run and what it waits for.
 func (s *suspend) Declare(n *driver.Needs) {
 	needsRun(n, s.x.run)
 	for _, w := range s.waits {
-		switch {
-		case w.signal != "":
-			n.Span(tableSignals, driver.Span{Prefix: signalsOf(s.x.run, w.signal), Limit: 1})
-		case w.child != nil:
+		needsSignals(n, s.x.run, w.signals)
+		if w.child != nil {
 			n.Read(tableSteps, seqKey(s.x.run, w.child.seq))
 		}
 	}

@@ -203,7 +203,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 		b.losing = false
 	}
 	x.news++
-	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.signal != "" })
+	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.ends || len(s.waits.signals) > 0 })
 	x.mu.Unlock()
 	for child := range d.children {
 		x.engine.hub.notify(child)

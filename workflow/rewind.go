@@ -1,11 +1,13 @@
 package workflow
 
 import (
+	"strings"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
-// A function often returns after a last look for signals: a Wait that timed out. A signal sent
+// A function often returns after a last look for signals: a Wait or a Select that timed out. A signal sent
 // between that look and the end of the run is accepted, and nobody would see it. So the commit
 // that would end the run looks for such signals. If it finds one, it takes the run back to the
 // Wait: it forgets the Wait and the function's own calls since, and the function runs again.
@@ -24,7 +26,7 @@ func (s *scope) looked(e *entry) {
 		return
 	}
 	switch e.Kind {
-	case KindWait, KindSleep, KindVersion:
+	case KindWait, KindSelect, KindSleep, KindVersion:
 		s.x.tail = append(s.x.tail, e)
 	default:
 		s.x.tail, s.x.tailPublished = nil, nil
@@ -42,10 +44,12 @@ type rewind struct {
 func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err error) {
 	w.from, w.given = nil, unread{run: run}
 	for i, e := range tail {
-		if e.Kind != KindWait || e.State != EntryFailed {
-			continue
+		found := false
+		for _, name := range e.missed() {
+			if found, err = r.hasSignal(run, name); found || err != nil {
+				break
+			}
 		}
-		found, err := r.hasSignal(run, e.Name)
 		if err != nil {
 			return err
 		}
@@ -59,6 +63,24 @@ func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err e
 		return w.given.find(r, ops.Now())
 	}
 	return nil
+}
+
+// missed returns the signals that a call has waited for until its time was over.
+func (e *entry) missed() (names []string) {
+	if e.Kind == KindWait && e.State == EntryFailed {
+		return []string{e.Name}
+	}
+	var got selection
+	if e.Kind != KindSelect || e.State != EntryDone || driver.DecodePayload(e.Result, &got) != nil ||
+		got.Selected < 0 || got.Selected >= len(got.Cases) || got.Cases[got.Selected] != timerCase {
+		return nil
+	}
+	for _, each := range got.Cases {
+		if name, ok := strings.CutPrefix(each, signalCase); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // apply forgets the calls and gives back the signals they received, in the row of the run.

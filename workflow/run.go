@@ -299,7 +299,7 @@ func (x *execution) mismatch(err *DeterminismError) error { return x.stop(x.comp
 func (c *call) end() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
-	if c.e.Kind == KindWait && c.e.State == EntryDone && !c.abandoned {
+	if c.e.Signal != 0 && c.e.State == EntryDone && !c.abandoned {
 		c.got(c.e.seq)
 	}
 	if c.current = nil; c.e.State != EntryPending {
@@ -317,7 +317,7 @@ func (c *call) become(e *entry) {
 
 // remedy returns what to do about an unreadable result.
 func remedy(kind EntryKind) string {
-	if kind == KindWait {
+	if kind.receives() {
 		return "; if the code has the type that it had before, the signal was sent with a wrong one: " +
 			"fork the run from this wait, and terminate it"
 	}

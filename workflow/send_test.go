@@ -210,7 +210,7 @@ func TestLoserTakesNoSignal(t *testing.T) {
 	run := d.start("a")
 	require.NoError(t, d.Send(t.Context(), run, "word", []byte("hello"), ""))
 	x := newExecution(t.Context(), d.Engine, note, run, d.lease(run))
-	take := &takeSignal{x: x, scope: x.newScope("loser", nil), e: &entry{Scope: "loser", Name: "word", Occurrence: 1, Kind: KindWait, seq: 1}}
+	take := &takeSignal{signals: []string{"word"}, ready: -1, timer: -1, x: x, scope: x.newScope("loser", nil), e: &entry{Scope: "loser", Name: "word", Occurrence: 1, Kind: KindWait, seq: 1}}
 	take.scope.abandoned = true
 	require.ErrorIs(t, d.file.Mutate(t.Context(), take, 0), ErrAbandoned)
 	require.Equal(t, []string{"hello"}, d.payloads(run, "word"))

@@ -1,9 +1,11 @@
 package workflow
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -76,7 +78,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	}
 	for passed := false; ; {
 		ready := x.lookAgain()
-		taken, err := c.takeSignal(passed || timeout <= 0 && fresh)
+		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, ready: -1, timer: -1, over: passed || timeout <= 0 && fresh})
 		if err != nil {
 			return err
 		}
@@ -89,7 +91,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 				return err
 			}
 		}
-		if passed, err = c.idle(waitCondition{due: timeOf(e.Due), signal: name}, ready); err != nil {
+		if passed, err = c.idle(waitCondition{due: timeOf(e.Due), signals: []string{name}}, ready); err != nil {
 			return err
 		}
 		if err := c.refused(); err != nil {
@@ -98,16 +100,20 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	}
 }
 
-// takeSignal ends the call with the next signal, or with ErrTimeout if its time is over. If
-// neither applies, it does nothing.
-func (c *call) takeSignal(over bool) (taken bool, err error) {
+// takeSignal ends the call with the first thing that is ready: a signal, a case without one, or
+// the end of its time. If nothing is ready, it does nothing.
+func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	x := c.x
-	over = over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
-	if !over {
+	t.over = t.over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
+	if !t.over && t.ready < 0 {
 		has := false
 		err := x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) (err error) {
-			has, err = rowsOf(tx).has(tableSignals, signalsOf(x.run, c.e.Name), nil)
-			return err
+			for _, name := range t.names() {
+				if has, err = rowsOf(tx).has(tableSignals, signalsOf(x.run, name), nil); has || err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return false, x.stop(err)
@@ -117,7 +123,7 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 		}
 	}
 	x.mu.Lock()
-	t := &takeSignal{x: x, scope: c.scope, e: c.e, over: over, journal: x.take()}
+	t.x, t.scope, t.e, t.journal = x, c.scope, c.e, x.take()
 	x.mu.Unlock()
 	err = x.engine.queue.Mutate(x.writing(), t, t.journal.bytes+maxInline)
 	switch {
@@ -137,13 +143,20 @@ func (c *call) takeSignal(over bool) (taken bool, err error) {
 
 var errNoSignal = errors.New("no signal is there")
 
-// takeSignal is the mutation that gives a signal, or the timeout, to the call that waits for
-// it.
+// takeSignal is the mutation that gives a call what it waits for: a signal, or the end of its
+// time. A [Select] has other cases too.
 type takeSignal struct {
+	signals []string // by case; "" for a case without a signal
+	ready   int      // the case without a signal that is ready; -1 for none
+	timer   int      // the case that is ready when the time is over; -1 for ErrTimeout
+	over    bool     // the time is over
+
+	// result encodes the result of the call; nil for the payload itself.
+	result func(selected int, payload []byte) ([]byte, error)
+
 	x       *execution
 	scope   *scope
 	e       *entry
-	over    bool // the time is over, so a missing signal is a timeout
 	journal journal
 
 	row   *runRow
@@ -151,8 +164,13 @@ type takeSignal struct {
 	ended entry
 }
 
-// Check finds the first signal. A branch that has lost a race takes nothing: the mutation that
-// decided the race has already looked at what it received.
+// names returns the signals that the call waits for.
+func (t *takeSignal) names() []string {
+	return slices.DeleteFunc(slices.Clone(t.signals), func(name string) bool { return name == "" })
+}
+
+// Check finds the first case that is ready. A branch that has lost a race takes nothing: the
+// mutation that decided the race has already looked at what it received.
 func (t *takeSignal) Check(ops driver.Ops) (err error) {
 	if t.scope.lostRace() {
 		return ErrAbandoned
@@ -162,24 +180,51 @@ func (t *takeSignal) Check(ops driver.Ops) (err error) {
 		return err
 	}
 	t.key, t.ended = nil, *t.e
-	err = r.first(tableSignals, signalsOf(t.x.run, t.e.Name), func(key, content []byte, damage error) error {
-		if damage == nil {
-			t.key = append([]byte(nil), key...)
-			t.ended.finish(append([]byte{}, content...), ops.Now())
-			t.ended.Signal = number(key)
-		}
-		return damage
-	})
-	if err != nil {
+	selected, payload, err := t.choose(r)
+	switch {
+	case err != nil:
 		return err
-	}
-	if t.key == nil && !t.over {
+	case selected < 0 && !t.over:
 		return errNoSignal
-	}
-	if t.key == nil {
+	case selected < 0 && t.timer < 0:
 		t.ended.fail(ErrTimeout, ops.Now())
+		return ops.Hold(t.x.lease)
+	case selected < 0:
+		selected = t.timer
+	}
+	if t.result != nil {
+		if payload, err = t.result(selected, payload); err != nil {
+			return err
+		}
+	}
+	t.ended.finish(payload, ops.Now())
+	if t.key != nil {
+		t.ended.Signal = number(t.key)
 	}
 	return ops.Hold(t.x.lease)
+}
+
+// choose returns the first case that is ready, and the payload of its signal. It returns -1 if
+// none is.
+func (t *takeSignal) choose(r rows) (selected int, payload []byte, err error) {
+	for i, name := range t.signals {
+		if name == "" {
+			if i == t.ready {
+				return i, nil, nil
+			}
+			continue
+		}
+		err := r.first(tableSignals, signalsOf(t.x.run, name), func(key, content []byte, damage error) error {
+			if damage == nil {
+				t.key, payload = bytes.Clone(key), append([]byte{}, content...)
+			}
+			return damage
+		})
+		if t.key != nil || err != nil {
+			return i, payload, err
+		}
+	}
+	return -1, nil, nil
 }
 
 // Apply consumes the signal.

@@ -89,11 +89,14 @@ func (s *suspend) over(r rows, w *waitCondition) (over bool, err error) {
 		return true, nil // the run is no longer paused
 	case !w.due.IsZero() && !w.due.After(s.now):
 		return true, nil
-	case w.signal != "":
-		return r.hasSignal(s.x.run, w.signal)
 	case w.child != nil:
 		e, err := r.entry(s.x.run, w.child.seq)
 		return e != nil && e.State != EntryPending, err
+	}
+	for _, name := range w.signals {
+		if over, err := r.hasSignal(s.x.run, name); over || err != nil {
+			return over, err
+		}
 	}
 	return false, nil
 }
@@ -107,10 +110,12 @@ func (s *suspend) settle(due time.Time) {
 		if s.row.Error == "" {
 			s.row.Error = w.failure
 		}
-		if w.signal != "" && !slices.Contains(s.row.Waits, w.signal) {
-			s.row.Waits = append(s.row.Waits, w.signal)
+		for _, name := range w.signals {
+			if !slices.Contains(s.row.Waits, name) {
+				s.row.Waits = append(s.row.Waits, name)
+			}
 		}
-		if w.signal != "" || w.child != nil {
+		if len(w.signals) > 0 || w.child != nil {
 			s.row.Status = Waiting
 		}
 	}

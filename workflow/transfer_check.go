@@ -97,8 +97,8 @@ func (c *RowsCheck) row(row Row) error {
 		return noRows("rows", "a row of %s stands out of order", row.In)
 	case len(row.Key) > maxRowKey:
 		return noRows("key", "one of %s has %d bytes, at most %d are possible", row.In, len(row.Key), maxRowKey)
-	case len(row.Value) > MaxValue:
-		return noRows("value", "one of %s has %d bytes, at most %d are stored", row.In, len(row.Value), MaxValue)
+	case len(row.Value) > MaxValue+maxCases:
+		return noRows("value", "one of %s has %d bytes, at most %d are stored", row.In, len(row.Value), MaxValue+maxCases)
 	}
 	c.last = Row{In: row.In, Key: row.Key}
 	switch row.In {
@@ -166,7 +166,7 @@ func (c *RowsCheck) step(row Row) error {
 		return noRows("value", "entry %d: %v", e.seq, err)
 	}
 	size, there := c.blobs[e.seq]
-	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindChild, KindRace, KindVersion, KindUndo, KindBranch, KindEach}
+	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindSelect, KindChild, KindRace, KindVersion, KindUndo, KindBranch, KindEach}
 	bad := ""
 	switch {
 	case ordinal(e.seq) == 0 || journalOf(e.seq) > 1:

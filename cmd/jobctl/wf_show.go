@@ -232,6 +232,8 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 		switch e.Kind {
 		case workflow.KindSleep:
 			fmt.Fprintf(a.stdout, "  %s%s\n", name, until)
+		case workflow.KindSelect:
+			fmt.Fprintf(a.stdout, "  select %s%s\n", name, until)
 		case workflow.KindWait:
 			fmt.Fprintf(a.stdout, "  signal %s%s\n", name, until)
 		case workflow.KindChild:
