@@ -25,11 +25,12 @@ const (
 	Groups                              // Envelope.Group
 	Cursors                             // Envelope.Cursor, and SaveCursor
 	RunNotes                            // Job.Progress, and Log
+	OrderedKeys                         // Limits.InOrder
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups", "cursors", "progress and logs",
+	"groups", "cursors", "progress and logs", "ordered keys",
 }
 
 // String names the abilities.

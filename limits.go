@@ -1,6 +1,9 @@
 package pawl
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Limits bound how many jobs of a queue run at a time, and how many start in a period, over all
 // workers and processes. A zero field sets no limit. An engine that has limits takes them in its
@@ -16,6 +19,38 @@ type Limits struct {
 	RunningPerKey int  // jobs of the queue with the same [Key] at a time; it does not limit jobs without a key
 	Rate          Rate // starts of jobs of the queue
 	RatePerKey    Rate // starts of jobs of the queue with the same [Key]; it does not limit jobs without a key
+
+	// InOrder runs the jobs of a key one after another, in order. It does not order jobs without a
+	// key. RunningPerKey is then 0 or 1. An engine that has it declares [OrderedKeys].
+	InOrder KeyOrder
+}
+
+// KeyOrder says whether the jobs of a [Key] run in order.
+//
+// In order means: of the jobs of a key, one at a time is under way, from its first lease until it
+// is acked, dead, or deleted, whatever its priority. The others wait, in the order in which they
+// became due. A job keeps its place over retries, snoozes, releases, crashes, and restarts. A key
+// orders all kinds of its queue. A job whose kind no worker handles holds up the jobs behind it.
+type KeyOrder uint8
+
+// The orders of the jobs of a key.
+const (
+	OrderNone     KeyOrder = iota // no order over retries
+	OrderContinue                 // in order; after a dead job the next one runs
+	OrderHold                     // in order; a job that becomes dead after a lease holds its key until it is retried or deleted
+)
+
+// String returns the name of the order.
+func (o KeyOrder) String() string {
+	switch o {
+	case OrderNone:
+		return "none"
+	case OrderContinue:
+		return "continue"
+	case OrderHold:
+		return "hold"
+	}
+	return fmt.Sprintf("KeyOrder(%d)", uint8(o))
 }
 
 // Rate limits how often jobs start. The zero Rate sets no limit.
@@ -39,7 +74,9 @@ type Rate struct {
 }
 
 // PerKey reports whether any of the limits is one for each key.
-func (l Limits) PerKey() bool { return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 }
+func (l Limits) PerKey() bool {
+	return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 || l.InOrder != OrderNone
+}
 
 // Validate checks the limits of a queue. Its error is an [*InvalidError].
 func (l Limits) Validate() error {
@@ -50,6 +87,12 @@ func (l Limits) Validate() error {
 		if limit.value < 0 || limit.value > MaxRunning {
 			return invalid(limit.field, "%d is not between 1 and %d; leave it out for no limit", limit.value, MaxRunning)
 		}
+	}
+	switch {
+	case l.InOrder > OrderHold:
+		return invalid("InOrder", "%d is none of OrderNone, OrderContinue, and OrderHold", l.InOrder)
+	case l.InOrder != OrderNone && l.RunningPerKey > 1:
+		return invalid("InOrder", "RunningPerKey is %d, and one job of a key runs at a time in order; leave RunningPerKey out", l.RunningPerKey)
 	}
 	if err := l.Rate.validate("Rate"); err != nil {
 		return err

@@ -13,12 +13,12 @@ type Obstacle struct {
 
 	Queue string // of the job
 	Kind  string // of the job
-	Key   string // of the job, for ByKey and ByKeyRate
+	Key   string // of the job, for ByKey, ByTurn, and ByKeyRate
 
 	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
 	Running int       // jobs that count for the limit, for ByQueue and ByKey
 	Limit   int       // how many of them may run
-	Holders []ID      // some of the jobs that run, at most MaxHolders; for ByKey and ByEffect
+	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, and ByEffect
 	Reason  Reason    // of a dead job
 }
 
@@ -37,6 +37,7 @@ const (
 	ByQueue     ObstacleKind = "queue"      // its queue is at Limits.Running
 	ByQueueRate ObstacleKind = "queue_rate" // its queue is at Limits.Rate
 	ByKey       ObstacleKind = "key"        // its key is at Limits.RunningPerKey
+	ByTurn      ObstacleKind = "turn"       // another job of its key goes first, see Limits.InOrder
 	ByKeyRate   ObstacleKind = "key_rate"   // its key is at Limits.RatePerKey
 	ByEffect    ObstacleKind = "effect"     // a job with the same idempotency key runs
 )
@@ -67,6 +68,8 @@ func (o Obstacle) String() string {
 		return fmt.Sprintf("the rate of queue %q lets its next job start at %s", o.Queue, until)
 	case ByKey:
 		return fmt.Sprintf("key %q has %d of %d jobs running%s", o.Key, o.Running, o.Limit, holders(o.Holders))
+	case ByTurn:
+		return fmt.Sprintf("another job of key %q goes first%s", o.Key, holders(o.Holders))
 	case ByKeyRate:
 		return fmt.Sprintf("the rate of key %q lets its next job start at %s", o.Key, until)
 	case ByEffect:
@@ -94,4 +97,5 @@ type KeyStats struct {
 	Blocked int       // those that its limits keep from running, as in [Counts].Blocked
 	Next    time.Time // when its rate lets the next job start; zero if it does now
 	Holders []ID      // some of its leased jobs, at most MaxHolders; a list of keys has none
+	Head    ID        // the job whose turn it is, with Limits.InOrder: it runs next, runs, or holds the key; zero if none
 }

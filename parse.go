@@ -295,6 +295,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	e.Result = r.bytes()
 	e.Group = r.string()
 	e.Cursor = r.bytes()
+	e.HoldsKey = r.bool()
 }
 
 func (r *recordDecoder) optional() (t time.Time) {

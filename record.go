@@ -25,7 +25,7 @@ const (
 	recordVersion = 2
 	recordHeader  = 5
 	recordFields  = 21
-	rareFields    = 15
+	rareFields    = 16
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -159,12 +159,13 @@ func (r *recordEncoder) rare(e *Envelope) {
 	r.enc.EncodeBytes(e.Result)
 	r.enc.EncodeString(e.Group)
 	r.enc.EncodeBytes(e.Cursor)
+	r.enc.EncodeBool(e.HoldsKey)
 }
 
 func (e *Envelope) isRare() bool {
 	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
 		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
-		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey
 }
 
 // optional writes a time that may be zero.

@@ -61,12 +61,13 @@ const (
 	rareResult
 	rareGroup
 	rareCursor
+	rareHoldsKey
 	rareInAll
 )
 
 // rare is the rare fields of a record that parses, value by value.
 func rare() []any {
-	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}, "t", []byte("result"), "g", []byte("cursor")}
+	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}, "t", []byte("result"), "g", []byte("cursor"), true}
 }
 
 // fields is a record that parses, value by value.
@@ -234,6 +235,7 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 		"group is a list":               {rareGroup, []any{1}},
 		"cursor is a number":            {rareCursor, 1},
 		"cursor of 4 GiB":               {rareCursor, huge},
+		"holding a key is a number":     {rareHoldsKey, 1},
 		"seconds are a string":          {rareCompleted, []any{"1", 2}},
 		"nanoseconds are a list":        {rareCompleted, []any{1, []any{}}},
 		"nanoseconds are a big integer": {rareCompleted, []any{1, int64(math.MaxInt64)}},
@@ -268,11 +270,11 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 func TestRareFieldsSurviveRewriting(t *testing.T) {
 	for name, some := range map[string][]any{
 		"full":                rare(),
-		"empty":               {"", 0, "", 0, nil, 0, "", nil, false, nil, nil, "", nil, "", nil},
-		"states without key":  {"", 0, "", 2, nil, 0, "", nil, false, nil, nil, "", nil, "", nil},
-		"an empty signature":  {"", 0, "", 0, nil, 0, "", []byte{}, false, nil, nil, "", nil, "", nil},
-		"the time that is no": {"", 0, "", 0, []any{-62135596800, 0}, 0, "", nil, false, nil, nil, "", nil, "", nil},
-		"negative durations":  {"", -1, "", 0, nil, -1, "", nil, false, nil, nil, "", nil, "", nil},
+		"empty":               {"", 0, "", 0, nil, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
+		"states without key":  {"", 0, "", 2, nil, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
+		"an empty signature":  {"", 0, "", 0, nil, 0, "", []byte{}, false, nil, nil, "", nil, "", nil, false},
+		"the time that is no": {"", 0, "", 0, []any{-62135596800, 0}, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
+		"negative durations":  {"", -1, "", 0, nil, -1, "", nil, false, nil, nil, "", nil, "", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			values := fields()

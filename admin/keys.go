@@ -178,6 +178,7 @@ type KeyView struct {
 	Blocked int       `json:"blocked"`
 	Next    Stamp     `json:"next_at"`
 	Holders []pawl.ID `json:"holders"`
+	Head    *pawl.ID  `json:"head"`
 }
 
 // ObstacleOf returns an obstacle in JSON.
@@ -195,8 +196,12 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 
 // KeyOf returns a key in JSON.
 func KeyOf(queue string, k pawl.KeyStats) KeyView {
-	return KeyView{
+	v := KeyView{
 		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked,
 		Next: Stamp{k.Next}, Holders: append([]pawl.ID{}, k.Holders...),
 	}
+	if !k.Head.IsZero() {
+		v.Head = &k.Head
+	}
+	return v
 }

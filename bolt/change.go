@@ -150,6 +150,7 @@ func (op *changeOne) apply(t *txn) {
 		t.cancel(op.job, op.at)
 	case pawl.VerbDelete:
 		t.unplace(op.job, op.at)
+		t.leaveKey(op.job, false)
 		t.remove(op.id, op.job.flags())
 		if op.at.state == pawl.Dead {
 			t.member(op.job.Envelope, driver.MemberDead, driver.MemberRemoved)

@@ -206,7 +206,7 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		var r delayedRow
 		r, err = parseDelayedRow(k, v)
 		row.flags = r.flags
-		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready, waitsForLimit: pawl.Ready}[k[0]]
+		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready, waitsForLimit: pawl.Ready, waitsForTurn: pawl.Ready}[k[0]]
 		row.blocked = k[0] != waitsForTime
 		if recordErr == nil {
 			if ln, _, _ := c.line(j.Envelope); !bytes.Equal(r.ready, readyKey(nil, ln, j.Envelope)) {

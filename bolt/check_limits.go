@@ -12,6 +12,12 @@ import (
 type keyScan struct {
 	leased int
 	lanes  map[laneAt]*laneScan
+
+	// Of a queue that runs the jobs of a key in order:
+	holders []pawl.ID // jobs that hold the key by their record
+	ready   []pawl.ID // ready jobs that do not wait for their turn
+	waiting int       // jobs that wait for their turn
+	first   keyTurn   // of the first of them
 }
 
 type laneScan struct {
@@ -30,17 +36,19 @@ func (s *keyScan) lane(ready []byte) *laneScan {
 
 // countKey counts a job for its key, if its queue limits keys.
 func (c *check) countKey(j stored, p place) {
-	if j.Key == "" || p.state != pawl.Ready && p.state != pawl.Leased {
+	if j.Key == "" || p.state != pawl.Ready && p.state != pawl.Leased && !j.HoldsKey {
 		return
 	}
-	waits := p.state == pawl.Ready && p.table == c.delayed && p.key[0] == waitsForLimit
-	if queue, err := c.queue(p.line.queue); err != nil || !queue.limits.PerKey() {
+	waits := p.state == pawl.Ready && p.table == c.delayed && (p.key[0] == waitsForLimit || p.key[0] == waitsForTurn)
+	queue, err := c.queue(p.line.queue)
+	if err != nil || !queue.limits.PerKey() {
 		if waits {
 			c.wrong("job %s waits for a limit that its queue does not have", j.ID)
 		}
 		return
 	}
-	if p.state == pawl.Ready && p.table == c.delayed && !waits {
+	ordered := queue.limits.InOrder != pawl.OrderNone
+	if p.state == pawl.Ready && p.table == c.delayed && !waits && !ordered {
 		return // it waits for an effect, and counts for its key again when it is ready
 	}
 	key := string(limitKey(nil, p.line.queue, j.Key))
@@ -49,13 +57,20 @@ func (c *check) countKey(j stored, p place) {
 		s = &keyScan{lanes: make(map[laneAt]*laneScan)}
 		c.keyed[key] = s
 	}
-	switch {
-	case p.state == pawl.Leased:
+	if p.state == pawl.Leased {
 		s.leased++
+	}
+	if ordered {
+		s.inOrder(j, p, c)
+	}
+	switch {
+	case j.HoldsKey && !ordered:
+		c.wrong("job %s holds its key, and the jobs of its queue do not run in order", j.ID)
+	case p.state == pawl.Leased:
 	case p.table == c.ready:
 		l := s.lane(p.key)
 		l.ready = append(l.ready, orderOf(p.key))
-	case waits:
+	case waits && p.key[0] == waitsForLimit:
 		l := s.lane(p.key[len(p.key)-readyKeyWidth:])
 		if order := orderOf(p.key); l.blocked == 0 || bytes.Compare(order, l.first) < 0 {
 			l.first = order
@@ -83,7 +98,12 @@ func (c *check) keyRows() {
 			c.wrong("key %q counts %d leases, a scan finds %d", k, row.leased, found.leased)
 		}
 		if queue, err := c.queue(queueOf(k)); err == nil {
-			c.keyLanes(k, row, found, queue.limits)
+			limits := queue.limits
+			if limits.InOrder != pawl.OrderNone && !isOwn(k) {
+				c.keyOrder(k, row, found)
+				limits.RunningPerKey = 1
+			}
+			c.keyLanes(k, row, found, limits)
 		}
 		if !row.wake.IsZero() && c.store.expiry.Get(restKey(nil, row.wake, k)) == nil {
 			c.wrong("key %q says that %s has a row at %v, a scan finds none", k, c.store.expiry.name, row.wake)

@@ -139,6 +139,7 @@ func (op *enqueue) apply(t *txn) {
 			if old, at, err := t.find(j.ID); err == nil { // its current place: an earlier job of the batch may have moved it
 				before, was = old.Envelope, at.state
 				t.unplace(old, at)
+				t.leaveKey(old, false)
 				t.remove(old.ID, old.flags())
 			}
 		}

@@ -70,7 +70,7 @@ func (s *selection) blocks(job *fetched, j stored, at place) bool {
 		}
 	}
 	job.limit, _ = s.t.keyOf(c.line().queue, j.Envelope)
-	if job.limit != nil && s.t.room(job.limit) == 0 {
+	if job.limit != nil && !s.t.mayRun(job.limit, j.Envelope) {
 		s.t.blockKey(c, job.limit, j)
 		return true
 	}
@@ -111,6 +111,7 @@ func (t *txn) grantJobs(jobs []*fetched) {
 		}
 		if job.limit != nil {
 			job.limit.lease(job.key, t.now)
+			t.holdKey(job.limit, g.id)
 		}
 		if own := t.ownRow(queueOf(job.key)); own != nil {
 			own.start(t.now)
@@ -132,6 +133,7 @@ func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, erro
 	case j.apart != 0:
 		e.Payload = job.payload
 	}
+	e.HoldsKey = false
 	job.record, job.payload = nil, nil // the lease table keeps the job, and these may be large
 	return &pawl.Lease{Envelope: e, Token: job.grant.token, Cancelled: &job.grant.cancelled, Length: length, Expires: at.Add(length)}, nil
 }

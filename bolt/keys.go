@@ -140,6 +140,7 @@ const (
 	waitsForTime  byte = iota // a time
 	waitsForKey               // its idempotency key, which is leased under another job
 	waitsForLimit             // room for its key in its queue
+	waitsForTurn              // its turn among the jobs of its key, which run in order
 )
 
 func delayedKey(b []byte, e *pawl.Envelope) []byte {

@@ -26,12 +26,17 @@ import (
 // keyRow is the value in bucketKeys.
 type keyRow struct {
 	leased int
-	lanes  []keyLane // lanes in which jobs of the key wait
+	lanes  []keyLane // lanes in which jobs of the key wait, besides those that wait for their turn
 	times
+
+	// For a queue that runs the jobs of a key in order:
+	head    *keyHead // nil if none
+	waiting int      // jobs that wait for their turn
 
 	// Set in a transaction:
 	key   []byte
 	limit int // of leases; 0 for none
+	order pawl.KeyOrder
 	pace  driver.Pace
 	woken time.Time // the wake that bucketExpiry has
 }
@@ -61,6 +66,12 @@ func (r *keyRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(l.blocked))
 		b = append(b, l.last[:]...)
 	}
+	if r.head != nil {
+		b = appendField(b, keyFieldHead, r.head.append(nil))
+	}
+	if r.waiting > 0 {
+		b = appendField(b, keyFieldWaiting, binary.BigEndian.AppendUint32(nil, uint32(r.waiting)))
+	}
 	return r.times.append(b)
 }
 
@@ -86,9 +97,23 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 	return r, eachField(b, r.field)
 }
 
+// Fields of the row of a key.
+const (
+	keyFieldHead    byte = 1 // the head of a key whose jobs run in order
+	keyFieldWaiting byte = 2 // how many of its jobs wait for their turn
+)
+
 // field reads a field of the row of a key.
 func (r *keyRow) field(tag byte, value []byte) (known bool) {
-	return r.times.field(tag, value)
+	switch {
+	case tag == keyFieldHead && len(value) == keyHeadWidth && value[16] <= 1:
+		r.head = parseKeyHead(value)
+	case tag == keyFieldWaiting && len(value) == 4:
+		r.waiting = int(binary.BigEndian.Uint32(value))
+	default:
+		return r.times.field(tag, value)
+	}
+	return true
 }
 
 // limitsOf returns the limits of a queue. A queue with a damaged row has none.
@@ -155,11 +180,13 @@ func (t *txn) addKey(key []byte, r *keyRow) *keyRow {
 // limit gives the row of a key the limits of its queue.
 func (t *txn) limit(r *keyRow) {
 	limits := t.limitsOf(queueOf(r.key))
-	rate := limits.RatePerKey
-	if r.limit = limits.RunningPerKey; isOwn(r.key) {
-		r.limit, rate = 0, limits.Rate
+	if isOwn(r.key) {
+		limits = pawl.Limits{RatePerKey: limits.Rate}
 	}
-	r.pace = driver.PaceOf(rate)
+	if r.limit, r.order = limits.RunningPerKey, limits.InOrder; r.order != pawl.OrderNone {
+		r.limit = 1
+	}
+	r.pace = driver.PaceOf(limits.RatePerKey)
 	t.settleClock(r)
 }
 
@@ -168,7 +195,7 @@ func (t *txn) limit(r *keyRow) {
 func (t *txn) finishKeys() {
 	t.setWakes()
 	for _, r := range t.keyRows {
-		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && !r.busy(t.now) {
+		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && !r.busy(t.now) {
 			t.delete(t.keys, r.key)
 			if !r.woken.IsZero() {
 				t.delete(t.expiry, restKey(nil, r.woken, r.key))
@@ -251,6 +278,13 @@ func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
 		t.putReady(key, row)
 		return
 	}
+	if r.order == pawl.OrderNone || t.takeTurn(r, key, row, e) {
+		t.enterLane(r, key, row)
+	}
+}
+
+// enterLane gives a job that has its turn a row in ready under key, or blocks it.
+func (t *txn) enterLane(r *keyRow, key []byte, row indexRow) {
 	l := r.lane(key)
 	if t.comesLater(r, l, key) {
 		t.putBlocked(r, l, key, row)
@@ -267,12 +301,29 @@ func (t *txn) putBlocked(r *keyRow, l *keyLane, ready []byte, row indexRow) {
 	t.put(t.delayed, key, seal(key, delayedRow{row, ready}.append(nil)))
 }
 
-// blockKey blocks a ready job whose key has no room.
+// mayRun reports whether a ready job has room for its key, and its turn.
+func (t *txn) mayRun(r *keyRow, e *pawl.Envelope) bool {
+	if r.order != pawl.OrderNone && r.head == nil && r.leased == 0 { // which only damage can cause
+		r.head = &keyHead{id: e.ID, turn: turnOf(e)}
+	}
+	return t.room(r) > 0 && r.hasTurn(e.ID)
+}
+
+// hasTurn reports whether no other job of the key must run first.
+func (r *keyRow) hasTurn(id pawl.ID) bool {
+	return r.order == pawl.OrderNone || r.head != nil && r.head.id == id
+}
+
+// blockKey blocks a ready job that may not run.
 func (t *txn) blockKey(c choice, r *keyRow, j stored) {
 	t.delete(t.ready, c.key)
 	l := r.lane(c.key)
 	l.leave()
-	t.putBlocked(r, l, c.key, c.row)
+	if r.hasTurn(j.ID) {
+		t.putBlocked(r, l, c.key, c.row)
+	} else { // which only damage can cause
+		t.putTurn(r, turnOf(j.Envelope), delayedRow{c.row, bytes.Clone(c.key)})
+	}
 	t.nextOf(j)
 }
 
@@ -292,8 +343,11 @@ func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, o
 }
 
 // refill unblocks jobs of a key, so that the first ones of each lane, as many as there is room
-// for, are in ready.
+// for, are in ready. If the jobs run in order and the key has no head, the next job becomes it.
 func (t *txn) refill(r *keyRow) {
+	if r.order != pawl.OrderNone && r.head == nil && r.leased == 0 {
+		t.nextTurn(r)
+	}
 	room := t.room(r)
 	for i := range r.lanes {
 		l := &r.lanes[i]
@@ -323,9 +377,13 @@ func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
 
 // leaveBlocked counts a blocked job that leaves the queue, given its key in delayed.
 func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
-	ready := key[len(key)-readyKeyWidth:]
-	if r := t.left(queueOf(ready), e); r != nil {
-		l := r.lane(ready)
+	r := t.left(queueOf(key[1:]), e)
+	switch {
+	case r == nil:
+	case key[0] == waitsForTurn:
+		r.waiting = max(0, r.waiting-1)
+	default:
+		l := r.lane(key[len(key)-readyKeyWidth:])
 		l.blocked = max(0, l.blocked-1)
 	}
 }

@@ -48,9 +48,12 @@ func (t *txn) setLimits(queue string, limits pawl.Limits) {
 	if row.limits == limits {
 		return
 	}
-	recount := row.limits.RunningPerKey != limits.RunningPerKey || row.limits.RatePerKey != limits.RatePerKey
+	before := row.limits
 	row.limits, row.touched, t.changed = limits, true, true
-	if recount {
+	if before.InOrder != limits.InOrder {
+		t.reorderKeys(n, limits.InOrder)
+	}
+	if before.InOrder != limits.InOrder || before.RunningPerKey != limits.RunningPerKey || before.RatePerKey != limits.RatePerKey {
 		t.recountKeys(n)
 	}
 }
@@ -64,6 +67,10 @@ func (t *txn) recountKeys(n queueNumber) {
 	blocked := append([]byte{waitsForLimit}, prefix...)
 	if !t.limitsOf(n).PerKey() {
 		t.promoteRows(blocked, nil, math.MaxInt)
+		return
+	}
+	if t.limitsOf(n).InOrder != pawl.OrderNone {
+		t.recountOrder(n)
 		return
 	}
 	of := func(id pawl.ID) *keyRow {
@@ -124,7 +131,7 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 	rows := make(map[string]*keyRow)
 	for key, r := range t.keyRows { // a fetch may have it
 		if bytes.HasPrefix([]byte(key), prefix) {
-			r.leased, r.lanes, rows[key] = 0, nil, r
+			r.leased, r.lanes, r.head, r.waiting, rows[key] = 0, nil, nil, 0, r
 			t.limit(r)
 		}
 	}

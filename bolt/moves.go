@@ -25,6 +25,7 @@ func (t *txn) place(j stored) {
 	if t.overdue(j) {
 		return
 	}
+	t.keepKey(j, pawl.Delayed)
 	t.putDelayed(t.lineOf(j.Envelope), j.Envelope, indexRow{j.ID, j.flags()})
 }
 
@@ -45,6 +46,7 @@ func (t *txn) placeReady(j stored) {
 	if t.overdue(j) {
 		return
 	}
+	t.keepKey(j, pawl.Ready)
 	ln := t.lineOf(j.Envelope)
 	t.scratch = readyKey(t.scratch[:0], ln, j.Envelope)
 	key := t.scratch
@@ -65,7 +67,7 @@ func (t *txn) promote(key []byte, row delayedRow) {
 		t.countBlocked(row.line(), -1)
 	}
 	if row.flags&hasKey != 0 && t.limitsOf(queueOf(row.ready)).PerKey() {
-		if j, err := t.record(row.id); err == nil && what == waitsForTime {
+		if j, err := t.record(row.id); err == nil && (what == waitsForTime || t.limitsOf(queueOf(row.ready)).InOrder != pawl.OrderNone) {
 			t.becomeReady(row.ready, row.indexRow, j.Envelope)
 			return
 		} else if err == nil {
@@ -86,7 +88,7 @@ func (t *txn) unplace(j stored, p place) {
 	case p.table == t.ready:
 		t.leaveReady(p.key, j.Envelope)
 		t.nextOf(j)
-	case p.key[0] == waitsForLimit:
+	case p.key[0] == waitsForLimit || p.key[0] == waitsForTurn:
 		t.countBlocked(p.line, -1)
 		t.leaveBlocked(p.key, j.Envelope)
 	default:
@@ -107,22 +109,23 @@ func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 }
 
 // endLease removes the row of a job from leased. The caller gives the job its next row or
-// removes the job.
-func (t *txn) endLease(id pawl.ID, row leaseRow) {
+// removes the job. It returns the job if it has read its record.
+func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 	t.delete(t.leased, id[:])
 	t.counts(row.line).Leased--
 	t.ended = append(t.ended, holding{id, row.token})
 	t.freed(row.line.queue)
 	if row.flags&(hasMore|hasKey) == 0 {
-		return
+		return j
 	}
 	j, err := t.record(id)
 	if err != nil { // its keys are unknown
 		t.keyLost(row.line.queue, row.flags)
-		return
+		return stored{}
 	}
 	t.freeKey(row.line.queue, j.Envelope) // first, because freeEffect may count the leases of all keys
 	t.freeEffect(j)
+	return j
 }
 
 // remove deletes a job that has no row.
@@ -146,6 +149,7 @@ func (t *txn) remove(id pawl.ID, f flags) {
 
 // succeed ends a job that has no row: it becomes a completed record or is removed.
 func (t *txn) succeed(j stored) {
+	j.HoldsKey = t.leaveKey(j, false)
 	t.member(j.Envelope, driver.MemberPending, driver.MemberSucceeded)
 	if j.Retain <= 0 {
 		t.remove(j.ID, j.flags())
@@ -228,6 +232,7 @@ func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
 	j.Cancelled, j.BackoffSince = false, time.Time{}
 	t.forgetDeadline(j)
+	j.HoldsKey = t.leaveKey(j, true)
 	t.rewrite(&j)
 	t.placeDead(j)
 	t.member(j.Envelope, driver.MemberPending, driver.MemberDead)

@@ -114,7 +114,7 @@ func (t *txn) wakeOf(r *keyRow) (at time.Time) {
 	if !r.pace.Limits() {
 		return at
 	}
-	jobs := r.leased > 0
+	jobs := r.leased > 0 || r.head != nil || r.waiting > 0
 	for i := range r.lanes {
 		l := &r.lanes[i]
 		jobs = jobs || l.ready > 0 || l.blocked > 0

@@ -128,6 +128,7 @@ func (t *txn) restore(n *newJob) {
 		t.groups.Restore(t.others(), j.Group, driver.StandingOf(state))
 	}
 	j.State, j.History = "", nil
+	t.keepKey(j, state)
 	t.emit(pawl.Event{Type: pawl.EventEnqueued, Job: j.Envelope})
 	switch state {
 	case pawl.Ready:

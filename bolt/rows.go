@@ -132,6 +132,7 @@ type queueRow struct {
 	name   string
 	paused bool
 	limits pawl.Limits
+	held   int // keys that a dead job holds
 
 	touched bool // the transaction must write it
 }
@@ -148,6 +149,9 @@ func (r *queueRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.Running))
 	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.RunningPerKey))
 	b = append(append(b, byte(len(r.name))), r.name...)
+	if r.limits.InOrder != pawl.OrderNone {
+		b = appendField(b, queueFieldOrder, []byte{byte(r.limits.InOrder)})
+	}
 	b = appendRate(b, queueFieldRate, r.limits.Rate)
 	return appendRate(b, queueFieldRatePerKey, r.limits.RatePerKey)
 }
@@ -166,8 +170,15 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 	return r, eachField(fields, r.field)
 }
 
+// Fields of the row of a queue.
+const queueFieldOrder byte = 1 // of the jobs of a key
+
 // field reads a field of the row of a queue.
 func (r *queueRow) field(tag byte, value []byte) (known bool) {
+	if tag == queueFieldOrder && len(value) == 1 && pawl.KeyOrder(value[0]) <= pawl.OrderHold {
+		r.limits.InOrder = pawl.KeyOrder(value[0])
+		return true
+	}
 	return readRate(&r.limits, tag, value)
 }
 

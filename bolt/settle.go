@@ -67,9 +67,9 @@ func (op *settle) lease(t *txn) (row leaseRow, err error) {
 
 // end ends the lease of a row that lease returned.
 func (op *settle) end(t *txn, row leaseRow) {
-	t.endLease(op.id, row)
+	j := t.endLease(op.id, row)
 	if op.given.Outcome == pawl.OutcomeAck {
-		op.ack(t, row)
+		op.ack(t, row, j)
 	} else {
 		op.move(t, row)
 	}
@@ -125,7 +125,9 @@ func (op *abandonDamaged) check(t *txn) (err error) {
 }
 
 func (op *abandonDamaged) apply(t *txn) {
-	t.endLease(op.id, op.row)
+	if j := t.endLease(op.id, op.row); j.Envelope != nil {
+		t.leaveKey(j, false)
+	}
 	t.makeDamagedDead(op.id, op.row.line, op.row.flags, op.damage)
 }
 
@@ -151,16 +153,13 @@ func (op *settle) run() run { return run{op.cause, op.took, op.timedOut} }
 // failure returns the entry of the run in the history, without its attempt and time.
 func (op *settle) failure() pawl.Failure { return pawl.Failure{Error: op.cause, Stack: op.stack} }
 
-// ack reads the record only of a job with additional rows.
-func (op *settle) ack(t *txn, row leaseRow) {
-	var j stored
-	if row.flags&hasMore != 0 {
-		var err error
-		if j, err = t.record(op.id); err != nil {
-			t.damagedRow(fmt.Errorf("job is done, and its keys are not known: %w", err))
-		}
-	}
+// ack ends a job that succeeded. The end of the lease has read its record if it has additional rows
+// or a key.
+func (op *settle) ack(t *txn, row leaseRow, j stored) {
 	if j.Envelope == nil {
+		if row.flags&(hasMore|hasKey) != 0 {
+			t.damagedRow(fmt.Errorf("job %s is done, and its keys are not known: %w", op.id, pawl.ErrCorrupt))
+		}
 		t.remove(op.id, row.flags)
 	} else {
 		t.finishEffect(j)

@@ -275,6 +275,7 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	case found(pawl.Delayed, s.delayed, delayedKey(nil, e)):
 	case e.IdempotencyKey != "" && found(pawl.Ready, s.delayed, heldKey(nil, effectKey(nil, e), ln, e)):
 	case e.Key != "" && found(pawl.Ready, s.delayed, blockedKey(nil, ln, e)):
+	case e.Key != "" && found(pawl.Ready, s.delayed, turnKey(nil, ln.queue, e)):
 	default:
 		return p, fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
 	}

@@ -86,7 +86,10 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, now time.Time) (k pawl.KeyS
 	if err != nil {
 		return k, false, fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err)
 	}
-	k = pawl.KeyStats{Key: string(key[5:]), Running: row.leased, Next: driver.PaceOf(rate).Next(row.tat, now)}
+	k = pawl.KeyStats{Key: string(key[5:]), Running: row.leased, Ready: row.waiting, Blocked: row.waiting, Next: driver.PaceOf(rate).Next(row.tat, now)}
+	if row.head != nil {
+		k.Head = row.head.id
+	}
 	for _, l := range row.lanes {
 		k.Ready, k.Blocked = k.Ready+l.ready+l.blocked, k.Blocked+l.blocked
 	}

@@ -110,7 +110,7 @@ func (q *Queue) grant(j *job) *pawl.Lease {
 	}
 	q.emit(j, fetched)
 	e := j.copy()
-	e.State, e.LeasedSince, e.History = "", time.Time{}, nil
+	e.State, e.LeasedSince, e.History, e.HoldsKey = "", time.Time{}, nil, false
 	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires, Cancelled: j.signal}
 }
 

@@ -43,5 +43,6 @@ func (q *Queue) succeed(j *job) {
 func (q *Queue) skip(j *job) {
 	q.take(j)
 	q.complete(j)
+	q.nextTurn = q.nextTurn || j.line.inOrder(j)
 	q.emit(j, pawl.Event{Type: pawl.EventSkipped})
 }

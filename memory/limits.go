@@ -70,6 +70,9 @@ func (q *Queue) room(l *line, j *job) int {
 		return math.MaxInt
 	}
 	room := l.keyPace.left(j.Key, q.now)
+	if l.inOrder(j) {
+		return min(room, l.roomInOrder(j))
+	}
 	if l.limits.RunningPerKey > 0 {
 		room = min(room, max(0, l.limits.RunningPerKey-l.leased[j.Key]))
 	}

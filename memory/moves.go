@@ -19,6 +19,7 @@ func (q *Queue) take(j *job) {
 	if j.State == pawl.Leased {
 		j.line.occupy(j, -1)
 	}
+	j.line.leaveOrder(j)
 	if j.isMortal() {
 		q.mortal.remove(j)
 	}
@@ -27,6 +28,7 @@ func (q *Queue) take(j *job) {
 // put puts a job that is in no list into that of a state.
 func (q *Queue) put(j *job, state pawl.State) {
 	j.State = state
+	j.line.enterOrder(j)
 	q.listOf(j).add(j)
 	j.line.count(j, 1)
 	if state == pawl.Leased {
@@ -67,6 +69,7 @@ func (q *Queue) listOf(j *job) *list {
 // forget removes a job that is in no list for good.
 func (q *Queue) forget(j *job) {
 	j.State = ""
+	j.line.freeKey(j)
 	delete(q.jobs, j.ID)
 	q.free(j)
 }

@@ -41,8 +41,9 @@ type Queue struct {
 	effects map[effect]time.Time // until when a success of that key counts
 	sweepAt int                  // how many of those there are when the old ones go
 
-	tables map[tableName][]row // of other packages
-	groups driver.Groups       // whose members moved in the transition under way
+	tables   map[tableName][]row // of other packages
+	nextTurn bool                // a fetch skipped a job of a key in order, so another fetch may get the next one
+	groups   driver.Groups       // whose members moved in the transition under way
 
 	turns   uint64 // the last turn that a queue had
 	virtual uint64 // the start of that turn, in virtual time
@@ -60,8 +61,9 @@ type line struct {
 	paused  bool
 	limits  pawl.Limits
 	leased  map[string]int // leases of each key
-	pace    pacer          // of the queue
-	keyPace pacer          // of each key
+	order   inOrder
+	pace    pacer // of the queue
+	keyPace pacer // of each key
 	ready   list
 	dead    list
 	counts  pawl.Counts // of its jobs, whichever list they are in
@@ -98,7 +100,7 @@ func New(opts *Options) *Queue {
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes
+	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys
 }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
@@ -175,7 +177,8 @@ func (q *Queue) catchUp() {
 	q.expire()
 	q.purge()
 	q.finishGroups()
-	for q.serve(); q.groups.Any(); q.serve() { // a fetch skips jobs whose effect has taken place
+	for q.serve(); q.groups.Any() || q.nextTurn; q.serve() { // a fetch skips jobs whose effect has taken place
+		q.nextTurn = false
 		q.finishGroups()
 	}
 	q.setAlarm()
@@ -188,7 +191,7 @@ func (q *Queue) line(name string) *line {
 	}
 	limits := q.opts.Limits[name]
 	l := &line{
-		name: name, limits: limits, leased: make(map[string]int), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
+		name: name, limits: limits, leased: make(map[string]int), order: newInOrder(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
 		kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath},
 	}
 	q.lines = append(q.lines, l)

@@ -93,6 +93,9 @@ func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 			i++
 		case q.isDone(j):
 			q.skip(j) // and the next job moves up
+			if l.inOrder(j) {
+				i = 0 // the next job of its key may be one that was passed over
+			}
 		case may(j) && !q.isRunning(j):
 			return j
 		default:

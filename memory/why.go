@@ -49,6 +49,9 @@ func (q *Queue) leasedWhere(most int, match func(*job) bool) (ids []pawl.ID) {
 // keyStats counts the jobs of a key.
 func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.now)}
+	if head := l.head(key); head != nil {
+		k.Head = head.ID
+	}
 	for _, j := range l.ready.jobs {
 		if j.Key == key {
 			k.Ready++
@@ -107,6 +110,9 @@ func (q *Queue) keysOf(l *line) (keys []string) {
 		return nil
 	}
 	for key := range l.leased {
+		keys = append(keys, key)
+	}
+	for key := range l.order.holders {
 		keys = append(keys, key)
 	}
 	for _, j := range l.ready.jobs {

@@ -25,7 +25,8 @@ type model struct {
 	rates      rates
 	turns      modelTurns
 	groups     map[string]*modelGroup
-	events     []pawl.Event // since the last comparison
+	tardy      map[*modelJob]bool // whose turn came during the current fetch, and which it has not given
+	events     []pawl.Event       // since the last comparison
 }
 
 // modelKey is a key in its scope.
@@ -166,6 +167,7 @@ func (j *modelJob) note(now time.Time, cause string) {
 // makeDead makes a job dead. Run describes its last attempt.
 func (m *model) makeDead(j *modelJob, reason pawl.Reason, run pawl.Event) {
 	j.State, j.Death, j.Cancelled = pawl.Dead, &pawl.Death{Reason: reason, At: m.now}, false
+	j.HoldsKey = j.HoldsKey && m.limits[j.Queue].InOrder == pawl.OrderHold
 	j.open = true
 	run.Type = pawl.EventDied
 	m.emit(j, run)
@@ -231,7 +233,7 @@ func (m *model) complete(j *modelJob) {
 		m.remove(j)
 		return
 	}
-	j.State, j.Completed, j.open = pawl.Completed, m.now, true
+	j.State, j.Completed, j.HoldsKey, j.open = pawl.Completed, m.now, false, true
 }
 
 // place makes a job delayed until a time, or ready when that is not later than now. A

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,15 +41,22 @@ func isFirstRun(j *modelJob) bool { return j.Attempts == 0 }
 
 // fetch checks the jobs that a fetch returned, one after the other, and leases them.
 // Skipped names the jobs that the queue removed without running them.
+//
+// A job whose turn comes because the fetch skips the one before it is tardy: how far the fetch has come
+// then decides which jobs are given before it. But no tardy job may be left when there is room for it.
 func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID) bool) error {
+	early := m.heads()
 	for _, j := range slices.Clone(m.jobs) {
 		if j.State == pawl.Ready && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && driver.Wants(&r, j.Kind) && !m.paused[j.Queue] && skipped(j.ID) {
 			m.emit(j, pawl.Event{Type: pawl.EventSkipped})
 			m.complete(j)
 		}
 	}
+	m.tardy = m.heads()
+	maps.DeleteFunc(m.tardy, func(j *modelJob, _ bool) bool { return early[j] })
 	idle := r.Max - r.Ahead
 	for _, l := range leases {
+		delete(m.tardy, m.find(l.ID))
 		want := m.choose(r, idle)
 		if want == nil || want.ID != l.ID {
 			return fmt.Errorf("job %s was leased for one of %d idle slots: %s; the model would have given: %s", l.ID, idle, m.text(m.find(l.ID)), m.text(want))
@@ -57,11 +65,12 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 			idle--
 		}
 		leased := want.Envelope
-		leased.State, leased.History = "", nil
+		leased.State, leased.History, leased.HoldsKey = "", nil, false
 		if d := difference(l.Envelope, &leased); d != "" {
 			return fmt.Errorf("the lease of job %s: %s", l.ID, d)
 		}
 		want.State, want.LeasedSince, want.token, want.expires = pawl.Leased, m.now, l.Token, m.now.Add(m.lease)
+		want.HoldsKey = m.inOrder(want)
 		fetched := pawl.Event{Type: pawl.EventFetched}
 		if !want.BackoffSince.IsZero() {
 			fetched.Backoff = m.now.Sub(want.BackoffSince)
@@ -71,7 +80,7 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 			return err
 		}
 	}
-	if len(leases) < r.Max {
+	if m.tardy = nil; len(leases) < r.Max {
 		if j := m.choose(r, idle); j != nil {
 			return fmt.Errorf("a fetch of %d jobs with %d idle slots got %d and left: %s", r.Max, r.Max-r.Ahead, len(leases), m.text(j))
 		}
@@ -125,7 +134,7 @@ func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJo
 	repeatSuspect := slices.ContainsFunc(m.jobs, func(j *modelJob) bool { return j.State == pawl.Leased && j.Crashes >= 2 })
 	for _, j := range m.jobs {
 		may := j.Crashes == 0 || idle > 0 && (j.Crashes == 1 || !repeatSuspect)
-		if j.State == pawl.Ready && j.Queue == queue && driver.Wants(&r, j.Kind) && sort(j) && may && (first == nil || j.before(first)) && !m.isRunning(j) && !m.keyFull(j) {
+		if j.State == pawl.Ready && j.Queue == queue && driver.Wants(&r, j.Kind) && sort(j) && may && !m.tardy[j] && (first == nil || j.before(first)) && !m.isRunning(j) && !m.keyFull(j) {
 			first = j
 		}
 	}
@@ -146,8 +155,49 @@ func (m *model) keyFull(j *modelJob) bool {
 	if j.Key != "" && !m.rates.allow(m.limits[j.Queue].RatePerKey, modelKey{queue: j.Queue, key: j.Key}, m.now) {
 		return true
 	}
+	if m.inOrder(j) {
+		return !m.isNext(j)
+	}
 	limit := m.limits[j.Queue].RunningPerKey
 	return limit > 0 && j.Key != "" && m.leased(func(other *modelJob) bool { return other.Queue == j.Queue && other.Key == j.Key }) >= limit
+}
+
+// inOrder reports whether a job runs in order with others of its key.
+func (m *model) inOrder(j *modelJob) bool {
+	return j.Key != "" && m.limits[j.Queue].InOrder != pawl.OrderNone
+}
+
+// isNext reports whether a ready job may run before all others of its key: it holds the key, or no
+// job holds the key and none became due before it.
+func (m *model) isNext(j *modelJob) bool {
+	for _, other := range m.jobs {
+		if other == j || other.Queue != j.Queue || other.Key != j.Key {
+			continue
+		}
+		due := cmp.Or(other.NotBefore.Compare(j.NotBefore), cmp.Compare(other.Seq, j.Seq))
+		if other.HoldsKey || !j.HoldsKey && other.State == pawl.Ready && due < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// heads returns the ready jobs that may run before all others of their keys.
+func (m *model) heads() map[*modelJob]bool {
+	heads := make(map[*modelJob]bool)
+	for _, j := range m.jobs {
+		if j.State == pawl.Ready && m.inOrder(j) && m.isNext(j) {
+			heads[j] = true
+		}
+	}
+	return heads
+}
+
+// skipsHead reports whether a fetch can skip a job that others of its key wait for.
+func (m *model) skipsHead(r pawl.Request) bool {
+	return slices.ContainsFunc(m.jobs, func(j *modelJob) bool {
+		return j.State == pawl.Ready && m.inOrder(j) && m.isDone(j) && slices.Contains(r.Queues, j.Queue) && driver.Wants(&r, j.Kind)
+	})
 }
 
 func (m *model) leased(is func(*modelJob) bool) (n int) {

@@ -247,6 +247,7 @@ var groups = []group{
 	{"unique", uniqueTests(), 0, pawl.UniqueKeys},
 	{"idempotent", idempotentTests(), 0, pawl.IdempotencyKeys},
 	{"limits", limitTests(), 0, pawl.LimitKeys},
+	{"keys in order", inOrderTests(), 0, pawl.LimitKeys | pawl.OrderedKeys},
 	{"why", whyTests(), 0, pawl.LimitKeys | pawl.IdempotencyKeys},
 	{"cancel", cancelTests(), 0, 0},
 	{"deadline", deadlineTests(), 0, pawl.Deadlines},

@@ -112,7 +112,7 @@ func (w *walker) stepFetch() {
 		slices.Sort(r.Kinds)
 	}
 	r.RetryShare = pick(w.random, 0, 0, 0.1, 0.2, 1.0/3, 0.5, 1)
-	if abilitiesOf(w.q)&pawl.RetryShares == 0 {
+	if abilitiesOf(w.q)&pawl.RetryShares == 0 || w.model.skipsHead(r) { // a tardy job may be a retry
 		r.RetryShare = 0
 	}
 	if w.random.IntN(2) == 0 {

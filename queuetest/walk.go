@@ -87,6 +87,13 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 			"x": {Running: random.IntN(4), RunningPerKey: random.IntN(3), Rate: anyRate(random)},
 			"y": {RunningPerKey: random.IntN(3), RatePerKey: anyRate(random)},
 		}
+		orders := []pawl.KeyOrder{pawl.OrderNone}
+		if abilitiesOf(f.q)&pawl.OrderedKeys != 0 {
+			orders = append(orders, pawl.OrderContinue, pawl.OrderHold)
+		}
+		if order := pick(random, orders...); order != pawl.OrderNone {
+			settings.Limits["y"] = pawl.Limits{InOrder: order, RatePerKey: anyRate(random)}
+		}
 	}
 	w := &walker{fixture: f, random: random, figures: newFigures()}
 	if f.config.Events {

@@ -67,6 +67,7 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 const keyFields = `  queue, key, running, ready (blocked jobs included), blocked (how many jobs)
   next_at (when its rate lets the next job start; null: now)
   holders (a list of IDs of jobs that run; empty in a list of keys)
+  head (the ID of the job whose turn it is, if the jobs of a key run in order)
 `
 
 func (a *app) keyListCommand() *cobra.Command {
@@ -177,6 +178,9 @@ func (a *app) showKey(ctx context.Context, args []string) error {
 		a.fact("ready", "%d, %d of them blocked", k.Ready, k.Blocked)
 		if !k.Next.IsZero() {
 			a.fact("next", "%s", a.moment(k.Next))
+		}
+		if !k.Head.IsZero() {
+			a.fact("first", "%s", k.Head)
 		}
 		for _, id := range k.Holders {
 			a.fact("runs", "%s", id)

@@ -1,0 +1,194 @@
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// In a queue that runs the jobs of a key in order, a key has a head: the job that may run next, or
+// that has begun and is not done. It alone is in a lane of the key, as in a queue that limits its keys
+// to one lease, so rates hold for it too. The other ready jobs of the key are blocked: they are in
+// delayed, under their key, in the order of becoming due.
+//
+// A job that becomes due first becomes the head. It stays the head over retries, snoozes, releases,
+// and crashes. Its record says from its first lease on that it holds the key, so the rows of keys
+// can be made anew from the jobs. When it is acked or removed, or becomes dead, the first blocked
+// job becomes the head. In a queue with [pawl.OrderHold] a dead head stays, and nothing of the key
+// runs until it is retried or deleted.
+
+// keyHead is the head of a key.
+type keyHead struct {
+	id    pawl.ID
+	holds bool // it was leased, and holds the key; otherwise a job that was due earlier takes its place
+	turn  keyTurn
+}
+
+// keyTurn is the order of the jobs of a key: when a job became due, then its sequence.
+type keyTurn [turnWidth]byte
+
+const turnWidth = timeWidth + 8
+
+func turnOf(e *pawl.Envelope) keyTurn {
+	return keyTurn(binary.BigEndian.AppendUint64(appendTime(nil, e.NotBefore), e.Seq))
+}
+
+// before reports whether a turn comes before another.
+func (t *keyTurn) before(other *keyTurn) bool { return bytes.Compare(t[:], other[:]) < 0 }
+
+// keyHeadWidth is the size of a head in the row of its key.
+const keyHeadWidth = 16 + 1 + turnWidth
+
+func (h *keyHead) append(b []byte) []byte {
+	var holds byte
+	if h.holds {
+		holds = 1
+	}
+	return append(append(append(b, h.id[:]...), holds), h.turn[:]...)
+}
+
+func parseKeyHead(b []byte) *keyHead {
+	return &keyHead{id: pawl.ID(b), holds: b[16] != 0, turn: keyTurn(b[17:])}
+}
+
+// turnPrefix returns the prefix of the delayed keys of jobs that wait for their turn.
+func turnPrefix(b, limit []byte) []byte { return append(append(b, waitsForTurn), limit...) }
+
+// turnKey returns the delayed key of a job that waits for its turn.
+func turnKey(b []byte, n queueNumber, e *pawl.Envelope) []byte {
+	turn := turnOf(e)
+	return append(turnPrefix(b, limitKey(nil, n, e.Key)), turn[:]...)
+}
+
+// orderedKey returns the row of a job's key if its queue runs the jobs of a key in order, or nil.
+func (t *txn) orderedKey(n queueNumber, e *pawl.Envelope) *keyRow {
+	if r, _ := t.keyOf(n, e); r != nil && r.order != pawl.OrderNone {
+		return r
+	}
+	return nil
+}
+
+// takeTurn makes a job without a row that is ready the head of its key, or else lets it wait for its
+// turn. It reports whether the job is the head.
+func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bool {
+	turn := turnOf(e)
+	if r.head != nil && !r.head.holds && turn.before(&r.head.turn) {
+		t.displace(r)
+	}
+	if r.head == nil && r.leased == 0 {
+		r.head = &keyHead{id: row.id, turn: turn}
+	}
+	if r.head != nil && r.head.id == row.id {
+		return true
+	}
+	t.putTurn(r, turn, delayedRow{row, key})
+	return false
+}
+
+func (t *txn) putTurn(r *keyRow, turn keyTurn, row delayedRow) {
+	r.waiting++
+	t.countBlocked(row.line(), 1)
+	key := append(turnPrefix(nil, r.key), turn[:]...)
+	t.put(t.delayed, key, seal(key, row.append(nil)))
+}
+
+// displace makes the head of a key, which has not begun, wait for its turn. Damage can keep it where
+// it is. The fetch that finds the damage counts the keys anew.
+func (t *txn) displace(r *keyRow) {
+	j, at, err := t.find(r.head.id)
+	if err != nil || at.state != pawl.Ready || at.key[0] == waitsForTurn && at.table == t.delayed {
+		return
+	}
+	t.unplace(j, at)
+	t.counts(at.line).Ready++
+	t.putTurn(r, r.head.turn, delayedRow{indexRow{j.ID, j.flags()}, readyKey(nil, at.line, j.Envelope)})
+	r.head = nil
+}
+
+// nextTurn makes the first job that waits for its turn the head of a key without one.
+func (t *txn) nextTurn(r *keyRow) {
+	prefix := turnPrefix(nil, r.key)
+	c := t.delayed.Cursor()
+	for k, v := t.delayed.find(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		row, err := parseDelayedRow(k, v)
+		if err != nil || len(k) != len(prefix)+turnWidth {
+			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, cmp.Or(err, pawl.ErrCorrupt)))
+			continue
+		}
+		r.head = &keyHead{id: row.id, turn: keyTurn(k[len(prefix):])}
+		r.waiting = max(0, r.waiting-1)
+		t.countBlocked(row.line(), -1)
+		ready := bytes.Clone(row.ready)
+		t.delete(t.delayed, bytes.Clone(k))
+		t.enterLane(r, ready, row.indexRow)
+		return
+	}
+	r.waiting = 0
+}
+
+// holdKey records that a job that is being leased holds its key.
+func (t *txn) holdKey(r *keyRow, id pawl.ID) {
+	if r.order == pawl.OrderNone || r.head == nil || r.head.id != id || r.head.holds {
+		return
+	}
+	j, err := t.record(id)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	r.head.holds, j.HoldsKey = true, true
+	t.rewrite(&j)
+}
+
+// leaveKey takes a job without a row, which is done or dead, from the head of its key, so that the
+// next job has its turn. It reports whether the job holds the key on, because it is dead.
+func (t *txn) leaveKey(j stored, isDead bool) (holds bool) {
+	if j.Key == "" || t.keyless {
+		return j.HoldsKey
+	}
+	if isDead && j.HoldsKey && t.claimKey(j, pawl.Dead) {
+		return true
+	}
+	n := t.numberOf(j.Queue)
+	if r := t.orderedKey(n, j.Envelope); r != nil && r.head != nil && r.head.id == j.ID {
+		r.head = nil
+		t.refill(r)
+	}
+	return false
+}
+
+// claimKey makes a job that holds its key by its record the head of the key, unless another job
+// holds it. That is news only for a job of another file, and after damage. It reports whether the job
+// holds the key in a state.
+func (t *txn) claimKey(j stored, state pawl.State) bool {
+	if t.keyless {
+		return true // a recount follows
+	}
+	n := t.numberOf(j.Queue)
+	r := t.orderedKey(n, j.Envelope)
+	if r == nil || state == pawl.Completed || state == pawl.Dead && r.order != pawl.OrderHold {
+		return false
+	}
+	if r.head == nil || r.head.id != j.ID {
+		if r.head != nil && !r.head.holds {
+			t.displace(r)
+		}
+		if r.leased > 0 || r.head != nil {
+			return false
+		}
+		r.head = &keyHead{id: j.ID, turn: turnOf(j.Envelope)}
+	}
+	r.head.holds = true
+	return true
+}
+
+// keepKey lets a job that gets a row keep its key if it holds it.
+func (t *txn) keepKey(j stored, state pawl.State) {
+	if j.HoldsKey && !t.claimKey(j, state) {
+		j.HoldsKey = false
+		t.rewrite(&j)
+	}
+}

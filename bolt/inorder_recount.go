@@ -1,0 +1,152 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/gopawl/pawl"
+)
+
+// keyedJob is a job with a key, where a scan found it.
+type keyedJob struct {
+	stored
+	place
+	ready []byte // its key in ready; nil unless it is ready
+}
+
+// eachKeyed finds the jobs of a queue that have a key and are not completed. It reads their records,
+// so it is for new limits and for damage. It skips damaged jobs, which are dead soon.
+func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
+	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
+	visit := func(id pawl.ID, f flags, p place, ready []byte) {
+		if f&hasKey == 0 || p.line.queue != n {
+			return
+		}
+		if j, err := t.record(id); err == nil && j.Key != "" {
+			fn(keyedJob{j, p, ready})
+		}
+	}
+	eachRow(t.ready, prefix, func(k, v []byte) {
+		if row, err := parseIndexRow(k, v); err == nil && len(k) == readyKeyWidth {
+			visit(row.id, row.flags, place{pawl.Ready, t.ready, bytes.Clone(k), lineAt(k)}, bytes.Clone(k))
+		}
+	})
+	eachRow(t.delayed, nil, func(k, v []byte) {
+		row, err := parseDelayedRow(k, v)
+		switch {
+		case err != nil:
+		case k[0] == waitsForTime:
+			visit(row.id, row.flags, place{pawl.Delayed, t.delayed, bytes.Clone(k), row.line()}, nil)
+		default:
+			visit(row.id, row.flags, place{pawl.Ready, t.delayed, bytes.Clone(k), row.line()}, bytes.Clone(row.ready))
+		}
+	})
+	eachRow(t.leased, nil, func(k, v []byte) {
+		if row, err := parseLeaseRow(k, v); err == nil {
+			visit(pawl.ID(k), row.flags, place{pawl.Leased, t.leased, bytes.Clone(k), row.line}, nil)
+		}
+	})
+	eachRow(t.failed, prefix, func(k, v []byte) {
+		if row, err := parseEndedRow(k, v); err == nil {
+			visit(row.id, row.flags, place{pawl.Dead, t.failed, bytes.Clone(k), row.line}, nil)
+		}
+	})
+}
+
+// recountOrder makes the heads of the keys of a queue anew, from the jobs. It moves the other ready
+// jobs to where they wait for their turn. The rows of the keys in the transaction are empty.
+func (t *txn) recountOrder(n queueNumber) {
+	order := t.limitsOf(n).InOrder
+	ready := make(map[*keyRow][]keyedJob) // those without a turn row
+	of := func(key string) *keyRow {
+		at := limitKey(nil, n, key)
+		if r := t.keyRows[string(at)]; r != nil {
+			return r
+		}
+		return t.addKey(at, new(keyRow))
+	}
+	t.eachKeyed(n, func(j keyedJob) {
+		if j.state == pawl.Dead && !(j.HoldsKey && order == pawl.OrderHold) {
+			return
+		}
+		r := of(j.Key)
+		if j.state == pawl.Leased {
+			r.leased++
+		}
+		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
+			r.head = &keyHead{j.ID, true, turnOf(j.Envelope)}
+		}
+		switch {
+		case j.state != pawl.Ready:
+		case j.key[0] == waitsForTurn && j.table == t.delayed:
+			r.waiting++
+		default:
+			ready[r] = append(ready[r], j)
+		}
+	})
+	for _, r := range t.keyRows {
+		if queueOf(r.key) == n && !isOwn(r.key) {
+			t.restoreOrder(r, ready[r])
+		}
+	}
+}
+
+// restoreOrder gives a key the head that a scan found, or its first ready job. All other ready jobs
+// wait for their turn.
+func (t *txn) restoreOrder(r *keyRow, ready []keyedJob) {
+	for _, j := range ready {
+		switch isHead := r.head != nil && r.head.id == j.ID; {
+		case isHead && j.table == t.ready:
+			r.lane(j.ready).enter(j.ready)
+		case isHead && j.key[0] == waitsForLimit:
+			r.lane(j.ready).blocked++
+		case !isHead:
+			t.delete(j.table, j.key)
+			if j.table == t.delayed {
+				t.countBlocked(j.line, -1)
+			}
+			t.putTurn(r, turnOf(j.Envelope), delayedRow{indexRow{j.ID, j.flags()}, j.ready})
+		}
+	}
+	if r.head != nil {
+		t.restoreHead(r)
+	}
+	t.refill(r)
+}
+
+// restoreHead makes the head of a key, which holds it, say so, and takes it from those that wait for
+// their turn, where damage may have left it.
+func (t *txn) restoreHead(r *keyRow) {
+	j, at, err := t.find(r.head.id)
+	if err != nil {
+		return // it is dead soon
+	}
+	if !j.HoldsKey { // it was leased before the order was declared
+		j.HoldsKey = true
+		t.rewrite(&j)
+	}
+	if at.state == pawl.Ready && at.table == t.delayed && at.key[0] == waitsForTurn {
+		t.delete(at.table, at.key)
+		r.waiting--
+		t.countBlocked(at.line, -1)
+		t.enterLane(r, readyKey(nil, at.line, j.Envelope), indexRow{j.ID, j.flags()})
+	}
+}
+
+// reorderKeys prepares the jobs of a queue for another order. No job holds its key if the order does
+// not let it hold one, and no job waits for a turn or for a limit.
+func (t *txn) reorderKeys(n queueNumber, order pawl.KeyOrder) {
+	var jobs []keyedJob
+	t.eachKeyed(n, func(j keyedJob) { jobs = append(jobs, j) })
+	for _, j := range jobs {
+		if j.HoldsKey && (order == pawl.OrderNone || j.state == pawl.Dead && order != pawl.OrderHold) {
+			j.HoldsKey = false
+			t.rewrite(&j.stored)
+		}
+		if j.table == t.delayed && (j.key[0] == waitsForLimit || j.key[0] == waitsForTurn) {
+			t.delete(j.table, j.key)
+			t.countBlocked(j.line, -1)
+			t.putReady(j.ready, indexRow{j.ID, j.flags()})
+		}
+	}
+}
