@@ -20,6 +20,8 @@ type selection struct {
 	bytes  int // of the payloads of the leases
 	leases []*pawl.Lease
 
+	rooms map[string]*room // of the queues with limits
+
 	// Of a round.
 
 	queues  map[string][]*candidate // what is left to choose from, in order
@@ -27,8 +29,9 @@ type selection struct {
 	left    map[lane]int            // how many candidates have an effect that none of the chosen has
 	effects map[string]bool         // of the chosen jobs
 	sharing map[string][]*candidate // candidates by their effects
-	short   bool                    // a job was skipped, and what comes behind it is not known
-	repeat  bool                    // one of the chosen jobs is a repeat suspect
+	keyed   map[keyOfQueue][]*candidate
+	short   bool // a job was skipped, and what comes behind it is not known
+	repeat  bool // one of the chosen jobs is a repeat suspect
 	chosen  []*candidate
 	skipped []pawl.ID
 }
@@ -84,6 +87,7 @@ func (s *selection) begin(n int) (err error) {
 	s.more, s.effects, s.chosen, s.skipped = make(map[lane]bool), make(map[string]bool), nil, nil
 	s.short, s.repeat = false, false
 	s.left, s.sharing = make(map[lane]int), make(map[string][]*candidate)
+	s.keyed = make(map[keyOfQueue][]*candidate)
 	for _, list := range s.queues {
 		slices.SortFunc(list, func(a, b *candidate) int {
 			return cmp.Or(cmp.Compare(a.prio, b.prio), cmp.Compare(a.since, b.since), cmp.Compare(a.seq, b.seq))
@@ -95,6 +99,10 @@ func (s *selection) begin(n int) (err error) {
 			}
 			if c.effect != "" {
 				s.sharing[c.effect] = append(s.sharing[c.effect], c)
+			}
+			if c.key != "" && s.rooms[c.queue] != nil {
+				of := keyOfQueue{c.queue, c.key}
+				s.keyed[of] = append(s.keyed[of], c)
 			}
 		}
 	}
@@ -113,6 +121,7 @@ func (s *selection) choose(n int) (again bool) {
 		}
 		s.chosen = append(s.chosen, c)
 		s.bytes += c.bytes
+		s.occupy(c)
 		if c.effect != "" {
 			for _, other := range s.sharing[c.effect] {
 				s.drop(other)
@@ -196,8 +205,13 @@ func (s *selection) pick(queue string) (*candidate, float64) {
 // is to be skipped.
 func (s *selection) first(queue string, sort func(*candidate) bool) *candidate {
 	list := s.queues[queue]
+	if r := s.rooms[queue]; r != nil && r.left() == 0 {
+		return nil
+	}
 	for i := 0; i < len(list); {
 		switch c := list[i]; {
+		case s.isBlocked(c):
+			i++
 		case c.done:
 			s.skipped = append(s.skipped, c.id)
 			s.drop(c)

@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 			}
 			q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
 				Schema: schema.(string), Owner: owner, Poll: poll, NoListen: true, // a notification does not come in virtual time
-				Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, postgres.NoMaxCrashes), Now: now,
+				Limits: s.Limits, Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, postgres.NoMaxCrashes), Now: now,
 				OnEvent: s.OnEvent, Collector: s.Collector,
 				Logger: hclog.NewNullLogger(),
 			})
@@ -98,6 +98,6 @@ func (s *freeSchemas) take(t testing.TB) string {
 
 // emptied empties the tables of a queue.
 const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
-DELETE FROM pawl.effect; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
+DELETE FROM pawl.effect; DELETE FROM pawl.limits; DELETE FROM pawl.pace; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
 DELETE FROM pawl.kv; DELETE FROM pawl.kv_table;
 SELECT setval('pawl.seq', 1, false)`

@@ -80,9 +80,16 @@ func (q *Queue) dismiss(ended []*fetch) {
 // give up.
 func (t *txn) serve() error {
 	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
+	if !t.q.rest.IsZero() && !t.q.rest.After(t.now) {
+		t.q.stirred = true
+	}
+	if len(waiting) > 0 && (t.q.stirred || from < len(waiting)) {
+		t.lockLimits(waiting)
+	}
+	before := t.q.rest
 	for t.q.stirred || from < len(waiting) {
 		if t.q.stirred {
-			from = 0
+			from, before = 0, time.Time{}
 		}
 		t.q.stirred = false
 		left := waiting[:from:from]
@@ -98,7 +105,7 @@ func (t *txn) serve() error {
 		waiting, from = left, len(left)
 	}
 	t.after = append(t.after, func() {
-		t.q.waiting = waiting
+		t.q.waiting, t.q.rest = waiting, earlier(before, t.rest)
 		for _, f := range waiting {
 			f.reopen()
 		}
@@ -123,6 +130,7 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 		})
 		return true, nil
 	}
+	s.rests()
 	held := true
 	switch f.Wait {
 	case pawl.WaitForJob:
@@ -146,6 +154,7 @@ func (s *selection) claim(chosen []*candidate) error {
 	}
 	token := rand.Int64()
 	t.countEntries()
+	s.writePaces()
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlClaim), token, t.q.process, uuids(ids), nanos(t.now))
 	if err != nil {
 		return err
@@ -170,7 +179,7 @@ func (s *selection) claim(chosen []*candidate) error {
 		} else {
 			t.q.unclaimed = append(t.q.unclaimed, token)
 		}
-		t.q.marks.pass(chosen)
+		t.q.marks.pass(slices.DeleteFunc(chosen, func(c *candidate) bool { return s.rooms[c.queue] != nil })) // blocked jobs stay before them
 	})
 	if err := t.makeCorrupt(damaged, token); err != nil {
 		return err
@@ -234,6 +243,7 @@ type candidate struct {
 	since  int64
 	seq    int64
 	effect string
+	key    string
 	done   bool // its effect is done, so it ends without a run
 	bytes  int  // of its payload
 
@@ -245,8 +255,19 @@ func (c *candidate) of() lane { return lane{c.line, c.lane} }
 // peek reads and locks the first n candidates of each line and lane, by their queues. A call that finds none
 // behind the marks looks before them too. One that waits for a job waits for the next look instead.
 func (s *selection) peek(n int) (map[string][]*candidate, error) {
-	marks := s.t.q.marks
+	marks, known := s.t.q.marks, s.t.limits != nil
+	if known {
+		if _, err := s.measure(); err != nil {
+			return nil, err
+		}
+	}
 	found, err := s.peekBehind(marks, n)
+	if err == nil && !known && len(found) > 0 { // the limits came in the same round trip
+		var limited bool
+		if limited, err = s.measure(); err == nil && limited {
+			found, err = s.peekBehind(marks, n)
+		}
+	}
 	if err == nil && len(found) == 0 && len(marks) > 0 && s.f.Wait != pawl.WaitForJob {
 		clear(marks)
 		found, err = s.peekBehind(marks, n)
@@ -259,19 +280,23 @@ func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) 
 	if s.idle > 0 {
 		lanes = []int16{0, 1, 2, 3, 4, 5}
 	}
+	queues, full, keys := s.open()
+	if len(queues) == 0 {
+		return nil, nil
+	}
 	ofLine, ofLane, prios, since, seqs := m.columns()
-	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), s.f.queues, s.f.kinds, lanes, nanos(s.t.now), n,
-		ofLine, ofLane, prios, since, seqs)
+	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), queues, s.f.kinds, lanes, nanos(s.t.now), n,
+		ofLine, ofLane, prios, since, seqs, full, keys)
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[string][]*candidate)
-	var queue, effect []byte
+	var queue, effect, key []byte
 	var id pgtype.UUID
 	c := new(candidate)
-	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &c.done, &c.bytes}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &c.done, &c.bytes}, func() error {
 		next := *c
-		next.queue, next.id, next.effect = string(queue), id.Bytes, string(effect)
+		next.queue, next.id, next.effect, next.key = string(queue), id.Bytes, string(effect), string(key)
 		found[next.queue] = append(found[next.queue], &next)
 		return nil
 	})

@@ -112,7 +112,7 @@ func (t *txn) insertNew(jobs []*job, lines []int32) {
 	for _, j := range jobs {
 		c.add(j)
 	}
-	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.records, c.payloads)
+	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.keys, c.records, c.payloads)
 }
 
 // takeSeqs gives new jobs their sequences, in their order.
@@ -147,12 +147,13 @@ func (t *txn) readSeqs(rows pgx.Rows) error {
 
 // newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice.
 type newColumns struct {
-	ids                        pgtype.FlatArray[pgtype.UUID]
-	seqs, since                []int64
-	deadlines                  pgtype.FlatArray[*int64]
-	lines                      []int32
-	places, lanes, prios       []int16
-	effects, records, payloads pgtype.FlatArray[[]byte]
+	ids                  pgtype.FlatArray[pgtype.UUID]
+	seqs, since          []int64
+	deadlines            pgtype.FlatArray[*int64]
+	lines                []int32
+	places, lanes, prios []int16
+	effects, keys        pgtype.FlatArray[[]byte]
+	records, payloads    pgtype.FlatArray[[]byte]
 }
 
 func makeNewColumns(n int) newColumns {
@@ -160,7 +161,7 @@ func makeNewColumns(n int) newColumns {
 		ids:  make([]pgtype.UUID, 0, n),
 		seqs: make([]int64, 0, n), since: make([]int64, 0, n), deadlines: make([]*int64, 0, n),
 		places: make([]int16, 0, n), lanes: make([]int16, 0, n), prios: make([]int16, 0, n),
-		effects: make([][]byte, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
+		effects: make([][]byte, 0, n), keys: make([][]byte, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
 	}
 }
 
@@ -177,6 +178,11 @@ func (c *newColumns) add(j *job) {
 		effect = []byte(name)
 	}
 	c.effects = append(c.effects, effect)
+	var key []byte
+	if j.Key != "" {
+		key = []byte(j.Key)
+	}
+	c.keys = append(c.keys, key)
 	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
 	c.payloads = append(c.payloads, orEmpty(j.Payload))
 }

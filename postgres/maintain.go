@@ -57,6 +57,7 @@ func (t *txn) maintain() error {
 	if err != nil {
 		return err
 	}
+	t.write(sqlForgetPaces, nanos(t.now), portion)
 	if more || late || old || tag.RowsAffected() == portions*portion {
 		t.q.due = t.now // the next transaction continues, at once
 		return nil

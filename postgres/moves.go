@@ -79,6 +79,9 @@ func (t *txn) endLease(j *job) {
 		t.effects[name] = effect{}
 		t.news.ready(j.Queue)
 	}
+	if t.q.limited[j.Queue] {
+		t.news.ready(j.Queue)
+	}
 	if j.isRepeat() {
 		t.effects[repeatSlot] = effect{}
 	}

@@ -33,6 +33,11 @@ type Options struct {
 	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
 	MaxCrashes int
 
+	// Limits bound the running jobs of queues, and how often they start, by name. Open stores them in the database,
+	// so they hold for all processes, from their next fetch on, until one declares others. The zero Limits remove
+	// those of a queue. A queue that is not named keeps its limits.
+	Limits map[string]pawl.Limits
+
 	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
 	// maximum 64 MiB.
 	MaxPayload int
@@ -132,6 +137,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return refuse("MaxPayload", "%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)
 	case c.Poll != NoPoll && c.Poll < leastPoll:
 		return refuse("Poll", "%v is less than %v", c.Poll, leastPoll)
+	case checkLimits(c.Limits) != nil:
+		return c, checkLimits(c.Limits)
 	case c.Timeout < leastTimeout:
 		return refuse("Timeout", "%v is less than %v", c.Timeout, leastTimeout)
 	}

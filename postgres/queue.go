@@ -82,6 +82,9 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	if err == nil {
 		err = migrate(ctx, pool, o.Schema, o.Existing)
 	}
+	if err == nil {
+		err = declareLimits(ctx, pool, &o)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
@@ -104,7 +107,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 }
 
 // abilities are those on any server.
-const abilities = driver.Settings&^pawl.LimitKeys | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors
+const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors
 
 // Abilities implements [driver.Able]. A server that commits without a sync, by
 // synchronous_commit or fsync, has no [pawl.Synced].

@@ -32,6 +32,8 @@ type scheduler struct {
 	unclaimed []int64           // claims whose last job has ended, for the next transaction
 	waiting   []*fetch          // in the order of their coming
 	stirred   bool              // something may have changed for the fetches that wait
+	rest      time.Time         // when a rate has room for one of them; zero for never
+	limited   map[string]bool   // queues that had limits when a fetch last looked
 
 	lastGroup  int       // how many calls the last group had
 	yieldAfter time.Time // no yields until then, on monotonic time
@@ -59,6 +61,7 @@ type held struct {
 }
 
 func (s *scheduler) init() {
+	s.limited = make(map[string]bool)
 	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[pawl.ID]int64)
 	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
 }
@@ -130,7 +133,7 @@ const (
 
 // untilNext returns how long the scheduler may sleep when nobody calls.
 func (q *Queue) untilNext() time.Duration {
-	wait := q.due.Sub(q.wall())
+	wait := earlier(q.rest, q.due).Sub(q.wall())
 	if q.still {
 		wait = max(wait, stillSleep)
 	}
@@ -150,7 +153,7 @@ func (q *Queue) isDue() bool {
 	if q.resume.After(now) {
 		return false
 	}
-	if !q.due.After(q.wall()) || q.lookIsDue() {
+	if !earlier(q.rest, q.due).After(q.wall()) || q.lookIsDue() {
 		return true
 	}
 	for _, h := range q.held {

@@ -85,8 +85,8 @@ UPDATE pawl.job j SET place = 0 FROM due WHERE j.id = due.id`
 
 // The columns of a new job.
 const (
-	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, record, payload`
-	newColumnCount = 11
+	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, key, record, payload`
+	newColumnCount = 12
 )
 
 const (
@@ -105,7 +105,7 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 
 	sqlInsert = `INSERT INTO pawl.job (` + newColumnNames + `)
 SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int2[], $8::int2[],
-	$9::bytea[], $10::bytea[], $11::bytea[])`
+	$9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[])`
 
 	sqlCopy = `COPY pawl.job (` + newColumnNames + `) FROM STDIN (FORMAT binary)`
 
@@ -151,14 +151,14 @@ const linesOf = `pawl.queue q JOIN pawl.line l ON l.queue = q.id AND ($2::bytea[
 WHERE q.name = ANY($1)`
 
 const (
-	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks. A
-	// lane of repeat suspects has none while one of them is leased.
+	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks, but for the
+	// keys $12 of the queues $11, which are at their limits. A lane of repeat suspects has none while one of them is leased.
 	sqlPeek = `SELECT q.name, q.line, j.* FROM (SELECT q.id, q.name, l.id AS line FROM ` + linesOf + ` AND NOT q.paused) q
 CROSS JOIN unnest($3::int2[]) AS lanes(lane)
 LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
 	ON mark.line = q.line AND mark.lane = lanes.lane
 CROSS JOIN LATERAL (
-	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect,
+	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key,
 		EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.done_until > $4) AS done,
 		octet_length(j.payload) AS bytes
 	FROM pawl.job j
@@ -166,6 +166,7 @@ CROSS JOIN LATERAL (
 		AND (j.prio, j.since, j.seq) > (COALESCE(mark.prio, -1::int2), COALESCE(mark.since, 0), COALESCE(mark.seq, 0))
 		AND (j.deadline IS NULL OR j.deadline > $4)
 		AND NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
+		AND (j.key IS NULL OR (q.name, j.key) NOT IN (SELECT * FROM unnest($11::bytea[], $12::bytea[])))
 	ORDER BY j.prio, j.since, j.seq LIMIT $5 FOR UPDATE OF j SKIP LOCKED) j
 WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 

@@ -74,9 +74,34 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 			}
 			return nil
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return q.countBlocked(ctx, tx, &stats)
 	})
 	return stats, err
+}
+
+// countBlocked adds the limits of queues, and how many of their ready jobs are blocked.
+func (q *Queue) countBlocked(ctx context.Context, tx pgx.Tx, stats *pawl.Stats) error {
+	names := make([]string, len(stats.Queues))
+	for i := range stats.Queues {
+		names[i] = stats.Queues[i].Name
+	}
+	keys, rooms, err := q.keysOf(ctx, tx, names...)
+	if err != nil {
+		return err
+	}
+	for i := range stats.Queues {
+		row := &stats.Queues[i]
+		if r := rooms[row.Name]; r != nil {
+			row.Limits = r.limits
+		}
+		for _, k := range keys[row.Name] {
+			row.Blocked += k.Blocked
+		}
+	}
+	return nil
 }
 
 const sqlClients = `SELECT count(*) FROM pawl.process WHERE id <> $1 AND live_until > COALESCE($2, ` + sqlClock + `)`

@@ -43,7 +43,9 @@ type txn struct {
 
 	rows   *rows // of other packages, and of groups; nil without a mutation and a member
 	groups driver.Groups
-	broken error // ends the transaction, whatever the answer of a call
+	limits map[string]pawl.Limits // of the queues of its fetches; nil until they are read
+	rest   time.Time              // when a rate has room for a fetch that waits; zero for never
+	broken error                  // ends the transaction, whatever the answer of a call
 
 	seqs      []int64 // for new jobs
 	unclaimed int     // how many of the claims that have ended it removed

@@ -93,7 +93,7 @@ func severalTests() []test {
 		staleClient("released, and leased by the other", func(f, other *fixture, l *pawl.Lease) { f.release(l); other.lease() }),
 		drainsOf(pawl.WaitDrained), drainsOf(pawl.WaitFinished))
 	tests = append(tests, mutationsOfSeveral, missingRowsOfSeveral)
-	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests, groupsOfSeveralTests)
+	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests, groupsOfSeveralTests, limitsOfSeveralTests)
 }
 
 // leavingTests have a client leave behind something that falls due later. Another client has been
@@ -391,4 +391,71 @@ var groupsOfSeveralTests = []test{
 				f.callbacksAre(name, true, true, "at the end")
 			}
 		}).needing(mutating).alsoRequiring(pawl.Groups),
+}
+
+// limitedOfSeveral is a case of several clients of a queue with limits.
+func limitedOfSeveral(name, rule string, l pawl.Limits, run func(f *fixture)) test {
+	return limitTest(name, rule, l, run).alsoRequiring(pawl.LimitKeys)
+}
+
+var limitsOfSeveralTests = []test{
+	limitedOfSeveral("limits", "Limits count the leases of all clients. When a lease of one client ends, a fetch of another one that waits gets the next job, within a minute.",
+		pawl.Limits{Running: 3, RunningPerKey: 1}, func(f *fixture) {
+			other := f.another()
+			ids := f.addKeys("aab")
+			l := f.fetch(1)[0]
+			equal(f, keys(other.fetch(9)), "b", "keys of the other client")
+			leases, call := other.fetching(f.patient(), pawl.Request{Max: 9})
+			f.waits(call, "the fetch of the other client")
+			f.ack(l)
+			f.hears(call, nil, "the fetch of the other client")
+			equal(f, (*leases)[0].ID, ids[1], "job")
+			f.addKeys("cd")
+			equal(f, len(other.fetch(9)), 1, "jobs up to the limit of the queue")
+			equal(f, len(f.fetch(9)), 0, "jobs for the first client")
+		}),
+	limitedOfSeveral("limits at once", "However many clients fetch at once, no more jobs of a queue, and of a key, are leased than their limits, and every job is run to its end.",
+		pawl.Limits{Running: 5, RunningPerKey: 2}, func(f *fixture) {
+			const jobs = 90
+			var mu sync.Mutex
+			running := make(map[string]int)
+			count := func(key string, n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				running[key] += n
+				running[""] += n
+				if running[""] > 5 || running[key] > 2 {
+					f.Errorf("%d jobs run, %d of key %s", running[""], running[key], key)
+				}
+			}
+			for i := range jobs {
+				f.add(key(string(rune('a' + i%4))))
+			}
+			var acked atomic.Int32
+			clients := []*fixture{f.another(), f.another(), f.another()}
+			f.drain(clients, 6, pawl.Request{Max: 4}, func(q pawl.Queue, _ int, leases []*pawl.Lease) {
+				for _, l := range leases {
+					count(l.Key, 1)
+				}
+				for _, l := range leases {
+					count(l.Key, -1) // before the ack, which lets others run
+					if err := q.Settle(f.Context(), l.Ack()); err != nil {
+						f.Errorf("ack: %v", err)
+					}
+					acked.Add(1)
+				}
+			})
+			equal(f, acked.Load(), jobs, "jobs acked")
+		}),
+	limitedOfSeveral("a rate", "The starts of all clients count for a rate.", pawl.Limits{RatePerKey: pawl.Rate{Starts: 3, Per: time.Minute}}, func(f *fixture) {
+		other := f.another()
+		ids := f.addKeys("aa")
+		began := time.Now()
+		f.ack(f.fetch(9)[0])
+		equal(f, len(other.fetch(9)), 0, "jobs for the other client")
+		leases, call := other.fetching(f.patient(), pawl.Request{Max: 9})
+		f.hears(call, nil, "the fetch of the other client")
+		equal(f, (*leases)[0].ID, ids[1], "job")
+		equal(f, time.Since(began), 20*time.Second, "time of the second start")
+	}),
 }

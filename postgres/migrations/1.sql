@@ -45,6 +45,7 @@ CREATE TABLE pawl.job (
 	prio         int2 NOT NULL,    -- 127 - priority
 	cancelled    bool NOT NULL DEFAULT false,
 	effect       bytea,            -- the kind, a zero byte, the idempotency key
+	key          bytea,            -- pawl.Envelope.Key
 	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
 	payload      bytea NOT NULL
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -92,6 +93,27 @@ CREATE TABLE pawl.effect (
 	done_until int8 NOT NULL DEFAULT 0
 );
 CREATE INDEX effect_done ON pawl.effect (done_until) WHERE id IS NULL;
+
+-- The limits of queues, by their names. 0 stands for no limit. A fetch locks the row of its queue.
+CREATE TABLE pawl.limits (
+	queue           bytea PRIMARY KEY,
+	running         int4 NOT NULL,
+	running_per_key int4 NOT NULL,
+	starts          int4 NOT NULL, -- of the rate of the queue
+	per             int8 NOT NULL, -- nanoseconds
+	burst           int4 NOT NULL,
+	key_starts      int4 NOT NULL, -- of the rate of each key
+	key_per         int8 NOT NULL,
+	key_burst       int4 NOT NULL
+);
+-- Until when starts have used up the rate of a key, or that of the queue in the row of the empty key.
+CREATE TABLE pawl.pace (
+	queue bytea NOT NULL,
+	key   bytea NOT NULL,
+	tat   int8 NOT NULL,           -- the theoretical arrival time; see driver.Pace
+	PRIMARY KEY (queue, key)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+CREATE INDEX pace_tat ON pawl.pace (tat);
 
 -- The tables of packages that keep rows beside the jobs, and their rows in the order of the bytes.
 CREATE TABLE pawl.kv_table (

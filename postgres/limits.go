@@ -1,0 +1,336 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Limits of queues hold over all clients. A fetch locks the rows of the limits of its queues until its commit, and then
+// counts the leases. Leases that end meanwhile only make more room. So nothing but a fetch of a queue with
+// limits pays for them, and no count can be wrong.
+
+const (
+	sqlSetLimits = `INSERT INTO pawl.limits (queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, key_starts, key_per, key_burst)
+	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.key_starts, excluded.key_per, excluded.key_burst)`
+	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1`
+
+	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst
+FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
+	sqlLockLimits = sqlLimits + ` FOR UPDATE`
+
+	// sqlLeasedKeys counts the leased jobs of queues by their keys.
+	sqlLeasedKeys = `SELECT q.name, COALESCE(j.key, ''), count(*)::int8 FROM pawl.claim c, unnest(c.ids) AS leased(id)
+JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+WHERE j.token = c.token AND q.name = ANY($1) GROUP BY 1, 2`
+
+	// sqlPaces reads the rates that starts have used up, which are those of keys, and of queues by the empty key.
+	sqlPaces = `SELECT queue, key, tat FROM pawl.pace WHERE queue = ANY($1) AND tat > $2`
+
+	sqlSetPaces = `INSERT INTO pawl.pace (queue, key, tat) SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[])
+ON CONFLICT (queue, key) DO UPDATE SET tat = excluded.tat`
+
+	// sqlForgetPaces removes those that say nothing any more.
+	sqlForgetPaces = `DELETE FROM pawl.pace WHERE (queue, key) IN (
+	SELECT queue, key FROM pawl.pace WHERE tat <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
+)
+
+// checkLimits checks the limits that options declare.
+func checkLimits(all map[string]pawl.Limits) error {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := driver.CheckQueue(name); err != nil {
+			return err
+		}
+		if err := all[name].Validate(); err != nil {
+			return fmt.Errorf("limits of queue %q: %w", name, err)
+		}
+		if all[name].InOrder != pawl.OrderNone {
+			return fmt.Errorf("limits of queue %q: %w", name, &pawl.InvalidError{
+				Field: "InOrder", Reason: "PostgreSQL does not run the jobs of a key in order", Lacks: pawl.OrderedKeys})
+		}
+	}
+	return nil
+}
+
+// declareLimits stores the limits of queues.
+func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
+	for _, name := range slices.Sorted(maps.Keys(o.Limits)) {
+		l := o.Limits[name]
+		statement, args := sqlRemoveLimits, []any{[]byte(name)}
+		if l != (pawl.Limits{}) {
+			statement = sqlSetLimits
+			args = append(args, l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per), l.Rate.Burst,
+				l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst)
+		}
+		if _, err := pool.Exec(ctx, sqlIn(o.Schema, statement), args...); err != nil {
+			return fmt.Errorf("declare the limits of queue %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// scanLimits reads the limits of queues.
+func scanLimits(rows pgx.Rows) (map[string]pawl.Limits, error) {
+	all := make(map[string]pawl.Limits)
+	var name []byte
+	var l pawl.Limits
+	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst,
+		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst}, func() error {
+		all[string(name)] = l
+		return nil
+	})
+	return all, err
+}
+
+// room is how many more jobs of a queue with limits may be leased.
+type room struct {
+	limits        pawl.Limits
+	pace, keyPace driver.Pace
+	now           time.Time
+	leased        int                  // jobs of the queue
+	byKey         map[string]int       // leased jobs, by key
+	tats          map[string]time.Time // of the keys, and of the queue by the empty key
+	started       map[string]bool      // which of these changed
+}
+
+func newRoom(l pawl.Limits, now time.Time) *room {
+	return &room{limits: l, pace: driver.PaceOf(l.Rate), keyPace: driver.PaceOf(l.RatePerKey), now: now,
+		byKey: make(map[string]int), tats: make(map[string]time.Time), started: make(map[string]bool)}
+}
+
+// paceLeft returns how many jobs of a key may start now. If the clock was set back, a rate goes on from now.
+func (r *room) paceLeft(p driver.Pace, key string) int {
+	if !p.Limits() {
+		return math.MaxInt
+	}
+	tat := r.tats[key]
+	if last := p.Last(r.now); tat.After(last) {
+		tat = last
+	}
+	return p.Left(tat, r.now)
+}
+
+// left returns how many jobs of the queue may be leased.
+func (r *room) left() int {
+	left := r.paceLeft(r.pace, "")
+	if r.limits.Running > 0 {
+		left = min(left, max(0, r.limits.Running-r.leased))
+	}
+	return left
+}
+
+// leftOf returns how many jobs of a key may be leased, as far as the limits of keys go.
+func (r *room) leftOf(key string) int {
+	if key == "" {
+		return math.MaxInt
+	}
+	left := r.paceLeft(r.keyPace, key)
+	if r.limits.RunningPerKey > 0 {
+		left = min(left, max(0, r.limits.RunningPerKey-r.byKey[key]))
+	}
+	return left
+}
+
+// lease counts a job that is leased.
+func (r *room) lease(key string) {
+	r.leased++
+	r.start(r.pace, "")
+	if key != "" {
+		r.byKey[key]++
+		r.start(r.keyPace, key)
+	}
+}
+
+func (r *room) start(p driver.Pace, key string) {
+	if !p.Limits() {
+		return
+	}
+	tat := r.tats[key]
+	if last := p.Last(r.now); tat.After(last) {
+		tat = last
+	}
+	r.tats[key], r.started[key] = p.Start(tat, r.now), true
+}
+
+// full returns the keys of which no job may be leased.
+func (r *room) full() (keys []string) {
+	for key := range r.byKey {
+		if r.leftOf(key) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	for key := range r.tats {
+		if r.byKey[key] == 0 && r.leftOf(key) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// next returns when a rate that is used up lets one more job start, zero if none is.
+func (r *room) next() (next time.Time) {
+	for key, tat := range r.tats {
+		p := r.pace
+		if key != "" {
+			p = r.keyPace
+		}
+		next = earlier(next, p.Next(tat, r.now))
+	}
+	return next
+}
+
+// earlier returns the earlier of two times, where zero stands for never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// batcher is a transaction.
+type batcher interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// readRooms counts the leases and the starts of queues with limits.
+func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]pawl.Limits, now time.Time) (map[string]*room, error) {
+	rooms := make(map[string]*room)
+	for name, l := range limits {
+		rooms[name] = newRoom(l, now)
+	}
+	if len(rooms) == 0 {
+		return rooms, nil
+	}
+	names := bytesOf(slices.Collect(maps.Keys(limits)))
+	var batch pgx.Batch
+	var name, key []byte
+	var n int64
+	batch.Queue(q.sql(sqlLeasedKeys), names).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&name, &key, &n}, func() error {
+			r := rooms[string(name)]
+			if r.leased += int(n); len(key) > 0 {
+				r.byKey[string(key)] = int(n)
+			}
+			return nil
+		})
+		return err
+	})
+	batch.Queue(q.sql(sqlPaces), names, nanos(now)).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&name, &key, &n}, func() error {
+			rooms[string(name)].tats[string(key)] = timeOf(n)
+			return nil
+		})
+		return err
+	})
+	return rooms, tx.SendBatch(ctx, &batch).Close()
+}
+
+// lockLimits locks the limits of the queues of fetches, with the next statement whose answer is needed. All are
+// locked at once, so that all processes lock them in the same order.
+func (t *txn) lockLimits(fetches []*fetch) {
+	seen := make(map[string]bool)
+	for _, f := range fetches {
+		for _, name := range f.Queues {
+			seen[name] = true
+		}
+	}
+	t.write(sqlLockLimits, bytesOf(slices.Sorted(maps.Keys(seen)))).Query(func(rows pgx.Rows) (err error) {
+		t.limits, err = scanLimits(rows)
+		return err
+	})
+	t.after = append(t.after, func() {
+		for name := range seen {
+			if _, limited := t.limits[name]; limited {
+				t.q.limited[name] = true
+			} else {
+				delete(t.q.limited, name)
+			}
+		}
+	})
+}
+
+// measure counts what the limits of the queues of the fetch leave. It reports whether any has limits.
+func (s *selection) measure() (limited bool, err error) {
+	limits := make(map[string]pawl.Limits)
+	for _, name := range s.f.Queues {
+		if l, ok := s.t.limits[name]; ok {
+			limits[name] = l
+		}
+	}
+	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.now)
+	return len(limits) > 0, err
+}
+
+// open returns the queues of the fetch that are not at a limit, and the keys of these queues that are, each with
+// its queue.
+func (s *selection) open() (queues, of, keys [][]byte) {
+	for _, name := range s.f.Queues {
+		r := s.rooms[name]
+		if r == nil {
+			queues = append(queues, []byte(name))
+			continue
+		}
+		if r.left() == 0 {
+			continue
+		}
+		queues = append(queues, []byte(name))
+		for _, key := range r.full() {
+			of, keys = append(of, []byte(name)), append(keys, []byte(key))
+		}
+	}
+	return queues, of, keys
+}
+
+// isBlocked reports whether the key of a candidate is at its limit.
+func (s *selection) isBlocked(c *candidate) bool {
+	r := s.rooms[c.queue]
+	return r != nil && r.leftOf(c.key) == 0
+}
+
+// occupy counts a candidate that was chosen. If its key is at its limit then, the others of the key are blocked.
+func (s *selection) occupy(c *candidate) {
+	r := s.rooms[c.queue]
+	if r == nil {
+		return
+	}
+	if r.lease(c.key); c.key != "" && r.leftOf(c.key) == 0 {
+		for _, other := range s.keyed[keyOfQueue{c.queue, c.key}] {
+			s.drop(other)
+		}
+	}
+}
+
+// keyOfQueue is a key of a queue with limits.
+type keyOfQueue struct{ queue, key string }
+
+// writePaces stores the rates that the chosen jobs have used up.
+func (s *selection) writePaces() {
+	var queues, keys [][]byte
+	var tats []int64
+	for name, r := range s.rooms {
+		for key := range r.started {
+			queues, keys, tats = append(queues, []byte(name)), append(keys, []byte(key)), append(tats, nanos(r.tats[key]))
+		}
+		clear(r.started)
+	}
+	if len(tats) > 0 {
+		s.t.write(sqlSetPaces, queues, keys, tats)
+	}
+}
+
+// rests notes when a rate lets the fetch have one more job.
+func (s *selection) rests() {
+	for _, r := range s.rooms {
+		s.t.rest = earlier(s.t.rest, r.next())
+	}
+}

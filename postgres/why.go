@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+const (
+	// sqlReadyKeys counts the ready jobs of queues by their keys: all, and those whose effect nobody has.
+	sqlReadyKeys = `SELECT q.name, j.key, count(*)::int8, count(*) FILTER (
+	WHERE NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL))::int8
+FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+WHERE j.place = 0 AND j.token IS NULL AND j.key IS NOT NULL AND q.name = ANY($1) GROUP BY 1, 2`
+
+	// sqlHoldersOfKey reads some leased jobs of a key.
+	sqlHoldersOfKey = `SELECT j.id FROM pawl.claim c, unnest(c.ids) AS leased(id)
+JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+WHERE j.token = c.token AND q.name = $1 AND j.key = $2 ORDER BY j.id LIMIT $3`
+
+	sqlPaused         = `SELECT EXISTS (SELECT FROM pawl.queue WHERE name = $1 AND paused)`
+	sqlHolderOfEffect = `SELECT id FROM pawl.effect WHERE name = $1 AND id IS NOT NULL`
+)
+
+// keysOf counts the keys of queues with limits per key: their leased and ready jobs, and the rates that are used
+// up. Short keys come first.
+func (q *Queue) keysOf(ctx context.Context, tx pgx.Tx, names ...string) (of map[string][]pawl.KeyStats, rooms map[string]*room, err error) {
+	rows, err := tx.Query(ctx, q.sql(sqlLimits), bytesOf(names))
+	if err != nil {
+		return nil, nil, err
+	}
+	limits, err := scanLimits(rows)
+	if err != nil || len(limits) == 0 {
+		return nil, nil, err
+	}
+	if rooms, err = q.readRooms(ctx, tx, limits, q.Now()); err != nil {
+		return nil, nil, err
+	}
+	counts := make(map[keyOfQueue]*pawl.KeyStats)
+	count := func(queue, key string) *pawl.KeyStats {
+		k := counts[keyOfQueue{queue, key}]
+		if k == nil {
+			k = &pawl.KeyStats{Key: key}
+			counts[keyOfQueue{queue, key}] = k
+		}
+		return k
+	}
+	var perKey []string
+	for name, r := range rooms {
+		if !r.limits.PerKey() {
+			continue
+		}
+		perKey = append(perKey, name)
+		for key, n := range r.byKey {
+			count(name, key).Running = n
+		}
+		for key, tat := range r.tats {
+			if key != "" {
+				count(name, key).Next = r.keyPace.Next(tat, r.now)
+			}
+		}
+	}
+	if rows, err = tx.Query(ctx, q.sql(sqlReadyKeys), bytesOf(perKey)); err != nil {
+		return nil, nil, err
+	}
+	var name, key []byte
+	var ready, free int
+	if _, err = pgx.ForEachRow(rows, []any{&name, &key, &ready, &free}, func() error {
+		k := count(string(name), string(key))
+		k.Ready, k.Blocked = ready, ready-min(free, rooms[string(name)].leftOf(k.Key))
+		return nil
+	}); err != nil {
+		return nil, nil, err
+	}
+	of = make(map[string][]pawl.KeyStats)
+	for at, k := range counts {
+		of[at.queue] = append(of[at.queue], *k)
+	}
+	for _, list := range of {
+		slices.SortFunc(list, func(a, b pawl.KeyStats) int { return byLength(a.Key, b.Key) })
+	}
+	return of, rooms, nil
+}
+
+func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+
+// holdersOf reads some leased jobs of a key.
+func (q *Queue) holdersOf(ctx context.Context, tx pgx.Tx, queue, key string) ([]pawl.ID, error) {
+	rows, err := tx.Query(ctx, q.sql(sqlHoldersOfKey), []byte(queue), []byte(key), pawl.MaxHolders)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (pawl.ID, error) {
+		var id pgtype.UUID
+		err := row.Scan(&id)
+		return id.Bytes, err
+	})
+}
+
+// Why returns what keeps a job from running now. It returns [pawl.ErrNotFound] if the job is not in
+// the queue. It counts the keys of the queue, if that has limits.
+func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err error) {
+	e, err := q.Job(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("look for what keeps a job from running: %w", err)
+	}
+	err = q.view(ctx, func(tx pgx.Tx) error {
+		f := driver.Facts{Job: e, Queue: pawl.QueueStats{Name: e.Queue}}
+		if err := tx.QueryRow(ctx, q.sql(sqlPaused), []byte(e.Queue)).Scan(&f.Queue.Paused); err != nil {
+			return err
+		}
+		keys, rooms, err := q.keysOf(ctx, tx, e.Queue)
+		if err != nil {
+			return err
+		}
+		if r := rooms[e.Queue]; r != nil {
+			f.Queue.Limits, f.Queue.Leased, f.QueueNext = r.limits, r.leased, r.pace.Next(r.tats[""], r.now)
+			for _, k := range keys[e.Queue] {
+				if k.Key == e.Key {
+					f.Key = k
+				}
+			}
+			if f.Key.Running > 0 {
+				if f.Key.Holders, err = q.holdersOf(ctx, tx, e.Queue, e.Key); err != nil {
+					return err
+				}
+			}
+		}
+		if name := effectName(e); name != "" && e.State == pawl.Ready {
+			var holder pgtype.UUID
+			err := tx.QueryRow(ctx, q.sql(sqlHolderOfEffect), []byte(name)).Scan(&holder)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			f.Holder = holder.Bytes
+		}
+		all = f.Obstacles()
+		return nil
+	})
+	return all, err
+}
+
+// Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
+// no counts of that key. It counts all keys of the queue.
+func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
+	err = q.look(ctx, func(tx pgx.Tx) error {
+		keys, _, err := q.keysOf(ctx, tx, queue)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(keys[queue], func(k pawl.KeyStats) bool { return k.Key == key })
+		if at < 0 {
+			return driver.NoKey(queue, key)
+		}
+		k = keys[queue][at]
+		k.Holders, err = q.holdersOf(ctx, tx, queue, key)
+		return err
+	})
+	return k, err
+}
+
+// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
+// those with ready or leased jobs, and those whose rate is used up in part. Short keys come first. It counts all
+// keys of the queue, so it takes longer the more jobs with keys are ready.
+func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
+	if err := driver.CheckKeys(after, max); err != nil {
+		return nil, err
+	}
+	err = q.look(ctx, func(tx pgx.Tx) error {
+		keys, _, err := q.keysOf(ctx, tx, queue)
+		all = slices.DeleteFunc(keys[queue], func(k pawl.KeyStats) bool { return byLength(k.Key, after) <= 0 })
+		all = all[:min(len(all), max)]
+		return err
+	})
+	return all, err
+}
