@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -24,10 +25,23 @@ type unwritten struct{ error }
 
 func (u unwritten) Unwrap() error { return u.error }
 
-// committed is when a commit ended, and its error.
-type committed struct {
-	at  time.Time
+// lastCommit is when the last commit ended, and its error.
+type lastCommit struct {
+	mu  sync.Mutex
+	at  time.Time // zero before the first
 	err error
+}
+
+func (l *lastCommit) set(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at, l.err = time.Now(), err
+}
+
+func (l *lastCommit) get() (at time.Time, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at, l.err
 }
 
 // maxRefusals is how many calls of a group the disk may refuse before calls of at least that
@@ -189,7 +203,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	}
 	if t.changed {
 		err = s.commitGuarded(tx)
-		s.committed.Store(&committed{time.Now(), err})
+		s.last.set(err)
 	} else {
 		err = tx.Rollback()
 	}

@@ -71,7 +71,7 @@ type scheduler struct {
 	stopped chan struct{} // closed by the goroutine when it ends
 	fatal   error         // why it ended early; set before stopped is closed
 
-	committed atomic.Pointer[committed] // the last commit; nil before the first
+	last lastCommit
 
 	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
