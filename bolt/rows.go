@@ -132,7 +132,6 @@ type queueRow struct {
 	name   string
 	paused bool
 	limits pawl.Limits
-	held   int // keys that a dead job holds
 
 	touched bool // the transaction must write it
 }
