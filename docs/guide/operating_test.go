@@ -85,4 +85,4 @@ func mount(mux *http.ServeMux, q *bolt.Queue) error {
 	return nil
 }
 
-var _, _, _, _ = watched, newTimedWorker, retryWelcomes, mount
+var _, _, _, _, _ = watched, supervised, newTimedWorker, retryWelcomes, mount
