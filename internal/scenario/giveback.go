@@ -252,6 +252,7 @@ func (suite) Scenario34BranchesGiveBackAll(t *testing.T, k *kit) {
 // does not have a Wait whose signal was given back.
 func (suite) Scenario39ForkBeforeASignalWentBack(t *testing.T, k *kit) {
 	f := both(k)
+	k.warm = cold // so the race begins in a wake, after the sleep, and its fork has slept
 	k.open(f)
 	h := start(k, f, "1", 0)
 	say(k, h.Run(), "one", "")
