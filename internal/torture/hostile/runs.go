@@ -61,34 +61,35 @@ var goOn = workflow.DefineSignal[string]("go")
 
 func fails(context.Context) (string, error) { return "", errors.New("boom") }
 
-// branches makes calls in branches, in a fixed order, so the journal is the same each time.
+// branches makes calls in branches, in a fixed order, so the journal is the same each time. It waits
+// for a branch by Wait, since a damaged journal may keep the branch from beginning.
 func branches(r *workflow.Run) (string, error) {
 	step := func(r *workflow.Run) (string, error) {
 		return workflow.Step(r, "step", func(context.Context) (string, error) { return "b", nil })
 	}
-	stepped, raced := make(chan struct{}), make(chan struct{})
+	raced := make(chan struct{})
 	slow := workflow.Go(r, "slow", func(r *workflow.Run) (string, error) {
 		<-raced
 		return step(r)
 	})
-	fast := workflow.Go(r, "fast", func(r *workflow.Run) (string, error) {
-		defer close(stepped)
-		return step(r)
-	})
-	<-stepped
-	_, _, err := workflow.Race(r, "race", fast, slow)
+	fast := workflow.Go(r, "fast", step)
+	_, err := fast.Wait(r)
+	if err == nil {
+		_, _, err = workflow.Race(r, "race", fast, slow)
+	}
 	close(raced)
 	if err != nil {
 		return "", err
 	}
-	both, ended := make(chan struct{}), make(chan struct{})
+	both := make(chan struct{})
 	one := workflow.Go(r, "one", func(r *workflow.Run) (string, error) {
-		defer close(ended)
 		<-both // otherwise its step may be written before the beginning of the other branch
 		return step(r)
 	})
 	two := workflow.Go(r, "two", func(r *workflow.Run) (string, error) {
-		<-ended
+		if _, err := one.Wait(r); err != nil {
+			return "", err
+		}
 		return goOn.Wait(r, workflow.Forever)
 	})
 	close(both)
