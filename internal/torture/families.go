@@ -11,6 +11,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/power"
 	"github.com/gopawl/pawl/internal/torture/sim"
 	"github.com/gopawl/pawl/internal/torture/soak"
+	"github.com/gopawl/pawl/internal/torture/ticks"
 )
 
 // families are all families, in the order of the table. The last one plants faults under all others.
@@ -36,4 +37,5 @@ var tried = []*harness.Family{
 	sim.Clock,
 	soak.Soak,
 	flows.Workflow,
+	ticks.Schedule,
 }

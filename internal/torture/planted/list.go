@@ -199,4 +199,12 @@ var faults = []Fault{
 		Edit{"workflow/execution.enter", "e.seq != 0", "$ && !PLANTED"}),
 	newFault("a run forgets its journal", "a run continues from its journal", by("workflow", 60),
 		Edit{"workflow/rows.entries", "journal = append(journal, e)", "if !PLANTED || e.Kind != KindStep { $ }"}),
+
+	// The ticks of schedules.
+	newFault("a clock that is set back begins schedules anew", "each tick has one decision", by("schedule", 60),
+		Edit{"schedule/isAhead", "r.Last > now.Add(ahead).UnixNano()", "($ || PLANTED && r.Last > now.UnixNano())"}),
+	newFault("missed ticks leave no entry", "each tick has one decision", by("schedule", 60),
+		Edit{"schedule/candidate.decide", "d.add(entry{Decision: Missed, First: missed.first, Last: missed.last, Ticks: missed.n, At: d.now.UnixNano()})", skip}),
+	newFault("a tick fires without its job", "the decision of a tick and its job are one", by("schedule", 60),
+		Edit{"schedule/decision.store", "_, err := d.ops.Enqueue(e)", "if PLANTED && e.ID[15]%8 == 0 { return nil }; $"}),
 }
