@@ -164,11 +164,10 @@ func TestTable(t *testing.T) {
 	transporttest.Run(t, transporttest.Engine{
 		Name:    "servicebus",
 		Crashes: true,
+		Misses:  true,
 		New: func(t *testing.T, o transporttest.Options) func() transporttest.Queue {
-			with := servicebus.Options{Prefix: newPrefix()}
-			if o.Lease > 0 {
-				with = locking(o.Lease)
-			}
+			with := locking(o.Lease)
+			with.Timeout = transporttest.Timeout
 			with.MaxCrashes, with.OnEvent, with.Collector = o.MaxCrashes, o.OnEvent, o.Collector
 			return func() transporttest.Queue { return open(t, here(t), with) }
 		},

@@ -1,9 +1,10 @@
 // Package transporttest has the cases that every engine over a message broker passes: the rows of the table of nack and
 // abandon in the documents that this library follows, what the engine refuses, how a worker drains it, and what a fetch of
-// several kinds and queues returns. They run in real time. Leases are long, since a machine may stall for some seconds.
+// several kinds and queues returns. They run in real time, and hold on a machine that stalls for any time.
 package transporttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -26,9 +27,9 @@ type Queue interface {
 	Close() error
 }
 
-// Options are the settings of a queue that the cases need. A zero field means the default of the engine.
+// Options are the settings of a queue that the cases need. A zero field but Lease means the default of the engine.
 type Options struct {
-	Lease      time.Duration
+	Lease      time.Duration // by default one that no case outlasts
 	MaxCrashes int
 	OnEvent    func(pawl.Event)
 	Collector  metrics.Collector
@@ -45,12 +46,26 @@ type Engine struct {
 	// Crashes says that a lease counts as a crash if it expires while its process is alive.
 	Crashes bool
 
+	// Misses says that a fetch may take a queue for empty while the broker is slow to deliver.
+	Misses bool
+
 	// ShowsLeases says that Stats counts the leases of all clients, and not those of the client alone.
 	ShowsLeases bool
 }
 
+// Timeout is how long a client waits for an answer of the broker, which may stall.
+const Timeout = 10 * time.Minute
+
+// forever is longer than a case.
+const forever = 2 * time.Hour
+
 // Run runs all cases.
 func Run(t *testing.T, e Engine) {
+	newQueue := e.New
+	e.New = func(t *testing.T, o Options) func() Queue {
+		o.Lease = cmp.Or(o.Lease, forever)
+		return newQueue(t, o)
+	}
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, e Engine)

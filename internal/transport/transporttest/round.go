@@ -1,0 +1,86 @@
+package transporttest
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+// shortest is the length of a lease in the first round of a case.
+const shortest = 4 * time.Second
+
+// Round is one try of a case that has to renew its leases in real time. Each of its steps renews all of them. So a lease
+// holds for the whole next step too if each step takes less than half of its length.
+type Round struct {
+	testing.TB
+	Length time.Duration // of a lease
+
+	began   time.Time // the step
+	slowest time.Duration
+	failure string
+}
+
+// Rounds runs a case until a round shows that it holds or fails. A machine may stall for any time, and so may take the
+// leases of a case away. So a failure counts only if each step was fast enough. Otherwise the next round has leases twice
+// as long.
+func Rounds(t *testing.T, shortest time.Duration, run func(r *Round)) {
+	t.Helper()
+	for length := shortest; ; length *= 2 {
+		r := &Round{TB: t, Length: length, began: time.Now()}
+		done := make(chan struct{})
+		go func() { // which FailNow ends
+			defer close(done)
+			run(r)
+		}()
+		<-done
+		r.Step()
+		switch {
+		case r.failure == "" || t.Failed():
+			return
+		case r.slowest < length/2:
+			t.Fatal(r.failure)
+		}
+		t.Logf("a step took %v, too long for leases of %v, so this failure does not count: %s", r.slowest, length, r.failure)
+	}
+}
+
+// Step ends a step and begins the next.
+func (r *Round) Step() {
+	now := time.Now()
+	r.slowest = max(r.slowest, now.Sub(r.began))
+	r.began = now
+}
+
+// poll begins a step, and leases up to n jobs of kind "k" that are ready.
+func (r *Round) poll(q Queue, n int) []*pawl.Lease {
+	time.Sleep(10 * time.Millisecond) // which the broker, another process, has to itself
+	r.Step()
+	leases, err := q.Fetch(r.Context(), pawl.Request{Kinds: []string{"k"}, Max: n, Wait: pawl.WaitNot})
+	require.True(r, err == nil || errors.Is(err, pawl.ErrEmpty), "%v", err)
+	return leases
+}
+
+// extend begins a step, and extends leases, all of which hold.
+func (r *Round) extend(q Queue, leases []*pawl.Lease) {
+	r.Step()
+	lost, err := q.Extend(r.Context(), leases...)
+	require.NoError(r, err)
+	require.Empty(r, lost)
+}
+
+// Errorf notes why the round failed.
+func (r *Round) Errorf(format string, args ...any) { r.failure += fmt.Sprintf(format, args...) }
+
+// FailNow ends the round.
+func (r *Round) FailNow() {
+	if r.failure == "" {
+		r.failure = "the round failed"
+	}
+	runtime.Goexit()
+}
