@@ -29,6 +29,7 @@ var tried = []*harness.Family{
 	fuzz.Fuzz,
 	faults.Syscalls,
 	faults.RandomSyscalls,
+	faults.Results,
 	faults.Syncs,
 	faults.Full,
 	faults.FullMemory,

@@ -14,7 +14,7 @@ type fault struct {
 	name  string
 	errno syscall.Errno // it fails
 	part  bool          // it writes the first half
-	kill  bool          // the process is killed before it
+	kill  bool          // the process is killed before the rest of it
 
 	more    int  // the number of further calls of its kind that fail: the queue retries some
 	lasting bool // all syncs fail until the next open of the queue's file

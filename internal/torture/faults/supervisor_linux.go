@@ -177,8 +177,6 @@ func (s *supervisor) decide(n *notification, r *response) error {
 	f := s.plan(len(s.calls), c)
 	s.calls = append(s.calls, c)
 	switch {
-	case f.kill:
-		return s.cmd.Process.Kill()
 	case f.part:
 		written, err := s.process.writePart(int(n.nr), n.args[:])
 		if err != nil {
@@ -187,6 +185,9 @@ func (s *supervisor) decide(n *notification, r *response) error {
 		r.value, r.flags = int64(written), 0
 	case f.errno != 0:
 		r.err, r.flags = -int32(f.errno), 0
+	}
+	if f.kill {
+		return s.cmd.Process.Kill()
 	}
 	return nil
 }

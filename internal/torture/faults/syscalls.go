@@ -60,7 +60,7 @@ var RandomSyscalls = &harness.Family{
 		const scripts = 64
 		var known [scripts]func() ([]at, error)
 		for n := range known {
-			known[n] = sync.OnceValues(func() ([]at, error) { return everyFault(env.Ctx, uint64(n+2)) })
+			known[n] = sync.OnceValues(func() ([]at, error) { return everyFault(env.Ctx, random(n)) })
 		}
 		return func(t *harness.Try) error {
 			n := t.Rand.IntN(scripts)
@@ -68,17 +68,24 @@ var RandomSyscalls = &harness.Family{
 			if err != nil {
 				return err
 			}
-			return faulty(t, uint64(n+2), all[t.Rand.IntN(len(all))])
+			return faulty(t, random(n), all[t.Rand.IntN(len(all))])
 		}, nil
 	},
 }
 
-// fixedScript is the seed of the run in which each call fails, and faultsOfScript an upper
-// bound of its faults.
-const (
-	fixedScript    = 1
-	faultsOfScript = 2750
-)
+// scripted is a run of calls: a role and its seed.
+type scripted struct {
+	role string
+	seed uint64
+}
+
+// fixedScript is the run in which each call fails, and faultsOfScript an upper bound of its faults.
+var fixedScript = scripted{"faults-script", 1}
+
+const faultsOfScript = 2750
+
+// random returns another run than the fixed one.
+func random(n int) scripted { return scripted{"faults-script", uint64(n + 2)} }
 
 // at is a fault of the n-th call of a kind, counted from 0 over all threads of a run. Runs of
 // one script differ slightly: bbolt takes free pages in random order.
@@ -126,8 +133,8 @@ func faultsOf(kind string) []fault {
 }
 
 // everyFault runs a script without faults and returns all possible faults.
-func everyFault(ctx context.Context, script uint64) (all []at, err error) {
-	r, err := runScript(ctx, script, func(int, call) fault { return fault{} })
+func everyFault(ctx context.Context, s scripted) (all []at, err error) {
+	r, err := runScript(ctx, s, func(int, call) fault { return fault{} })
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +149,13 @@ func everyFault(ctx context.Context, script uint64) (all []at, err error) {
 }
 
 // runScript runs a script in a folder of its own.
-func runScript(ctx context.Context, script uint64, plan func(int, call) fault) (ran, error) {
+func runScript(ctx context.Context, s scripted, plan func(int, call) fault) (ran, error) {
 	dir, err := harness.MemoryFolder()
 	if err != nil {
 		return ran{}, err
 	}
 	defer os.RemoveAll(dir)
-	r, err := supervise(ctx, dir, plan, "faults-script", filepath.Join(dir, queueName), script)
+	r, err := supervise(ctx, dir, plan, s.role, filepath.Join(dir, queueName), s.seed)
 	if err = errors.Join(err, r.ended); err != nil {
 		return r, fmt.Errorf("%w: %s", err, r.stderr)
 	}
@@ -158,9 +165,9 @@ func runScript(ctx context.Context, script uint64, plan func(int, call) fault) (
 const queueName = "jobs.db"
 
 // faulty runs a script with a fault, and then opens its file without faults.
-func faulty(t *harness.Try, script uint64, a at) error {
+func faulty(t *harness.Try, s scripted, a at) error {
 	p := &injection{at: a, index: -1, again: -1}
-	r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-script", filepath.Join(t.Dir, queueName), script)
+	r, err := supervise(t.Ctx, t.Dir, p.plan, s.role, filepath.Join(t.Dir, queueName), s.seed)
 	if err != nil {
 		return err
 	}

@@ -62,11 +62,11 @@ func (u *user) newID() (id pawl.ID) {
 	return id
 }
 
-// newJobs makes n jobs whose payloads have at least a number of bytes.
-func (u *user) newJobs(n, least int) (ids []pawl.ID, jobs []*pawl.Envelope) {
+// newJobs makes n jobs that suit.
+func (u *user) newJobs(n int, suits func(*pawl.Envelope) bool) (ids []pawl.ID, jobs []*pawl.Envelope) {
 	for len(jobs) < n {
 		id := u.newID()
-		if job := oracle.JobOf(id); len(job.Payload) >= least {
+		if job := oracle.JobOf(id); suits(job) {
 			ids, jobs = append(ids, id), append(jobs, job)
 		}
 	}
@@ -97,7 +97,12 @@ func (u *user) judge(verb string, err error) {
 
 // enqueue stores n jobs together, whose payloads have at least a number of bytes.
 func (u *user) enqueue(n, least int) error {
-	ids, jobs := u.newJobs(n, least)
+	return u.enqueueSome(n, func(e *pawl.Envelope) bool { return len(e.Payload) >= least })
+}
+
+// enqueueSome stores n jobs together that suit.
+func (u *user) enqueueSome(n int, suits func(*pawl.Envelope) bool) error {
+	ids, jobs := u.newJobs(n, suits)
 	return u.Do(background, "enqueue", ids, func() error { return withid.Enqueue(background, u.Queue, jobs...) })
 }
 

@@ -76,6 +76,29 @@ func payload(id pawl.ID, r *rand.Rand) []byte {
 	return b
 }
 
+// ResultOf returns the result of each successful run of a job with retention, and nil for another job. It
+// follows from the ID.
+func ResultOf(e *pawl.Envelope) []byte {
+	if e.Retain <= 0 {
+		return nil
+	}
+	h := fnv.New64a()
+	h.Write(e.ID[:])
+	return append(e.ID[:len(e.ID):len(e.ID)], payload(e.ID, rand.New(rand.NewPCG(h.Sum64(), 1)))...)
+}
+
+// sameResult requires that a completed job has its result, entirely, and that no other job has one.
+func sameResult(e *pawl.Envelope) error {
+	var want []byte
+	if e.State == pawl.Completed {
+		want = ResultOf(e)
+	}
+	if !bytes.Equal(e.Result, want) {
+		return fmt.Errorf("job %s is %s and has a result of %d bytes, and not the one of %d bytes", e.ID, e.State, len(e.Result), len(want))
+	}
+	return nil
+}
+
 // SameJob requires that a job is what its ID says, apart from its state.
 func SameJob(e *pawl.Envelope) error {
 	want := JobOf(e.ID)

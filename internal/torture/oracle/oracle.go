@@ -132,7 +132,7 @@ func outcome(verb string, id pawl.ID, k Known) Known {
 		if verb == "crash" {
 			o.Restart()
 		} else {
-			s := Verbs[v].settle(new(pawl.Lease))
+			s := Verbs[v].settle(&pawl.Lease{Envelope: job})
 			err = o.Settle(id, string(s.Outcome), s.Delay, s.Reason)
 		}
 	case verb == "retry":
@@ -168,8 +168,8 @@ func parseIDs(words []string) ([]pawl.ID, error) {
 	return ids, nil
 }
 
-// Scan reads all jobs of a queue after a crash. It requires that each is as it was given,
-// and that the file keeps every invariant.
+// Scan reads all jobs of a queue after a crash. It requires that each is as it was given, that
+// a result is there exactly if its ack is, and that the file keeps every invariant.
 func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 	found := make(map[pawl.ID]Known)
 	for e, err := range q.Jobs(ctx, pawl.Filter{}) {
@@ -181,7 +181,7 @@ func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := SameJob(full); err != nil {
+		if err := errors.Join(SameJob(full), sameResult(full)); err != nil {
 			return nil, err
 		}
 	}

@@ -146,7 +146,7 @@ var errBoom = errors.New("boom")
 
 // Verbs are all ways to end a lease, Ack first.
 var Verbs = []Verb{
-	{"ack", (*pawl.Lease).Ack},
+	{"ack", ack},
 	{"nack", func(l *pawl.Lease) pawl.Settlement { return l.Nack(0, errBoom) }},
 	{"later", func(l *pawl.Lease) pawl.Settlement { return l.Nack(later, errBoom) }},
 	{"abandon", func(l *pawl.Lease) pawl.Settlement { return l.Abandon(pawl.ReasonPermanent, errBoom) }},
@@ -258,11 +258,18 @@ func (w Workload) consume(ctx context.Context, u *User, r *rand.Rand) error {
 	return u.Do(ctx, "ack", idsOf(acks), func() error { return u.Queue.Settle(ctx, Acks(acks)...) })
 }
 
+// ack is the settlement of a lease whose run succeeded, with its result.
+func ack(l *pawl.Lease) pawl.Settlement {
+	s := l.Ack()
+	s.Result = ResultOf(l.Envelope)
+	return s
+}
+
 // Acks are the settlements of leases whose runs succeeded.
 func Acks(leases []*pawl.Lease) []pawl.Settlement {
 	acks := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {
-		acks[i] = l.Ack()
+		acks[i] = ack(l)
 	}
 	return acks
 }

@@ -169,6 +169,8 @@ var faults = []Fault{
 		Edit{"bolt/txn.takeUnique", `j.UniqueKey != ""`, "$ && !PLANTED"}),
 	newFault("a record is not retained", "a completed job is kept for its retention", by("kill", 100),
 		Edit{"bolt/txn.succeed", "j.Retain <= 0", "$ || PLANTED"}),
+	newFault("a result is lost", "a result and its ack are one", by("results", 100),
+		Edit{"bolt/settle.ack", "t.succeed(j)", "if PLANTED && j.ID[15]%8 == 0 { j.Result = nil }; $"}),
 	newFault("a compaction is not synced", "a finished compaction survives a power cut", []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 		Edit{"bolt/reader.compactInto", "err = dst.Sync()", skip}),
 	newFault("a temporary file stays", "no temporary file remains", by("soak", 20_000),
