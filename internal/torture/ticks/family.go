@@ -34,32 +34,41 @@ const kills = 4
 // kill lets a few processes fire the schedules of one file, one after another, and kills each.
 func kill(t *harness.Try) error {
 	path := filepath.Join(t.Dir, "jobs.db")
+	clock, err := OpenClock(filepath.Join(t.Dir, "clock"))
+	if err != nil {
+		return err
+	}
+	defer clock.Close()
 	var l Ledger
-	l.SetClock(0, Begin)
 	for range kills {
-		lines, _, err := t.KillWithin(60*time.Millisecond, 4, "schedule-life", path, t.Rand.Uint64(), l.Clock(0))
+		lines, _, err := t.KillWithin(60*time.Millisecond, 4, "schedule-life", path, filepath.Join(t.Dir, "clock"), t.Rand.Uint64())
 		if err != nil {
 			return err
 		}
 		for _, line := range lines {
-			if err := l.Hear(0, line); err != nil {
+			if err := l.Hear(line); err != nil {
 				return err
 			}
 		}
-		if err := judgeFile(t.Ctx, path, &l, nil); err != nil {
+		if err := judgeFile(t.Ctx, path, clock, &l, nil); err != nil {
 			return err
 		}
-		l.SetClock(0, l.Clock(0)+Off(t.Rand))
+		if err := clock.Move(Off(t.Rand)); err != nil {
+			return err
+		}
 		t.Count(1)
 	}
-	l.SetClock(0, l.Latest()+int64(10*time.Second))
-	return judgeFile(t.Ctx, path, &l, CatchUp)
+	if err := clock.Move(ToTheEnd); err != nil {
+		return err
+	}
+	return judgeFile(t.Ctx, path, clock, &l, CatchUp)
 }
 
+// ToTheEnd is how far the clock goes before the last life of a story.
+const ToTheEnd = 20 * time.Second
+
 // judgeFile opens the file of a killed process, lets use do something, and judges.
-func judgeFile(ctx context.Context, path string, l *Ledger, use func(context.Context, Queue) error) error {
-	clock := new(Clock)
-	clock.Set(l.Clock(0))
+func judgeFile(ctx context.Context, path string, clock *Clock, l *Ledger, use func(context.Context, Queue) error) error {
 	q, err := bolt.Open(path, options(clock))
 	if err != nil {
 		return fmt.Errorf("cannot open the file afterwards: %w", err)
@@ -114,13 +123,15 @@ const catchUpLimit = 2 * time.Minute
 
 // life is the role of a process that is killed.
 func life(args harness.Args) error {
-	clock := new(Clock)
-	clock.Set(int64(args.Uint(2)))
+	clock, err := OpenClock(args[1])
+	if err != nil {
+		return err
+	}
 	q, err := bolt.Open(args[0], options(clock))
 	if err != nil {
 		return err
 	}
 	harness.Emit(harness.Up)
-	l := &Life{Queue: q, Clock: clock, Rand: rand.New(rand.NewPCG(args.Uint(1), 0)), Emit: harness.Emit}
+	l := &Life{Queue: q, Clock: clock, Rand: rand.New(rand.NewPCG(args.Uint(2), 0)), Emit: harness.Emit}
 	return l.Run(context.Background())
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 
 // Ledger is what is known of the schedules of a story. The zero value is that of an empty queue.
 type Ledger struct {
-	clock     map[int]int64 // what the clock of each slot shows
 	triggered map[string][]pawl.ID
 	books     map[string]*book
 }
@@ -28,43 +25,15 @@ type book struct {
 	newest        uint64
 }
 
-// Clock returns what the clock of a slot shows at the end of its last process.
-func (l *Ledger) Clock(slot int) int64 {
-	if at, known := l.clock[slot]; known {
-		return at
-	}
-	return Begin
-}
-
-// Latest returns the latest time that a clock has shown.
-func (l *Ledger) Latest() int64 {
-	latest := Begin
-	for at := range maps.Values(l.clock) {
-		latest = max(latest, at)
-	}
-	return latest
-}
-
-// SetClock notes that a clock was set between two processes.
-func (l *Ledger) SetClock(slot int, at int64) {
-	if l.clock == nil {
-		l.clock, l.triggered, l.books = make(map[int]int64), make(map[string][]pawl.ID), make(map[string]*book)
-	}
-	l.clock[slot] = at
-}
-
-// Hear takes a line of the process of a slot.
-func (l *Ledger) Hear(slot int, line string) error {
+// Hear takes a line of a process.
+func (l *Ledger) Hear(line string) error {
 	words := strings.Fields(line)
 	switch {
-	case len(words) == 2 && words[0] == clockLine:
-		at, err := strconv.ParseInt(words[1], 10, 64)
-		if err == nil {
-			l.SetClock(slot, at)
-		}
-		return err
 	case len(words) == 3 && words[0] == triggerLine:
 		id, err := pawl.ParseID(words[2])
+		if l.triggered == nil {
+			l.triggered = make(map[string][]pawl.ID)
+		}
 		if err == nil {
 			l.triggered[words[1]] = append(l.triggered[words[1]], id)
 		}
@@ -80,6 +49,9 @@ func (l *Ledger) Judge(ctx context.Context, q Queue) error {
 	jobs, err := readJobs(ctx, q)
 	if err != nil {
 		return err
+	}
+	if l.books == nil {
+		l.books = make(map[string]*book)
 	}
 	var wrong []error
 	reader := schedule.Read(q)

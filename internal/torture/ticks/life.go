@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,22 +22,8 @@ type Queue interface {
 	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 }
 
-// Clock is the clock of a process. It moves when it is set, as that of a machine that sleeps, and not
-// by itself. So the number of ticks of a life does not depend on how fast the machine is.
-type Clock struct{ nanos atomic.Int64 }
-
-// Set sets the clock.
-func (c *Clock) Set(nanos int64) { c.nanos.Store(nanos) }
-
-// Now is what the clock shows.
-func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Load()) }
-
-// Begin is what the clock of the first process of a story shows.
-var Begin = time.Date(2026, 3, 29, 0, 59, 30, 0, time.UTC).UnixNano()
-
 // The lines that a process reports.
 const (
-	clockLine   = "clock"   // before the clock is set
 	triggerLine = "trigger" // after a trigger was acknowledged
 	oddLine     = "odd"     // for an error that no kill explains
 )
@@ -51,7 +36,9 @@ const (
 )
 
 // Off returns how far a clock goes while no process runs: the machine is off, or somebody sets it.
-func Off(r *rand.Rand) int64 { return r.Int64N(int64(25*time.Second)) - int64(10*time.Second) }
+func Off(r *rand.Rand) time.Duration {
+	return time.Duration(r.Int64N(int64(25*time.Second))) - 10*time.Second
+}
 
 // Life is a process that fires schedules, and that moves its clock, until it is killed.
 type Life struct {
@@ -124,10 +111,7 @@ func (l *Life) step(ctx context.Context, s *schedule.Scheduler) error {
 		l.ahead -= step
 		return nil
 	}
-	next := l.Clock.nanos.Load() + int64(step)
-	l.Emit(clockLine, next)
-	l.Clock.Set(next)
-	return nil
+	return l.Clock.Move(step)
 }
 
 // sync defines all schedules, or some of them.

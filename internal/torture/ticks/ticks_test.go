@@ -29,6 +29,14 @@ func TestFamily(t *testing.T) {
 	require.GreaterOrEqual(t, r.Tried, 10)
 }
 
+func newClock(t *testing.T) *Clock {
+	t.Helper()
+	clock, err := OpenClock(filepath.Join(t.TempDir(), "clock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, clock.Close()) })
+	return clock
+}
+
 // Rule: the judge finds a tick without a decision, a tick with two, a lost job, and a job too many.
 func TestJudgeFinds(t *testing.T) {
 	for _, test := range []struct {
@@ -38,7 +46,7 @@ func TestJudgeFinds(t *testing.T) {
 	}{
 		{"nothing is wrong", func(*testing.T, *bolt.Queue, *Ledger) {}, ""},
 		{"a trigger is lost", func(t *testing.T, _ *bolt.Queue, l *Ledger) {
-			require.NoError(t, l.Hear(0, "trigger every "+pawl.NewID(time.Now()).String()))
+			require.NoError(t, l.Hear("trigger every "+pawl.NewID(time.Now()).String()))
 		}, "of a trigger is lost"},
 		{"a job is lost", func(t *testing.T, q *bolt.Queue, _ *Ledger) {
 			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
@@ -69,19 +77,17 @@ func TestJudgeFinds(t *testing.T) {
 			b.newest++
 		}, "history had|two decisions"},
 		{"a process had an odd error", func(t *testing.T, _ *bolt.Queue, l *Ledger) {
-			require.ErrorContains(t, l.Hear(0, `odd "broken"`), "broken")
+			require.ErrorContains(t, l.Hear(`odd "broken"`), "broken")
 		}, ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			var l Ledger
-			l.SetClock(0, Begin)
-			clock := new(Clock)
-			clock.Set(Begin)
+			clock := newClock(t)
 			q, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), options(clock))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, q.Close()) }()
 			require.NoError(t, CatchUp(t.Context(), q))
-			clock.Set(Begin + int64(20*time.Second))
+			require.NoError(t, clock.Move(20*time.Second))
 			require.NoError(t, CatchUp(t.Context(), q))
 			require.NoError(t, l.Judge(t.Context(), q))
 			require.EqualValues(t, 20, l.books["every"].newest)
@@ -98,7 +104,7 @@ func TestJudgeFinds(t *testing.T) {
 
 // Rule: a process reports the errors that no kill explains.
 func TestLifeReports(t *testing.T) {
-	clock := new(Clock)
+	clock := newClock(t)
 	q, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), options(clock))
 	require.NoError(t, err)
 	require.NoError(t, q.Close())

@@ -15,7 +15,10 @@ import (
 )
 
 // All are all families, in the order of the table.
-var All = []*harness.Family{Kill, Server, Cut, Partition, Failover}
+var All = append(disturbed, Schedule)
+
+// disturbed are the families whose clients work on jobs and runs.
+var disturbed = []*harness.Family{Kill, Server, Cut, Partition, Failover}
 
 // slots is the number of clients that work at a time.
 const slots = 3
@@ -33,15 +36,21 @@ func newStage(env *harness.Env) (programs, *cluster.Cluster, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	c, err := newCluster(env)
+	return p, c, err
+}
+
+// newCluster starts a cluster for the tries of a family.
+func newCluster(env *harness.Env) (*cluster.Cluster, error) {
 	if err := os.Chmod(env.Disk, 0o711); err != nil { // the server has a user of its own
-		return "", nil, err
+		return nil, err
 	}
 	c, err := cluster.New(env.Ctx, filepath.Join(env.Disk, "server"), "max_connections=200")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	env.Cleanup(c.Close)
-	return p, c, c.Start(env.Ctx)
+	return c, c.Start(env.Ctx)
 }
 
 // signals end a server: at once, or without any work of its own.
