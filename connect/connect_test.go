@@ -112,7 +112,7 @@ func TestElectWaits(t *testing.T) {
 		path := newPath(t)
 		app := start(t, role, path)
 		if role == "serve" {
-			app.signal(t, syscall.SIGSTOP)
+			app.freeze(t)
 		}
 		c, err := newClient(path, &Options{Logger: quiet, Timeout: time.Millisecond})
 		require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestOwnersThatCannotBeUsed(t *testing.T) {
 	app.kill(t)
 
 	app = start(t, "serve", path)
-	app.signal(t, syscall.SIGSTOP)
+	app.freeze(t)
 	_, err = Open(t.Context(), path, short)
 	require.ErrorIs(t, err, bolt.ErrLocked)
 	require.ErrorIs(t, err, admin.ErrUnreachable)

@@ -205,6 +205,16 @@ func (c *child) signal(t testing.TB, s syscall.Signal) {
 	require.NoError(t, c.cmd.Process.Signal(s))
 }
 
+// freeze stops the process, and returns when it has stopped.
+func (c *child) freeze(t testing.TB) {
+	t.Helper()
+	c.signal(t, syscall.SIGSTOP)
+	var state syscall.WaitStatus
+	_, err := syscall.Wait4(c.cmd.Process.Pid, &state, syscall.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, state.Stopped())
+}
+
 func newPath(t testing.TB) string { return filepath.Join(memdir.New(t), "jobs.db") }
 
 // open returns a client that ends with the test.
