@@ -6,9 +6,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, and otel are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
-# some run on a server. PACKAGES are those of every module but bench, which the workspace joins, so that
-# one command has them all: it loads what they share once, and no processor waits at the end of a module.
-MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream servicebus prometheus otel examples
+# some run on a server, and so are the tests of the dashboard in a browser. PACKAGES are those of every module but
+# bench, which the workspace joins, so that one command has them all: it loads what they share once, and no processor
+# waits at the end of a module.
+MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream servicebus prometheus otel examples dashboard/browsertest
 PACKAGES = $(subst ././,./,$(MODULES:%=./%/...))
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
@@ -51,8 +52,9 @@ modules: ## run the tests of all modules but the library
 # that has been found still ends it with an error.
 race: export GORACE := atexit_sleep_ms=0 $(GORACE)
 # The driver of sqlite is translated C, which takes minutes to build for the detector. The server of jetstream runs in
-# the process of its tests, whose leases are in real time, and the detector slows it down.
-race: MODULES := $(filter-out sqlite jetstream,$(MODULES))
+# the process of its tests, whose leases are in real time, and the detector slows it down. The tests of the dashboard in a
+# browser wait for the browser: those of package dashboard run under the detector.
+race: MODULES := $(filter-out sqlite jetstream dashboard/browsertest,$(MODULES))
 race: ## run all tests under the race detector
 	go test -race -vet=off -shuffle=on -timeout 40m $(PACKAGES)
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -154,8 +155,8 @@ func (w *watcher) state() uint64 {
 	return w.version
 }
 
-// stream sends a message when the queue has changed, at most one each second: only that it has, so the
-// page reads itself again. A client that reads nothing is dropped.
+// stream sends a message when the queue has changed since the page was read, at most one each second: only
+// that it has, so the page reads itself again. A client that reads nothing is dropped.
 func stream(q *request) error {
 	select {
 	case q.d.streams <- struct{}{}:
@@ -179,6 +180,9 @@ func stream(q *request) error {
 	defer ticker.Stop()
 	q.d.watch.touch()
 	last, quiet := q.d.watch.state(), time.Duration(0)
+	if since, err := strconv.ParseUint(q.Form.Get("since"), 10, 64); err == nil {
+		last = since
+	}
 	for {
 		select {
 		case <-q.Context().Done():

@@ -57,6 +57,31 @@ func TestStreams(t *testing.T) {
 	})
 }
 
+// Rule: a stream says at once that the queue has changed since its page was read.
+func TestStreamsMissNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, d := empty(t)
+		read := func(path string) string {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // virtual
+			defer cancel()
+			w := httptest.NewRecorder()
+			d.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/"+path, nil).WithContext(ctx))
+			return w.Body.String()
+		}
+		read("queues") // begins to count
+		synctest.Wait()
+		_, news, _ := strings.Cut(read("queues"), `data-news="`)
+		news, _, _ = strings.Cut(news, `"`)
+		require.Equal(t, "retry: 5000\n\n", read("events?since="+news))
+		_, err := sendMail.Enqueue(t.Context(), q, mail{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, "retry: 5000\n\ndata: changed\n\n", read("events?since="+news))
+		require.NoError(t, d.Close())
+		require.NoError(t, q.Close())
+	})
+}
+
 // Rule: the overview counts what happened since somebody looks, and stops when nobody does.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,8 @@ type request struct {
 	w     http.ResponseWriter
 	route *route
 	ctx   context.Context
-	began bool // the answer has begun
+	began bool   // the answer has begun
+	news  uint64 // the state of the watcher before this page read anything
 	stats *admin.Stats
 }
 
@@ -82,6 +83,7 @@ func (q *request) serve() error {
 		return ctx.Err()
 	}
 	q.d.watch.touch()
+	q.news = q.d.watch.state()
 	return q.route.serve(q)
 }
 
@@ -210,6 +212,9 @@ func (v *view) State() string {
 
 // Live reports whether the page can update itself.
 func (v *view) Live() bool { return v.stats != nil && v.stats.Process != nil && v.Can(View) }
+
+// News is where the stream of this page begins, so that it misses no change since the page was read.
+func (v *view) News() uint64 { return v.news }
 
 // ReadOnly reports whether nobody can change anything.
 func (v *view) ReadOnly() bool { return v.d.opts.ReadOnly }

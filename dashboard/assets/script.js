@@ -41,12 +41,12 @@
     if (source) source.close();
     source = null;
     if (!on) return;
-    source = new EventSource("events");
+    source = new EventSource("events?since=" + box.dataset.news);
     source.onmessage = read;
   };
 
   box.parentElement.hidden = false;
-  box.addEventListener("change", () => { set(box.checked); if (box.checked) read(); });
+  box.addEventListener("change", () => set(box.checked));
   document.addEventListener("visibilitychange", () => { if (!document.hidden && missed && box.checked) read(); });
   let stored = null;
   try { stored = localStorage.getItem(key); } catch (e) { /* storage may be closed */ }

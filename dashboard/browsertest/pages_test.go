@@ -1,0 +1,134 @@
+package browsertest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+)
+
+//go:embed axe/axe.min.js
+var axe string
+
+// violations runs axe-core over the page, and returns what it found.
+const violations = `axe.run({ resultTypes: ["violations"], reporter: "v1" }).then(r => JSON.stringify(r.violations.map(v =>
+  [v.id, v.impact, ...v.nodes.slice(0, 5).map(n => n.html.slice(0, 300) + " :: " + n.failureSummary)])))`
+
+// addresses are the pages that a page links to, and where its forms go.
+const addresses = `JSON.stringify([
+  [...document.querySelectorAll("a[href]")].map(a => a.getAttribute("href")),
+  [...document.querySelectorAll("form[method=get]")].flatMap(f => [f, ...f.querySelectorAll("[formaction]")]).map(e => e.getAttribute("formaction") || e.getAttribute("action")),
+  [...document.querySelectorAll("form[method=post]")].map(f => f.getAttribute("action")),
+].map(l => l.map(a => new URL(a, location).pathname.split("/").pop())))`
+
+// pages stores something of everything, and returns the addresses of all pages that show something.
+func (a *app) pages() []string {
+	a.Helper()
+	run := a.runs("2026/1042")[0].String()
+	h, err := failing.Start(a.Context(), a.engine, "bad", mail{})
+	require.NoError(a, err)
+	done, ready, delayed := a.enqueue("work"), a.enqueue("slash/queue"), a.enqueue("later", pawl.Delay(time.Hour))
+	require.NoError(a, a.worker.Drain(a.Context(), pawl.WaitDrained))
+	a.schedule("nightly")
+	dead := a.dead("email", "connection refused by host", 2)[0]
+	a.dead("email", strings.Repeat("a long error without a blank", 20), 1)
+	for range 60 {
+		a.enqueue("many")
+	}
+	a.state(done, pawl.Completed)
+	_, err = h.Result(a.Context())
+	require.ErrorContains(a, err, "the address is unknown")
+	return []string{
+		"", "queues", "jobs", "jobs?queue=many", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
+		"job?id=" + dead, "job?id=" + delayed, "job?id=" + ready, "job?id=" + done, "failures", "failures?queue=email",
+		"runs", "runs?flow=order&status=waiting", "run?id=" + run, "run?id=" + h.Run().String(), "schedules", "schedule?name=nightly", "workers", "file",
+		"retry?id=" + dead, "retry?select=all&state=dead", "delete?id=" + dead, "cancel?id=" + ready, "run-now?id=" + delayed,
+		"pause-queue?name=email", "resume-queue?name=email", "signal?id=" + run, "cancel-run?id=" + run, "terminate-run?id=" + run,
+		"pause-run?id=" + run, "resume-run?id=" + run, "pause-schedule?name=nightly", "resume-schedule?name=nightly", "trigger-schedule?name=nightly",
+	}
+}
+
+// testPages checks that axe-core finds nothing on any page, at both widths and in both themes, that no page
+// is wider than its window, and that every page and form that a page leads to is tested.
+func testPages(b *tab, a *app) {
+	paths := append(a.pages(), "nothing", "job?id=nonsense")
+	tested := make(map[string]bool)
+	for _, path := range paths {
+		tested[strings.SplitN(path, "?", 2)[0]] = true
+	}
+	for _, path := range paths {
+		b.load(path, chromedp.Navigate(b.origin+"/"+path))
+		eval[chromedp.Void](b, axe+";0")
+		for _, width := range widths {
+			for _, theme := range themes {
+				b.look(width, theme)
+				name := fmt.Sprintf("%s at %d px, %s", path, width, theme)
+				require.False(b, eval[bool](b, `document.documentElement.scrollWidth > innerWidth`), "%s is wider than its window", name)
+				require.Equal(b, "[]", eval[string](b, violations, chromedp.EvalAwaitPromise), name)
+			}
+		}
+		var found [3][]string
+		require.NoError(b, json.Unmarshal([]byte(eval[string](b, addresses)), &found))
+		for _, page := range append(found[0], found[1]...) {
+			page, err := url.PathUnescape(page)
+			require.NoError(b, err)
+			require.True(b, tested[page], "%s leads to the page %q, which no test opens", path, page)
+		}
+		for _, change := range found[2] {
+			require.Contains(b, actions, change, "%s has a form for a change that no test makes", path)
+		}
+	}
+}
+
+// What a user has: the theme of the system, and the width of a telephone or of a notebook.
+var (
+	themes = []string{"light", "dark"}
+	widths = []int64{360, 1280}
+)
+
+// Rule: a person reaches and does everything in the dashboard by mouse or by keyboard, with or without scripts, in both
+// themes, on a telephone and on a notebook; and all pages keep the rules of axe-core. Nothing is
+// fetched from elsewhere, and the console stays empty.
+func TestDashboardInBrowser(t *testing.T) {
+	ctx := launch(t)
+	a := start(t)
+	b := open(t, ctx, a.origin)
+	b.visit("queues")
+	b.toggle("Live") // otherwise a page may change while this test looks at it
+	testPages(b, a)
+	b.problems = withoutMissingPages(b.problems)
+	b.sound("pages")
+
+	// Each hand meets pages with and without scripts, both widths, and both themes.
+	for i := range 4 {
+		keyboard, scripts, k := i&1 == 1, i&2 == 0, (i^i>>1)&1
+		width, theme := widths[k], themes[k]
+		a.mode = fmt.Sprintf("keyboard=%t width=%d scripts=%t theme=%s", keyboard, width, scripts, theme)
+		b.keyboard = keyboard
+		b.scripts(scripts)
+		b.look(width, theme)
+		testActions(b, a, scripts)
+		b.sound(a.mode)
+	}
+	for _, action := range actions {
+		require.Len(t, a.served[action], 4, action)
+	}
+}
+
+// withoutMissingPages leaves out what the browser logs about the two pages that are not there.
+func withoutMissingPages(problems []string) (rest []string) {
+	for _, p := range problems {
+		if !strings.Contains(p, "/nothing") && !strings.Contains(p, "job?id=nonsense") {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
