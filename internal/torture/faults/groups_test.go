@@ -1,0 +1,17 @@
+package faults
+
+import (
+	"testing"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
+)
+
+// Rule: the counts of a group equal a walk, and each callback is enqueued once, whichever transition a kill interrupts.
+func TestGroups(t *testing.T) {
+	if why := missingSupervision(); why != "" {
+		t.Skip(why)
+	}
+	tryFamily(t, &harness.Family{Name: "groups", Prepare: harness.Each(func(t *harness.Try) error {
+		return killGroup(t, 100)
+	})}, 30)
+}
