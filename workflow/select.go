@@ -169,12 +169,15 @@ func (c *call) awaitCase(cases []Case) error {
 	if e.Due != 0 {
 		wait = w.due.Sub(x.engine.now())
 	}
+	ended := func() int { // the first case whose branch has ended; the caller holds the lock
+		return slices.IndexFunc(cases, func(each Case) bool { return each.branch != nil && each.branch.finished && !each.branch.losing })
+	}
 	for passed := false; ; {
-		ready := x.lookAgain()
+		again := x.lookAgain()
 		x.mu.Lock()
-		ended := slices.IndexFunc(cases, func(each Case) bool { return each.branch != nil && each.branch.finished && !each.branch.losing })
+		first := ended()
 		x.mu.Unlock()
-		taken, err := c.takeSignal(&takeSignal{signals: signals, ready: ended, timer: timer, over: passed || wait <= 0 && fresh, result: result})
+		taken, err := c.takeSignal(&takeSignal{signals: signals, ready: first, timer: timer, over: passed || wait <= 0 && fresh, result: result})
 		if taken || err != nil {
 			return err
 		}
@@ -184,7 +187,7 @@ func (c *call) awaitCase(cases []Case) error {
 				return err
 			}
 		}
-		if passed, err = c.idle(w, ready); err != nil {
+		if passed, err = c.idle(w, func() bool { return again() || ended() >= 0 }); err != nil {
 			return err
 		}
 		if err := c.refused(); err != nil {
