@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -100,8 +101,12 @@ func (t *txn) copyOut(job *fetched) (err error) {
 	return nil
 }
 
-// grantJobs leases the chosen jobs.
+// grantJobs leases the chosen jobs. It deletes their rows from the last to the first, because bbolt
+// moves all rows of a page that follow a deleted one.
 func (t *txn) grantJobs(jobs []*fetched) {
+	for _, job := range slices.Backward(jobs) {
+		t.delete(t.ready, job.key)
+	}
 	for _, job := range jobs {
 		g := &job.grant
 		g.id, g.token, g.class = job.row.id, rand.Uint64(), job.lane.class()

@@ -96,10 +96,9 @@ func (t *txn) unplace(j stored, p place) {
 	}
 }
 
-// grantLease moves the row at key from ready to leased.
+// grantLease gives a job its row in leased. The caller has deleted the row at key from ready.
 func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
 	ln := lineAt(key)
-	t.delete(t.ready, key)
 	lease := leaseRow{token: token, line: ln, flags: row.flags, since: t.now}
 	lease.priority, lease.seq = orderAt(key[lanePrefix:])
 	t.put(t.leased, row.id[:], seal(row.id[:], lease.append(t.value(leaseWidth+sealWidth))))

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -14,6 +15,9 @@ type settle struct {
 	finished
 	given        *pawl.Settlement
 	cause, stack string // of a nack or an abandon
+
+	done bool  // the job is done, and its record can go
+	rows flags // of the job, if it is done
 }
 
 // finished is a lease whose attempt has ended, with what its holder knows.
@@ -59,6 +63,7 @@ func (op *settle) bytes(headers map[string]string) (n int) {
 
 // lease returns the row of the lease, or the reason why the settlement is refused.
 func (op *settle) lease(t *txn) (row leaseRow, err error) {
+	op.done = false // unlike in an earlier run of the operation
 	if row, err = t.held(&op.holding); err == nil {
 		_, err = t.rowOfLine(row.line) // a damaged row refuses only this settlement
 	}
@@ -86,9 +91,13 @@ func (op *settleOne) check(t *txn) (err error) {
 	return err
 }
 
-func (op *settleOne) apply(t *txn) { op.end(t, op.row) }
+func (op *settleOne) apply(t *txn) {
+	op.end(t, op.row)
+	op.forget(t)
+}
 
-// settlements end several leases, each independently.
+// settlements end several leases, each independently. They remove the jobs that are done from the last
+// to the first, as [txn.grantJobs] does.
 type settlements struct {
 	each []settle
 	errs []error // in order; nil if there is none
@@ -109,6 +118,9 @@ func (op *settlements) apply(t *txn) {
 			op.errs = make([]error, len(op.each))
 		}
 		op.errs[i] = err
+	}
+	for i := range slices.Backward(op.each) {
+		op.each[i].forget(t)
 	}
 }
 
@@ -160,7 +172,7 @@ func (op *settle) ack(t *txn, row leaseRow, j stored) {
 		if row.flags&(hasMore|hasKey) != 0 {
 			t.damagedRow(fmt.Errorf("job %s is done, and its keys are not known: %w", op.id, pawl.ErrCorrupt))
 		}
-		t.remove(op.id, row.flags)
+		op.done, op.rows = true, row.flags
 	} else {
 		t.finishEffect(j)
 		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.given.Result
@@ -172,6 +184,13 @@ func (op *settle) ack(t *txn, row leaseRow, j stored) {
 	op.job.Queue = t.row(row.line.queue).name
 	op.job.Completed = t.now
 	t.emitOwn(op.event(pawl.EventSucceeded, op.job))
+}
+
+// forget removes the rows of a job that is done.
+func (op *settle) forget(t *txn) {
+	if op.done {
+		t.remove(op.id, op.rows)
+	}
 }
 
 // move gives the job its next place. A job with a damaged record becomes dead, whatever the

@@ -32,8 +32,13 @@ func (b *table) Get(key []byte) []byte {
 	return nil
 }
 
-// seek moves the cursor to key.
+// seek moves the cursor to key. Often that is the row after the last one, which needs no search.
 func (b *table) seek(key []byte) (value []byte, ok bool) {
+	if b.at != nil {
+		if b.at, value = b.cursor.Next(); bytes.Equal(b.at, key) {
+			return value, true
+		}
+	}
 	at, value := b.first(key)
 	if !bytes.Equal(at, key) {
 		b.at = nil

@@ -48,7 +48,7 @@ func (w *tableWalk) delete(key []byte) {
 // step is one thing that a transaction does with rows.
 func (w *tableWalk) step() {
 	key := w.key()
-	switch w.random.IntN(8) {
+	switch w.random.IntN(9) {
 	case 0, 1:
 		w.put(key)
 	case 2:
@@ -73,6 +73,13 @@ func (w *tableWalk) step() {
 		w.get(key)
 		w.delete(key)
 		w.put(key)
+		w.get(key)
+	case 8: // rows in order, and one of them goes
+		for range 3 {
+			w.get(key)
+			key = binary.BigEndian.AppendUint16(nil, binary.BigEndian.Uint16(key)+1)
+		}
+		w.delete(key)
 		w.get(key)
 	}
 }
@@ -188,4 +195,31 @@ func TestTableDeletesTheRowThatWasNamed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Rule: rows that are read in the order of their keys take one search, also across pages.
+func TestRowsInOrderTakeOneSearch(t *testing.T) {
+	db, err := bbolt.Open(filepath.Join(memoryFolder(t), "rows.db"), 0o600, &bbolt.Options{NoSync: true})
+	require.NoError(t, err)
+	defer db.Close()
+	const rows = 1000
+	key := func(i int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(i)) }
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		bucket, err := tx.CreateBucket([]byte("rows"))
+		require.NoError(t, err)
+		for i := range rows {
+			require.NoError(t, bucket.Put(key(i), key(i)))
+		}
+		return nil
+	}))
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		b := &table{Bucket: tx.Bucket([]byte("rows"))}
+		for i := range rows {
+			require.Equal(t, key(i), b.Get(key(i)))
+		}
+		require.Equal(t, 1, b.seeks)
+		require.Equal(t, key(5), b.Get(key(5)))
+		require.Equal(t, 2, b.seeks)
+		return nil
+	}))
 }

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/worker"
@@ -66,35 +64,4 @@ func pingPong(b *testing.B, warm, rounds int) {
 	require.NoError(b, err)
 	stop()
 	require.NoError(b, <-gone)
-}
-
-// BenchmarkLoop measures the first and the last thousand of 10 000 steps in one run.
-func BenchmarkLoop(b *testing.B) {
-	const steps, some = workflow.MaxEntries, 1_000
-	var first, last time.Duration
-	for b.Loop() {
-		q, err := bolt.Open(filepath.Join(memdir.New(b), "loop.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
-		require.NoError(b, err)
-		defer q.Close()
-		e := workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
-		flow := workflow.Define("loop", func(r *workflow.Run, n int) (int, error) {
-			var at []time.Time
-			for i := range n {
-				at = append(at, time.Now())
-				if _, err := workflow.Step(r, "step", func(context.Context) (int, error) { return i, nil }); err != nil {
-					return 0, err
-				}
-			}
-			first, last = at[some].Sub(at[0]), at[n-1].Sub(at[n-1-some])
-			return n, nil
-		})
-		w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-		require.NoError(b, e.Handle(b.Context(), w, flow))
-		_, err = flow.Start(b.Context(), e, "1", steps)
-		require.NoError(b, err)
-		require.NoError(b, w.Drain(b.Context(), pawl.WaitDrained))
-	}
-	b.ReportMetric(float64(first.Microseconds())/some, "µs/step-first")
-	b.ReportMetric(float64(last.Microseconds())/some, "µs/step-last")
-	b.ReportMetric(last.Seconds()/first.Seconds(), "last/first")
 }

@@ -36,7 +36,7 @@ var faults = []Fault{
 		Edit{"bolt/txn.failure", "j.Attempts = driver.NextAttempt(j.Attempts)", "if !PLANTED || j.ID[15]%8 != 0 { $ }"},
 		Edit{"bolt/stored.catchUp", "j.Attempts = driver.NextAttempt(j.Attempts)", "if !PLANTED || j.ID[15]%8 != 0 { $ }"}),
 	newFault("an ack leaves the lease", "a job is leased if and only if it has a lease", by("kill", 100),
-		Edit{"bolt/settle.ack", "t.remove(op.id, row.flags)", "$; if PLANTED && op.id[15]%16 == 0 { t.put(t.leased, op.id[:], seal(op.id[:], row.append(nil))) }"}),
+		Edit{"bolt/settle.ack", "op.done, op.rows = true, row.flags", "$; if PLANTED && op.id[15]%16 == 0 { t.put(t.leased, op.id[:], seal(op.id[:], row.append(nil))) }"}),
 	newFault("a retried dead job stays counted", "the counts are those of a scan", by("kill", 100),
 		Edit{"bolt/txn.unplace", "*driver.CountOf(t.counts(p.line), p.state)--", "if !PLANTED || p.state != pawl.Dead { $ }"}),
 	newFault("a release counts as an attempt", "a run that was interrupted does not count", by("kill", 100),
