@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +19,10 @@ type jobPage struct {
 	Timeline        []point
 	Why             []string // why it waits, or why it is dead
 	Facts           []pair
-	Hidden          bool // the user may not see the payload
-	Dropped         int  // failures that are not in the history
+	Progress        *pawl.Progress // of the last run that noted it; nil if none did
+	Logs            []pawl.RunLog  // of the last runs, oldest first
+	Hidden          bool           // the user may not see the payload
+	Dropped         int            // failures that are not in the history
 }
 
 // point is something that happened to a job at a time, or will.
@@ -68,8 +71,36 @@ func job(q *request) error {
 	if !p.Hidden && e.UniqueKey != "" {
 		p.Facts = append(p.Facts, pair{"Unique key", e.UniqueKey})
 	}
+	if err := q.notes(p); err != nil {
+		return err
+	}
 	commands := []string{q.command("job", "show", e.ID.String())}
+	if len(p.Why) > 0 && e.Death == nil {
+		commands = append(commands, q.command("job", "why", e.ID.String()))
+	}
+	if len(p.Logs) > 0 {
+		commands = append(commands, q.command("job", "logs", e.ID.String()))
+	}
 	return q.show("job", "jobs", "Job "+e.ID.String(), p, commands...)
+}
+
+// notes reads how far the job is, and the logs of its last runs. A handler may log arguments, so both need
+// the action ViewPayload.
+func (q *request) notes(p *jobPage) error {
+	if p.Hidden {
+		return nil
+	}
+	progress, err := q.d.admin.Progress(q.ctx, p.ID)
+	if err == nil && len(progress) > 0 {
+		p.Progress = &progress[0].Progress
+	}
+	if err == nil {
+		p.Logs, err = q.d.admin.Logs(q.ctx, p.ID)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // timeline lists what the record of a job says, oldest first.
@@ -142,18 +173,25 @@ func (q *request) why(e *pawl.Envelope) (lines []string) {
 	if stats != nil && stats.Process == nil {
 		lines = append(lines, "No app has this queue open here.")
 	}
-	l := queue.Limits
-	if l.Running > 0 && queue.Leased >= l.Running {
-		lines = append(lines, fmt.Sprintf("Its queue runs %d jobs, which is its limit.", queue.Leased))
-	}
-	if e.Key != "" && l.PerKey() {
-		lines = append(lines, "Its queue limits jobs with the same key, and another job may have its place.")
-	}
-	if e.IdempotencyKey != "" && queue.Blocked > 0 {
-		lines = append(lines, "A job with its idempotency key may be running.")
-	}
+	lines = append(lines, q.obstacles(e)...)
 	if e.State == pawl.Ready && len(lines) == 0 {
 		lines = append(lines, fmt.Sprintf("It is ready. Its queue has %s ready and %s running.", count(queue.Ready, "job"), count(queue.Leased, "job")))
+	}
+	return lines
+}
+
+// obstacles says what else keeps a job from running: limits, keys, and absent workers.
+func (q *request) obstacles(e *pawl.Envelope) (lines []string) {
+	all, err := q.d.admin.Why(q.ctx, e.ID)
+	if err != nil {
+		return nil // an engine without it, or a job that has just ended
+	}
+	for _, o := range all {
+		switch o.What {
+		case pawl.ByNoWorker, pawl.ByQueue, pawl.ByQueueRate, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByEffect:
+			text := o.String()
+			lines = append(lines, strings.ToUpper(text[:1])+text[1:]+".")
+		}
 	}
 	return lines
 }

@@ -67,7 +67,11 @@ func start(t *testing.T) *app {
 	a.engine = workflow.Open(a.q, &workflow.Options{Logger: hclog.NewNullLogger()})
 	a.worker = worker.New(a.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"default", "work"}})
 	require.NoError(t, a.engine.Handle(t.Context(), a.worker, order, failing))
-	worker.Handle(a.worker, sendMail, func(context.Context, *pawl.Job[mail]) error { return nil })
+	worker.Handle(a.worker, sendMail, func(ctx context.Context, job *pawl.Job[mail]) error {
+		job.Progress(1, 2, "half")
+		pawl.Log(ctx).Info("sent", "to", job.Args.To)
+		return nil
+	})
 
 	d, err := dashboard.New(admin.Of(a.q), &dashboard.Options{Authorize: func(*http.Request, dashboard.Action) bool { return true }, Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
@@ -150,4 +154,14 @@ func (a *app) state(id string, want pawl.State) {
 	}
 	require.NoError(a, err)
 	require.Equal(a, want, e.State)
+}
+
+// logs returns the logs of a job.
+func (a *app) logs(id string) []pawl.RunLog {
+	a.Helper()
+	parsed, err := pawl.ParseID(id)
+	require.NoError(a, err)
+	logs, err := admin.Of(a.q).Logs(a.Context(), parsed)
+	require.NoError(a, err)
+	return logs
 }

@@ -44,6 +44,7 @@ func (a *app) pages() []string {
 		a.enqueue("many")
 	}
 	a.state(done, pawl.Completed)
+	require.NotEmpty(a, a.logs(done))
 	_, err = h.Result(a.Context())
 	require.ErrorContains(a, err, "the address is unknown")
 	return []string{
