@@ -148,6 +148,6 @@ func (op *wake) apply(t *txn) error {
 	}
 	t.stir()
 	t.news.any = true
-	t.fallsDue(time.Time{}) // a job of the transaction may be due before all others
+	t.FallsDue(time.Time{}) // a job of the transaction may be due before all others
 	return nil
 }

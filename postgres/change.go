@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // The verbs of operators, and of the app beside its workers.
@@ -82,21 +82,10 @@ type change struct {
 func (op *change) needs(n *needs) { n.ids = append(n.ids, op.ids...) }
 
 func (op *change) apply(t *txn) error {
-	op.errs = make([]error, len(op.ids))
 	if err := t.complement(op); err != nil {
 		return err
 	}
-	claims := make(map[string]pawl.ID) // the unique keys that jobs of a dry run would take
-	for i, id := range op.ids {
-		j, err := t.decide(op, id, claims)
-		switch op.errs[i] = err; {
-		case err != nil:
-		case !op.dry:
-			t.change(&op.Change, j)
-		case op.Verb == pawl.VerbRetry && j.UniqueKey != "":
-			claims[uniqueName(&j.Envelope)] = id
-		}
-	}
+	op.errs = t.Changes(&op.Change, op.ids, op.dry)
 	return nil
 }
 
@@ -106,12 +95,12 @@ func (t *txn) complement(op *change) error {
 	var n needs
 	var bodies []*pawl.Envelope
 	for _, id := range op.ids {
-		j := t.get(id)
+		j := t.Get(id)
 		if j == nil {
 			continue
 		}
 		if op.Verb == pawl.VerbRetry && j.UniqueKey != "" {
-			name := uniqueName(&j.Envelope)
+			name := core.UniqueName(&j.Envelope)
 			if _, known := t.holders[name]; !known {
 				n.keys = append(n.keys, []byte(name))
 			}
@@ -126,74 +115,13 @@ func (t *txn) complement(op *change) error {
 	return t.q.readBodies(t.ctx, t.tx, bodies)
 }
 
-// decide reports why a change does not apply to a job.
-func (t *txn) decide(op *change, id pawl.ID, claims map[string]pawl.ID) (*job, error) {
-	j := t.get(id)
-	if j == nil {
-		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-	}
-	if err := driver.Refuses(&op.Change, id, j.State); err != nil {
-		return nil, err
-	}
-	if !j.meets(op.If) {
-		return nil, driver.NotEligible(id, "it does not match any more")
-	}
-	if op.Verb != pawl.VerbRetry {
-		return j, nil
-	}
-	if t.isLate(j) {
-		return nil, fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", id, pawl.ErrConflict, j.Deadline)
-	}
-	holder, state := t.holder(&j.Envelope)
-	if claimer, claimed := claims[uniqueName(&j.Envelope)]; claimed {
-		holder, state = claimer, pawl.Ready
-	}
-	if state != "" && holder != id && driver.BlockedBy(&j.Envelope, state) {
-		return nil, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, holder, state)
-	}
-	return j, nil
-}
-
-// meets reports whether a job matches a condition. Every job matches nil.
-func (j *job) meets(c pawl.Condition) bool {
-	if c == nil {
-		return true
-	}
+// Meets reports whether a job matches a condition.
+func (t *txn) Meets(c pawl.Condition, j *job) bool {
 	e := j.Envelope
 	if !driver.ReadsBody(c) {
 		e.Payload, e.History = nil, nil
 	}
 	return c.Matches(&e)
-}
-
-// change carries out a change that applies to a job.
-func (t *txn) change(c *pawl.Change, j *job) {
-	switch c.Verb {
-	case pawl.VerbRetry:
-		t.revive(j, c.KeepAttempts)
-	case pawl.VerbRunNow:
-		t.runNow(j)
-	case pawl.VerbDelete:
-		if j.State == pawl.Dead {
-			t.member(&j.Envelope, driver.MemberDead, driver.MemberRemoved)
-		}
-		t.remove(j)
-		t.emit(j, pawl.Event{Type: pawl.EventDeleted})
-	case pawl.VerbCancel:
-		switch {
-		case j.State != pawl.Leased:
-			t.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
-		case !j.Cancelled:
-			j.Cancelled, j.marked = true, true
-			t.touch(j)
-			if h := t.q.held[j.ID]; h != nil && h.token == j.token {
-				t.after = append(t.after, h.signal.Fire)
-			} else {
-				t.news.cancelled = append(t.news.cancelled, cancelled{j.ID, j.token})
-			}
-			t.emit(j, pawl.Event{Type: pawl.EventCancelled})
-		}
-	}
 }
 
 // Transfer replaces the dead job that has the ID of e, in one transaction. It removes the dead job
@@ -232,22 +160,15 @@ func (op *transfer) apply(t *txn) error {
 	if err := t.complement(&op.change); err != nil {
 		return err
 	}
-	id := op.envelope.ID
-	switch j := t.get(id); {
-	case j == nil:
-		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-	case j.State != pawl.Dead:
-		return driver.NotEligible(id, "it is %s, not dead", j.State)
-	case !j.meets(op.If):
-		return driver.NotEligible(id, "it does not match any more")
-	}
-	j := &job{Envelope: *op.envelope}
-	driver.Accept(&j.Envelope, t.now)
-	j.Seq = 0
-	if err := t.admitMembers([]*newcomer{{job: *j}}); err != nil {
+	if err := t.Transfers(op.envelope.ID, op.If); err != nil {
 		return err
 	}
-	t.store(j)
+	e := *op.envelope
+	driver.Accept(&e, t.Now)
+	if err := t.admitMembers([]*core.Newcomer{{Envelope: e}}); err != nil {
+		return err
+	}
+	t.Store(&e, true)
 	return nil
 }
 

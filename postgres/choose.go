@@ -60,7 +60,7 @@ func (s *selection) run() error {
 			}
 			s.skipped = s.skipped[:0]
 			for _, j := range jobs {
-				s.t.skip(j)
+				s.t.Skip(j)
 				s.skipped = append(s.skipped, j.ID)
 			}
 			if err := s.t.flush(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // leastCopy is how many new jobs are worth COPY. It takes a round trip of its own, but the server stores
@@ -74,7 +75,7 @@ func (r copyRow) job(j *job, line int32) copyRow {
 		r = r.null()
 	}
 	r = r.int4(line).int2(place).int2(j.lane()).int2(j.prio())
-	if name := effectName(&j.Envelope); name != "" {
+	if name := core.EffectName(&j.Envelope); name != "" {
 		r = r.bytes([]byte(name))
 	} else {
 		r = r.null()

@@ -35,14 +35,14 @@ func (t *txn) makeCorrupt(damaged map[pawl.ID]error, claim int64) error {
 		cause := "its record is damaged: " + damaged[j.ID].Error()
 		if j.State == pawl.Completed {
 			t.q.opts.Logger.Error("removed a completed job", "id", j.ID, "error", cause)
-			t.remove(j)
+			t.Remove(j)
 			continue
 		}
 		if j.token != 0 && j.token != claim {
-			t.endLease(j)
+			t.EndLease(j)
 		}
-		t.note(j, j.Attempt(), pawl.Failure{Error: cause})
-		t.makeDead(j, pawl.ReasonCorrupt, pawl.Event{Cause: cause})
+		t.Note(j, j.Attempt(), pawl.Failure{Error: cause})
+		t.MakeDead(j, pawl.ReasonCorrupt, pawl.Event{Cause: cause})
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // fetch is a call of Fetch. It is accepted by a transaction, and waits then for one that has jobs
@@ -80,7 +81,7 @@ func (q *Queue) dismiss(ended []*fetch) {
 // give up.
 func (t *txn) serve() error {
 	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
-	if !t.q.rest.IsZero() && !t.q.rest.After(t.now) {
+	if !t.q.rest.IsZero() && !t.q.rest.After(t.Now) {
 		t.q.stirred = true
 	}
 	if len(waiting) > 0 && (t.q.stirred || from < len(waiting)) {
@@ -155,7 +156,7 @@ func (s *selection) claim(chosen []*candidate) error {
 	token := rand.Int64()
 	t.countEntries()
 	s.writePaces()
-	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlClaim), token, t.q.process, uuids(ids), nanos(t.now))
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlClaim), token, t.q.process, uuids(ids), nanos(t.Now))
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ func (t *txn) grant(j *job) *pawl.Lease {
 		}
 		t.q.held[j.ID] = h
 	})
-	if name := effectName(&j.Envelope); name != "" {
+	if name := core.EffectName(&j.Envelope); name != "" {
 		t.effects[name] = effect{id: j.ID}
 	}
 	if j.isRepeat() {
@@ -206,12 +207,12 @@ func (t *txn) grant(j *job) *pawl.Lease {
 	}
 	e := j.Envelope
 	e.State, e.LeasedSince = "", time.Time{}
-	j.State, j.LeasedSince, j.Payload = pawl.Leased, t.now, nil
+	j.State, j.LeasedSince, j.Payload = pawl.Leased, t.Now, nil
 	fetched := pawl.Event{Type: pawl.EventFetched}
 	if !j.BackoffSince.IsZero() {
-		fetched.Backoff = t.now.Sub(j.BackoffSince)
+		fetched.Backoff = t.Now.Sub(j.BackoffSince)
 	}
-	t.emit(j, fetched)
+	t.Emit(j, fetched)
 	return &pawl.Lease{Envelope: &e, Token: uint64(h.token), Length: t.q.opts.Lease, Expires: h.expires, Cancelled: h.signal}
 }
 
@@ -285,7 +286,7 @@ func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) 
 		return nil, nil
 	}
 	ofLine, ofLane, prios, since, seqs := m.columns()
-	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), queues, s.f.kinds, lanes, nanos(s.t.now), n,
+	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), queues, s.f.kinds, lanes, nanos(s.t.Now), n,
 		ofLine, ofLane, prios, since, seqs, full, keys)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
@@ -64,7 +65,7 @@ func (t *txn) writeGone(jobs []*job) {
 			histories = append(histories, j.ID)
 		}
 		if j.UniqueKey != "" {
-			keys, holders = append(keys, []byte(uniqueName(&j.Envelope))), append(holders, j.ID)
+			keys, holders = append(keys, []byte(core.UniqueName(&j.Envelope))), append(holders, j.ID)
 		}
 	}
 	if len(ids) > 0 {
@@ -174,7 +175,7 @@ func (c *newColumns) add(j *job) {
 	c.places, c.lanes = append(c.places, place), append(c.lanes, j.lane())
 	c.prios = append(c.prios, j.prio())
 	var effect []byte
-	if name := effectName(&j.Envelope); name != "" {
+	if name := core.EffectName(&j.Envelope); name != "" {
 		effect = []byte(name)
 	}
 	c.effects = append(c.effects, effect)
@@ -265,7 +266,7 @@ func (t *txn) writeHistory(jobs []*job, stored bool) {
 func (t *txn) writeKeys(jobs []*job) {
 	last, freed := make(map[string]pawl.ID), make(map[string]bool)
 	for _, j := range jobs {
-		name := uniqueName(&j.Envelope)
+		name := core.UniqueName(&j.Envelope)
 		switch {
 		case j.holds && !j.gone:
 			last[name] = j.ID
@@ -316,12 +317,12 @@ func (t *txn) writeEffects() {
 	if len(t.restored) > 0 {
 		names, ends := make([][]byte, len(t.restored)), make([]int64, len(t.restored))
 		for i, e := range t.restored {
-			names[i], ends[i] = []byte(effectName(&pawl.Envelope{Kind: e.Kind, IdempotencyKey: e.Key})), nanos(e.Until)
+			names[i], ends[i] = []byte(core.EffectName(&pawl.Envelope{Kind: e.Kind, IdempotencyKey: e.Key})), nanos(e.Until)
 		}
 		t.write(sqlRestoreEffects, names, ends)
 		t.restored = nil
 	}
 	if len(started) > 0 {
-		t.writeAll(len(started), sqlStart, started, uuids(ids), nanos(t.now))
+		t.writeAll(len(started), sqlStart, started, uuids(ids), nanos(t.Now))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Members of groups are counted in the transaction that moves them; see [driver.Groups]. It locks the row of
@@ -148,37 +149,37 @@ func (t *txn) countable(jobs []*job) ([]*job, error) {
 	}), nil
 }
 
-// member counts the move of a job, if it is a member of a group.
-func (t *txn) member(e *pawl.Envelope, from, to driver.Standing) {
+// Member counts the move of a job, if it is a member of a group.
+func (t *txn) Member(e *pawl.Envelope, from, to driver.Standing) {
 	if e.Group != "" {
 		t.groups.Move(t.counted(), e.Group, from, to)
 	}
 }
 
-// joins counts a new job, which may take the place of another one. A success that is replaced still
+// Joins counts a new job, which may take the place of another one. A success that is replaced still
 // counts.
-func (t *txn) joins(e *pawl.Envelope, old *job) {
+func (t *txn) Joins(e *pawl.Envelope, old *job) {
 	if old != nil && old.State == pawl.Completed {
 		old = nil
 	}
 	if old != nil && old.Group == e.Group {
-		t.member(e, driver.StandingOf(old.State), driver.MemberPending)
+		t.Member(e, driver.StandingOf(old.State), driver.MemberPending)
 		return
 	}
 	if old != nil {
-		t.member(&old.Envelope, driver.StandingOf(old.State), driver.MemberRemoved)
+		t.Member(&old.Envelope, driver.StandingOf(old.State), driver.MemberRemoved)
 	}
-	t.member(e, driver.NoMember, driver.MemberPending)
+	t.Member(e, driver.NoMember, driver.MemberPending)
 }
 
 // admitMembers refuses new jobs whose groups do not take them.
-func (t *txn) admitMembers(batch []*newcomer) error {
+func (t *txn) admitMembers(batch []*core.Newcomer) error {
 	joining := make(map[string]int)
 	for _, n := range batch {
-		if n.Group == "" || n.existing || n.dropped {
+		if n.Group == "" || n.Existing || n.Dropped {
 			continue
 		}
-		if old := t.get(n.ID); old == nil || old.Group != n.Group || old.State == pawl.Completed {
+		if old := t.Get(n.ID); old == nil || old.Group != n.Group || old.State == pawl.Completed {
 			joining[n.Group]++
 		}
 	}
@@ -201,7 +202,7 @@ func (t *txn) finishGroups() error {
 		return nil
 	}
 	var due []*pawl.Envelope
-	err := t.groups.Flush(t.counted(), t.now, func(e *pawl.Envelope) { due = append(due, e) }, func(damage error) {
+	err := t.groups.Flush(t.counted(), t.Now, func(e *pawl.Envelope) { due = append(due, e) }, func(damage error) {
 		t.q.opts.Logger.Error("members of a group are not counted", "error", damage.Error())
 	})
 	if t.rows.err != nil {
@@ -218,9 +219,8 @@ func (t *txn) finishGroups() error {
 		return err
 	}
 	for _, e := range due {
-		if t.get(e.ID) == nil {
-			e.Seq = 0
-			t.store(&job{Envelope: *e})
+		if t.Get(e.ID) == nil {
+			t.Store(e, false)
 		}
 	}
 	return nil

@@ -120,29 +120,14 @@ func (j *job) lane() int16 {
 	return lane
 }
 
-// The names of keys. No name of a queue or a kind has a zero byte.
-
-func uniqueName(e *pawl.Envelope) string { return e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey }
-
 // prio returns the priority of a job, of which the smallest goes first.
 func (j *job) prio() int16 { return 127 - int16(j.Priority) }
-
-// effectName returns the name of the effect of a job, "" for none.
-func effectName(e *pawl.Envelope) string {
-	if e.IdempotencyKey == "" {
-		return ""
-	}
-	return e.Kind + "\x00" + e.IdempotencyKey
-}
 
 // isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
 func (j *job) isRepeat() bool { return j.Crashes >= 2 }
 
 // repeatSlot is the name of the row of effects that the leased repeat suspect holds.
 const repeatSlot = ""
-
-// isLate reports whether a job is past its deadline.
-func (t *txn) isLate(j *job) bool { return !j.Deadline.IsZero() && !j.Deadline.After(t.now) }
 
 // deadline returns the column of a deadline.
 func (j *job) deadline() *int64 {

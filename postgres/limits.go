@@ -267,7 +267,7 @@ func (s *selection) measure() (limited bool, err error) {
 			limits[name] = l
 		}
 	}
-	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.now)
+	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.Now)
 	return len(limits) > 0, err
 }
 

@@ -23,7 +23,7 @@ const (
 // maintain makes the moves that are due whoever calls. Deadlines come after all that may put a job
 // into ready or delayed: a job that is put there past its deadline is dead at once.
 func (t *txn) maintain() error {
-	due, more := !t.q.due.After(t.now) || t.q.lookIsDue(), false // of other processes, too
+	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // of other processes, too
 	if due {
 		var err error
 		if more, err = t.promote(); err != nil {
@@ -39,27 +39,27 @@ func (t *txn) maintain() error {
 	if err := t.reapProcesses(); err != nil {
 		return err
 	}
-	if !due && t.q.due.After(t.now) {
+	if !due && t.q.due.After(t.Now) {
 		return nil
 	}
 	expire := func(j *job) {
-		t.makeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
+		t.MakeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
 	}
 	late, err := t.inPortions(sqlExpired, expire)
 	if err != nil {
 		return err
 	}
-	old, err := t.inPortions(sqlRetained, t.remove)
+	old, err := t.inPortions(sqlRetained, t.Remove)
 	if err != nil {
 		return err
 	}
-	tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlForget), nanos(t.now), portions*portion)
+	tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlForget), nanos(t.Now), portions*portion)
 	if err != nil {
 		return err
 	}
-	t.write(sqlForgetPaces, nanos(t.now), portion)
+	t.write(sqlForgetPaces, nanos(t.Now), portion)
 	if more || late || old || tag.RowsAffected() == portions*portion {
-		t.q.due = t.now // the next transaction continues, at once
+		t.q.due = t.Now // the next transaction continues, at once
 		return nil
 	}
 	return t.lookAhead()
@@ -69,7 +69,7 @@ func (t *txn) maintain() error {
 // since it was due.
 func (t *txn) promote() (more bool, err error) {
 	for range portions {
-		tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlPromote), nanos(t.now), portion)
+		tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion)
 		if err != nil || tag.RowsAffected() == 0 {
 			return false, err
 		}
@@ -83,7 +83,7 @@ func (t *txn) promote() (more bool, err error) {
 // inPortions moves the jobs that a statement reads, as far as one transaction does that.
 func (t *txn) inPortions(statement string, move func(*job)) (more bool, err error) {
 	for range portions {
-		rows, err := t.tx.Query(t.ctx, t.q.sql(statement), nanos(t.now), portion)
+		rows, err := t.tx.Query(t.ctx, t.q.sql(statement), nanos(t.Now), portion)
 		if err != nil {
 			return false, err
 		}
@@ -114,8 +114,8 @@ func (t *txn) lookAhead() error {
 	if t.q.due = latest; next != nil {
 		t.q.due = timeOf(*next)
 	}
-	if !t.q.due.After(t.now) {
-		t.q.due = t.now.Add(lockedSleep) // another session has locked it
+	if !t.q.due.After(t.Now) {
+		t.q.due = t.Now.Add(lockedSleep) // another session has locked it
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (t *txn) reapOwn() error {
 	})
 	for _, j := range jobs {
 		if h := t.q.held[j.ID]; j.token == h.token {
-			t.crash(j, pawl.EventReaped)
+			t.Crash(j, pawl.EventReaped)
 			t.reaped++
 		}
 	}
@@ -227,7 +227,7 @@ func (t *txn) nextLook() (time.Time, error) {
 	if err := t.tx.QueryRow(t.ctx, t.q.sql(sqlOthers), t.q.process).Scan(&until); err != nil || until == nil {
 		return t.mono.Add(never), err
 	}
-	return t.mono.Add(max(timeOf(*until).Sub(t.now), retrySleep)), nil
+	return t.mono.Add(max(timeOf(*until).Sub(t.Now), retrySleep)), nil
 }
 
 // recover takes back leases of processes that have ended, as far as one transaction does that, in the
@@ -265,7 +265,7 @@ func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range jobs {
 		if j.token != 0 && tokens[j.token] {
-			t.crash(j, pawl.EventRecovered)
+			t.Crash(j, pawl.EventRecovered)
 			t.reaped++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Mutate carries out a mutation as part of a group commit and returns when it is durable.
@@ -149,7 +150,7 @@ type ops struct {
 }
 
 // Now implements [driver.Ops].
-func (o *ops) Now() time.Time { return o.t.now }
+func (o *ops) Now() time.Time { return o.t.Now }
 
 // read reads what an operation needs, unless the transaction knows it.
 func (o *ops) read(n *needs) error {
@@ -168,7 +169,7 @@ func (o *ops) job(id pawl.ID) (*job, error) {
 	if err := o.read(&needs{ids: []pawl.ID{id}}); err != nil {
 		return nil, err
 	}
-	return o.t.get(id), nil
+	return o.t.Get(id), nil
 }
 
 // State implements [driver.Ops].
@@ -217,17 +218,17 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	var taken []string
 	for _, n := range batch {
 		if moved = append(moved, n.ID); n.UniqueKey != "" {
-			taken = append(taken, uniqueName(&n.Envelope))
+			taken = append(taken, core.UniqueName(&n.Envelope))
 		}
 	}
 	err = o.add(moved, taken, func() error {
-		o.t.storeAll(batch)
+		o.t.StoreAll(batch)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return results(batch), nil
+	return core.Results(batch), nil
 }
 
 // Hold implements [driver.Ops].
@@ -278,7 +279,7 @@ func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
 
 // Snooze implements [driver.Ops].
 func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
-	return o.end(l, l.Snooze(until.Sub(o.t.now)))
+	return o.end(l, l.Snooze(until.Sub(o.t.Now)))
 }
 
 // end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
@@ -308,16 +309,16 @@ func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
 	if err := o.t.complement(op); err != nil {
 		return o.failed(err)
 	}
-	j, err := o.t.decide(op, id, nil)
+	j, err := o.t.Decide(&op.Change, id, nil)
 	if err != nil {
 		return err
 	}
 	var taken []string
 	if verb == pawl.VerbRetry && j.UniqueKey != "" {
-		taken = []string{uniqueName(&j.Envelope)}
+		taken = []string{core.UniqueName(&j.Envelope)}
 	}
 	return o.add([]pawl.ID{id}, taken, func() error {
-		o.t.change(&op.Change, j)
+		o.t.Change(&op.Change, j)
 		return nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // sqlRestoreEffects notes that effects are done. The later time counts.
@@ -60,63 +61,26 @@ func (op *restore) needs(n *needs) {
 			n.ids = append(n.ids, e.ID)
 		}
 		if e.UniqueKey != "" {
-			n.keys = append(n.keys, []byte(uniqueName(withQueue(e))))
+			n.keys = append(n.keys, []byte(core.UniqueName(withQueue(e))))
 		}
 	}
 }
 
 func (op *restore) apply(t *txn) error {
-	arrived := make([]*job, len(op.jobs))
-	for i, given := range op.jobs {
-		j := &job{Envelope: *given}
-		driver.Arrive(&j.Envelope, t.now)
-		j.Seq, j.failures, j.History = 0, j.History, nil
-		if t.get(j.ID) != nil {
-			return fmt.Errorf("restore: job %d, %s: %w: the queue holds a job of this ID already", i, j.ID, pawl.ErrConflict)
-		}
-		if id, state, taken := t.taken(j); taken && driver.BlockedBy(&j.Envelope, driver.Arrival(&j.Envelope, t.now)) {
-			return fmt.Errorf("restore: job %d, %s: %w: job %s, which is %s, has its unique key %q", i, j.ID, pawl.ErrConflict, id, state, j.UniqueKey)
-		}
-		arrived[i] = j
+	arrived, err := t.Arrive(op.jobs)
+	if err != nil {
+		return err
 	}
 	for _, j := range arrived {
-		t.restore(j)
+		if j.Group != "" {
+			t.groups.Restore(t.counted(), j.Group, driver.StandingOf(j.State))
+		}
+		t.Restore(j)
 	}
 	for _, e := range op.effects {
-		if e.Until.After(t.now) {
+		if e.Until.After(t.Now) {
 			t.restored = append(t.restored, e)
 		}
 	}
 	return nil
-}
-
-// taken returns the job that keeps others of the unique key of j out, if there is one.
-func (t *txn) taken(j *job) (pawl.ID, pawl.State, bool) {
-	id, state := t.holder(&j.Envelope)
-	return id, state, state != "" && driver.BlockedBy(&j.Envelope, state)
-}
-
-// restore stores a job that has arrived.
-func (t *txn) restore(j *job) {
-	t.jobs[j.ID] = j
-	if _, _, taken := t.taken(j); !taken || driver.BlockedBy(&j.Envelope, driver.Arrival(&j.Envelope, t.now)) {
-		t.hold(j)
-	}
-	state := j.State
-	if j.Group != "" {
-		t.groups.Restore(t.counted(), j.Group, driver.StandingOf(state))
-	}
-	j.State = ""
-	t.emit(j, pawl.Event{Type: pawl.EventEnqueued})
-	switch state {
-	case pawl.Delayed:
-		t.place(j)
-	case pawl.Leased:
-		t.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled, and restored without its run"})
-	default:
-		t.put(j, state)
-	}
-	if state == pawl.Completed {
-		t.fallsDue(j.Completed.Add(j.Retain))
-	}
 }

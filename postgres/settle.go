@@ -49,8 +49,7 @@ func (op *settle) apply(t *txn) error {
 	return nil
 }
 
-// end ends one lease, unless it is stale. No settlement leaves a crash behind, and of a job that was
-// cancelled only a success counts.
+// end ends one lease, unless it is stale.
 func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	j, err := t.leased(s.Lease)
 	if err != nil {
@@ -63,60 +62,13 @@ func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 		}
 		return err
 	}
-	t.endLease(j)
-	j.Crashes = 0
-	run := pawl.Event{Took: driver.Took(s.Lease), TimedOut: s.Lease.TimedOut}
-	switch s.Outcome {
-	case pawl.OutcomeAck:
-		j.Attempts = driver.NextAttempt(j.Attempts)
-		j.Result = s.Result
-		t.succeed(j)
-		t.complete(j)
-		j.Completed = t.now // for the event of a job whose record is not kept
-		run.Type = pawl.EventSucceeded
-		t.emit(j, run)
-		return nil
-	case pawl.OutcomeNack, pawl.OutcomeAbandon:
-		run.Cause = failure.Error
-		if s.Outcome == pawl.OutcomeAbandon && !driver.CountsAttempt(s.Reason) {
-			t.note(j, j.Attempt(), failure)
-		} else {
-			t.count(j, failure)
-		}
-	default:
-		if j.Cancelled {
-			run.Cause = "it was cancelled"
-		}
-	}
-	if j.Cancelled {
-		t.makeDead(j, pawl.ReasonCancelled, run)
-		return nil
-	}
-	switch s.Outcome {
-	case pawl.OutcomeNack:
-		run.Type, run.Delay = pawl.EventRetried, max(s.Delay, 0)
-		j.BackoffSince = t.now
-		t.schedule(j, s.Delay)
-	case pawl.OutcomeAbandon:
-		t.makeDead(j, s.Reason, run)
-		return nil
-	case pawl.OutcomeRelease:
-		run.Type = pawl.EventReleased
-		t.put(j, pawl.Ready)
-	case pawl.OutcomeSnooze:
-		run.Type = pawl.EventSnoozed
-		if !s.Lease.Started.IsZero() { // a run, and it did not fail
-			j.Attempts = 0
-		}
-		t.schedule(j, s.Delay)
-	}
-	t.emit(j, run)
+	t.End(j, s, failure)
 	return nil
 }
 
 // leased returns the job of a lease, if its token is the one that counts. Any client may settle it.
 func (t *txn) leased(l *pawl.Lease) (*job, error) {
-	j := t.get(l.ID)
+	j := t.Get(l.ID)
 	if j == nil || j.State != pawl.Leased || uint64(j.token) != l.Token {
 		return nil, fmt.Errorf("job %s: %w", l.ID, pawl.ErrLeaseLost)
 	}

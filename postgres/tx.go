@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Tx is a transaction of the app in the database of the queue: a [pgx.Tx], or a *sql.Tx by [SQL].
@@ -108,11 +109,11 @@ func (op *ackOnce) apply(t *txn) error {
 	if err != nil {
 		return err
 	}
-	if name := effectName(&j.Envelope); name != "" {
+	if name := core.EffectName(&j.Envelope); name != "" {
 		var until int64
 		err := t.tx.QueryRow(t.ctx, t.q.sql(sqlEffectOf), []byte(name)).Scan(&until)
 		switch {
-		case err == nil && timeOf(until).After(t.now):
+		case err == nil && timeOf(until).After(t.Now):
 			return fmt.Errorf("job %s: %w: the effect of its idempotency key has taken place", j.ID, pawl.ErrConflict)
 		case err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.Is(err, sql.ErrNoRows):
 			return err
@@ -171,7 +172,7 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 	if err := tx.QueryRow(ctx, sqlBeginWithin, q.clock()).Scan(&now, &t.xid); err != nil {
 		return nil, err
 	}
-	t.now = timeOf(now)
+	t.Now = timeOf(now)
 	var n needs
 	op.needs(&n)
 	if err := t.mutations(&n); err != nil {

@@ -12,19 +12,21 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // txn is one transaction of the scheduler. It reads the jobs that its calls name, lets the calls
 // change them in memory, and writes what has changed. What it changes in the scheduler waits for
 // the commit.
 type txn struct {
+	core.Moves[*job] // Now is the wall clock
+
 	q      *Queue
 	ctx    context.Context
 	tx     *pipe
 	calls  []*call // that it has accepted
 	stage  stage
 	number int64
-	now    time.Time // the wall clock
 	mono   time.Time // monotonic time
 	xid    int64     // of a transaction of the app
 
@@ -76,6 +78,7 @@ func newTxn(q *Queue, ctx context.Context, tx Tx) *txn {
 		q: q, ctx: ctx, tx: &pipe{Tx: tx}, number: q.commits,
 		settled: make(map[pawl.ID]bool), extends: make(map[pawl.ID]bool), granted: make(map[pawl.ID]int64),
 	}
+	t.Moves = core.NewMoves(t, q.opts.MaxCrashes)
 	t.forget()
 	return t
 }
@@ -231,8 +234,8 @@ func (t *txn) fence() {
 		} else if err != nil {
 			return err
 		}
-		if t.now = timeOf(now); t.q.opts.Now != nil {
-			t.now = t.q.opts.Now().Round(0)
+		if t.Now = timeOf(now); t.q.opts.Now != nil {
+			t.Now = t.q.opts.Now().Round(0)
 		}
 		t.watchClock()
 		t.stage = stageCalls
@@ -243,12 +246,12 @@ func (t *txn) fence() {
 // watchClock notices that the wall clock was set since the last transaction. The times in the rows of
 // other processes are those of the old clock then, until they have extended their leases.
 func (t *txn) watchClock() {
-	step := t.now.Sub(t.q.now) - t.mono.Sub(t.q.mono)
+	step := t.Now.Sub(t.q.now) - t.mono.Sub(t.q.mono)
 	if !t.q.mono.IsZero() && step.Abs() > t.q.opts.Lease/2 {
 		t.q.opts.Logger.Warn("the wall clock was set", "by", step)
 		t.q.trusted = t.mono.Add(t.q.opts.Lease)
 	}
-	t.q.now, t.q.mono = t.now, t.mono
+	t.q.now, t.q.mono = t.Now, t.mono
 }
 
 // read reads what the calls need: who holds the unique keys, and all jobs at once, so that every
@@ -314,7 +317,7 @@ func (t *txn) scan(rows pgx.Rows) (jobs []*job, err error) {
 }
 
 // get returns a job that the transaction has read, nil if there is none of the ID.
-func (t *txn) get(id pawl.ID) *job {
+func (t *txn) Get(id pawl.ID) *job {
 	if j := t.jobs[id]; j != nil && !j.gone {
 		return j
 	}
@@ -325,7 +328,7 @@ func (t *txn) get(id pawl.ID) *job {
 // events and answers the calls.
 func (t *txn) conclude() {
 	if t.q.opts.Now == nil {
-		t.q.skew = t.now.Sub(t.mono.Round(0))
+		t.q.skew = t.Now.Sub(t.mono.Round(0))
 	}
 	for _, fn := range t.results {
 		fn()

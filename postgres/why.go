@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 const (
@@ -134,7 +135,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 				}
 			}
 		}
-		if name := effectName(e); name != "" && e.State == pawl.Ready {
+		if name := core.EffectName(e); name != "" && e.State == pawl.Ready {
 			var holder pgtype.UUID
 			err := tx.QueryRow(ctx, q.sql(sqlHolderOfEffect), []byte(name)).Scan(&holder)
 			if err != nil && !errors.Is(err, pgx.ErrNoRows) {

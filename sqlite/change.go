@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -78,54 +77,12 @@ type change struct {
 }
 
 func (op *change) apply(t *txn) error {
-	op.errs = make([]error, len(op.ids))
-	claims := make(map[string]pawl.ID) // the unique keys that jobs of a dry run would take
-	for i, id := range op.ids {
-		j, err := t.decide(op, id, claims)
-		switch op.errs[i] = err; {
-		case err != nil:
-		case !op.dry:
-			t.change(&op.Change, j)
-		case op.Verb == pawl.VerbRetry && j.UniqueKey != "":
-			claims[uniqueName(&j.Envelope)] = id
-		}
-	}
+	op.errs = t.Changes(&op.Change, op.ids, op.dry)
 	return nil
 }
 
-// decide reports why a change does not apply to a job.
-func (t *txn) decide(op *change, id pawl.ID, claims map[string]pawl.ID) (*job, error) {
-	j := t.get(id)
-	if j == nil {
-		return nil, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-	}
-	if err := driver.Refuses(&op.Change, id, j.State); err != nil {
-		return nil, err
-	}
-	if !t.meets(j, op.If) {
-		return nil, driver.NotEligible(id, "it does not match any more")
-	}
-	if op.Verb != pawl.VerbRetry {
-		return j, nil
-	}
-	if t.isLate(j) {
-		return nil, fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", id, pawl.ErrConflict, j.Deadline)
-	}
-	holder, state := t.holder(&j.Envelope)
-	if claimer, claimed := claims[uniqueName(&j.Envelope)]; claimed {
-		holder, state = claimer, pawl.Ready
-	}
-	if state != "" && holder != id && driver.BlockedBy(&j.Envelope, state) {
-		return nil, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, holder, state)
-	}
-	return j, nil
-}
-
-// meets reports whether a job matches a condition. Every job matches nil.
-func (t *txn) meets(j *job, c pawl.Condition) bool {
-	if c == nil {
-		return true
-	}
+// Meets reports whether a job matches a condition.
+func (t *txn) Meets(c pawl.Condition, j *job) bool {
 	e := j.Envelope
 	if driver.ReadsBody(c) {
 		listed, err := readParts(t.c, []pawl.ID{j.ID}, driver.AllParts)
@@ -142,35 +99,6 @@ func (t *txn) meets(j *job, c pawl.Condition) bool {
 func (t *txn) fail(err error) {
 	if t.err == nil {
 		t.err = err
-	}
-}
-
-// change carries out a change that applies to a job.
-func (t *txn) change(c *pawl.Change, j *job) {
-	switch c.Verb {
-	case pawl.VerbRetry:
-		t.revive(j, c.KeepAttempts)
-	case pawl.VerbRunNow:
-		t.runNow(j)
-	case pawl.VerbDelete:
-		t.remove(j)
-		t.emit(j, pawl.Event{Type: pawl.EventDeleted})
-	case pawl.VerbCancel:
-		switch {
-		case j.State != pawl.Leased:
-			t.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
-		case !j.Cancelled:
-			j.Cancelled = true
-			t.exec(`UPDATE pawl_job SET cancelled = 1 WHERE seq = ?`, int64(j.Seq))
-			t.cancelled[j.ID] = true
-			if h := t.q.held[j.ID]; h != nil {
-				t.after = append(t.after, func() {
-					h.job.Cancelled = true
-					h.signal.Fire()
-				})
-			}
-			t.emit(j, pawl.Event{Type: pawl.EventCancelled})
-		}
 	}
 }
 
@@ -201,18 +129,12 @@ type transfer struct {
 func (op *transfer) bytes() int { return len(op.envelope.Payload) }
 
 func (op *transfer) apply(t *txn) error {
-	id := op.envelope.ID
-	switch j := t.get(id); {
-	case j == nil:
-		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
-	case j.State != pawl.Dead:
-		return driver.NotEligible(id, "it is %s, not dead", j.State)
-	case !t.meets(j, op.If):
-		return driver.NotEligible(id, "it does not match any more")
+	if err := t.Transfers(op.envelope.ID, op.If); err != nil {
+		return err
 	}
 	e := *op.envelope
-	driver.Accept(&e, t.now)
-	t.store(&e, true)
+	driver.Accept(&e, t.Now)
+	t.Store(&e, true)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	pawldriver "github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // fetchBytes is how many bytes of payloads one fetch copies, not counting the last job.
@@ -146,7 +147,7 @@ func (s *selection) first(queue string, sort func(*lane) bool) *lane {
 			return first
 		}
 		if j := s.t.read(sqlJobBySeq, first.list[0].seq); j != nil && j.State == pawl.Ready {
-			s.t.skip(j)
+			s.t.Skip(j)
 		}
 		first.list = first.list[1:]
 	}
@@ -182,7 +183,7 @@ func (s *selection) peek(l *lane) {
 	if l.last != nil {
 		after, n = *l.last, portion
 	}
-	now := nanos(s.t.now)
+	now := nanos(s.t.Now)
 	s.t.query(sqlPeek, func(v []driver.Value) error {
 		l.list = append(l.list, &candidate{
 			seq: number(v[0]), prio: number(v[1]), since: number(v[2]), effect: string(bytesOf(v[3])),
@@ -224,7 +225,7 @@ func (s *selection) claim(c *candidate) {
 		j, damaged = jobOf(v)
 		j.Payload = bytesOf(v[10])
 		return nil
-	}, token, nanos(t.now), c.seq)
+	}, token, nanos(t.Now), c.seq)
 	switch {
 	case t.err != nil || j == nil:
 		return
@@ -247,7 +248,7 @@ func (t *txn) grant(j *job) *pawl.Lease {
 		j.Policy = &policy
 	}
 	h := &held{job: j, token: j.token, signal: new(pawldriver.Cancellation), expires: t.expiry()}
-	effect, repeat := effectName(&j.Envelope), j.isRepeat()
+	effect, repeat := core.EffectName(&j.Envelope), j.isRepeat()
 	if effect != "" {
 		t.started[effect] = true
 	}
@@ -263,8 +264,8 @@ func (t *txn) grant(j *job) *pawl.Lease {
 	})
 	fetched := pawl.Event{Type: pawl.EventFetched}
 	if !j.BackoffSince.IsZero() {
-		fetched.Backoff = t.now.Sub(j.BackoffSince)
+		fetched.Backoff = t.Now.Sub(j.BackoffSince)
 	}
-	t.emit(j, fetched)
+	t.Emit(j, fetched)
 	return &pawl.Lease{Envelope: &e, Token: uint64(h.token), Length: t.q.opts.Lease, Expires: h.expires, Cancelled: h.signal}
 }

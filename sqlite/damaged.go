@@ -39,12 +39,12 @@ FROM pawl_job j WHERE seq = ?`, func(v []sqldriver.Value) error {
 	cause := "its record is damaged: " + err.Error()
 	if state == pawl.Completed {
 		t.after = append(t.after, func() { t.q.opts.Logger.Error("removed a completed job", "id", id, "error", cause) })
-		t.remove(j)
+		t.Remove(j)
 		return
 	}
 	if state == pawl.Leased {
-		t.endLease(j)
+		t.EndLease(j)
 	}
-	t.note(j, j.Attempt(), pawl.Failure{Error: cause})
-	t.makeDead(j, pawl.ReasonCorrupt, pawl.Event{Cause: cause})
+	t.Note(j, j.Attempt(), pawl.Failure{Error: cause})
+	t.MakeDead(j, pawl.ReasonCorrupt, pawl.Event{Cause: cause})
 }

@@ -129,7 +129,7 @@ type recheck []pawl.ID
 
 func (op recheck) apply(t *txn) error {
 	for _, id := range op {
-		t.get(id)
+		t.Get(id)
 	}
 	return nil
 }

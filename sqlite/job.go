@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // The places of jobs in the table, which the partial indexes name. All have one byte in a row.
@@ -108,7 +109,7 @@ func (j *job) deadline() sqldriver.Value {
 
 // effectColumn returns the column of an effect.
 func (j *job) effectColumn() sqldriver.Value {
-	if name := effectName(&j.Envelope); name != "" {
+	if name := core.EffectName(&j.Envelope); name != "" {
 		return []byte(name)
 	}
 	return nil
@@ -131,23 +132,8 @@ func recordOf(j *job) []byte {
 	return driver.AppendRecord(nil, &j.Envelope, size)
 }
 
-// The names of keys. No name of a queue or a kind has a zero byte.
-
-func uniqueName(e *pawl.Envelope) string { return e.Queue + "\x00" + e.Kind + "\x00" + e.UniqueKey }
-
-// effectName returns the name of the effect of a job, "" for none.
-func effectName(e *pawl.Envelope) string {
-	if e.IdempotencyKey == "" {
-		return ""
-	}
-	return e.Kind + "\x00" + e.IdempotencyKey
-}
-
 // isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
 func (j *job) isRepeat() bool { return j.Crashes >= 2 }
-
-// isLate reports whether a job is past its deadline.
-func (t *txn) isLate(j *job) bool { return !j.Deadline.IsZero() && !j.Deadline.After(t.now) }
 
 // createdOf returns the time in an ID, which begins with it.
 func createdOf(id pawl.ID) time.Time {

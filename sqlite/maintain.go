@@ -17,22 +17,22 @@ const (
 // maintain makes the moves that are due whoever calls. Deadlines come after all that may put a job
 // into ready or delayed: a job that is put there past its deadline is dead at once.
 func (t *txn) maintain() {
-	due, more := !t.q.due.After(t.now), false
+	due, more := !t.q.due.After(t.Now), false
 	if due {
 		more = t.promote()
 	}
 	t.reapExpired()
-	if !due && t.q.due.After(t.now) || t.err != nil {
+	if !due && t.q.due.After(t.Now) || t.err != nil {
 		return
 	}
 	late := t.inPortions(sqlExpired, func(j *job) {
-		t.makeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
+		t.MakeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
 	})
-	old := t.inPortions(sqlRetained, t.remove)
+	old := t.inPortions(sqlRetained, t.Remove)
 	forgot := t.exec(`DELETE FROM pawl_effect WHERE name IN (SELECT name FROM pawl_effect WHERE done_until <= ? LIMIT ?)`,
-		nanos(t.now), int64(portions*portion))
+		nanos(t.Now), int64(portions*portion))
 	if more || late || old || forgot == portions*portion {
-		t.q.due = t.now // the next transaction continues, at once
+		t.q.due = t.Now // the next transaction continues, at once
 		return
 	}
 	t.lookAhead()
@@ -54,7 +54,7 @@ WHERE place < 4 AND deadline IS NOT NULL AND deadline <= ? ORDER BY deadline, se
 // since it was due.
 func (t *txn) promote() (more bool) {
 	for range portions {
-		if t.exec(sqlPromote, nanos(t.now), int64(portion)) == 0 {
+		if t.exec(sqlPromote, nanos(t.Now), int64(portion)) == 0 {
 			return false
 		}
 		t.stir()
@@ -65,7 +65,7 @@ func (t *txn) promote() (more bool) {
 // inPortions moves the jobs that a statement reads, as far as one transaction does that.
 func (t *txn) inPortions(statement string, move func(*job)) (more bool) {
 	for range portions {
-		jobs := t.readAll(statement, nanos(t.now), int64(portion))
+		jobs := t.readAll(statement, nanos(t.Now), int64(portion))
 		for _, j := range jobs {
 			if j.State != pawl.Dead || j.Death.Reason != pawl.ReasonCorrupt { // what readAll set aside
 				move(j)
@@ -88,7 +88,7 @@ func (t *txn) lookAhead() {
 	} {
 		next := latest.UnixNano()
 		t.query(statement, one(&next))
-		t.fallsDue(timeOf(next))
+		t.FallsDue(timeOf(next))
 	}
 }
 
@@ -109,7 +109,7 @@ func (t *txn) reapExpired() {
 			t.after = append(t.after, func() { t.q.release(h.job.ID, h.token) })
 			continue
 		}
-		t.crash(j, pawl.EventReaped)
+		t.Crash(j, pawl.EventReaped)
 		t.reaped++
 	}
 }
@@ -121,7 +121,7 @@ func (op *orphans) apply(t *txn) error {
 	jobs := t.readAll(sqlLeased, int64(portion))
 	for _, j := range jobs {
 		if j.State == pawl.Leased {
-			t.crash(j, pawl.EventRecovered)
+			t.Crash(j, pawl.EventRecovered)
 		}
 	}
 	*op.more = len(jobs) == portion

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Mutate carries out a mutation as part of a group commit and returns when it is durable. A failed
@@ -118,11 +119,11 @@ type ops struct {
 }
 
 // Now implements [driver.Ops].
-func (o *ops) Now() time.Time { return o.t.now }
+func (o *ops) Now() time.Time { return o.t.Now }
 
 // State implements [driver.Ops].
 func (o *ops) State(id pawl.ID) (pawl.State, error) {
-	j := o.t.get(id)
+	j := o.t.Get(id)
 	if j == nil {
 		return "", o.t.err
 	}
@@ -131,7 +132,7 @@ func (o *ops) State(id pawl.ID) (pawl.State, error) {
 
 // Job implements [driver.Ops].
 func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
-	j := o.t.get(id)
+	j := o.t.Get(id)
 	switch {
 	case o.t.err != nil:
 		return nil, o.t.err
@@ -152,7 +153,7 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
 		return nil, err
 	}
-	batch, err := o.t.admit(jobs)
+	batch, err := o.t.Admit(jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -160,17 +161,17 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	var taken []string
 	for _, n := range batch {
 		if moved = append(moved, n.ID); n.UniqueKey != "" {
-			taken = append(taken, uniqueName(&n.Envelope))
+			taken = append(taken, core.UniqueName(&n.Envelope))
 		}
 	}
 	err = o.add(moved, taken, func() error {
-		o.t.storeAll(batch)
+		o.t.StoreAll(batch)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return results(batch), nil
+	return core.Results(batch), nil
 }
 
 // Hold implements [driver.Ops].
@@ -219,7 +220,7 @@ func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
 
 // Snooze implements [driver.Ops].
 func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
-	return o.end(l, l.Snooze(until.Sub(o.t.now)))
+	return o.end(l, l.Snooze(until.Sub(o.t.Now)))
 }
 
 // end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
@@ -251,16 +252,16 @@ func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
 
 func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
 	op := &change{Change: pawl.Change{Verb: verb}, ids: []pawl.ID{id}}
-	j, err := o.t.decide(op, id, nil)
+	j, err := o.t.Decide(&op.Change, id, nil)
 	if err != nil {
 		return err
 	}
 	var taken []string
 	if verb == pawl.VerbRetry && j.UniqueKey != "" {
-		taken = []string{uniqueName(&j.Envelope)}
+		taken = []string{core.UniqueName(&j.Envelope)}
 	}
 	return o.add([]pawl.ID{id}, taken, func() error {
-		o.t.change(&op.Change, j)
+		o.t.Change(&op.Change, j)
 		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // EnqueueTx stores jobs as part of a transaction of the app in the file of the queue. The jobs are in
@@ -96,10 +97,10 @@ func (op *ackOnce) apply(t *txn) error {
 		return err
 	}
 	op.seq = int64(j.Seq)
-	if name := effectName(&j.Envelope); name != "" {
+	if name := core.EffectName(&j.Envelope); name != "" {
 		until := int64(0)
 		t.query(`SELECT done_until FROM pawl_effect WHERE name = ?`, one(&until), []byte(name))
-		if until > nanos(t.now) {
+		if until > nanos(t.Now) {
 			return fmt.Errorf("job %s: %w: the effect of its idempotency key has taken place", j.ID, pawl.ErrConflict)
 		}
 	}

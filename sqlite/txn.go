@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // txn is one transaction. Its calls read and write the tables one after the other. What it changes in
 // the scheduler waits for the commit.
 type txn struct {
+	core.Moves[*job] // Now is the wall clock
+
 	q      *Queue
 	c      conn
 	err    error     // the first error of SQLite, which ends the transaction
-	now    time.Time // the wall clock
 	mono   time.Time // monotonic time
 	upkeep bool      // it has come to what is due and to the fetches that wait
 	app    bool      // it is one of the app
@@ -47,11 +49,14 @@ type txn struct {
 }
 
 func newTxn(q *Queue, c conn) *txn {
-	return &txn{
-		q: q, c: c, now: q.wall(), mono: time.Now(),
+	t := &txn{
+		q: q, c: c, mono: time.Now(),
 		settled: make(map[pawl.ID]bool), extended: make(map[pawl.ID]bool), cancelled: make(map[pawl.ID]bool),
 		sound: make(map[pawl.ID]bool), saved: make(map[pawl.ID][]byte), acked: make(map[ackedLease]bool), started: make(map[string]bool),
 	}
+	t.Moves = core.NewMoves(t, q.opts.MaxCrashes)
+	t.Now = q.wall()
+	return t
 }
 
 // run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
@@ -85,7 +90,7 @@ func (t *txn) notice() error {
 	if err != nil {
 		return err
 	}
-	t.q.now = t.now
+	t.q.now = t.Now
 	if version == t.q.version {
 		t.lines = t.q.lines
 		return nil
@@ -146,7 +151,7 @@ func newToken() int64 { return noToken + 1 + rand.Int64N(noToken-1) }
 const noToken = 1 << 61
 
 // get returns a job, nil if there is none of the ID.
-func (t *txn) get(id pawl.ID) *job { return t.read(sqlJobByID, id[:]) }
+func (t *txn) Get(id pawl.ID) *job { return t.read(sqlJobByID, id[:]) }
 
 const (
 	columns     = `seq, id, line, place, since, token, leased_since, cancelled, record, length(payload)`

@@ -1,0 +1,172 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Newcomer is a job of a batch as it is to be stored, but for its sequence.
+type Newcomer struct {
+	pawl.Envelope
+	Existing bool       // another job has its unique key, and ID is that of the other job
+	Dropped  bool       // a later job of the batch replaces it
+	replaces bool       // a stored job may have its ID
+	state    pawl.State // where it will be
+}
+
+// Results returns what became of the jobs of a batch.
+func Results(batch []*Newcomer) []pawl.Enqueued {
+	done := make([]pawl.Enqueued, len(batch))
+	for i, n := range batch {
+		done[i] = pawl.Enqueued{ID: n.ID, Existing: n.Existing}
+	}
+	return done
+}
+
+// Admit decides for each job of a batch what becomes of it, and changes nothing yet.
+func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
+	var none J
+	batch := make([]*Newcomer, len(envelopes))
+	earlier := make(map[string]*Newcomer) // the holders of keys within the batch
+	for i, given := range envelopes {
+		n := &Newcomer{Envelope: *given, state: pawl.Delayed}
+		switch ready := driver.Accept(&n.Envelope, m.Now); {
+		case m.IsLate(&n.Envelope):
+			n.state = pawl.Dead // as soon as it is stored
+		case ready:
+			n.state = pawl.Ready
+		}
+		id, state := m.holder(&n.Envelope)
+		var before *Newcomer
+		if n.UniqueKey != "" {
+			if before = earlier[UniqueName(&n.Envelope)]; before != nil {
+				id, state = before.ID, before.state
+			}
+		}
+		switch {
+		case state == "" || !driver.BlockedBy(&n.Envelope, state):
+			if !given.ID.IsZero() && m.txn.Get(n.ID) != none {
+				return nil, fmt.Errorf("job %s: %w: the queue holds a job of this ID already", n.ID, pawl.ErrConflict)
+			}
+		case n.OnConflict == pawl.UseExisting:
+			n.ID, n.Existing = id, true
+		case n.OnConflict == pawl.Reject || state == pawl.Leased:
+			return nil, fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", n.UniqueKey, pawl.ErrConflict, id, state)
+		default: // it takes the place of the holder
+			n.ID, n.replaces = id, true
+			if before != nil {
+				before.Dropped = true
+			}
+		}
+		if n.UniqueKey != "" && !n.Existing {
+			earlier[UniqueName(&n.Envelope)] = n
+		}
+		batch[i] = n
+	}
+	return batch, nil
+}
+
+// holder returns the job that holds the unique key of e, with its state, "" for none. A state that
+// has ended by the clock counts as ended.
+func (m *Moves[J]) holder(e *pawl.Envelope) (pawl.ID, pawl.State) {
+	if e.UniqueKey == "" {
+		return pawl.ID{}, ""
+	}
+	var none J
+	found := m.txn.HolderOf(e)
+	if found == none {
+		return pawl.ID{}, ""
+	}
+	j := found.Base()
+	waits := j.State == pawl.Ready || j.State == pawl.Delayed
+	switch {
+	case waits && m.IsLate(j):
+		return j.ID, pawl.Dead
+	case j.State == pawl.Delayed && !j.NotBefore.After(m.Now):
+		return j.ID, pawl.Ready
+	}
+	return j.ID, j.State
+}
+
+// StoreAll takes in the jobs of a batch that are new.
+func (m *Moves[J]) StoreAll(batch []*Newcomer) {
+	for _, n := range batch {
+		if !n.Existing && !n.Dropped {
+			m.Store(&n.Envelope, n.replaces)
+		}
+	}
+}
+
+// Store takes in a job that was admitted. If it replaces a job, that one has its ID.
+func (m *Moves[J]) Store(e *pawl.Envelope, replaces bool) {
+	var old, none J
+	event := pawl.EventEnqueued
+	if replaces {
+		old = m.txn.Get(e.ID)
+	}
+	m.txn.Joins(e, old)
+	if old != none {
+		event = pawl.EventReplaced
+		m.txn.Remove(old)
+	}
+	j := m.txn.New(e)
+	j.Base().OnConflict = pawl.UseExisting // which concerns the enqueue, not the job
+	m.txn.Number(j)
+	m.txn.Hold(j)
+	m.place(j)
+	m.txn.Emit(j, pawl.Event{Type: event})
+}
+
+// Arrive returns the jobs of a restore, unless one of them cannot be stored. It changes nothing yet.
+func (m *Moves[J]) Arrive(jobs []*pawl.Envelope) ([]J, error) {
+	var none J
+	arrived := make([]J, len(jobs))
+	for i, given := range jobs {
+		j := m.txn.New(given)
+		e := j.Base()
+		driver.Arrive(e, m.Now)
+		if m.txn.Get(e.ID) != none {
+			return nil, fmt.Errorf("restore: job %d, %s: %w: the queue holds a job of this ID already", i, e.ID, pawl.ErrConflict)
+		}
+		if id, state := m.holder(e); m.takes(e, state) && m.blocks(e) {
+			return nil, fmt.Errorf("restore: job %d, %s: %w: job %s, which is %s, has its unique key %q", i, e.ID, pawl.ErrConflict, id, state, e.UniqueKey)
+		}
+		arrived[i] = j
+	}
+	return arrived, nil
+}
+
+// takes reports whether the holder of the unique key of e, in a state, keeps others of that key out.
+func (m *Moves[J]) takes(e *pawl.Envelope, state pawl.State) bool {
+	return state != "" && driver.BlockedBy(e, state)
+}
+
+// blocks reports whether a job that arrives keeps others of its unique key out.
+func (m *Moves[J]) blocks(e *pawl.Envelope) bool {
+	return driver.BlockedBy(e, driver.Arrival(e, m.Now))
+}
+
+// Restore stores a job that has arrived.
+func (m *Moves[J]) Restore(j J) {
+	e := j.Base()
+	m.txn.Number(j)
+	if _, state := m.holder(e); !m.takes(e, state) || m.blocks(e) {
+		m.txn.Hold(j)
+	}
+	state := e.State
+	e.State = ""
+	m.txn.Emit(j, pawl.Event{Type: pawl.EventEnqueued})
+	switch state {
+	case pawl.Delayed:
+		m.place(j)
+	case pawl.Leased:
+		m.MakeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled, and restored without its run"})
+	default:
+		m.txn.Put(j, state)
+	}
+	if state == pawl.Completed {
+		m.txn.FallsDue(e.Completed.Add(e.Retain))
+	}
+}

@@ -1,0 +1,94 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Changes carries out a change on each job, unless it is dry. It returns one result for each ID, in order.
+func (m *Moves[J]) Changes(c *pawl.Change, ids []pawl.ID, dry bool) []error {
+	errs := make([]error, len(ids))
+	claims := make(map[string]pawl.ID) // the unique keys that jobs of a dry run would take
+	for i, id := range ids {
+		j, err := m.Decide(c, id, claims)
+		switch errs[i] = err; {
+		case err != nil:
+		case !dry:
+			m.Change(c, j)
+		case c.Verb == pawl.VerbRetry && j.Base().UniqueKey != "":
+			claims[UniqueName(j.Base())] = id
+		}
+	}
+	return errs
+}
+
+// Decide reports why a change does not apply to a job.
+func (m *Moves[J]) Decide(c *pawl.Change, id pawl.ID, claims map[string]pawl.ID) (none J, err error) {
+	j := m.txn.Get(id)
+	if j == none {
+		return none, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	e := j.Base()
+	if err := driver.Refuses(c, id, e.State); err != nil {
+		return none, err
+	}
+	if c.If != nil && !m.txn.Meets(c.If, j) {
+		return none, driver.NotEligible(id, "it does not match any more")
+	}
+	if c.Verb != pawl.VerbRetry {
+		return j, nil
+	}
+	if m.IsLate(e) {
+		return none, fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", id, pawl.ErrConflict, e.Deadline)
+	}
+	holder, state := m.holder(e)
+	if claimer, claimed := claims[UniqueName(e)]; claimed {
+		holder, state = claimer, pawl.Ready
+	}
+	if state != "" && holder != id && driver.BlockedBy(e, state) {
+		return none, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, holder, state)
+	}
+	return j, nil
+}
+
+// Change carries out a change that applies to a job.
+func (m *Moves[J]) Change(c *pawl.Change, j J) {
+	e := j.Base()
+	switch c.Verb {
+	case pawl.VerbRetry:
+		m.revive(j, c.KeepAttempts)
+	case pawl.VerbRunNow:
+		m.runNow(j)
+	case pawl.VerbDelete:
+		if e.State == pawl.Dead {
+			m.txn.Member(e, driver.MemberDead, driver.MemberRemoved)
+		}
+		m.txn.Remove(j)
+		m.txn.Emit(j, pawl.Event{Type: pawl.EventDeleted})
+	case pawl.VerbCancel:
+		switch {
+		case e.State != pawl.Leased:
+			m.MakeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
+		case !e.Cancelled:
+			e.Cancelled = true
+			m.txn.Mark(j)
+			m.txn.Emit(j, pawl.Event{Type: pawl.EventCancelled})
+		}
+	}
+}
+
+// Transfers returns why the dead job of an ID cannot be replaced, nil if it can.
+func (m *Moves[J]) Transfers(id pawl.ID, when pawl.Condition) error {
+	var none J
+	switch j := m.txn.Get(id); {
+	case j == none:
+		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	case j.Base().State != pawl.Dead:
+		return driver.NotEligible(id, "it is %s, not dead", j.Base().State)
+	case when != nil && !m.txn.Meets(when, j):
+		return driver.NotEligible(id, "it does not match any more")
+	}
+	return nil
+}
