@@ -154,7 +154,7 @@ func (op *transfer) needs(n *needs) {
 	n.member(op.envelope)
 }
 
-func (op *transfer) bytes() int { return len(op.envelope.Payload) }
+func (op *transfer) Bytes() int { return len(op.envelope.Payload) }
 
 func (op *transfer) apply(t *txn) error {
 	if err := t.complement(&op.change); err != nil {

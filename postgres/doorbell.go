@@ -254,7 +254,7 @@ func (b *doorbell) hear(m message) {
 		b.received.ready(string(queue))
 	}
 	b.received.cancelled = append(b.received.cancelled, m.Cancelled...)
-	b.q.intake.wake()
+	b.q.intake.Wake()
 }
 
 // catchUp acts on the news of other processes. It reports whether a waiting fetch may find a job.

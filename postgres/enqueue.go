@@ -41,7 +41,7 @@ func newEnqueue(jobs []*pawl.Envelope) *enqueue {
 	return op
 }
 
-func (op *enqueue) bytes() int { return op.size }
+func (op *enqueue) Bytes() int { return op.size }
 
 func (op *enqueue) needs(n *needs) {
 	for _, e := range op.jobs {

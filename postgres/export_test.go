@@ -5,6 +5,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // ListStatement returns the statement that reads the keys of the first page of a list, or of a page
@@ -14,5 +15,5 @@ func ListStatement(q *Queue, f pawl.Filter, middle *pawl.Envelope) (string, pgx.
 	if middle != nil {
 		p.last = &key{queue: 1, since: nanos(middle.NotBefore), prio: 127, seq: int64(middle.Seq), id: uuids([]pawl.ID{middle.ID})[0]}
 	}
-	return q.sql(p.statement()), p.arguments(listPage)
+	return q.sql(p.statement()), p.arguments(core.ListPage)
 }

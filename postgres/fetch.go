@@ -19,17 +19,9 @@ import (
 // for it.
 type fetch struct {
 	pawl.Request
-	ticket        // once it waits
-	ctx           context.Context
+	core.Call     // once it waits
 	queues, kinds [][]byte
 	leases        []*pawl.Lease
-	err           error
-	done          chan struct{} // closed when the call is answered
-}
-
-func (f *fetch) answer(err error) {
-	f.err = err
-	close(f.done)
 }
 
 // Fetch implements [pawl.Queue]. Where several processes fetch at the same time, each passes over
@@ -43,21 +35,12 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	f := &fetch{Request: r, ctx: ctx, queues: bytesOf(r.Queues), kinds: bytesOf(r.Kinds), done: make(chan struct{})}
+	f := &fetch{Request: r, Call: core.NewCall(ctx, nil), queues: bytesOf(r.Queues), kinds: bytesOf(r.Kinds)}
 	if err := q.submit(ctx, f); err != nil {
 		return nil, err
 	}
-	select {
-	case <-f.done:
-		return f.leases, f.err
-	case <-ctx.Done():
-	}
-	q.intake.end(f)
-	if f.withdraw() {
-		return nil, driver.NotAccepted(ctx)
-	}
-	<-f.done
-	return f.leases, f.err
+	err = f.Await(func() { q.intake.Note(f) })
+	return f.leases, err
 }
 
 func (f *fetch) needs(*needs) {}
@@ -65,16 +48,6 @@ func (f *fetch) needs(*needs) {}
 func (f *fetch) apply(t *txn) error {
 	t.fetches = append(t.fetches, f)
 	return nil
-}
-
-// dismiss answers fetches whose context has ended, unless they got their jobs before.
-func (q *Queue) dismiss(ended []*fetch) {
-	for _, f := range ended {
-		if i := slices.Index(q.waiting, f); i >= 0 {
-			q.waiting = slices.Delete(q.waiting, i, i+1)
-			f.answer(driver.NotAccepted(f.ctx))
-		}
-	}
 }
 
 // serve answers the fetches that wait, in their order, as far as there are jobs for them or they
@@ -108,7 +81,7 @@ func (t *txn) serve() error {
 	t.after = append(t.after, func() {
 		t.q.waiting, t.q.rest = waiting, earlier(before, t.rest)
 		for _, f := range waiting {
-			f.reopen()
+			f.Reopen()
 		}
 	})
 	return nil
@@ -116,7 +89,7 @@ func (t *txn) serve() error {
 
 // offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
 func (t *txn) offer(f *fetch) (answered bool, err error) {
-	if f.ctx.Err() != nil || !f.accept() {
+	if f.Ctx.Err() != nil || !f.Accept() {
 		return false, nil // it is about to be dismissed
 	}
 	t.looking = append(t.looking, f)
@@ -127,7 +100,7 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 	if len(s.leases) > 0 {
 		t.after = append(t.after, func() {
 			f.leases = s.leases
-			f.answer(nil)
+			f.Answer(nil)
 		})
 		return true, nil
 	}
@@ -141,7 +114,7 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 		err = t.tx.QueryRow(t.ctx, t.q.sql(sqlHeld), f.queues, f.kinds, f.Wait == pawl.WaitFinished).Scan(&held)
 	}
 	if err == nil && !held {
-		t.after = append(t.after, func() { f.answer(pawl.ErrEmpty) })
+		t.after = append(t.after, func() { f.Answer(pawl.ErrEmpty) })
 	}
 	return !held, err
 }

@@ -43,7 +43,7 @@ func (q *Queue) look(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case q.intake.isClosed():
+	case q.intake.Refuses() != nil:
 		return pawl.ErrClosed
 	}
 	a := q.agenda.Load()
@@ -80,7 +80,7 @@ func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case q.intake.isClosed():
+		case q.intake.Refuses() != nil:
 			return pawl.ErrClosed
 		case !isBroken(err) && within.Err() == nil:
 			return explain(err)

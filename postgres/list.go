@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"math"
 	"strings"
@@ -13,14 +12,11 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
-const (
-	listPage  = 200      // jobs that Jobs reads at a time
-	listKeys  = 1000     // keys that are read at a time
-	listRows  = 16 << 10 // keys that one ListParts reads
-	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
-)
+// listKeys is how many keys are read at a time.
+const listKeys = 1000
 
 // Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
 // asks for. It reads them in pages, each in a short transaction that blocks nobody. A job that moves
@@ -29,25 +25,7 @@ const (
 // If the record of a job is damaged, Jobs makes the job dead. An error with a nil envelope ends the
 // iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
-	return func(yield func(*pawl.Envelope, error) bool) {
-		err := driver.CheckFilter(f)
-		for p := (page{q: q, filter: f, parts: driver.AllParts}); !p.end && err == nil; {
-			if err = p.read(ctx, listPage); err != nil {
-				break
-			}
-			for _, listed := range p.jobs {
-				if err = ctx.Err(); err != nil {
-					break
-				}
-				if !yield(listed.Job, listed.Err) {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(nil, fmt.Errorf("list jobs: %w", err))
-		}
-	}
+	return core.Jobs(ctx, f, func() core.Pager { return &page{q: q, filter: f, parts: driver.AllParts} })
 }
 
 // ListParts reads at most max jobs that f chooses, 1 to [pawl.MaxListed], in the order of
@@ -59,41 +37,16 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 // An unknown state or order, a max out of range, and a cursor of another list return
 // [pawl.ErrInvalid].
 func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
-	var l pawl.Listing
-	if err := driver.CheckListed(max); err != nil {
-		return l, err
-	}
-	if err := driver.CheckFilter(f); err != nil {
-		return l, err
-	}
-	p := page{q: q, filter: f, parts: parts}
-	if err := p.resume(after); err != nil {
-		return l, err
-	}
-	for rows, bytes := 0, 0; !p.end && len(l.Jobs) < max && rows < listRows && bytes < listBytes; {
-		if err := p.read(ctx, max-len(l.Jobs)); err != nil {
-			return pawl.Listing{}, fmt.Errorf("list jobs: %w", err)
-		}
-		l.Jobs = append(l.Jobs, p.jobs...)
-		rows, bytes = rows+p.rows, bytes+p.bytes
-	}
-	if !p.end {
-		l.Next = driver.FormatCursor(p.last.append(nil), driver.FilterScope(f))
-	}
-	return l, nil
+	return core.List(ctx, f, after, max, &page{q: q, filter: f, parts: parts})
 }
 
 // page is a step of a list.
 type page struct {
+	core.Page
 	q      *Queue
 	filter pawl.Filter
 	parts  driver.Parts
 	last   *key // nil at the beginning
-	end    bool
-
-	jobs  []pawl.Listed
-	rows  int // keys that were read
-	bytes int // of the parts of jobs that vary in size
 }
 
 // key is where a job is in the order of a list, as far as the order has these columns.
@@ -115,28 +68,24 @@ func (k *key) append(b []byte) []byte {
 	return append(b, k.id.Bytes[:]...)
 }
 
-// resume moves to where a cursor is.
-func (p *page) resume(after string) error {
-	if after == "" {
-		return nil
-	}
-	b, err := driver.ParseCursor(after, driver.FilterScope(p.filter))
-	if err != nil {
-		return err
-	}
+// Place implements [core.Pager].
+func (p *page) Place() []byte { return p.last.append(nil) }
+
+// Resume implements [core.Pager].
+func (p *page) Resume(b []byte) bool {
 	if len(b) != keySize {
-		return driver.BadCursor()
+		return false
 	}
 	p.last = &key{
 		queue: int32(binary.BigEndian.Uint32(b)), prio: int16(binary.BigEndian.Uint16(b[4:])),
 		since: int64(binary.BigEndian.Uint64(b[6:])), seq: int64(binary.BigEndian.Uint64(b[14:])),
 		id: pgtype.UUID{Bytes: [16]byte(b[22:]), Valid: true},
 	}
-	return nil
+	return true
 }
 
-// read reads at most room jobs after p.last.
-func (p *page) read(ctx context.Context, room int) error {
+// Read reads at most room jobs after p.last.
+func (p *page) Read(ctx context.Context, room int) error {
 	var next page
 	found, err := p.q.lookSound(ctx, func(tx pgx.Tx) ([]pawl.Listed, error) {
 		next = *p
@@ -150,20 +99,20 @@ func (p *page) read(ctx context.Context, room int) error {
 		return err
 	}
 	*p = next
-	p.jobs, p.bytes = nil, 0
+	p.Jobs, p.Bytes = nil, 0
 	for _, listed := range found {
 		if listed.Err == nil && !p.filter.Matches(listed.Job) {
 			continue
 		}
-		p.jobs = append(p.jobs, listed)
-		p.bytes += driver.JobSize(listed.Job)
+		p.Jobs = append(p.Jobs, listed)
+		p.Bytes += driver.JobSize(listed.Job)
 	}
 	return nil
 }
 
 // keys reads the IDs of at most room jobs that the filter may choose, and moves the page behind them.
 func (p *page) keys(ctx context.Context, tx pgx.Tx, room int) (ids []pawl.ID, err error) {
-	limit := max(listPage, min(room, listKeys))
+	limit := max(core.ListPage, min(room, listKeys))
 	rows, err := tx.Query(ctx, p.q.sql(p.statement()), p.arguments(limit))
 	if err != nil {
 		return nil, err
@@ -171,9 +120,9 @@ func (p *page) keys(ctx context.Context, tx pgx.Tx, room int) (ids []pawl.ID, er
 	var k, last key
 	var chosen, full bool
 	var size, bytes int
-	p.rows = 0
+	p.Rows = 0
 	_, err = pgx.ForEachRow(rows, []any{&k.queue, &k.prio, &k.since, &k.seq, &k.id, &chosen, &size}, func() error {
-		if chosen && (len(ids) == room || len(ids) > 0 && bytes+size > listBytes) {
+		if chosen && (len(ids) == room || len(ids) > 0 && bytes+size > core.ListBytes) {
 			full = true
 		}
 		if full {
@@ -183,10 +132,10 @@ func (p *page) keys(ctx context.Context, tx pgx.Tx, room int) (ids []pawl.ID, er
 			ids, bytes = append(ids, k.id.Bytes), bytes+size
 		}
 		last = k
-		p.rows++
+		p.Rows++
 		return nil
 	})
-	if p.end = !full && p.rows < limit; p.rows > 0 {
+	if p.End = !full && p.Rows < limit; p.Rows > 0 {
 		p.last = &last
 	}
 	return ids, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // A call may have to wait for the lock of another session: a transaction of the app that has taken a
@@ -75,12 +76,12 @@ func (q *Queue) holdBack(calls []*call, all bool) []*call {
 // the same.
 func (q *Queue) runDeferred() {
 	q.deferred = slices.DeleteFunc(q.deferred, func(c *call) bool {
-		if len(withdraw([]*call{c})) == 0 {
+		if len(core.Withdraw([]*call{c})) == 0 {
 			return true
 		}
 		late := !time.Now().Before(c.until)
 		if late {
-			c.answer(fmt.Errorf("%w: another session holds a lock that the call needs", ErrUnavailable))
+			c.Answer(fmt.Errorf("%w: another session holds a lock that the call needs", ErrUnavailable))
 		}
 		return late
 	})

@@ -42,7 +42,7 @@ type mutate struct {
 	alone    bool
 }
 
-func (op *mutate) bytes() int { return max(op.size, 0) }
+func (op *mutate) Bytes() int { return max(op.size, 0) }
 
 func (op *mutate) needs(n *needs) {
 	op.declared = driver.Needs{}
@@ -123,7 +123,7 @@ func (u *undone) without(calls []*call) []*call {
 		if c.operation != operation(u.op) {
 			return false
 		}
-		c.answer(u.cause)
+		c.Answer(u.cause)
 		return true
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Queue is a job queue in a PostgreSQL database. It implements [pawl.Queue]; its methods may be
@@ -22,7 +23,7 @@ type Queue struct {
 	opts    Options
 	pool    *pgxpool.Pool
 	ownPool bool // Close closes it
-	intake  intake
+	intake  *core.Intake[*call, *fetch]
 	synced  bool          // the server syncs what it commits
 	done    chan struct{} // closed when the scheduler has ended
 	agenda  atomic.Pointer[agenda]
@@ -91,7 +92,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	q := &Queue{opts: o, pool: pool, done: make(chan struct{}), lines: new(lines),
 		reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes},
 	}
-	q.intake.signal = make(chan struct{}, 1)
+	q.intake = newIntake()
 	q.scheduler.init()
 	err = pool.QueryRow(ctx, sqlSynced).Scan(&q.synced)
 	if err == nil {
@@ -123,7 +124,7 @@ func (q *Queue) Abilities() pawl.Ability {
 // return [pawl.ErrClosed]. Leases that have not ended count as crashes. When Close returns, no
 // goroutine of the queue runs.
 func (q *Queue) Close() error {
-	q.intake.close()
+	q.intake.Close()
 	<-q.done
 	q.bell.close()
 	if q.ownPool {

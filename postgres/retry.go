@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // upkeepRaces is how often upkeep may meet a race before calls go on without it.
@@ -22,7 +21,7 @@ func (q *Queue) run(calls []*call) {
 	until := time.Now().Add(q.opts.Timeout)
 	for try := 0; ; try++ {
 		idle := len(calls) == 0
-		if calls = withdraw(calls); len(calls) == 0 && !idle {
+		if calls = core.Withdraw(calls); len(calls) == 0 && !idle {
 			return
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), until)
@@ -37,7 +36,7 @@ func (q *Queue) run(calls []*call) {
 				fn() // so that the jobs can be looked up
 			}
 			maps.Copy(q.doubtful, t.granted)
-			answer(t.calls, err)
+			core.Answer(t.calls, err)
 			return
 		case errors.Is(err, errLost):
 			q.loseLeases()
@@ -50,7 +49,7 @@ func (q *Queue) run(calls []*call) {
 				q.halve(calls)
 				return
 			}
-			if q.intake.isClosed() || !q.pause(try, until) {
+			if q.intake.Refuses() != nil || !q.pause(try, until) {
 				q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
 				return
 			}
@@ -93,7 +92,7 @@ func (q *Queue) fail(t *txn, calls []*call, err error) (again bool) {
 	case isLocked(err):
 		q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
 	case len(calls) == 1:
-		calls[0].answer(explain(err))
+		calls[0].Answer(explain(err))
 	default:
 		q.postpone(calls, explain(err))
 	}
@@ -120,25 +119,9 @@ func (q *Queue) pause(try int, until time.Time) bool {
 
 // postpone answers calls with an error, and has the scheduler try upkeep again later.
 func (q *Queue) postpone(calls []*call, err error) {
-	answer(calls, err)
+	core.Answer(calls, err)
 	if len(calls) == 0 {
 		q.opts.Logger.Warn("periodic work failed", "error", err.Error())
 	}
 	q.resume = time.Now().Add(retrySleep)
-}
-
-func answer(calls []*call, err error) {
-	for _, c := range calls {
-		c.answer(err)
-	}
-}
-
-// withdraw answers the calls whose context has ended, and returns those that are still offered.
-func withdraw(calls []*call) []*call {
-	return slices.DeleteFunc(calls, func(c *call) bool {
-		if c.ctx.Err() != nil && c.withdraw() {
-			c.answer(driver.NotAccepted(c.ctx))
-		}
-		return c.isWithdrawn()
-	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // scheduler is what the goroutine of the scheduler has to itself. A transaction changes it once
@@ -73,15 +74,15 @@ func (q *Queue) schedule() {
 		alarm := time.NewTimer(q.untilNext())
 		rang := false
 		select {
-		case <-q.intake.signal:
+		case <-q.intake.Signal:
 		case <-alarm.C:
 			rang = true
 		}
 		alarm.Stop()
 		q.yield()
-		calls, ended, closed := q.intake.take()
+		calls, ended, closed := q.intake.Take()
 		q.lastGroup = len(calls)
-		q.dismiss(ended)
+		q.waiting = core.Dismiss(q.waiting, ended)
 		news := q.catchUp()
 		before := q.now
 		some := len(calls) > 0
@@ -95,7 +96,7 @@ func (q *Queue) schedule() {
 		}
 	}
 	for _, f := range q.waiting {
-		f.answer(pawl.ErrClosed)
+		f.Answer(pawl.ErrClosed)
 	}
 	q.leave()
 	q.disconnect()
@@ -109,13 +110,13 @@ const idleYields = 4
 // transaction. It yields as long as that brings calls, up to the number of the last group. If it takes
 // longer than a transaction is worth, the machine is busy, and it rests for ten times as long.
 func (q *Queue) yield() {
-	began, n := time.Now(), q.intake.len()
+	began, n := time.Now(), q.intake.Len()
 	for idle := 0; idle < idleYields && n < q.lastGroup && began.After(q.yieldAfter); idle++ {
 		runtime.Gosched()
 		if took := time.Since(began); took > slowYield {
 			q.yieldAfter = began.Add(10 * took)
 		}
-		if now := q.intake.len(); now > n {
+		if now := q.intake.Len(); now > n {
 			n, idle = now, -1
 		}
 	}

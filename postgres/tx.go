@@ -133,7 +133,7 @@ func (q *Queue) within(ctx context.Context, tx Tx, op operation) (*txn, error) {
 		return nil, &pawl.InvalidError{Field: "transaction", Reason: "there is none"}
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case q.intake.isClosed():
+	case q.intake.Refuses() != nil:
 		return nil, pawl.ErrClosed
 	}
 	for try := 1; ; try++ {

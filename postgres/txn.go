@@ -123,7 +123,7 @@ func (t *txn) run(calls []*call) error {
 	}
 	var n needs
 	for _, c := range calls {
-		if c.accept() {
+		if c.Accept() {
 			t.calls = append(t.calls, c)
 			c.needs(&n)
 		}
@@ -173,10 +173,10 @@ func (t *txn) isBroken() bool {
 // reopen offers again what a transaction without effect had accepted.
 func (t *txn) reopen() {
 	for _, c := range t.calls {
-		c.reopen()
+		c.Reopen()
 	}
 	for _, f := range t.looking {
-		f.reopen()
+		f.Reopen()
 	}
 }
 
@@ -347,6 +347,6 @@ func (t *txn) conclude() {
 	}
 	t.q.publish()
 	for i, c := range t.calls {
-		c.answer(t.answers[i])
+		c.Answer(t.answers[i])
 	}
 }

@@ -29,7 +29,7 @@ func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 	switch {
 	case ctx.Err() != nil:
 		return driver.NotAccepted(ctx)
-	case q.intake.isClosed():
+	case q.intake.Refuses() != nil:
 		return pawl.ErrClosed
 	}
 	tx, err := q.pool.Begin(ctx)

@@ -41,7 +41,7 @@ func (b *bell) listen() {
 	for m := range b.sub.ChannelWithSubscriptions() {
 		switch m := m.(type) {
 		case *redis.Subscription: // it may have missed messages
-			b.q.intake.ring()
+			b.q.intake.Note(news{})
 		case *redis.Message:
 			var r ring
 			if err := msgpack.Unmarshal([]byte(m.Payload), &r); err != nil || r.From == b.q.process {
@@ -53,7 +53,7 @@ func (b *bell) listen() {
 				}
 			}
 			if len(r.Queues) > 0 {
-				b.q.intake.ring()
+				b.q.intake.Note(news{})
 			}
 		}
 	}

@@ -130,5 +130,5 @@ type heldKey struct {
 func (q *Queue) setDamaged(id, token string, err error) {
 	cause := pawl.Failure{Error: "its record is damaged: " + err.Error()}
 	op := &settle{list: []wireSettlement{{ID: id, Token: token, Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonCorrupt, Error: cause.Error, Free: true}}}
-	_ = q.intake.put(&call{operation: op, ctx: context.Background(), size: 1, done: make(chan struct{})}) // or the lease expires
+	_ = q.intake.Put(newCall(context.Background(), op, 1, 0)) // or the lease expires
 }

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -13,37 +12,14 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
-)
-
-const (
-	listPage  = 200      // members that are read at a time
-	listRows  = 16 << 10 // members that one ListParts reads
-	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
 // asks for. It reads them in pages, and blocks nobody for longer than a page. A job that moves meanwhile may
 // appear in its old state or in its new one, or not at all. An error with a nil envelope ends the iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
-	return func(yield func(*pawl.Envelope, error) bool) {
-		err := driver.CheckFilter(f)
-		for p := (page{q: q, filter: f, parts: driver.AllParts}); !p.end && err == nil; {
-			if err = p.read(ctx, listPage); err != nil {
-				break
-			}
-			for _, listed := range p.jobs {
-				if err = ctx.Err(); err != nil {
-					break
-				}
-				if !yield(listed.Job, listed.Err) {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(nil, fmt.Errorf("list jobs: %w", err))
-		}
-	}
+	return core.Jobs(ctx, f, func() core.Pager { return &page{q: q, filter: f, parts: driver.AllParts} })
 }
 
 // ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given
@@ -56,46 +32,17 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 // It returns [pawl.ErrInvalid] for an unknown state or order, a max out of range, and a cursor of
 // another list.
 func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
-	var l pawl.Listing
-	if err := errors.Join(driver.CheckListed(max), driver.CheckFilter(f)); err != nil {
-		return l, err
-	}
-	p := page{q: q, filter: f, parts: parts}
-	if after != "" {
-		place, err := driver.ParseCursor(after, driver.FilterScope(f))
-		if err != nil {
-			return l, err
-		}
-		var ok bool
-		if p.queue, p.last, ok = strings.Cut(string(place), "\x00"); !ok {
-			return l, driver.BadCursor()
-		}
-	}
-	for rows, size := 0, 0; !p.end && len(l.Jobs) < max && rows < listRows && size < listBytes; {
-		if err := p.read(ctx, max-len(l.Jobs)); err != nil {
-			return pawl.Listing{}, fmt.Errorf("list jobs: %w", err)
-		}
-		l.Jobs = append(l.Jobs, p.jobs...)
-		rows, size = rows+p.rows, size+p.bytes
-	}
-	if !p.end {
-		l.Next = driver.FormatCursor([]byte(p.queue+"\x00"+p.last), driver.FilterScope(f))
-	}
-	return l, nil
+	return core.List(ctx, f, after, max, &page{q: q, filter: f, parts: parts})
 }
 
 // page is a step of a list.
 type page struct {
+	core.Page
 	q      *Queue
 	filter pawl.Filter
 	parts  driver.Parts
 	queue  string // of the last member, in a list that goes queue by queue
 	last   string // the member that was read last, "" at the beginning
-	end    bool
-
-	jobs  []pawl.Listed
-	rows  int // members that were read
-	bytes int // of the parts of jobs that vary in size
 }
 
 // indexes are the sorted sets of a list, which go one group after another. The members of a group are
@@ -105,8 +52,17 @@ type indexes struct {
 	keys  []string
 }
 
-// read reads some jobs after p.last, at most room.
-func (p *page) read(ctx context.Context, room int) error {
+// Place implements [core.Pager].
+func (p *page) Place() []byte { return []byte(p.queue + "\x00" + p.last) }
+
+// Resume implements [core.Pager].
+func (p *page) Resume(place []byte) (ok bool) {
+	p.queue, p.last, ok = strings.Cut(string(place), "\x00")
+	return ok
+}
+
+// Read reads some jobs after p.last, at most room.
+func (p *page) Read(ctx context.Context, room int) error {
 	if p.last == "" {
 		if err := p.q.look(ctx); err != nil {
 			return err
@@ -118,7 +74,7 @@ func (p *page) read(ctx context.Context, room int) error {
 	}
 	var members []string
 	for i, g := range groups {
-		if members, err = p.members(ctx, g, min(room, listPage)); err != nil {
+		if members, err = p.members(ctx, g, min(room, core.ListPage)); err != nil {
 			return err
 		}
 		if len(members) > 0 {
@@ -126,10 +82,10 @@ func (p *page) read(ctx context.Context, room int) error {
 			break
 		}
 		p.queue, p.last = g.queue, ""
-		p.end = i == len(groups)-1
+		p.End = i == len(groups)-1
 	}
-	p.end = p.end || len(groups) == 0
-	p.rows, p.bytes, p.jobs = len(members), 0, nil
+	p.End = p.End || len(groups) == 0
+	p.Rows, p.Bytes, p.Jobs = len(members), 0, nil
 	ids := make([]string, len(members))
 	for i, member := range members {
 		ids[i] = member[max(len(member)-len(pawl.ID{}), 0):]
@@ -139,7 +95,7 @@ func (p *page) read(ctx context.Context, room int) error {
 
 // fill reads the jobs of members, until they have so many bytes that the rest waits.
 func (p *page) fill(ctx context.Context, members, ids []string) error {
-	for len(ids) > 0 && p.bytes < listBytes {
+	for len(ids) > 0 && p.Bytes < core.ListBytes {
 		n := min(len(ids), 20)
 		jobs, _, err := p.q.read(ctx, ids[:n], p.parts)
 		if err != nil {
@@ -147,15 +103,15 @@ func (p *page) fill(ctx context.Context, members, ids []string) error {
 		}
 		for _, listed := range jobs {
 			if listed.Err == nil {
-				p.bytes += driver.JobSize(listed.Job)
+				p.Bytes += driver.JobSize(listed.Job)
 				if !p.filter.Matches(listed.Job) {
 					continue
 				}
 			}
-			p.jobs = append(p.jobs, listed)
+			p.Jobs = append(p.Jobs, listed)
 		}
 		p.last, members, ids = members[n-1], members[n:], ids[n:]
-		p.end = false
+		p.End = false
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Queue is a job queue on a Redis server. It implements [pawl.Queue]; its methods may be called from any
@@ -29,7 +30,7 @@ type Queue struct {
 	process string // names this process in the answers that the server keeps
 	synced  bool
 	clock   clock
-	intake  intake
+	intake  *core.Intake[*call, news]
 	bell    *bell // nil for a queue that does not listen
 	done    chan struct{}
 
@@ -102,7 +103,7 @@ func openQueue(ctx context.Context, place string, opts *Options) (*Queue, error)
 		process:  fmt.Sprintf("%016x", rand.Uint64()),
 		reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes},
 	}
-	q.intake.signal = make(chan struct{}, 1)
+	q.intake = core.NewIntake[*call, news](groupJobs, groupBytes)
 	if err := q.check(ctx); err != nil {
 		_ = q.rdb.Close()
 		return nil, err
@@ -205,7 +206,7 @@ func (q *Queue) Abilities() pawl.Ability {
 // [pawl.ErrClosed]. Leases that have not ended last until they expire. When Close returns, no goroutine of
 // the queue runs.
 func (q *Queue) Close() error {
-	q.intake.close()
+	q.intake.Close()
 	<-q.done
 	q.bell.close()
 	if err := q.rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {

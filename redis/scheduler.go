@@ -79,17 +79,17 @@ func (q *Queue) schedule() {
 		alarm := time.NewTimer(q.untilNext())
 		rang := false
 		select {
-		case <-q.intake.signal:
+		case <-q.intake.Signal:
 		case <-alarm.C:
 			rang = true
 		}
 		alarm.Stop()
-		q.intake.settleDown()
-		calls, news, closed := q.intake.take()
-		if len(calls) > 0 || news || rang && q.isDue() {
+		q.settleDown()
+		calls, notes, closed := q.intake.Take()
+		if len(calls)+len(notes) > 0 || rang && q.isDue() {
 			q.run(calls)
 		} else {
-			q.waiting = slices.DeleteFunc(q.waiting, func(c *call) bool { return c.stage.Load() == withdrawn })
+			q.waiting = slices.DeleteFunc(q.waiting, func(c *call) bool { return c.IsWithdrawn() })
 		}
 		now := q.now()
 		q.still, q.wall = rang && !now.After(q.wall), now
@@ -98,8 +98,8 @@ func (q *Queue) schedule() {
 		}
 	}
 	for _, c := range q.waiting {
-		if c.accept() {
-			c.answer(pawl.ErrClosed)
+		if c.Accept() {
+			c.Answer(pawl.ErrClosed)
 		}
 	}
 	q.waiting = nil
@@ -142,7 +142,7 @@ func (q *Queue) run(calls []*call) {
 	for more := true; more; calls = nil {
 		g := &group{q: q, now: q.now(), mono: q.mono(), sent: time.Now(), runs: make(map[[2]int]pawl.Event)}
 		for _, c := range slices.Concat(q.waiting, calls) {
-			if !c.accept() {
+			if !c.Accept() {
 				continue
 			}
 			if p, ok := c.operation.(*put); ok && p.plain {
@@ -222,11 +222,11 @@ func (g *group) conclude(a *wireAnswer) {
 	}
 	for _, c := range g.plain {
 		c.operation.(*put).presume()
-		c.answer(nil)
+		c.Answer(nil)
 	}
 	for i, c := range g.calls {
 		if results[i] != errWait {
-			c.answer(results[i])
+			c.Answer(results[i])
 		} else if c.reopen() {
 			g.q.waiting = append(g.q.waiting, c)
 		}
@@ -240,7 +240,7 @@ func (g *group) fail(err error) {
 		if p, ok := c.operation.(*put); ok && errors.Is(err, pawl.ErrUnknownOutcome) {
 			p.presume()
 		}
-		c.answer(err)
+		c.Answer(err)
 	}
 }
 

@@ -33,7 +33,7 @@ func (q *Queue) eval(arguments []any) ([]string, error) {
 			return nil, explained
 		}
 		sent = sent || !answered && !unsent(err)
-		if time.Since(began) > q.opts.Timeout || q.intake.isClosed() {
+		if time.Since(began) > q.opts.Timeout || q.intake.Refuses() != nil {
 			switch {
 			case sent:
 				return nil, fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)

@@ -126,7 +126,7 @@ type transfer struct {
 	envelope *pawl.Envelope
 }
 
-func (op *transfer) bytes() int { return len(op.envelope.Payload) }
+func (op *transfer) Bytes() int { return len(op.envelope.Payload) }
 
 func (op *transfer) apply(t *txn) error {
 	if err := t.Transfers(op.envelope.ID, op.If); err != nil {

@@ -30,7 +30,7 @@ type enqueue struct {
 	done []pawl.Enqueued // set if the transaction may have been committed
 }
 
-func (op *enqueue) bytes() (n int) {
+func (op *enqueue) Bytes() (n int) {
 	for _, e := range op.jobs {
 		n += len(e.Payload)
 	}

@@ -58,7 +58,7 @@ func (q *Queue) CountCommits() func() int {
 // is undone, and there is no other.
 func (q *Queue) Crash() {
 	_, _ = q.conn.exec("ROLLBACK") // there is none after the commit
-	q.intake.fail(pawl.ErrPoisoned)
+	q.intake.Fail(pawl.ErrPoisoned)
 	go func() { _ = q.Close() }()
 }
 
@@ -77,7 +77,7 @@ func (fn failCommit) apply(t *txn) error {
 }
 
 // BeginClose is Close until it waits.
-func (q *Queue) BeginClose() { q.intake.close() }
+func (q *Queue) BeginClose() { q.intake.Close() }
 
 // SleepsLongest reports whether the scheduler of a closed queue saw nothing to do.
 func (q *Queue) SleepsLongest() bool {
@@ -104,18 +104,16 @@ func (fn inspect) apply(*txn) error {
 
 // Leave has the scheduler take an operation that changes nothing, and returns a channel for the answer.
 func (q *Queue) Leave() <-chan error {
-	c := &call{operation: tick{}, ctx: context.Background(), done: make(chan struct{})}
+	c := newCall(context.Background(), tick{})
 	answer := make(chan error, 1)
-	err := q.intake.put(c)
-	for taken := err != nil; !taken; runtime.Gosched() {
-		q.intake.mu.Lock()
-		taken = len(q.intake.calls) == 0
-		q.intake.mu.Unlock()
+	err := q.intake.Put(c)
+	for err == nil && q.intake.Len() > 0 {
+		runtime.Gosched()
 	}
 	go func() {
 		if err == nil {
-			<-c.done
-			err = c.err
+			<-c.Done
+			err = c.Err
 		}
 		answer <- err
 	}()

@@ -6,22 +6,15 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // fetch is a call of Fetch. It is accepted by a transaction, and waits then for one that has jobs
 // for it.
 type fetch struct {
 	pawl.Request
-	ticket // once it waits
-	ctx    context.Context
-	leases []*pawl.Lease
-	err    error
-	done   chan struct{} // closed when the call is answered
-}
-
-func (f *fetch) answer(err error) {
-	f.err = err
-	close(f.done)
+	core.Call // once it waits
+	leases    []*pawl.Lease
 }
 
 // Fetch implements [pawl.Queue].
@@ -30,36 +23,17 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	f := &fetch{Request: r, ctx: ctx, done: make(chan struct{})}
+	f := &fetch{Request: r, Call: core.NewCall(ctx, nil)}
 	if err := q.submit(ctx, f); err != nil {
 		return nil, err
 	}
-	select {
-	case <-f.done:
-		return f.leases, f.err
-	case <-ctx.Done():
-	}
-	q.intake.end(f)
-	if f.withdraw() {
-		return nil, driver.NotAccepted(ctx)
-	}
-	<-f.done
-	return f.leases, f.err
+	err = f.Await(func() { q.intake.Note(f) })
+	return f.leases, err
 }
 
 func (f *fetch) apply(t *txn) error {
 	t.fetches = append(t.fetches, f)
 	return nil
-}
-
-// dismiss answers fetches whose context has ended, unless they got their jobs before.
-func (q *Queue) dismiss(ended []*fetch) {
-	for _, f := range ended {
-		if i := slices.Index(q.waiting, f); i >= 0 {
-			q.waiting = slices.Delete(q.waiting, i, i+1)
-			f.answer(driver.NotAccepted(f.ctx))
-		}
-	}
 }
 
 // serve answers the fetches that wait, in their order, as far as there are jobs for them or they
@@ -82,14 +56,14 @@ func (t *txn) serve() {
 	t.after = append(t.after, func() {
 		t.q.waiting = waiting
 		for _, f := range waiting {
-			f.reopen()
+			f.Reopen()
 		}
 	})
 }
 
 // offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
 func (t *txn) offer(f *fetch) (answered bool) {
-	if f.ctx.Err() != nil || !f.accept() {
+	if f.Ctx.Err() != nil || !f.Accept() {
 		return false // it is about to be dismissed
 	}
 	t.looking = append(t.looking, f)
@@ -99,13 +73,13 @@ func (t *txn) offer(f *fetch) (answered bool) {
 	case len(s.leases) > 0:
 		t.after = append(t.after, func() {
 			f.leases = s.leases
-			f.answer(nil)
+			f.Answer(nil)
 		})
 		return true
 	case f.Wait == pawl.WaitForJob, f.Wait != pawl.WaitNot && t.hasWork(f):
 		return false
 	}
-	t.after = append(t.after, func() { f.answer(pawl.ErrEmpty) })
+	t.after = append(t.after, func() { f.Answer(pawl.ErrEmpty) })
 	return true
 }
 

@@ -36,7 +36,7 @@ func (tick) apply(*txn) error { return nil }
 // look runs fn on the queue as it is now, in a transaction that only reads: what is due has
 // happened.
 func (q *Queue) look(ctx context.Context, fn func(c conn) error) error {
-	switch err := q.intake.refuses(); {
+	switch err := q.intake.Refuses(); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && !errors.Is(err, pawl.ErrPoisoned):

@@ -15,14 +15,11 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
-const (
-	listPage  = 200      // jobs that Jobs reads at a time
-	listKeys  = 1000     // keys that are read at a time
-	listRows  = 16 << 10 // keys that one ListParts reads
-	listBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
-)
+// listKeys is how many keys are read at a time.
+const listKeys = 1000
 
 // Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
 // asks for. It reads them in pages, each in a short transaction that blocks nobody. A job that moves
@@ -31,25 +28,7 @@ const (
 // If the record of a job is damaged, Jobs makes the job dead. An error with a nil envelope ends the
 // iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
-	return func(yield func(*pawl.Envelope, error) bool) {
-		err := driver.CheckFilter(f)
-		for p := (page{q: q, filter: f, parts: driver.AllParts}); !p.end && err == nil; {
-			if err = p.read(ctx, listPage); err != nil {
-				break
-			}
-			for _, listed := range p.jobs {
-				if err = ctx.Err(); err != nil {
-					break
-				}
-				if !yield(listed.Job, listed.Err) {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(nil, fmt.Errorf("list jobs: %w", err))
-		}
-	}
+	return core.Jobs(ctx, f, func() core.Pager { return &page{q: q, filter: f, parts: driver.AllParts} })
 }
 
 // ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given
@@ -62,41 +41,16 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 // It returns [pawl.ErrInvalid] for an unknown state or order, a max out of range, and a cursor of
 // another list.
 func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
-	var l pawl.Listing
-	if err := driver.CheckListed(max); err != nil {
-		return l, err
-	}
-	if err := driver.CheckFilter(f); err != nil {
-		return l, err
-	}
-	p := page{q: q, filter: f, parts: parts}
-	if err := p.resume(after); err != nil {
-		return l, err
-	}
-	for rows, size := 0, 0; !p.end && len(l.Jobs) < max && rows < listRows && size < listBytes; {
-		if err := p.read(ctx, max-len(l.Jobs)); err != nil {
-			return pawl.Listing{}, fmt.Errorf("list jobs: %w", err)
-		}
-		l.Jobs = append(l.Jobs, p.jobs...)
-		rows, size = rows+p.rows, size+p.bytes
-	}
-	if !p.end {
-		l.Next = driver.FormatCursor(p.last.append(nil), driver.FilterScope(f))
-	}
-	return l, nil
+	return core.List(ctx, f, after, max, &page{q: q, filter: f, parts: parts})
 }
 
 // page is a step of a list.
 type page struct {
+	core.Page
 	q      *Queue
 	filter pawl.Filter
 	parts  driver.Parts
 	last   *key // nil at the beginning
-	end    bool
-
-	jobs  []pawl.Listed
-	rows  int // keys that were read
-	bytes int // of the parts of jobs that vary in size
 }
 
 // key is where a job is in the order of a list, as far as the order has these columns.
@@ -120,25 +74,21 @@ func (k *key) compare(other *key) int {
 		cmp.Compare(k.seq, other.seq), bytes.Compare(k.id[:], other.id[:]))
 }
 
-// resume moves to where a cursor is.
-func (p *page) resume(after string) error {
-	if after == "" {
-		return nil
-	}
-	b, err := driver.ParseCursor(after, driver.FilterScope(p.filter))
-	if err != nil {
-		return err
-	}
+// Place implements [core.Pager].
+func (p *page) Place() []byte { return p.last.append(nil) }
+
+// Resume implements [core.Pager].
+func (p *page) Resume(b []byte) bool {
 	if len(b) != keySize {
-		return driver.BadCursor()
+		return false
 	}
 	number := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
 	p.last = &key{queue: number(0), prio: number(1), since: number(2), seq: number(3), id: pawl.ID(b[32:])}
-	return nil
+	return true
 }
 
-// read reads at most room jobs after p.last.
-func (p *page) read(ctx context.Context, room int) error {
+// Read reads at most room jobs after p.last.
+func (p *page) Read(ctx context.Context, room int) error {
 	var next page
 	found, err := p.q.lookSound(ctx, func(c conn) ([]pawl.Listed, error) {
 		next = *p
@@ -152,13 +102,13 @@ func (p *page) read(ctx context.Context, room int) error {
 		return err
 	}
 	*p = next
-	p.jobs, p.bytes = nil, 0
+	p.Jobs, p.Bytes = nil, 0
 	for _, listed := range found {
 		if listed.Err == nil && !p.filter.Matches(listed.Job) {
 			continue
 		}
-		p.jobs = append(p.jobs, listed)
-		p.bytes += driver.JobSize(listed.Job)
+		p.Jobs = append(p.Jobs, listed)
+		p.Bytes += driver.JobSize(listed.Job)
 	}
 	return nil
 }
@@ -176,10 +126,10 @@ func (p *page) keys(c conn, room int) (ids []pawl.ID, err error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := max(listPage, min(room, listKeys))
-	p.rows = 0
+	limit := max(core.ListPage, min(room, listKeys))
+	p.Rows = 0
 	for _, streams := range p.streams(ls) {
-		left := limit - p.rows
+		left := limit - p.Rows
 		if left <= 0 {
 			return ids, nil
 		}
@@ -191,20 +141,20 @@ func (p *page) keys(c conn, room int) (ids []pawl.ID, err error) {
 		for i := range rows {
 			r := &rows[i]
 			chosen := p.chooses(ls, r)
-			if chosen && (len(ids) == room || len(ids) > 0 && size+r.bytes > listBytes) {
+			if chosen && (len(ids) == room || len(ids) > 0 && size+r.bytes > core.ListBytes) {
 				return ids, nil
 			}
 			if chosen {
 				ids, size = append(ids, r.id), size+r.bytes
 			}
 			p.last = &r.key
-			p.rows++
+			p.Rows++
 		}
 		if len(rows) == left {
 			return ids, nil
 		}
 	}
-	p.end = true
+	p.End = true
 	return ids, nil
 }
 

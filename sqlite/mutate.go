@@ -49,7 +49,7 @@ type mutate struct {
 	size     int // roughly how many bytes it writes
 }
 
-func (op *mutate) bytes() int { return max(op.size, 0) }
+func (op *mutate) Bytes() int { return max(op.size, 0) }
 
 func (op *mutate) apply(t *txn) error {
 	if t.rows == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	pawldriver "github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Queue is a job queue in a SQLite database. It implements [pawl.Queue]; its methods may be called
@@ -23,7 +24,7 @@ type Queue struct {
 	file    string
 	library string // of SQLite; see sqlLibrary
 	lock    *own
-	intake  intake
+	intake  *core.Intake[*call, *fetch]
 	done    chan struct{} // closed when the scheduler has ended
 	agenda  atomic.Pointer[agenda]
 	readers chan *own     // connections that read; nil for one that is not open yet
@@ -113,7 +114,7 @@ func openQueue(ctx context.Context, path string, opts *Options) (*Queue, error) 
 	for range readers {
 		q.readers <- nil
 	}
-	q.intake.signal = make(chan struct{}, 1)
+	q.intake = newIntake()
 	q.scheduler.init()
 	if err = q.start(); err != nil {
 		q.disconnect()
@@ -138,7 +139,7 @@ func (q *Queue) start() (err error) {
 		return err
 	}
 	for more := true; more; {
-		t, err := q.attempt([]*call{{operation: &orphans{more: &more}, done: make(chan struct{})}})
+		t, err := q.attempt([]*call{newCall(context.Background(), &orphans{more: &more})})
 		if err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ const abilities = pawldriver.Settings&^pawl.LimitKeys | pawl.Synced | pawl.Resul
 // [pawl.ErrClosed]. Leases that have not ended count as crashes at the next Open. When Close returns,
 // no goroutine of the queue runs.
 func (q *Queue) Close() error {
-	q.intake.close()
+	q.intake.Close()
 	<-q.done
 	return nil
 }

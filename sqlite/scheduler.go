@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // scheduler is what the goroutine of the scheduler has to itself. A transaction changes it once
@@ -54,19 +55,19 @@ func (q *Queue) schedule() {
 		alarm := time.NewTimer(q.untilNext())
 		rang := false
 		select {
-		case <-q.intake.signal:
+		case <-q.intake.Signal:
 		case <-alarm.C:
 			rang = true
 		}
 		alarm.Stop()
-		calls, ended, closed := q.intake.take()
-		q.dismiss(ended)
+		calls, ended, closed := q.intake.Take()
+		q.waiting = core.Dismiss(q.waiting, ended)
 		before := q.now
 		if len(calls) > 0 || rang && q.isDue() {
 			q.run(calls)
 		}
 		q.still = rang && !q.now.After(before)
-		if err := q.intake.poisoned(); err != nil {
+		if err := q.intake.Poisoned(); err != nil {
 			q.endFetches(err)
 		}
 		if closed {
@@ -80,7 +81,7 @@ func (q *Queue) schedule() {
 // endFetches answers the fetches that wait with an error.
 func (q *Queue) endFetches(err error) {
 	for _, f := range q.waiting {
-		f.answer(err)
+		f.Answer(err)
 	}
 	q.waiting = nil
 }
@@ -93,7 +94,7 @@ const (
 
 // untilNext returns how long the scheduler may sleep when nobody calls.
 func (q *Queue) untilNext() time.Duration {
-	if q.intake.poisoned() != nil {
+	if q.intake.Poisoned() != nil {
 		return longestSleep
 	}
 	wait := q.due.Sub(q.wall())
@@ -112,7 +113,7 @@ func (q *Queue) untilNext() time.Duration {
 // isDue reports whether there is something to do without a call.
 func (q *Queue) isDue() bool {
 	now := time.Now()
-	if q.resume.After(now) || q.intake.refuses() != nil {
+	if q.resume.After(now) || q.intake.Refuses() != nil {
 		return false
 	}
 	if q.opts.Poll != NoPoll && !now.Before(q.nextLook) {
@@ -146,7 +147,7 @@ func (q *Queue) wall() time.Time { return q.opts.Now().Round(0) }
 func (q *Queue) run(calls []*call) {
 	for {
 		idle := len(calls) == 0
-		if calls = withdraw(calls); len(calls) == 0 && !idle {
+		if calls = core.Withdraw(calls); len(calls) == 0 && !idle {
 			return
 		}
 		t, err := q.attempt(calls)
@@ -164,10 +165,10 @@ func (q *Queue) run(calls []*call) {
 			for _, fn := range t.results {
 				fn() // so that the jobs can be looked up
 			}
-			answer(t.calls, unknown)
+			core.Answer(t.calls, unknown)
 			return
 		case errors.Is(err, pawl.ErrPoisoned):
-			answer(calls, err)
+			core.Answer(calls, err)
 			return
 		case len(calls) == 0:
 			q.resume = time.Now().Add(retrySleep)
@@ -175,7 +176,7 @@ func (q *Queue) run(calls []*call) {
 			return
 		case upkeep && !hasFetch(calls): // again, without upkeep
 		case t == nil || len(calls) == 1: // without the write lock nobody has a chance
-			answer(calls, explain(err))
+			core.Answer(calls, explain(err))
 			return
 		default:
 			half := len(calls) / 2
@@ -197,7 +198,7 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 		return nil, fmt.Errorf("%w: a call of Update", ErrBusy)
 	}
 	defer func() { <-q.writing }()
-	if err := q.intake.poisoned(); err != nil {
+	if err := q.intake.Poisoned(); err != nil {
 		return nil, err
 	}
 	if _, err := q.conn.exec("BEGIN IMMEDIATE"); err != nil {
@@ -217,10 +218,10 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 		_, _ = q.conn.exec("ROLLBACK") // unless SQLite did it
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
 		for _, c := range t.calls {
-			c.reopen()
+			c.Reopen()
 		}
 		for _, f := range t.looking {
-			f.reopen()
+			f.Reopen()
 		}
 	}
 	return t, err
@@ -234,7 +235,7 @@ func (q *Queue) committed(err error) error {
 		return err
 	}
 	q.opts.Logger.Error("queue is poisoned; close it and open it again", "error", err.Error())
-	q.intake.fail(fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, err))
+	q.intake.Fail(fmt.Errorf("%w: a commit failed: %w", pawl.ErrPoisoned, err))
 	return &commitError{err}
 }
 
@@ -254,22 +255,6 @@ func (e *commitError) Error() string {
 
 func (e *commitError) Unwrap() []error {
 	return []error{pawl.ErrUnknownOutcome, pawl.ErrPoisoned, e.cause}
-}
-
-func answer(calls []*call, err error) {
-	for _, c := range calls {
-		c.answer(err)
-	}
-}
-
-// withdraw answers the calls whose context has ended, and returns those that are still offered.
-func withdraw(calls []*call) []*call {
-	return slices.DeleteFunc(calls, func(c *call) bool {
-		if c.ctx != nil && c.ctx.Err() != nil && c.withdraw() {
-			c.answer(driver.NotAccepted(c.ctx))
-		}
-		return c.isWithdrawn()
-	})
 }
 
 // hasFetch reports whether one of the calls is a fetch, which upkeep serves.

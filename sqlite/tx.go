@@ -111,7 +111,7 @@ func (op *ackOnce) apply(t *txn) error {
 // refusal leaves the transaction as it was. The operation has a scheduler of its own, since it runs on
 // the goroutine of the app, and what it changes there goes with it.
 func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, err error) {
-	switch refused := q.intake.refuses(); {
+	switch refused := q.intake.Refuses(); {
 	case tx == nil:
 		return nil, &pawl.InvalidError{Field: "transaction", Reason: "there is none"}
 	case ctx.Err() != nil:
@@ -170,7 +170,7 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if ctx.Err() != nil {
 		return driver.NotAccepted(ctx)
 	}
-	if err := q.intake.refuses(); err != nil {
+	if err := q.intake.Refuses(); err != nil {
 		return err
 	}
 	select {
@@ -199,7 +199,7 @@ type update struct{ mutated []*txn }
 // update is Update once it is its turn to write.
 func (q *Queue) update(fn func(tx *sql.Tx) error) (*update, error) {
 	defer func() { <-q.writing }()
-	if err := q.intake.poisoned(); err != nil {
+	if err := q.intake.Poisoned(); err != nil {
 		return nil, err
 	}
 	q.app.once.Do(func() {

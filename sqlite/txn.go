@@ -65,7 +65,7 @@ func (t *txn) run(calls []*call) error {
 		return err
 	}
 	for _, c := range calls {
-		if !c.accept() {
+		if !c.Accept() {
 			continue
 		}
 		t.calls = append(t.calls, c)
@@ -236,7 +236,7 @@ func (t *txn) conclude() {
 	}
 	t.q.publish()
 	for i, c := range t.calls {
-		c.answer(t.answers[i])
+		c.Answer(t.answers[i])
 	}
 }
 
