@@ -35,9 +35,9 @@ func (q *Queue) ring() {
 	if q.closed {
 		return
 	}
-	before := q.now
+	before := q.moves.Now
 	q.begin()
-	q.still = !q.now.After(before)
+	q.still = !q.moves.Now.After(before)
 	q.catchUp()
 	q.still = false
 }
@@ -68,7 +68,7 @@ func (q *Queue) untilNext() (wait time.Duration, ok bool) {
 
 // untilTime is how long the alarm waits for a time of day.
 func (q *Queue) untilTime(t time.Time) time.Duration {
-	wait := min(t.Sub(q.now), longestSleep)
+	wait := min(t.Sub(q.moves.Now), longestSleep)
 	if q.still {
 		wait = max(wait, stillSleep)
 	}

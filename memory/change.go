@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -20,13 +19,9 @@ func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs
 	}
 	var cancelled []*driver.Cancellation
 	err = q.do(ctx, func() error {
-		errs = make([]error, len(ids))
-		for i, id := range ids {
-			j, err := q.decide(&c, id, nil)
-			if errs[i] = err; err == nil {
-				cancelled = append(cancelled, q.change(&c, j)...)
-			}
-		}
+		q.cancelled = nil
+		errs = q.moves.Changes(&c, ids, false)
+		cancelled = q.cancelled
 		return nil
 	})
 	for _, signal := range cancelled {
@@ -43,14 +38,7 @@ func (q *Queue) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs
 		return nil, err
 	}
 	err = q.look(ctx, func() error {
-		errs = make([]error, len(ids))
-		claims := make(map[unique]pawl.ID)
-		for i, id := range ids {
-			j, err := q.decide(&c, id, claims)
-			if errs[i] = err; err == nil && c.Verb == pawl.VerbRetry && j.UniqueKey != "" {
-				claims[uniqueOf(&j.Envelope)] = id
-			}
-		}
+		errs = q.moves.Changes(&c, ids, true)
 		return nil
 	})
 	return errs, err
@@ -63,62 +51,4 @@ func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
 		return err
 	}
 	return errs[0]
-}
-
-// decide reports why a change does not apply to a job. Claims are the unique keys that jobs of
-// a dry run would take.
-func (q *Queue) decide(c *pawl.Change, id pawl.ID, claims map[unique]pawl.ID) (*job, error) {
-	j, err := q.get(id)
-	if err != nil {
-		return nil, err
-	}
-	if err := driver.Refuses(c, id, j.State); err != nil {
-		return nil, err
-	}
-	if !j.meets(c.If) {
-		return nil, driver.NotEligible(id, "it does not match any more")
-	}
-	if c.Verb != pawl.VerbRetry {
-		return j, nil
-	}
-	if q.isLate(j) {
-		return nil, fmt.Errorf("job %s: %w: its deadline %v has passed, it would die again at once", id, pawl.ErrConflict, j.Deadline)
-	}
-	h, taken := q.holderOf(&j.Envelope)
-	if claimer, claimed := claims[uniqueOf(&j.Envelope)]; claimed {
-		h, taken = holder{claimer, pawl.Ready}, true
-	}
-	if taken && h.id != id && driver.BlockedBy(&j.Envelope, h.state) {
-		return nil, fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, h.id, h.state)
-	}
-	return j, nil
-}
-
-// change carries out a change that applies to a job. It returns the signals of leases whose
-// jobs were cancelled.
-func (q *Queue) change(c *pawl.Change, j *job) (cancelled []*driver.Cancellation) {
-	switch c.Verb {
-	case pawl.VerbRetry:
-		q.revive(j, c.KeepAttempts)
-	case pawl.VerbRunNow:
-		q.runNow(j)
-	case pawl.VerbDelete:
-		if j.State == pawl.Dead {
-			q.member(&j.Envelope, driver.MemberDead, driver.MemberRemoved)
-		}
-		q.take(j)
-		q.forget(j)
-		q.emit(j, pawl.Event{Type: pawl.EventDeleted})
-	case pawl.VerbCancel:
-		switch {
-		case j.State != pawl.Leased:
-			q.take(j)
-			q.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
-		case !j.Cancelled:
-			j.Cancelled = true
-			cancelled = append(cancelled, j.signal)
-			q.emit(j, pawl.Event{Type: pawl.EventCancelled})
-		}
-	}
-	return cancelled
 }

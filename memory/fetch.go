@@ -100,15 +100,15 @@ func (q *Queue) grant(j *job) *pawl.Lease {
 	q.take(j)
 	q.tokens++
 	j.token, j.signal = q.tokens, new(driver.Cancellation)
-	j.LeasedSince = q.now
+	j.LeasedSince = q.moves.Now
 	q.lease(j)
-	j.line.start(j, q.now)
+	j.line.start(j, q.moves.Now)
 	q.run(j)
 	fetched := pawl.Event{Type: pawl.EventFetched}
 	if !j.BackoffSince.IsZero() {
-		fetched.Backoff = q.now.Sub(j.BackoffSince)
+		fetched.Backoff = q.moves.Now.Sub(j.BackoffSince)
 	}
-	q.emit(j, fetched)
+	txn{q}.Emit(j, fetched)
 	e := j.copy()
 	e.State, e.LeasedSince, e.History, e.HoldsKey = "", time.Time{}, nil, false
 	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires, Cancelled: j.signal}

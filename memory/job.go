@@ -46,19 +46,6 @@ func (j *job) copy() *pawl.Envelope {
 	return &e
 }
 
-// meets reports whether a job matches a condition. Every job matches nil.
-func (j *job) meets(c pawl.Condition) bool {
-	if c == nil {
-		return true
-	}
-	e := j.Envelope
-	if !driver.ReadsBody(c) {
-		e.Payload, e.History = nil, nil
-	}
-	e = clone(e)
-	return c.Matches(&e)
-}
-
 // list is jobs in an order. What the order looks at must not change while a job is
 // in the list.
 type list struct {

@@ -61,7 +61,7 @@ func (l *line) start(j *job, now time.Time) {
 
 // full reports whether a queue is at a limit of its own.
 func (q *Queue) full(l *line) bool {
-	return l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || l.pace.left("", q.now) == 0
+	return l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || l.pace.left("", q.moves.Now) == 0
 }
 
 // room is how many more jobs with the key of a job may be leased.
@@ -69,7 +69,7 @@ func (q *Queue) room(l *line, j *job) int {
 	if j.Key == "" {
 		return math.MaxInt
 	}
-	room := l.keyPace.left(j.Key, q.now)
+	room := l.keyPace.left(j.Key, q.moves.Now)
 	if l.inOrder(j) {
 		return min(room, l.roomInOrder(j))
 	}
@@ -111,7 +111,7 @@ func (q *Queue) eachRest(fn func(time.Time)) {
 		}
 		for _, p := range []*pacer{&l.pace, &l.keyPace} {
 			for _, tat := range p.tats {
-				if p.Left(tat, q.now) == 0 {
+				if p.Left(tat, q.moves.Now) == 0 {
 					fn(p.When(tat, 1))
 				}
 			}

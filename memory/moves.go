@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -66,46 +65,13 @@ func (q *Queue) listOf(j *job) *list {
 	panic(fmt.Sprintf("memory: a job is in the state %q", j.State))
 }
 
-// forget removes a job that is in no list for good.
-func (q *Queue) forget(j *job) {
-	j.State = ""
-	j.line.freeKey(j)
-	delete(q.jobs, j.ID)
-	q.free(j)
-}
-
-// schedule puts a job where it waits for a delay, or makes it ready without one.
-func (q *Queue) schedule(j *job, delay time.Duration) {
-	j.NotBefore = q.now.Add(max(delay, 0))
-	q.place(j)
-}
-
-// place puts a job into ready or delayed, by its NotBefore.
-func (q *Queue) place(j *job) {
-	if j.NotBefore.After(q.now) {
-		q.put(j, pawl.Delayed)
-	} else {
-		q.put(j, pawl.Ready)
-	}
-}
-
 // promote makes ready what is due. NotBefore stays: it is ready since it was due.
 func (q *Queue) promote() {
-	for len(q.delayed.jobs) > 0 && !q.delayed.jobs[0].NotBefore.After(q.now) {
+	for len(q.delayed.jobs) > 0 && !q.delayed.jobs[0].NotBefore.After(q.moves.Now) {
 		j := q.delayed.jobs[0]
 		q.take(j)
 		q.put(j, pawl.Ready)
 	}
-}
-
-// runNow makes a delayed job ready. One that was due already is ready since then.
-func (q *Queue) runNow(j *job) {
-	q.take(j)
-	if j.NotBefore.After(q.now) {
-		j.NotBefore = q.now
-	}
-	q.put(j, pawl.Ready)
-	q.emit(j, pawl.Event{Type: pawl.EventRunNow})
 }
 
 // lease puts a job into leased, for the full length of a lease from now.
@@ -120,42 +86,10 @@ func (q *Queue) extend(j *job) {
 	q.lease(j)
 }
 
-// endLease takes a job out of leased.
-func (q *Queue) endLease(j *job) {
-	q.take(j)
-	delete(q.running, effectOf(j))
-	j.signal = nil // it leads to the attempt of the worker
-	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
-}
-
-func (q *Queue) logCrash(j *job) {
-	crash := strconv.Itoa(j.Crashes)
-	if q.opts.MaxCrashes != NoMaxCrashes {
-		crash += " of " + strconv.Itoa(q.opts.MaxCrashes)
-	}
-	q.opts.Logger.Warn("job crashed", "id", j.ID, "kind", j.Kind, "queue", j.Queue, "crash", crash, "cause", "its lease expired")
-}
-
-// reap takes back the leases that have expired: each job counts a crash and is
-// ready in its old place, or dead at the cap and when it was cancelled.
+// reap takes back the leases that have expired.
 func (q *Queue) reap() (reaped int) {
 	for now := time.Now(); len(q.leased.jobs) > 0 && !q.leased.jobs[0].expires.After(now); reaped++ {
-		j := q.leased.jobs[0]
-		q.endLease(j)
-		j.Crashes++
-		q.put(j, pawl.Ready)
-		q.logCrash(j)
-		q.emit(j, pawl.Event{Type: pawl.EventReaped})
-		switch {
-		case j.Cancelled:
-			q.take(j)
-			q.makeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled, and its lease expired"})
-		case q.opts.MaxCrashes != NoMaxCrashes && j.Crashes >= q.opts.MaxCrashes:
-			cause := fmt.Sprintf("crashed %d times in a row", j.Crashes)
-			q.take(j)
-			q.note(j, j.Attempt(), pawl.Failure{Error: cause})
-			q.makeDead(j, pawl.ReasonPoison, pawl.Event{Cause: cause})
-		}
+		q.moves.Crash(q.leased.jobs[0], pawl.EventReaped)
 	}
 	return reaped
 }

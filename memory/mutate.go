@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Mutate carries out a mutation as one transition. The queue ignores the size, and a mutation does
@@ -64,7 +65,7 @@ type ops struct {
 }
 
 // Now implements [driver.Ops].
-func (o *ops) Now() time.Time { return o.q.now }
+func (o *ops) Now() time.Time { return o.q.moves.Now }
 
 // State implements [driver.Ops].
 func (o *ops) State(id pawl.ID) (pawl.State, error) {
@@ -93,7 +94,7 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
 		return nil, err
 	}
-	batch, err := o.q.admit(jobs)
+	batch, err := o.q.moves.Admit(jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +104,10 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 		moved = append(moved, n.ID)
 		taken = append(taken, uniqueOf(&n.Envelope))
 	}
-	if err := o.add(moved, taken, func() { o.q.storeAll(batch) }); err != nil {
+	if err := o.add(moved, taken, func() { o.q.moves.StoreAll(batch) }); err != nil {
 		return nil, err
 	}
-	return results(batch), nil
+	return core.Results(batch), nil
 }
 
 // Hold implements [driver.Ops].
@@ -132,7 +133,7 @@ func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
 
 // Snooze implements [driver.Ops].
 func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
-	return o.end(l, l.Snooze(until.Sub(o.q.now)))
+	return o.end(l, l.Snooze(until.Sub(o.q.moves.Now)))
 }
 
 // end adds an operation that settles a lease. After it, the holder neither settles nor extends the
@@ -143,7 +144,7 @@ func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
 		return err
 	}
 	return o.add([]pawl.ID{l.ID}, nil, func() {
-		o.q.end(j, &s, pawl.Failure{})
+		o.q.moves.End(j, &s, pawl.Failure{})
 		driver.MarkSettled(l)
 	})
 }
@@ -156,11 +157,11 @@ func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
 
 func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
 	c := &pawl.Change{Verb: verb}
-	j, err := o.q.decide(c, id, nil)
+	j, err := o.q.moves.Decide(c, id, nil)
 	if err != nil {
 		return err
 	}
-	return o.add([]pawl.ID{id}, []unique{uniqueOf(&j.Envelope)}, func() { o.q.change(c, j) })
+	return o.add([]pawl.ID{id}, []unique{uniqueOf(&j.Envelope)}, func() { o.q.moves.Change(c, j) })
 }
 
 // add adds an operation. It refuses a second one on a job or a unique key, since its check did not

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Queue is a job queue in memory. It implements [pawl.Queue]; its methods may be
@@ -25,9 +26,8 @@ type Queue struct {
 
 	mu     mutex // guards what follows
 	closed bool
-	now    time.Time // the wall clock at the beginning of the transition under way
-	seq    uint64    // the last enqueue sequence that was given out
-	tokens uint64    // the last token that was given out
+	seq    uint64 // the last enqueue sequence that was given out
+	tokens uint64 // the last token that was given out
 	jobs   map[pawl.ID]*job
 	lines  []*line // in the order of their first job
 
@@ -37,9 +37,13 @@ type Queue struct {
 	mortal    list // the ready and delayed jobs that have a deadline
 
 	holders map[unique]*job      // of each unique key
-	running map[effect]bool      // the idempotency keys of leased jobs
-	effects map[effect]time.Time // until when a success of that key counts
+	running map[string]bool      // the idempotency keys of leased jobs
+	effects map[string]time.Time // until when a success of that key counts
 	sweepAt int                  // how many of those there are when the old ones go
+
+	moves     core.Moves[*job] // Now is the wall clock at the beginning of the transition under way
+	reporter  driver.Reporter
+	cancelled []*driver.Cancellation // of leased jobs that the transition under way has cancelled
 
 	tables   map[tableName][]row // of other packages
 	nextTurn bool                // a fetch skipped a job of a key in order, so another fetch may get the next one
@@ -83,8 +87,8 @@ func New(opts *Options) *Queue {
 		completed: list{compare: byRetention},
 		mortal:    list{compare: byDeadline},
 		holders:   make(map[unique]*job),
-		running:   make(map[effect]bool),
-		effects:   make(map[effect]time.Time),
+		running:   make(map[string]bool),
+		effects:   make(map[string]time.Time),
 		tables:    make(map[tableName][]row),
 		done:      make(chan struct{}),
 		mu:        make(mutex, 1),
@@ -92,6 +96,9 @@ func New(opts *Options) *Queue {
 	if q.opts, q.err = opts.withDefaults(); q.err != nil {
 		q.err = fmt.Errorf("queue in memory: %w", q.err)
 	}
+	q.moves = core.NewMoves(txn{q}, q.opts.MaxCrashes)
+	q.reporter.Logger, q.reporter.MaxCrashes = q.opts.Logger, q.opts.MaxCrashes
+	q.reporter.OnEvent, q.reporter.Collector = q.opts.OnEvent, q.opts.Collector
 	for _, name := range slices.Sorted(maps.Keys(q.opts.Limits)) {
 		q.line(name)
 	}
@@ -166,7 +173,7 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 
 // begin reads the wall clock, once for the whole transition. Without its monotonic
 // part a time follows the clock when that is set.
-func (q *Queue) begin() { q.now = q.opts.Now().Round(0) }
+func (q *Queue) begin() { q.moves.Now = q.opts.Now().Round(0) }
 
 // catchUp makes the moves that are due whoever calls, and sets the alarm for the
 // next. Deadlines come after all that may put a job into ready or delayed, the

@@ -23,10 +23,11 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	errs := make([]error, len(settlements))
 	err := q.do(ctx, func() error {
 		for i := range settlements {
-			s := &settlements[i]
+			s := settlements[i]
+			s.Result = bytes.Clone(s.Result)
 			j, err := q.held(s.Lease)
 			if errs[i] = err; err == nil {
-				q.end(j, s, failures[i])
+				q.moves.End(j, &s, failures[i])
 			}
 		}
 		return nil
@@ -35,59 +36,6 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 		return err
 	}
 	return driver.SettleErrors(settlements, errs)
-}
-
-// end ends the lease of a job. No settlement leaves a crash behind, and of a job that was
-// cancelled only a success counts.
-func (q *Queue) end(j *job, s *pawl.Settlement, failure pawl.Failure) {
-	q.endLease(j)
-	j.Crashes = 0
-	run := pawl.Event{Took: driver.Took(s.Lease), TimedOut: s.Lease.TimedOut}
-	switch s.Outcome {
-	case pawl.OutcomeAck:
-		j.Attempts = driver.NextAttempt(j.Attempts)
-		j.Result = bytes.Clone(s.Result)
-		q.succeed(j)
-		q.complete(j)
-		j.Completed = q.now // for the event of a job whose record is not kept
-		run.Type = pawl.EventSucceeded
-		q.emit(j, run)
-		return
-	case pawl.OutcomeNack, pawl.OutcomeAbandon:
-		run.Cause = failure.Error
-		if s.Outcome == pawl.OutcomeAbandon && !driver.CountsAttempt(s.Reason) {
-			q.note(j, j.Attempt(), failure)
-		} else {
-			q.count(j, failure)
-		}
-	default:
-		if j.Cancelled {
-			run.Cause = "it was cancelled"
-		}
-	}
-	if j.Cancelled {
-		q.makeDead(j, pawl.ReasonCancelled, run)
-		return
-	}
-	switch s.Outcome {
-	case pawl.OutcomeNack:
-		run.Type, run.Delay = pawl.EventRetried, max(s.Delay, 0)
-		j.BackoffSince = q.now
-		q.schedule(j, s.Delay)
-	case pawl.OutcomeAbandon:
-		q.makeDead(j, s.Reason, run)
-		return
-	case pawl.OutcomeRelease:
-		run.Type = pawl.EventReleased
-		q.put(j, pawl.Ready)
-	case pawl.OutcomeSnooze:
-		run.Type = pawl.EventSnoozed
-		if !s.Lease.Started.IsZero() { // a run, and it did not fail
-			j.Attempts = 0
-		}
-		q.schedule(j, s.Delay)
-	}
-	q.emit(j, run)
 }
 
 // held finds the job of a lease, if its token is the one that counts.

@@ -25,24 +25,5 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 	if e.UniqueKey != "" {
 		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead letter has none"}
 	}
-	return q.do(ctx, func() error {
-		j, err := q.get(e.ID)
-		switch {
-		case err != nil:
-			return err
-		case j.State != pawl.Dead:
-			return driver.NotEligible(e.ID, "it is %s, not dead", j.State)
-		case !j.meets(when):
-			return driver.NotEligible(e.ID, "it does not match any more")
-		}
-		own := *e
-		driver.Accept(&own, q.now)
-		if err := q.admitMembers([]*newcomer{{Envelope: own}}); err != nil {
-			return err
-		}
-		q.seq++
-		own.Seq = q.seq
-		q.store(&own)
-		return nil
-	})
+	return q.do(ctx, func() error { return q.moves.Transfer(e, when) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // Why returns what keeps a job from running now. It returns [pawl.ErrNotFound] if the job is not in
@@ -22,13 +23,13 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 		f := driver.Facts{
 			Job:       &j.Envelope,
 			Queue:     pawl.QueueStats{Name: l.name, Counts: l.counts, Paused: l.paused, Limits: l.limits},
-			QueueNext: l.pace.Next(l.pace.tats[""], q.now),
+			QueueNext: l.pace.Next(l.pace.tats[""], q.moves.Now),
 		}
 		if j.Key != "" && l.limits.PerKey() {
 			f.Key = q.keyStats(l, j.Key)
 		}
 		if j.IdempotencyKey != "" && j.State == pawl.Ready && q.isRunning(j) {
-			f.Holder = q.leasedWhere(1, func(other *job) bool { return effectOf(other) == effectOf(j) })[0]
+			f.Holder = q.leasedWhere(1, func(other *job) bool { return core.EffectName(&other.Envelope) == core.EffectName(&j.Envelope) })[0]
 		}
 		all = f.Obstacles()
 		return nil
@@ -48,7 +49,7 @@ func (q *Queue) leasedWhere(most int, match func(*job) bool) (ids []pawl.ID) {
 
 // keyStats counts the jobs of a key.
 func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
-	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.now)}
+	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.moves.Now)}
 	if head := l.head(key); head != nil {
 		k.Head = head.ID
 	}
@@ -121,7 +122,7 @@ func (q *Queue) keysOf(l *line) (keys []string) {
 		}
 	}
 	for key, tat := range l.keyPace.tats {
-		if tat.After(q.now) {
+		if tat.After(q.moves.Now) {
 			keys = append(keys, key)
 		}
 	}

@@ -160,16 +160,7 @@ func (op *transfer) apply(t *txn) error {
 	if err := t.complement(&op.change); err != nil {
 		return err
 	}
-	if err := t.Transfers(op.envelope.ID, op.If); err != nil {
-		return err
-	}
-	e := *op.envelope
-	driver.Accept(&e, t.Now)
-	if err := t.admitMembers([]*core.Newcomer{{Envelope: e}}); err != nil {
-		return err
-	}
-	t.Store(&e, true)
-	return nil
+	return t.Transfer(op.envelope, op.If)
 }
 
 // Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else goes on.

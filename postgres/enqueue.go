@@ -66,20 +66,11 @@ func withQueue(e *pawl.Envelope) *pawl.Envelope {
 }
 
 func (op *enqueue) apply(t *txn) error {
-	batch, err := t.admit(op.jobs)
+	batch, err := t.Admit(op.jobs)
 	if err != nil {
 		return err
 	}
 	t.StoreAll(batch)
 	t.results = append(t.results, func() { op.done = core.Results(batch) })
 	return nil
-}
-
-// admit decides for each job of a batch what becomes of it, and changes nothing yet.
-func (t *txn) admit(envelopes []*pawl.Envelope) ([]*core.Newcomer, error) {
-	batch, err := t.Admit(envelopes)
-	if err != nil {
-		return nil, err
-	}
-	return batch, t.admitMembers(batch)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
-	"github.com/gopawl/pawl/internal/core"
 )
 
 // Members of groups are counted in the transaction that moves them; see [driver.Groups]. It locks the row of
@@ -149,50 +148,18 @@ func (t *txn) countable(jobs []*job) ([]*job, error) {
 	}), nil
 }
 
-// Member counts the move of a job, if it is a member of a group.
-func (t *txn) Member(e *pawl.Envelope, from, to driver.Standing) {
-	if e.Group != "" {
-		t.groups.Move(t.counted(), e.Group, from, to)
-	}
+// Member implements [core.Txn].
+func (t *txn) Member(group string, from, to driver.Standing) {
+	t.groups.Move(t.counted(), group, from, to)
 }
 
-// Joins counts a new job, which may take the place of another one. A success that is replaced still
-// counts.
-func (t *txn) Joins(e *pawl.Envelope, old *job) {
-	if old != nil && old.State == pawl.Completed {
-		old = nil
+// Join implements [core.Txn].
+func (t *txn) Join(group string, members int) error {
+	err := t.groups.Admit(t.counted(), group, members)
+	if t.rows.err != nil {
+		return t.breaks(t.rows.err)
 	}
-	if old != nil && old.Group == e.Group {
-		t.Member(e, driver.StandingOf(old.State), driver.MemberPending)
-		return
-	}
-	if old != nil {
-		t.Member(&old.Envelope, driver.StandingOf(old.State), driver.MemberRemoved)
-	}
-	t.Member(e, driver.NoMember, driver.MemberPending)
-}
-
-// admitMembers refuses new jobs whose groups do not take them.
-func (t *txn) admitMembers(batch []*core.Newcomer) error {
-	joining := make(map[string]int)
-	for _, n := range batch {
-		if n.Group == "" || n.Existing || n.Dropped {
-			continue
-		}
-		if old := t.Get(n.ID); old == nil || old.Group != n.Group || old.State == pawl.Completed {
-			joining[n.Group]++
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(joining)) {
-		err := t.groups.Admit(t.counted(), name, joining[name])
-		if t.rows.err != nil {
-			return t.breaks(t.rows.err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // finishGroups notes the counts of the groups whose members moved, and stores the callbacks that are

@@ -210,7 +210,7 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if err := o.read(&n); err != nil {
 		return nil, err
 	}
-	batch, err := o.t.admit(jobs)
+	batch, err := o.t.Admit(jobs)
 	if err != nil {
 		return nil, err
 	}

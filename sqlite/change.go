@@ -129,13 +129,7 @@ type transfer struct {
 func (op *transfer) Bytes() int { return len(op.envelope.Payload) }
 
 func (op *transfer) apply(t *txn) error {
-	if err := t.Transfers(op.envelope.ID, op.If); err != nil {
-		return err
-	}
-	e := *op.envelope
-	driver.Accept(&e, t.Now)
-	t.Store(&e, true)
-	return nil
+	return t.Transfer(op.envelope, op.If)
 }
 
 // Pause stops fetches from a queue until [Queue.Resume]. Everything else goes on. A queue that

@@ -19,13 +19,14 @@ func (t *txn) New(e *pawl.Envelope) *job { return &job{Envelope: *e} }
 // Number gives a new job its sequence and its line.
 func (t *txn) Number(j *job) { j.Seq, j.line = uint64(t.next()), t.lineOf(j.Queue, j.Kind) }
 
-// Member and Joins count nothing: the queue has no groups.
+// Member counts nothing: the queue has no groups.
+func (t *txn) Member(string, driver.Standing, driver.Standing) {}
 
-// Member implements [core.Txn].
-func (t *txn) Member(*pawl.Envelope, driver.Standing, driver.Standing) {}
+// Join refuses nothing.
+func (t *txn) Join(string, int) error { return nil }
 
-// Joins implements [core.Txn].
-func (t *txn) Joins(*pawl.Envelope, *job) {}
+// Take does nothing, since a row is written as a whole.
+func (t *txn) Take(*job) {}
 
 // Put puts a job into a state.
 func (t *txn) Put(j *job, state pawl.State) {

@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -11,7 +13,7 @@ import (
 type Newcomer struct {
 	pawl.Envelope
 	Existing bool       // another job has its unique key, and ID is that of the other job
-	Dropped  bool       // a later job of the batch replaces it
+	dropped  bool       // a later job of the batch replaces it
 	replaces bool       // a stored job may have its ID
 	state    pawl.State // where it will be
 }
@@ -57,7 +59,7 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 		default: // it takes the place of the holder
 			n.ID, n.replaces = id, true
 			if before != nil {
-				before.Dropped = true
+				before.dropped = true
 			}
 		}
 		if n.UniqueKey != "" && !n.Existing {
@@ -65,7 +67,47 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 		}
 		batch[i] = n
 	}
-	return batch, nil
+	return batch, m.admitMembers(batch)
+}
+
+// admitMembers refuses new jobs whose groups do not take them.
+func (m *Moves[J]) admitMembers(batch []*Newcomer) error {
+	var none J
+	joining := make(map[string]int)
+	for _, n := range batch {
+		if n.Group == "" || n.Existing || n.dropped {
+			continue
+		}
+		old := none
+		if n.replaces {
+			old = m.txn.Get(n.ID)
+		}
+		if old == none || old.Base().Group != n.Group || old.Base().State == pawl.Completed {
+			joining[n.Group]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(joining)) {
+		if err := m.txn.Join(name, joining[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joins counts a new job, which may take the place of another one. A success that is replaced still
+// counts.
+func (m *Moves[J]) joins(e, old *pawl.Envelope) {
+	if old != nil && old.State == pawl.Completed {
+		old = nil
+	}
+	if old != nil && old.Group == e.Group {
+		m.member(e, driver.StandingOf(old.State), driver.MemberPending)
+		return
+	}
+	if old != nil {
+		m.member(old, driver.StandingOf(old.State), driver.MemberRemoved)
+	}
+	m.member(e, driver.NoMember, driver.MemberPending)
 }
 
 // holder returns the job that holds the unique key of e, with its state, "" for none. A state that
@@ -93,7 +135,7 @@ func (m *Moves[J]) holder(e *pawl.Envelope) (pawl.ID, pawl.State) {
 // StoreAll takes in the jobs of a batch that are new.
 func (m *Moves[J]) StoreAll(batch []*Newcomer) {
 	for _, n := range batch {
-		if !n.Existing && !n.Dropped {
+		if !n.Existing && !n.dropped {
 			m.Store(&n.Envelope, n.replaces)
 		}
 	}
@@ -106,10 +148,13 @@ func (m *Moves[J]) Store(e *pawl.Envelope, replaces bool) {
 	if replaces {
 		old = m.txn.Get(e.ID)
 	}
-	m.txn.Joins(e, old)
 	if old != none {
 		event = pawl.EventReplaced
+		m.joins(e, old.Base())
+		m.txn.Take(old)
 		m.txn.Remove(old)
+	} else {
+		m.joins(e, nil)
 	}
 	j := m.txn.New(e)
 	j.Base().OnConflict = pawl.UseExisting // which concerns the enqueue, not the job

@@ -63,13 +63,15 @@ func (m *Moves[J]) Change(c *pawl.Change, j J) {
 		m.runNow(j)
 	case pawl.VerbDelete:
 		if e.State == pawl.Dead {
-			m.txn.Member(e, driver.MemberDead, driver.MemberRemoved)
+			m.member(e, driver.MemberDead, driver.MemberRemoved)
 		}
+		m.txn.Take(j)
 		m.txn.Remove(j)
 		m.txn.Emit(j, pawl.Event{Type: pawl.EventDeleted})
 	case pawl.VerbCancel:
 		switch {
 		case e.State != pawl.Leased:
+			m.txn.Take(j)
 			m.MakeDead(j, pawl.ReasonCancelled, pawl.Event{Cause: "it was cancelled"})
 		case !e.Cancelled:
 			e.Cancelled = true
@@ -79,16 +81,22 @@ func (m *Moves[J]) Change(c *pawl.Change, j J) {
 	}
 }
 
-// Transfers returns why the dead job of an ID cannot be replaced, nil if it can.
-func (m *Moves[J]) Transfers(id pawl.ID, when pawl.Condition) error {
+// Transfer replaces the dead job that has the ID of an envelope, which it does not change.
+func (m *Moves[J]) Transfer(given *pawl.Envelope, when pawl.Condition) error {
 	var none J
-	switch j := m.txn.Get(id); {
+	switch j := m.txn.Get(given.ID); {
 	case j == none:
-		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+		return fmt.Errorf("job %s: %w", given.ID, pawl.ErrNotFound)
 	case j.Base().State != pawl.Dead:
-		return driver.NotEligible(id, "it is %s, not dead", j.Base().State)
+		return driver.NotEligible(given.ID, "it is %s, not dead", j.Base().State)
 	case when != nil && !m.txn.Meets(when, j):
-		return driver.NotEligible(id, "it does not match any more")
+		return driver.NotEligible(given.ID, "it does not match any more")
 	}
+	n := &Newcomer{Envelope: *given, replaces: true}
+	driver.Accept(&n.Envelope, m.Now)
+	if err := m.admitMembers([]*Newcomer{n}); err != nil {
+		return err
+	}
+	m.Store(&n.Envelope, true)
 	return nil
 }

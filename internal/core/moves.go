@@ -25,8 +25,9 @@ type Txn[J Job] interface {
 	Meets(pawl.Condition, J) bool   // a condition that is not nil
 	New(e *pawl.Envelope) J         // a job that is not stored yet
 	Number(J)                       // gives a new job its sequence
-	Put(J, pawl.State)              // puts a job into a state
-	Remove(J)                       // removes a job for good, with its history and its key
+	Take(J)                         // takes a job out of its place, before what orders it there changes
+	Put(J, pawl.State)              // puts a job that is in no place into a state
+	Remove(J)                       // removes a job that is in no place for good, with its history and its key
 	EndLease(J)                     // takes a job out of leased
 	Mark(J)                         // marks a leased job as cancelled
 	Hold(J)                         // makes a job the holder of its unique key, if it has one
@@ -35,10 +36,10 @@ type Txn[J Job] interface {
 	FallsDue(time.Time)             // has the scheduler look at a time, or sooner
 	Emit(J, pawl.Event)             // notes what happened to a job, as it is now
 
-	// Member counts the move of a job, if it is a member of a group. Joins counts a new job, which may
-	// take the place of another one.
-	Member(e *pawl.Envelope, from, to driver.Standing)
-	Joins(e *pawl.Envelope, old J)
+	// Member counts the move of a member of a group. Join returns why a group does not take so many
+	// new members.
+	Member(group string, from, to driver.Standing)
+	Join(group string, members int) error
 }
 
 // Moves are the moves between the states, in a transaction. Whoever calls them has checked that they apply.
@@ -93,12 +94,19 @@ func (m *Moves[J]) Note(j J, attempt int, f pawl.Failure) {
 	m.txn.Keep(j, f)
 }
 
-// MakeDead makes a job dead, and says so once. Run describes the run that it died of, if there was one.
+// member counts the move of a job, if it is a member of a group.
+func (m *Moves[J]) member(e *pawl.Envelope, from, to driver.Standing) {
+	if e.Group != "" {
+		m.txn.Member(e.Group, from, to)
+	}
+}
+
+// MakeDead makes a job that is in no place dead, and says so once. Run describes the run that it died of, if there was one.
 func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 	e := j.Base()
 	e.Death = &pawl.Death{Reason: reason, At: m.Now}
 	e.Cancelled, e.BackoffSince = false, time.Time{}
-	m.txn.Member(e, driver.MemberPending, driver.MemberDead)
+	m.member(e, driver.MemberPending, driver.MemberDead)
 	m.txn.Put(j, pawl.Dead)
 	run.Type = pawl.EventDied
 	m.txn.Emit(j, run)
@@ -107,7 +115,7 @@ func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 // complete ends a job that has no more to do: it is removed, or its record is kept for a time.
 func (m *Moves[J]) complete(j J) {
 	e := j.Base()
-	m.txn.Member(e, driver.MemberPending, driver.MemberSucceeded)
+	m.member(e, driver.MemberPending, driver.MemberSucceeded)
 	e.Cursor = nil
 	if e.Retain == 0 {
 		m.txn.Remove(j)
@@ -121,6 +129,7 @@ func (m *Moves[J]) complete(j J) {
 
 // Skip ends a ready job without a run, since its effect is done.
 func (m *Moves[J]) Skip(j J) {
+	m.txn.Take(j)
 	m.complete(j)
 	m.txn.Emit(j, pawl.Event{Type: pawl.EventSkipped})
 }
@@ -128,8 +137,9 @@ func (m *Moves[J]) Skip(j J) {
 // revive makes a dead job ready, behind those that are ready already, and has it take its unique key
 // back. The history stays.
 func (m *Moves[J]) revive(j J, keepAttempts bool) {
+	m.txn.Take(j)
 	e := j.Base()
-	m.txn.Member(e, driver.MemberDead, driver.MemberPending)
+	m.member(e, driver.MemberDead, driver.MemberPending)
 	e.Death, e.Crashes = nil, 0
 	if !keepAttempts {
 		e.Attempts = 0
@@ -142,6 +152,7 @@ func (m *Moves[J]) revive(j J, keepAttempts bool) {
 
 // runNow makes a delayed job ready. A job that was due already is ready since then.
 func (m *Moves[J]) runNow(j J) {
+	m.txn.Take(j)
 	if e := j.Base(); e.NotBefore.After(m.Now) {
 		e.NotBefore = m.Now
 	}

@@ -1,0 +1,121 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
+)
+
+// txn is the queue as [core.Moves] change it.
+type txn struct{ *Queue }
+
+// Base implements [core.Job].
+func (j *job) Base() *pawl.Envelope { return &j.Envelope }
+
+// Get returns the job of an ID, nil if there is none.
+func (t txn) Get(id pawl.ID) *job { return t.jobs[id] }
+
+// HolderOf returns the job that holds the unique key of e.
+func (t txn) HolderOf(e *pawl.Envelope) *job { return t.holders[uniqueOf(e)] }
+
+// Meets reports whether a job matches a condition.
+func (t txn) Meets(c pawl.Condition, j *job) bool {
+	e := j.Envelope
+	if !driver.ReadsBody(c) {
+		e.Payload, e.History = nil, nil
+	}
+	e = clone(e)
+	return c.Matches(&e)
+}
+
+// New returns a job that is not stored yet.
+func (t txn) New(e *pawl.Envelope) *job { return &job{Envelope: clone(*e), line: t.line(e.Queue)} }
+
+// Number gives a new job its sequence.
+func (t txn) Number(j *job) {
+	t.seq++
+	j.Seq = t.seq
+	t.jobs[j.ID] = j
+}
+
+// Take takes a job out of the list of its state.
+func (t txn) Take(j *job) { t.take(j) }
+
+// Put puts a job that is in no list into that of a state.
+func (t txn) Put(j *job, state pawl.State) { t.put(j, state) }
+
+// Remove removes a job that is in no list for good.
+func (t txn) Remove(j *job) {
+	j.State = ""
+	j.line.freeKey(j)
+	delete(t.jobs, j.ID)
+	if key := uniqueOf(&j.Envelope); t.holders[key] == j { // unless another took it
+		delete(t.holders, key)
+	}
+}
+
+// EndLease takes a job out of leased.
+func (t txn) EndLease(j *job) {
+	t.take(j)
+	delete(t.running, core.EffectName(&j.Envelope))
+	j.signal = nil // it leads to the attempt of the worker
+	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
+}
+
+// Mark notes the signal of a leased job that was cancelled.
+func (t txn) Mark(j *job) { t.cancelled = append(t.cancelled, j.signal) }
+
+// Hold makes a job the holder of its unique key.
+func (t txn) Hold(j *job) {
+	if j.UniqueKey != "" {
+		t.holders[uniqueOf(&j.Envelope)] = j
+	}
+}
+
+// Keep appends to the history of a job, of which the two ends are kept.
+func (t txn) Keep(j *job, f pawl.Failure) {
+	j.History = append(j.History, f)
+	if len(j.History) > pawl.HistoryKeepHead+pawl.HistoryKeepTail {
+		j.History = slices.Delete(j.History, pawl.HistoryKeepHead, pawl.HistoryKeepHead+1)
+	}
+}
+
+// Done notes that an effect is done until a time.
+func (t txn) Done(name string, until time.Time) {
+	t.effects[name] = until
+	if len(t.effects) >= t.sweepAt {
+		maps.DeleteFunc(t.effects, func(_ string, until time.Time) bool { return !until.After(t.moves.Now) })
+		t.sweepAt = max(1000, 2*len(t.effects))
+	}
+}
+
+// FallsDue does nothing: the lists know what is due.
+func (t txn) FallsDue(time.Time) {}
+
+// Emit reports what happened to a job, which stands where that has put it. It is called within the
+// transition, whose events so come in their order, and once nothing can keep the transition from
+// being made.
+func (t txn) Emit(j *job, e pawl.Event) {
+	if !t.reporter.Wants(e.Type) && !t.waiters.Any() {
+		return
+	}
+	now := j.Envelope // not the queue's own, which goes on changing
+	now.Cursor = nil
+	e.At, e.Job = t.moves.Now, &now
+	t.waiters.Report(e)
+	t.reporter.Emit(e)
+}
+
+// Member counts the move of a member of a group, in the transition that moves it; see [driver.Groups].
+func (t txn) Member(group string, from, to driver.Standing) {
+	t.groups.Move(t.snapshot(), group, from, to)
+}
+
+// Join returns why a group does not take new members.
+func (t txn) Join(group string, members int) error {
+	return t.groups.Admit(t.snapshot(), group, members)
+}
