@@ -25,9 +25,11 @@ type Page struct {
 	End   bool
 }
 
+type step interface{ page() *Page }
+
 // Pager reads the pages of a list, one after another.
 type Pager interface {
-	page() *Page
+	step
 	// Read reads at most room jobs.
 	Read(ctx context.Context, room int) error
 	// Place returns where the list goes on, for a cursor. Resume moves to such a place, and reports
