@@ -20,8 +20,7 @@ func TestTable(t *testing.T) {
 	transporttest.Run(t, transporttest.Engine{
 		Name: "beanstalkd", ShowsLeases: true,
 		New: func(t *testing.T, o transporttest.Options) func() transporttest.Queue {
-			with := beanstalkd.Options{Prefix: newPrefix(), Lease: o.Lease, Timeout: transporttest.Timeout,
-				MaxCrashes: o.MaxCrashes, OnEvent: o.OnEvent, Collector: o.Collector}
+			with := beanstalkd.Options{Prefix: newPrefix(), Lease: o.Lease, MaxCrashes: o.MaxCrashes, OnEvent: o.OnEvent, Collector: o.Collector}
 			return func() transporttest.Queue { return open(t, url(t), with) }
 		},
 	})

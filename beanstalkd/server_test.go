@@ -20,6 +20,7 @@ import (
 
 	"github.com/gopawl/pawl/beanstalkd"
 	"github.com/gopawl/pawl/internal/need"
+	"github.com/gopawl/pawl/internal/transport/transporttest"
 )
 
 // shared is the server of this test binary, without a log.
@@ -193,6 +194,7 @@ func open(t testing.TB, where string, o beanstalkd.Options) *beanstalkd.Queue {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
+	o.Timeout = cmp.Or(o.Timeout, transporttest.Timeout)
 	q, err := beanstalkd.Open(context.Background(), where, &o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })

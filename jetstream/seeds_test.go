@@ -14,7 +14,7 @@ func TestTable(t *testing.T) {
 		Name: "jetstream", Crashes: true, ShowsLeases: true,
 		New: func(t *testing.T, o transporttest.Options) func() transporttest.Queue {
 			folder := memdir.New(t)
-			with := jetstream.Options{Lease: o.Lease, Timeout: transporttest.Timeout, MaxCrashes: o.MaxCrashes, OnEvent: o.OnEvent, Collector: o.Collector}
+			with := jetstream.Options{Lease: o.Lease, MaxCrashes: o.MaxCrashes, OnEvent: o.OnEvent, Collector: o.Collector}
 			_, release := use(t, folder) // the server outlives each client
 			t.Cleanup(release)
 			return func() transporttest.Queue { return open(t, folder, with) }

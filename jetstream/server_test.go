@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/transport/transporttest"
 	"github.com/gopawl/pawl/jetstream"
 )
 
@@ -101,6 +103,7 @@ func connect(t testing.TB, folder string, o jetstream.Options) *client {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
+	o.Timeout = cmp.Or(o.Timeout, transporttest.Timeout)
 	s, release := use(t, folder)
 	o.NATS = append(o.NATS, nats.InProcessServer(s))
 	q, err := jetstream.Open(context.Background(), "nats://in-process", &o)
