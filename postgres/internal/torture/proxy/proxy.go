@@ -202,8 +202,18 @@ func (p *Proxy) hold() {
 	}
 }
 
-// cut counts a cut. Some begin an outage.
-func (p *Proxy) cut(kind func(*Cuts) *int) {
+// draw returns a random number for a commit: at 0 and 1 it fails. It returns -1 while commits do not.
+func (p *Proxy) draw() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults.Commits == 0 {
+		return -1
+	}
+	return p.rand.IntN(p.faults.Commits)
+}
+
+// count counts a cut. Some begin an outage.
+func (p *Proxy) count(kind func(*Cuts) *int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*kind(&p.cuts)++
@@ -223,9 +233,20 @@ type link struct {
 	mu     sync.Mutex
 	left   int  // bytes until a cut; 0 means no limit
 	silent bool // the answer to a commit is not passed on
+	cut    bool // both directions end, and it was counted
 }
 
 var errCut = errors.New("the proxy cuts")
+
+// end cuts the connection, after passed bytes, unless the other direction has. The caller holds l.mu.
+func (l *link) end(kind func(*Cuts) *int, passed int) (int, error) {
+	if l.cut {
+		return 0, errCut
+	}
+	l.cut = true
+	l.proxy.count(kind)
+	return passed, errCut
+}
 
 // The messages by which clients end their transactions: a query, and one that executes a prepared
 // statement, which pgx names by its text.
@@ -243,24 +264,18 @@ func Commits(sent []byte) bool {
 
 // request looks at what a client sends, and returns how much of it reaches the server.
 func (l *link) request(sent []byte) (int, error) {
-	p := l.proxy
+	draw := -1
 	if Commits(sent) {
-		p.mu.Lock()
-		draw := -1
-		if p.faults.Commits > 0 {
-			draw = p.rand.IntN(p.faults.Commits)
-		}
-		p.mu.Unlock()
-		switch draw {
-		case 0:
-			p.cut(before)
-			return 0, errCut
-		case 1:
-			l.mu.Lock()
-			l.silent = true
-			l.mu.Unlock()
-			return len(sent), nil
-		}
+		draw = l.proxy.draw()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch draw {
+	case 0:
+		return l.end(before, 0)
+	case 1:
+		l.silent = true
+		return len(sent), nil
 	}
 	return l.any(len(sent))
 }
@@ -268,28 +283,25 @@ func (l *link) request(sent []byte) (int, error) {
 // answer looks at what the server sends, and returns how much of it reaches the client.
 func (l *link) answer(sent []byte) (int, error) {
 	l.mu.Lock()
-	silent := l.silent
-	l.mu.Unlock()
-	if silent {
-		l.proxy.cut(after)
-		return 0, errCut
+	defer l.mu.Unlock()
+	if l.silent {
+		return l.end(after, 0)
 	}
 	return l.any(len(sent))
 }
 
-// any cuts at any byte.
+// any cuts at any byte. The caller holds l.mu.
 func (l *link) any(n int) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.left == 0 {
+	switch {
+	case l.cut:
+		return 0, errCut
+	case l.left == 0:
 		return n, nil
-	}
-	if l.left > n {
+	case l.left > n:
 		l.left -= n
 		return n, nil
 	}
-	l.proxy.cut(amid)
-	return l.left, errCut
+	return l.end(amid, l.left)
 }
 
 // pass copies what look allows.
