@@ -20,9 +20,10 @@
 // and the function decides. A change is a POST request from a page of the same origin, after a page
 // that says what it will change. It is logged with who asked for it.
 //
-// Arguments, results, headers, progress, logs, and values of workflows need the action [ViewPayload], and
-// fields with names such as password are hidden from everybody; see [Options.Hide]. Progress and logs are not
-// searched for such fields. Errors and stacks are part of [View], so an error must not contain a secret.
+// Arguments, results, headers, keys, progress, logs, and values of workflows need the action [ViewPayload],
+// and fields with names such as password are hidden from everybody; see [Options.Hide]. Progress and logs
+// are not searched for such fields. Errors and stacks are part of [View], so an error must not contain a
+// secret.
 package dashboard
 
 import (
@@ -47,7 +48,7 @@ type Action string
 // The actions. [Actions] lists them.
 const (
 	View        Action = "view"         // everything but what ViewPayload shows
-	ViewPayload Action = "view-payload" // arguments, results, headers, progress, logs, and values of workflows
+	ViewPayload Action = "view-payload" // arguments, results, headers, keys, progress, logs, and values of workflows
 	Retry       Action = "retry"        // make dead jobs ready
 	Cancel      Action = "cancel"       // end waiting jobs, and ask running jobs and workflow runs to end
 	Delete      Action = "delete"       // remove dead jobs and records of completed ones

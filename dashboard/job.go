@@ -59,17 +59,16 @@ func job(q *request) error {
 		for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 			text := e.Headers[name]
 			if q.d.opts.Hide(strings.ToLower(name)) {
-				text = "(hidden)"
+				text = hiddenText
 			}
 			p.Headers = append(p.Headers, pair{name, text})
 		}
 	}
 	p.Timeline, p.Why, p.Facts = timeline(e, q.Now()), q.why(e), facts(e)
-	if !p.Hidden && e.IdempotencyKey != "" {
-		p.Facts = append(p.Facts, pair{"Idempotency key", e.IdempotencyKey})
-	}
-	if !p.Hidden && e.UniqueKey != "" {
-		p.Facts = append(p.Facts, pair{"Unique key", e.UniqueKey})
+	for _, key := range []pair{{"Key", e.Key}, {"Idempotency key", e.IdempotencyKey}, {"Unique key", e.UniqueKey}} {
+		if !p.Hidden && key.Value != "" {
+			p.Facts = append(p.Facts, key)
+		}
 	}
 	if err := q.notes(p); err != nil {
 		return err
@@ -189,6 +188,9 @@ func (q *request) obstacles(e *pawl.Envelope) (lines []string) {
 	for _, o := range all {
 		switch o.What {
 		case pawl.ByNoWorker, pawl.ByQueue, pawl.ByQueueRate, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByEffect:
+			if !q.Can(ViewPayload) && o.Key != "" {
+				o.Key = hiddenText
+			}
 			text := o.String()
 			lines = append(lines, strings.ToUpper(text[:1])+text[1:]+".")
 		}
@@ -205,9 +207,6 @@ func facts(e *pawl.Envelope) (all []pair) {
 		add("Crashes in a row", "%d", e.Crashes)
 	}
 	add("Priority", "%d", e.Priority)
-	if e.Key != "" {
-		add("Key", "%s", e.Key)
-	}
 	if e.Timeout > 0 {
 		add("Timeout", "%s", span(e.Timeout))
 	}

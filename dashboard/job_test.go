@@ -16,6 +16,14 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
+// withoutPayloads makes the user one who may see no arguments.
+func (k *kit) withoutPayloads() {
+	k.opts.Authorize = func(_ *http.Request, a Action) bool { return a != ViewPayload }
+	d, err := New(k.d.admin, &k.opts)
+	require.NoError(k, err)
+	k.d = d
+}
+
 // Rule: the page of a job shows how far its last run was and what its runs logged, live and stopped, but not
 // to users who may not see arguments, since a handler may log those. Hostile logs appear as text.
 func TestProgressAndLogs(t *testing.T) {
@@ -37,16 +45,14 @@ func TestProgressAndLogs(t *testing.T) {
 		checkMarkup(t, path, page)
 		k.stopped()
 	}
-	k.opts.Authorize = func(_ *http.Request, a Action) bool { return a != ViewPayload }
-	d, err := New(k.d.admin, &k.opts)
-	require.NoError(t, err)
-	k.d = d
+	k.withoutPayloads()
 	page := k.page(path)
 	require.NotContains(t, page, "sent to ada")
 	require.NotContains(t, page, "3 of 7")
 }
 
-// Rule: the page of a waiting job names the limit that it waits for, and who holds its key.
+// Rule: the page of a waiting job names the limit that it waits for, and who holds its key; but not the key
+// to users who may not see arguments, since a key may be made of them.
 func TestJobWaitsForItsKey(t *testing.T) {
 	q, err := bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)
@@ -60,6 +66,11 @@ func TestJobWaitsForItsKey(t *testing.T) {
 	page := k.page("job?id=" + second.String())
 	require.Contains(t, page, "has 1 of 1 jobs running: "+first.String())
 	require.Contains(t, page, "job why "+second.String())
+	require.Contains(t, page, "tenant/&lt;b&gt;")
+	k.withoutPayloads()
+	page = k.page("job?id=" + second.String())
+	require.Contains(t, page, "has 1 of 1 jobs running: "+first.String())
+	require.NotContains(t, page, "tenant/")
 	require.NoError(t, admin.Of(q).Close())
 	require.NoError(t, k.d.Close())
 	require.NoError(t, q.Close())

@@ -12,8 +12,11 @@ import (
 // maxValue limits the text of one value on a page in bytes.
 const maxValue = 64 << 10
 
-// hidden is written in place of a value that nobody may see.
-const hidden = `"(hidden)"`
+// hiddenText is written in place of a text that the user may not see, and hidden in place of a value.
+const (
+	hiddenText = "(hidden)"
+	hidden     = `"` + hiddenText + `"`
+)
 
 // secretWords are parts of the names of fields that usually have secrets.
 var secretWords = []string{"passw", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "authorization", "cookie", "credential", "private_key", "privatekey", "private-key"}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/need"
 	"github.com/gopawl/pawl/metrics"
 )
 
@@ -160,7 +161,7 @@ func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed; it is in Debian's package prometheus")
+		need.Server(t, "promtool is not installed; it is in Debian's package prometheus")
 	}
 	output, err := exec.CommandContext(t.Context(), tool, arguments...).CombinedOutput()
 	require.NoError(t, err, "%s", output)

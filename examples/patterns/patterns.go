@@ -11,7 +11,7 @@
 //	turns.go      tenants take turns
 //	stream.go     a long input in parts
 //	group.go      stop all when one fails
-//	order.go      events that arrive out of order
+//	inorder.go    events that arrive out of order
 //	first.go      the first of an answer, a cancellation, and a deadline
 package patterns
 

@@ -5,7 +5,7 @@ import "github.com/gopawl/pawl/workflow"
 // Task is work for a tenant.
 type Task struct{ Tenant, What string }
 
-// What a [Turns] receives.
+// What a run of [Turns] receives.
 var (
 	NewTask = workflow.DefineSignal[Task]("task")
 	NoMore  = workflow.DefineSignal[string]("no more")
