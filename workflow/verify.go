@@ -20,24 +20,38 @@ var ErrNoFlow = errors.New("this build does not have the flow")
 // Before you deploy a new build, use it to verify every open run in a backup of the file. Runs
 // that do not match would be blocked.
 func (e *Engine) Verify(ctx context.Context, run pawl.ID) error {
-	x := newExecution(ctx, e, nil, run, nil)
-	input, err := x.load(ctx)
+	x, input, err := e.dry(ctx, run)
 	switch {
 	case err != nil:
 		return fmt.Errorf("verify run %s: %w", run, err)
-	case x.row == nil:
-		return fmt.Errorf("run %s: %w", run, ErrNotFound)
 	case !x.row.open():
 		return fmt.Errorf("run %s: %w", run, ErrNotRunning)
 	}
-	f, ok := e.hub.flows.Load(x.row.Flow)
+	_, err = x.compareCalls(ctx, input)
+	return err
+}
+
+// dry returns an execution that compares the code with the journal and writes nothing.
+func (e *Engine) dry(ctx context.Context, run pawl.ID) (x *execution, input []byte, err error) {
+	x = newExecution(ctx, e, nil, run, nil)
+	input, err = x.load(ctx)
+	if err == nil && x.row == nil {
+		err = ErrNotFound
+	}
+	return x, input, err
+}
+
+// compareCalls calls the function, whose calls return the results in the journal. It returns the
+// output of a function that has returned one.
+func (x *execution) compareCalls(ctx context.Context, input []byte) (output []byte, err error) {
+	f, ok := x.engine.hub.flows.Load(x.row.Flow)
 	if !ok {
-		return fmt.Errorf("workflow %s %q: %w", x.row.Flow, x.row.ID, ErrNoFlow)
+		return nil, fmt.Errorf("workflow %s %q: %w", x.row.Flow, x.row.ID, ErrNoFlow)
 	}
 	x.flow = f.(Definition)
 	defer context.AfterFunc(ctx, func() { _ = x.stop(context.Cause(ctx)) })()
 	x.cancel = x.row.Cancel
-	_, err = x.call(input)
+	output, err = x.call(input)
 	switch {
 	case x.reason() != nil:
 	case x.undoes(err):
@@ -46,7 +60,7 @@ func (e *Engine) Verify(ctx context.Context, run pawl.ID) error {
 		_ = x.unneeded()
 	}
 	if stopped := x.reason(); stopped != nil && !errors.Is(stopped, errFrontier) {
-		return stopped
+		return nil, stopped
 	}
-	return nil
+	return output, nil
 }

@@ -130,6 +130,9 @@ func changed(t *testing.T, k *kit, seed uint64, all *tally) {
 		all.same++
 		require.Empty(t, live.why, report)
 		require.False(t, blocked, report)
+		if info.Status == workflow.Done {
+			require.NoError(t, k.e.Replay(t.Context(), run), report)
+		}
 	case live.may != "" && live.why == "":
 		all.may++
 	default:

@@ -72,8 +72,8 @@ type Kit struct {
 	points   []*Point       // pending crashes
 }
 
-// New opens a queue in a temporary folder, with a worker for these flows. When the test ends, the
-// queue is checked and closed.
+// New opens a queue in a temporary folder, with a worker for these flows. When the test ends, each run
+// that is done is replayed, see [workflow.Engine.Replay], and the queue is checked and closed.
 func New(t testing.TB, opts *Options, flows ...workflow.Definition) *Kit {
 	t.Helper()
 	k := &Kit{t: t, flows: flows, path: filepath.Join(t.TempDir(), "workflows.db"),
@@ -95,9 +95,11 @@ func New(t testing.TB, opts *Options, flows ...workflow.Definition) *Kit {
 	return k
 }
 
-// close ends the test and checks that the file is sound and all crashes happened.
+// close ends the test and checks that all results can be repeated, that the file is sound, and that
+// all crashes happened.
 func (k *Kit) close() {
 	k.t.Helper()
+	k.replay()
 	if err := k.queue.Check(context.Background()); err != nil && !errors.Is(err, pawl.ErrClosed) {
 		k.t.Errorf("workflowtest: %v", err)
 	}
