@@ -46,29 +46,54 @@ func (q *Queue) wanted(_ context.Context, r *pawl.Request) ([]transport.Source, 
 }
 
 // take leases jobs that are ready. The queues take turns by their weights, and the kinds of a queue one after the
-// other. The service does not say that a line is empty. So a fetch that has to be sure looks into the line.
+// other.
 func (q *Queue) take(ctx context.Context, most int, sources []transport.Source, sure bool) ([]*pawl.Lease, error) {
+	from := q.ready
+	if sure {
+		from = q.allReady
+	}
 	return q.turns.Take(most, sources, func(s transport.Source, n int) (leases []*pawl.Lease, dry bool, err error) {
 		dry = true
 		first := int(q.pulls.Add(1))
 		for i := range s.Lines {
-			line := s.Lines[(first+i)%len(s.Lines)]
-			asked := n - len(leases)
-			got, messages, err := q.receive(ctx, line, asked, probe)
-			if sure && messages == 0 && err == nil {
-				var has bool
-				if has, err = q.has(ctx, line, false); has {
-					got, messages, err = q.receive(ctx, line, asked, proof)
-				}
-			}
+			got, ended, err := from(ctx, s.Lines[(first+i)%len(s.Lines)], n-len(leases))
 			leases = append(leases, got...)
 			if len(leases) == n || err != nil {
 				return leases, false, err
 			}
-			dry = dry && messages < asked
+			dry = dry && ended
 		}
 		return leases, dry, nil
 	})
+}
+
+// ready leases up to n jobs of a line, as many as the service delivers at once. It takes a line that delivers fewer for dry.
+func (q *Queue) ready(ctx context.Context, line string, n int) (leases []*pawl.Lease, dry bool, err error) {
+	leases, messages, err := q.receive(ctx, line, n, probe)
+	return leases, messages < n, err
+}
+
+// allReady leases n jobs of a line, or all that are ready. The service does not say that a line is empty, and may deliver
+// in parts. So allReady looks into the line.
+func (q *Queue) allReady(ctx context.Context, line string, n int) (leases []*pawl.Lease, dry bool, err error) {
+	for wait := probe; len(leases) < n; {
+		got, messages, err := q.receive(ctx, line, n-len(leases), wait)
+		leases = append(leases, got...)
+		switch {
+		case err != nil:
+			return leases, false, err
+		case messages > 0:
+			wait = probe
+		case wait == proof:
+			return leases, true, nil
+		default:
+			if has, err := q.has(ctx, line, false); !has || err != nil {
+				return leases, err == nil, err
+			}
+			wait = proof
+		}
+	}
+	return leases, false, nil
 }
 
 // await waits for a job of any line.

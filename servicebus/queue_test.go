@@ -209,12 +209,11 @@ func TestLeaseOutlivesItsConnection(t *testing.T) {
 	here(t)
 	proxy := faults.NewProxy(t, "127.0.0.1:"+shared.port)
 	q := open(t, place(proxy.Addr), servicebus.Options{})
+	var leases []*pawl.Lease
 	for range 5 {
 		transporttest.Signed(t, q)
+		leases = append(leases, transporttest.Fetch(t, q))
 	}
-	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 5, Wait: pawl.WaitNot})
-	require.NoError(t, err)
-	require.Len(t, leases, 5)
 	proxy.Cut()
 	lost, err := q.Extend(t.Context(), leases...)
 	require.NoError(t, err)
@@ -229,6 +228,24 @@ func TestLeaseOutlivesItsConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, leases[2].ID, e.ID)
 	require.Equal(t, "boom", e.LastError())
+}
+
+// Rule: a fetch that does not wait returns as many jobs as are ready, although the service delivers them in parts. Only a
+// service that delivers none for a second may hide some.
+func TestDeliveredInParts(t *testing.T) {
+	t.Parallel()
+	for took := time.Hour; took >= time.Second; {
+		q := open(t, here(t), servicebus.Options{Prefix: newPrefix("drip")})
+		for range 10 {
+			transporttest.Signed(t, q)
+		}
+		began := time.Now()
+		leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 10, Wait: pawl.WaitNot})
+		if took = time.Since(began); took < time.Second {
+			require.NoError(t, err)
+			require.Len(t, leases, 10)
+		}
+	}
 }
 
 // Rule: a settlement whose connection breaks is tried again over another one, and succeeds once.

@@ -6,8 +6,8 @@ usage: standin.py PORT JOURNAL
 PORT is a port of 127.0.0.1. JOURNAL is a file that keeps the messages over a kill, or "" to keep them only in memory.
 The broker creates each queue when somebody names it, except those whose names contain "missing". It locks a message for
 a minute, or for the 2500 ms of "lock2500" in the name of the queue. It dead-letters a message after 2000 deliveries, or
-after the 3 of "most3". It refuses the name "wrong" of a key. It writes one line, "ready", when it listens. It ends with
-its standard input.
+after the 3 of "most3". It delivers one message every 5 ms from a queue with "drip" in its name. It refuses the name
+"wrong" of a key. It writes one line, "ready", when it listens. It ends with its standard input.
 """
 
 import base64
@@ -45,6 +45,7 @@ class Queue:
         self.name = name
         self.lock = int((re.search(r"lock(\d+)", name) or [0, 60000])[1]) / 1000
         self.most = int((re.search(r"most(\d+)", name) or [0, 2000])[1])
+        self.drips = "drip" in name
         self.messages = {}  # by sequence number
         self.ready = []  # sequence numbers, oldest first
         self.links = collections.deque()  # of receivers
@@ -177,18 +178,24 @@ class Broker(Handshaker):
                     continue
                 self.unlock(name, stored, True)
             self.pump(name)
+        for queue in list(self.queues.values()):
+            if queue.drips:
+                self.pump(queue.name, 1)
         event.container.schedule(0.005, self)
 
     # Deliveries.
 
-    def pump(self, name):
+    def pump(self, name, most=None):
         queue = self.queue(name)
+        if most is None:
+            most = 0 if queue.drips else len(queue.ready)
         for _ in range(len(queue.links)):
             link = queue.links[0]
-            while queue.ready and link.credit > 0 and link.state & Endpoint.REMOTE_ACTIVE:
+            while most > 0 and queue.ready and link.credit > 0 and link.state & Endpoint.REMOTE_ACTIVE:
                 stored = queue.messages.get(heapq.heappop(queue.ready))
                 if stored and stored.lock is None:
                     self.deliver(queue, link, stored)
+                    most -= 1
             queue.links.rotate(-1)
 
     def deliver(self, queue, link, stored):

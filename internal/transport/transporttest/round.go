@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -64,18 +65,52 @@ func (r *Round) voidIfSlower(step time.Duration) {
 	r.void = r.void || r.slowest > step
 }
 
-// poll begins a step, and leases up to n jobs of kind "k" that are ready.
-func (r *Round) poll(q Queue, n int) []*pawl.Lease {
-	time.Sleep(10 * time.Millisecond) // which the broker, another process, has to itself
-	r.Step()
-	leases, err := q.Fetch(r.Context(), pawl.Request{Kinds: []string{"k"}, Max: n, Wait: pawl.WaitNot})
-	require.True(r, err == nil || errors.Is(err, pawl.ErrEmpty), "%v", err)
+// fetch begins a step, and leases up to n jobs of kind "k", for which it waits. It renews leases meanwhile.
+func (r *Round) fetch(q Queue, n int, held []*pawl.Lease) (leases []*pawl.Lease) {
+	r.wait(q, held, func() (err error) {
+		leases, err = q.Fetch(r.Context(), pawl.Request{Kinds: []string{"k"}, Max: n})
+		return err
+	})
 	return leases
+}
+
+// none requires that no job of kind "k" becomes ready before a context has ended. It renews leases meanwhile.
+func (r *Round) none(ctx context.Context, q Queue, held []*pawl.Lease) {
+	r.wait(q, held, func() error {
+		leases, err := q.Fetch(ctx, pawl.Request{Kinds: []string{"k"}, Max: 1})
+		if len(leases) > 0 || !errors.Is(err, context.Cause(ctx)) {
+			return fmt.Errorf("a fetch returned %d leases, %w", len(leases), err)
+		}
+		return nil
+	})
+}
+
+// wait waits for fn, which must not fail. It renews leases of q meanwhile, so that no step is long on a machine that does
+// not stall.
+func (r *Round) wait(q Queue, held []*pawl.Lease, fn func() error) {
+	r.Step()
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	beat := time.NewTicker(10 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		select {
+		case err := <-done:
+			r.Step()
+			require.NoError(r, err)
+			return
+		case <-beat.C:
+			r.extend(q, held)
+		}
+	}
 }
 
 // extend begins a step, and extends leases, all of which hold.
 func (r *Round) extend(q Queue, leases []*pawl.Lease) {
 	r.Step()
+	if len(leases) == 0 {
+		return
+	}
 	lost, err := q.Extend(r.Context(), leases...)
 	require.NoError(r, err)
 	require.Empty(r, lost)

@@ -46,8 +46,9 @@ type Engine struct {
 	// Crashes says that a lease counts as a crash if it expires while its process is alive.
 	Crashes bool
 
-	// Misses says that a fetch may take a queue for empty while the broker is slow to deliver.
-	Misses bool
+	// Misses is after which time a fetch may take a queue for empty that the broker has not delivered from. A fetch of an
+	// engine with 0 never does.
+	Misses time.Duration
 
 	// ShowsLeases says that Stats counts the leases of all clients, and not those of the client alone.
 	ShowsLeases bool
