@@ -28,6 +28,9 @@ var changes = []change{
 	runChange("pause-run", Run, admin.Pause),
 	runChange("resume-run", Run, admin.Resume),
 	signalChange(),
+	forkChange(),
+	groupChange("close-group", Group, "close", "Close group", "The group takes no more members, ends once none is pending, and then enqueues its callbacks.", closeGroup),
+	groupChange("cancel-group", Cancel, "cancel", "Cancel members of group", "Members that wait become dead. Members that run are asked to end. It reads all jobs of the queue.", cancelGroup),
 	scheduleChange("pause-schedule", admin.Pause),
 	scheduleChange("resume-schedule", admin.Resume),
 	scheduleChange("trigger-schedule", "trigger"),
@@ -120,9 +123,5 @@ func queueChange(path string, pause bool) change {
 
 // queueName returns the queue that a request names. A misspelled one would be created.
 func (q *request) queueName() (string, error) {
-	name := q.Form.Get("name")
-	if q.QueueStats(name).Name == "" {
-		return name, &refusal{404, "There is no queue " + clipped(name) + ".", "The page of queues lists all of them."}
-	}
-	return name, nil
+	return q.knownQueue(q.Form.Get("name"))
 }

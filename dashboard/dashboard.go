@@ -1,5 +1,5 @@
-// Package dashboard shows a queue in a browser: queues, jobs, failures, workflow runs, schedules, and
-// the file. An app mounts it where its users log in:
+// Package dashboard shows a queue in a browser: queues, jobs, keys, groups, failures, workflow runs,
+// schedules, and the file. An app mounts it where its users log in:
 //
 //	d, err := dashboard.New(admin.Of(q), &dashboard.Options{
 //		Authorize: func(r *http.Request, a dashboard.Action) bool { return userOf(r).IsAdmin },
@@ -50,21 +50,23 @@ const (
 	View        Action = "view"         // everything but what ViewPayload shows
 	ViewPayload Action = "view-payload" // arguments, results, headers, keys, progress, logs, and values of workflows
 	Retry       Action = "retry"        // make dead jobs ready
-	Cancel      Action = "cancel"       // end waiting jobs, and ask running jobs and workflow runs to end
+	Cancel      Action = "cancel"       // end waiting jobs and pending members of groups, and ask running jobs and workflow runs to end
 	Delete      Action = "delete"       // remove dead jobs and records of completed ones
 	RunNow      Action = "run-now"      // make delayed jobs ready
 	Queue       Action = "queue"        // pause and resume queues
+	Group       Action = "group"        // close groups of jobs
 	Run         Action = "run"          // pause and resume workflow runs
 	Signal      Action = "signal"       // send signals to workflow runs
+	Fork        Action = "fork"         // start workflow runs from a step of others
 	Terminate   Action = "terminate"    // end workflow runs without undoing their steps
 	Schedule    Action = "schedule"     // pause, resume, and trigger schedules
-	Check       Action = "check"        // check the file, which reads all of it
+	Check       Action = "check"        // check the file, which reads all of it, and compare runs with the code
 	Backup      Action = "backup"       // download the file, with every payload in it
 )
 
 // Actions returns all actions.
 func Actions() []Action {
-	return []Action{View, ViewPayload, Retry, Cancel, Delete, RunNow, Queue, Run, Signal, Terminate, Schedule, Check, Backup}
+	return []Action{View, ViewPayload, Retry, Cancel, Delete, RunNow, Queue, Group, Run, Signal, Fork, Terminate, Schedule, Check, Backup}
 }
 
 // Changes reports whether an action changes the queue.
@@ -117,7 +119,7 @@ const (
 	maxBody     = 1 << 20          // bytes of a request's body
 	maxWait     = 10 * time.Second // for other pages
 	maxWork     = 30 * time.Second // of one page or change
-	maxStreams  = 64               // of pages that update themselves
+	maxStreams  = 256              // of pages that update themselves
 	maxSelected = 10_000           // jobs that one action changes
 )
 

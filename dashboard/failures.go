@@ -167,15 +167,21 @@ func queues(q *request) error {
 	if err != nil {
 		return err
 	}
-	all, after := stats.Queues, q.Form.Get("after")
+	p := new(queuesPage)
+	p.Queues, p.NextLink = queuesAfter(stats.Queues, "queues", q.Form.Get("after"))
+	return q.show("queues", "queues", "Queues", p, q.command("queue", "list"))
+}
+
+// queuesAfter returns the queues of one page of a list, and the link to the next.
+func queuesAfter(all []pawl.QueueStats, page, after string) (part []pawl.QueueStats, next string) {
 	if i := slices.IndexFunc(all, func(one pawl.QueueStats) bool { return one.Name == after }); i >= 0 {
 		all = all[i+1:]
 	}
-	p := &queuesPage{Queues: all[:min(len(all), 2*pageSize)]}
-	if n := len(p.Queues); n < len(all) {
-		p.NextLink = link("queues", "after", p.Queues[n-1].Name)
+	part = all[:min(len(all), 2*pageSize)]
+	if n := len(part); n < len(all) {
+		next = link(page, "after", part[n-1].Name)
 	}
-	return q.show("queues", "queues", "Queues", p, q.command("queue", "list"))
+	return part, next
 }
 
 // workersPage is what runs now.

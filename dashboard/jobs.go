@@ -27,7 +27,7 @@ type selection struct {
 	// As written, for the form.
 	QueueTexts, KindTexts, StateTexts, ReasonTexts        []string
 	SinceText, UntilText, OlderText, DiedSince, DiedUntil string
-	ErrorText, SortText                                   string
+	ErrorText, SortText, Members                          string // Members is a group of jobs
 	NewestFirst                                           bool
 }
 
@@ -37,9 +37,10 @@ func (q *request) selection() (*selection, error) {
 	s := &selection{
 		QueueTexts: texts(f["queue"]), KindTexts: texts(f["kind"]), StateTexts: texts(f["state"]), ReasonTexts: texts(f["reason"]),
 		SinceText: f.Get("since"), UntilText: f.Get("until"), OlderText: f.Get("older"), DiedSince: f.Get("died-since"), DiedUntil: f.Get("died-until"),
-		ErrorText: f.Get("error"), SortText: f.Get("sort"), NewestFirst: f.Get("newest") != "", Group: f.Get("group"),
+		ErrorText: f.Get("error"), SortText: f.Get("sort"), Members: f.Get("members"), NewestFirst: f.Get("newest") != "", Group: f.Get("group"),
 	}
 	s.Error, s.Payload, s.Newest, s.Order = s.ErrorText, texts(f["payload"]), s.NewestFirst, pawl.Order(s.SortText)
+	s.Filter.Filter.Group = s.Members
 	s.Queue, s.Queues = oneOrMore[string](s.QueueTexts)
 	s.Kind, s.Kinds = oneOrMore[string](s.KindTexts)
 	s.State, s.States = oneOrMore[pawl.State](s.StateTexts)
@@ -74,7 +75,7 @@ func (q *request) selection() (*selection, error) {
 			s.Order = pawl.OrderDied
 		}
 	}
-	s.all = len(s.QueueTexts)+len(s.KindTexts)+len(s.ReasonTexts)+len(s.Payload) == 0 && s.Error == "" && s.Group == "" &&
+	s.all = len(s.QueueTexts)+len(s.KindTexts)+len(s.ReasonTexts)+len(s.Payload) == 0 && s.Error+s.Group+s.Members == "" &&
 		s.SinceText+s.UntilText+s.OlderText+s.DiedSince+s.DiedUntil == ""
 	return s, nil
 }
@@ -135,6 +136,7 @@ func (s *selection) flags(states bool) (words []string) {
 		add("-s", s.StateTexts...)
 	}
 	add("-k", s.KindTexts...)
+	add("--group", s.Members)
 	add("--error", s.ErrorText)
 	add("--payload", s.Payload...)
 	add("--reason", s.ReasonTexts...)
@@ -255,7 +257,7 @@ func jobs(q *request) error {
 }
 
 // filterNames are the parameters of a selection.
-var filterNames = []string{"queue", "state", "kind", "error", "payload", "reason", "since", "until", "older", "died-since", "died-until", "sort", "newest", "group"}
+var filterNames = []string{"queue", "state", "kind", "error", "payload", "reason", "since", "until", "older", "died-since", "died-until", "sort", "newest", "group", "members"}
 
 // filterPairs returns the filter of a request as it came.
 func (q *request) filterPairs() (pairs []pair) {

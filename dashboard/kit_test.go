@@ -19,6 +19,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/group"
 	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -54,6 +55,7 @@ type kit struct {
 	delayed pawl.ID
 	ready   pawl.ID
 	run     pawl.ID
+	member  pawl.ID // of group import/7, with key tenant/42 on queue sync
 }
 
 // everything allows all actions.
@@ -64,7 +66,7 @@ func newKit(t *testing.T) *kit {
 	k := &kit{T: t, path: filepath.Join(t.TempDir(), "app.db"), opts: Options{Authorize: everything, Logger: hclog.NewNullLogger()}}
 	ctx := t.Context()
 	var err error
-	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, k.q.Close()) })
 
@@ -82,6 +84,10 @@ func newKit(t *testing.T) *kit {
 	k.dead = []pawl.ID{k.store("a 12"), k.store("a 34")}
 	k.delayed = k.enqueue("later", pawl.Delay(time.Hour))
 	k.ready = k.enqueue("slash/queue")
+	callback, err := sendMail.Envelope(mail{To: "done"})
+	require.NoError(t, err)
+	require.NoError(t, group.Make(ctx, k.q, group.Group{Name: "import/7", Done: callback}))
+	k.member = k.enqueue("sync", pawl.Key("tenant/42"), pawl.InGroup("import/7"))
 	k.restart()
 	return k
 }
@@ -185,9 +191,11 @@ func (k *kit) pages() []string {
 	return []string{
 		"", "queues", "jobs", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
 		"job?id=" + k.dead[0].String(), "job?id=" + k.delayed.String(), "job?id=" + k.ready.String(), "failures", "failures?queue=email",
-		"runs", "runs?flow=order&status=waiting", "run?id=" + k.run.String(), "schedules", "schedule?name=nightly", "workers", "file",
+		"limits", "keys?queue=sync", "keys?queue=sync&blocked=1", "keys?queue=email", "key?queue=sync&name=tenant%2F42", "job?id=" + k.member.String(),
+		"groups", "group?name=import%2F7", "jobs?members=import%2F7", "close-group?name=import%2F7", "cancel-group?name=import%2F7",
+		"runs", "verify", "runs?flow=order&status=waiting", "run?id=" + k.run.String(), "schedules", "schedule?name=nightly", "workers", "file",
 		"retry?id=" + k.dead[0].String(), "retry?select=all&state=dead", "delete?id=" + k.dead[0].String(), "cancel?id=" + k.ready.String(),
-		"run-now?id=" + k.delayed.String(), "pause-queue?name=email", "resume-queue?name=email", "signal?id=" + k.run.String(),
+		"run-now?id=" + k.delayed.String(), "pause-queue?name=email", "resume-queue?name=email", "signal?id=" + k.run.String(), "fork?id=" + k.run.String(), "fork?from=charge&id=" + k.run.String(),
 		"cancel-run?id=" + k.run.String(), "terminate-run?id=" + k.run.String(), "pause-run?id=" + k.run.String(), "resume-run?id=" + k.run.String(),
 		"pause-schedule?name=nightly", "resume-schedule?name=nightly", "trigger-schedule?name=nightly",
 	}

@@ -107,19 +107,15 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// Rule: no more than a bounded number of pages update themselves, and clients that read nothing keep
-// neither the queue nor other pages waiting.
-func TestStalledStreams(t *testing.T) {
-	q, d := empty(t)
-	server := httptest.NewServer(d)
-	t.Cleanup(func() {
-		require.NoError(t, d.Close())
-		server.Close()
-		require.NoError(t, q.Close())
-	})
-	host := strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)
-	for range maxStreams {
-		c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", server.Listener.Addr().String())
+// openStalled opens n streams whose clients read the status and then nothing.
+func openStalled(t testing.TB, d *Dashboard, n int) (server *httptest.Server) {
+	t.Helper()
+	server = httptest.NewServer(d)
+	address := server.Listener.Addr().String()
+	host := strings.Replace(address, "127.0.0.1", "localhost", 1)
+	for range n {
+		var dialer net.Dialer
+		c, err := dialer.DialContext(t.Context(), "tcp", address)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		_, err = c.Write([]byte("GET /events HTTP/1.1\r\nHost: " + host + "\r\n\r\n"))
@@ -128,6 +124,19 @@ func TestStalledStreams(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, line, "200 OK")
 	}
+	return server
+}
+
+// Rule: no more than a bounded number of pages update themselves, and clients that read nothing keep
+// neither the queue nor other pages waiting.
+func TestStalledStreams(t *testing.T) {
+	q, d := empty(t)
+	server := openStalled(t, d, maxStreams)
+	t.Cleanup(func() {
+		require.NoError(t, d.Close())
+		server.Close()
+		require.NoError(t, q.Close())
+	})
 	answer, err := http.Get(server.URL + "/events")
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())

@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +15,10 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -28,28 +32,40 @@ func TestPages(t *testing.T) {
 		}
 		dead, run := k.dead[0].String(), k.run.String()
 		for path, want := range map[string][]string{
-			"":                             {"Overview", "email", "connection refused by a", "jobctl --db " + k.path + " stats"},
-			"queues":                       {"slash/queue", "Pause", "queue list"},
-			"jobs?state=dead":              {dead, "exhausted", "connection refused by a 34", "job list -s dead", "Retry all"},
-			"jobs?state=delayed":           {k.delayed.String(), "job list -s delayed"},
-			"jobs?queue=slash/queue":       {k.ready.String(), "-q slash/queue"},
-			"jobs?since=1h&newest=1":       {k.ready.String(), "--since 1h", "--newest"},
-			"job?id=" + dead:               {"Its last retry failed.", "Attempt 3 failed", "goroutine 7 [running]", "bob", "job show " + dead},
-			"job?id=" + dead[28:]:          {"Job " + dead},
-			"job?id=" + k.delayed.String(): {"It waits for its time: in ", "Becomes ready"},
-			"failures":                     {"connection refused by a", "<b>2</b>", "dead summary"},
-			"runs":                         {"order", "2026/1042", "waiting", "wf list"},
-			"run?id=" + run:                {"charge", "paid by ada", "It waits for the signal", "approved", "wf show " + run, `"(hidden)`},
-			"schedules":                    {"nightly", "at 02:30", "sched list"},
-			"schedule?name=nightly":        {"30 2 * * MON-FRI", "mail.send", "02:30:00", "sched show nightly"},
-			"workers":                      {"job list -s leased"},
-			"file":                         {k.path, "Free for reuse", "db backup", "Check the queue"},
-			"pause-queue?name=email":       {"queue pause email", "Pause queue"},
-			"retry?select=all&state=dead":  {"Retry 2 of 2 jobs", "job retry --all"},
-			"retry?id=" + dead:             {"Retry job " + dead, "job retry " + dead},
-			"signal?id=" + run:             {"The run waits for approved.", "wf signal " + run + " approved null"},
-			"terminate-run?id=" + run:      {"nothing that it did is undone", "wf terminate " + run},
-			"pause-schedule?name=nightly":  {"sched pause nightly"},
+			"":                                {"Overview", "email", "connection refused by a", "jobctl --db " + k.path + " stats"},
+			"queues":                          {"slash/queue", "Pause", "queue list"},
+			"jobs?state=dead":                 {dead, "exhausted", "connection refused by a 34", "job list -s dead", "Retry all"},
+			"jobs?state=delayed":              {k.delayed.String(), "job list -s delayed"},
+			"jobs?queue=slash/queue":          {k.ready.String(), "-q slash/queue"},
+			"jobs?since=1h&newest=1":          {k.ready.String(), "--since 1h", "--newest"},
+			"job?id=" + dead:                  {"Its last retry failed.", "Attempt 3 failed", "goroutine 7 [running]", "bob", "job show " + dead},
+			"job?id=" + dead[28:]:             {"Job " + dead},
+			"job?id=" + k.delayed.String():    {"It waits for its time: in ", "Becomes ready"},
+			"limits":                          {"sync", "1 running per key", "queue list"},
+			"keys?queue=sync":                 {"tenant/42", "Only keys with blocked jobs", "key list sync"},
+			"keys?queue=sync&blocked=1":       {"No key matches.", "key list sync --blocked"},
+			"keys?queue=email":                {"The queue has no limits per key.", "Limits: none"},
+			"key?queue=sync&name=tenant/42":   {"No job of the key runs.", "1, 0 of them blocked", "key show sync tenant/42"},
+			"groups":                          {"import/7", ">open</span>", "group list"},
+			"group?name=import/7":             {"0 of 1 members have ended", "When all members have ended: ", "not enqueued yet", "group show import/7", "job list --group import/7"},
+			"jobs?members=import/7":           {k.member.String(), "job list --group import/7"},
+			"job?id=" + k.member.String():     {`href="key?name=tenant%2F42&amp;queue=sync"`, `href="group?name=import%2F7"`},
+			"close-group?name=import/7":       {"enqueues its callbacks", "group close import/7"},
+			"cancel-group?name=import/7":      {"1 member of 1 pending.", "group cancel import/7"},
+			"failures":                        {"connection refused by a", "<b>2</b>", "dead summary"},
+			"runs":                            {"order", "2026/1042", "waiting", "wf list"},
+			"run?id=" + run:                   {"charge", "paid by ada", "It waits for the signal", "approved", "wf show " + run, `"(hidden)`},
+			"schedules":                       {"nightly", "at 02:30", "sched list"},
+			"schedule?name=nightly":           {"30 2 * * MON-FRI", "mail.send", "02:30:00", "sched show nightly"},
+			"workers":                         {"job list -s leased"},
+			"file":                            {k.path, "Free for reuse", "db backup", "Check the queue"},
+			"pause-queue?name=email":          {"queue pause email", "Pause queue"},
+			"retry?select=all&state=dead":     {"Retry 2 of 2 jobs", "job retry --all"},
+			"retry?id=" + dead:                {"Retry job " + dead, "job retry " + dead},
+			"signal?id=" + run:                {"The run waits for approved.", "wf signal " + run + " approved null"},
+			"fork?id=" + run + "&from=charge": {"results of its steps before", "that no run of flow order has", "wf fork " + run + " --from charge --id NEW", `value="charge"`},
+			"terminate-run?id=" + run:         {"nothing that it did is undone", "wf terminate " + run},
+			"pause-schedule?name=nightly":     {"sched pause nightly"},
 		} {
 			page := strings.NewReplacer("&#34;", `"`, "&#39;", "'").Replace(k.page(path))
 			for _, text := range want {
@@ -68,6 +84,7 @@ func TestMistakes(t *testing.T) {
 	none := pawl.NewID(time.Now()).String()
 	for path, status := range map[string]int{
 		"nothing": 404, "job?id=" + none: 404, "run?id=" + none: 404, "schedule?name=x": 404, "pause-queue?name=x": 404, "job": 400,
+		"keys?queue=x": 404, "key?queue=x&name=x": 404, "key?queue=sync&name=x": 404, "key?queue=email&name=x": 404, "group?name=x": 404, "close-group?name=x": 404,
 		"job?id=ffff": 404, "jobs?state=x": 400, "jobs?since=soon": 400, "jobs?payload=%3D": 400, "retry": 400, "retry?select=all&state=ready": 400,
 		"runs?status=x": 400, "job/x": 404, "/jobs": 404, "jobs/": 404, "../jobs": 404,
 	} {
@@ -102,6 +119,11 @@ func TestChanges(t *testing.T) {
 		k.post("resume-queue", "name", "email")
 		require.NotContains(t, k.page("queues"), ">paused</span>")
 
+		require.Contains(t, k.post("cancel-group", "name", "import/7"), "1 member cancelled.")
+		require.Equal(t, pawl.Dead, stateIn(t, a, k.member))
+		require.Contains(t, k.post("close-group", "name", "import/7"), "The group was closed.")
+		require.Contains(t, k.page("group?name=import/7"), ">ended</span>")
+
 		k.post("pause-schedule", "name", "nightly", "note", "until Monday")
 		require.Contains(t, k.page("schedule?name=nightly"), "until Monday")
 		k.post("resume-schedule", "name", "nightly")
@@ -113,6 +135,14 @@ func TestChanges(t *testing.T) {
 		k.post("resume-run", "id", run)
 		require.Contains(t, k.post("signal", "id", run, "name", "approved", "value", "true"), "The signal was sent.")
 		require.Contains(t, k.page("run?id="+run), "Unread signals")
+		require.Equal(t, http.StatusBadRequest, k.send("POST", "fork", url.Values{"id": {run}, "from": {"no step"}, "to": {"1043"}}).Code)
+		require.Equal(t, http.StatusBadRequest, k.send("POST", "fork", url.Values{"id": {run}, "from": {"charge"}, "to": {" "}}).Code)
+		require.Equal(t, http.StatusConflict, k.send("POST", "fork", url.Values{"id": {run}, "from": {"charge"}, "to": {"2026/1042"}}).Code)
+		_, made, _ := strings.Cut(k.post("fork", "id", run, "from", "charge", "to", "2026/1043"), `href="`)
+		made, _, _ = strings.Cut(made[strings.Index(made, "run?id="):], `"`)
+		page := k.page(made)
+		require.Contains(t, page, "2026/1043")
+		require.Contains(t, page, "Forked from")
 		k.post("terminate-run", "id", run, "reason", "the customer called")
 		require.Contains(t, k.post("check"), "The queue is sound.")
 	}
@@ -186,6 +216,36 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
+// Rule: the page that compares runs with the code counts those that match, and names those that the code would block.
+func TestVerify(t *testing.T) {
+	k := newKit(t)
+	page := k.page("verify")
+	require.Contains(t, page, "1 match, <b>0</b> do not.")
+	require.Contains(t, page, "wf verify")
+
+	require.NoError(t, k.d.Close()) // and with a build whose flow charges nobody
+	require.NoError(t, k.q.Close())
+	var err error
+	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	k.Cleanup(func() { require.NoError(k, k.q.Close()) })
+	k.restart()
+	require.Contains(t, k.page("verify"), ">not in the code</span>")
+	other := workflow.Define("order", func(r *workflow.Run, in mail) (string, error) {
+		_, err := workflow.Step(r, "reserve", func(context.Context) (string, error) { return "", nil })
+		return "", err
+	})
+	w := worker.New(k.q, &worker.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, workflow.Open(k.q, nil).Handle(t.Context(), w, other))
+	page = k.page("verify")
+	require.Contains(t, page, "0 match, <b>1</b> do not.")
+	require.Contains(t, page, ">differs</span>")
+	require.Contains(t, page, "reserve")
+
+	k.stopped()
+	require.Contains(t, k.page("verify"), "there is nothing to compare with")
+}
+
 // Rule: over an engine that lacks an operation, its page says so, and the others work.
 func TestOtherEngines(t *testing.T) {
 	k := newKit(t)
@@ -196,7 +256,7 @@ func TestOtherEngines(t *testing.T) {
 	for _, path := range []string{"", "queues", "jobs", "failures", "workers", "file"} {
 		k.page(path)
 	}
-	for _, path := range []string{"runs", "schedules"} {
+	for _, path := range []string{"runs", "schedules", "groups"} {
 		w := k.get(path)
 		require.Equal(t, http.StatusNotImplemented, w.Code)
 		require.Contains(t, w.Body.String(), "the engine of this queue does not support "+strings.Replace(path, "runs", "workflows", 1))

@@ -18,7 +18,7 @@ import (
 var assets embed.FS
 
 // templates are the pages by name. Each has the layout.
-var templates = parseTemplates("overview", "queues", "jobs", "job", "failures", "runs", "run", "schedules", "schedule",
+var templates = parseTemplates("overview", "queues", "jobs", "job", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
 	"workers", "file", "plan", "result", "problem")
 
 func parseTemplates(names ...string) map[string]*template.Template {
@@ -31,18 +31,19 @@ func parseTemplates(names ...string) map[string]*template.Template {
 
 // functions are what templates call.
 var functions = template.FuncMap{
-	"link":  link,
-	"num":   number,
-	"bytes": size,
-	"span":  span,
-	"short": func(id pawl.ID) string { s := id.String(); return s[len(s)-8:] },
-	"cut":   func(n int, s string) string { return ellipsis.Truncate(s, n) },
-	"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"exact": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"ago":   ago,
-	"dict":  func(now time.Time, t time.Time) moment { return moment{now, t} },
-	"rate":  func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
-	"text":  func(v any) string { return fmt.Sprint(v) },
+	"link":   link,
+	"num":    number,
+	"bytes":  size,
+	"limits": limitsText,
+	"span":   span,
+	"short":  func(id pawl.ID) string { s := id.String(); return s[len(s)-8:] },
+	"cut":    func(n int, s string) string { return ellipsis.Truncate(s, n) },
+	"stamp":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"exact":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"ago":    ago,
+	"dict":   func(now time.Time, t time.Time) moment { return moment{now, t} },
+	"rate":   func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
+	"text":   func(v any) string { return fmt.Sprint(v) },
 }
 
 // moment is a time and the present.

@@ -43,15 +43,17 @@ func TestClosedWithoutAuthorize(t *testing.T) {
 // needs says what each route needs, once more than the table of routes does. "" is for everybody.
 var needs = map[string]Action{
 	"GET style.css": "", "GET script.js": "", "GET icon.svg": "",
-	"GET ": View, "GET queues": View, "GET jobs": View, "GET job": View, "GET failures": View, "GET runs": View, "GET run": View,
+	"GET ": View, "GET queues": View, "GET jobs": View, "GET job": View, "GET failures": View,
+	"GET limits": View, "GET keys": ViewPayload, "GET key": ViewPayload, "GET groups": View, "GET group": View, "GET runs": View, "GET run": View,
 	"GET schedules": View, "GET schedule": View, "GET workers": View, "GET file": View, "GET events": View, "POST theme": View,
 	"GET retry": Retry, "POST retry": Retry, "GET cancel": Cancel, "POST cancel": Cancel, "GET delete": Delete, "POST delete": Delete,
 	"GET run-now": RunNow, "POST run-now": RunNow, "GET pause-queue": Queue, "POST pause-queue": Queue,
 	"GET resume-queue": Queue, "POST resume-queue": Queue, "GET cancel-run": Cancel, "POST cancel-run": Cancel,
 	"GET terminate-run": Terminate, "POST terminate-run": Terminate, "GET pause-run": Run, "POST pause-run": Run,
-	"GET resume-run": Run, "POST resume-run": Run, "GET signal": Signal, "POST signal": Signal,
+	"GET resume-run": Run, "POST resume-run": Run, "GET fork": Fork, "POST fork": Fork, "GET signal": Signal, "POST signal": Signal,
+	"GET close-group": Group, "POST close-group": Group, "GET cancel-group": Cancel, "POST cancel-group": Cancel,
 	"GET pause-schedule": Schedule, "POST pause-schedule": Schedule, "GET resume-schedule": Schedule, "POST resume-schedule": Schedule,
-	"GET trigger-schedule": Schedule, "POST trigger-schedule": Schedule, "POST check": Check, "POST backup": Backup,
+	"GET trigger-schedule": Schedule, "POST trigger-schedule": Schedule, "POST check": Check, "GET verify": Check, "POST backup": Backup,
 }
 
 // form fills in what every route may want.
@@ -60,10 +62,17 @@ func (k *kit) form(path string) url.Values {
 	switch {
 	case strings.HasSuffix(path, "-schedule"), path == "schedule":
 		form.Set("name", "nightly")
+	case strings.HasSuffix(path, "-group"), path == "group":
+		form.Set("name", "import/7")
+	case path == "key", path == "keys":
+		form.Set("queue", "sync")
+		form.Set("name", "tenant/42")
 	case path == "signal":
 		form.Set("name", "approved")
 		fallthrough
-	case strings.HasSuffix(path, "-run"), path == "run":
+	case strings.HasSuffix(path, "-run"), path == "run", path == "fork":
+		form.Set("from", "charge")
+		form.Set("to", "2026/1043")
 		form.Set("id", k.run.String())
 	case path == "cancel":
 		form.Set("id", k.ready.String())
@@ -251,12 +260,13 @@ func TestHostileTexts(t *testing.T) {
 			payload = []byte(text)
 		}
 		name := strings.ReplaceAll(text[:min(len(text), 200)], "\x00", "") // which names may not have
-		id := k.restore(&pawl.Envelope{ID: pawl.NewID(k.d.opts.Now()), Queue: name, Kind: name, Payload: payload, Failures: 1, Key: name, UniqueKey: name, IdempotencyKey: name,
+		id := k.restore(&pawl.Envelope{ID: pawl.NewID(k.d.opts.Now()), Queue: name, Kind: name, Payload: payload, Failures: 1, Key: name, Group: name, UniqueKey: name, IdempotencyKey: name,
 			Headers: map[string]string{name: text}, History: []pawl.Failure{{Attempt: 1, At: k.d.opts.Now(), Error: text, Stack: text}}})
 		q := url.QueryEscape(name)
 		for _, path := range []string{
 			"job?id=" + id.String(), "jobs?queue=" + q, "jobs?kind=" + q + "&error=" + q, "jobs?group=" + q, "pause-queue?name=" + q, "failures?queue=" + q,
 			"retry?select=all&queue=" + q, "queues", "", "runs?flow=" + q + "&id=" + q, "workers",
+			"jobs?members=" + q, "keys?queue=" + q + "&after=" + q, "key?queue=" + q + "&name=" + q, "groups", "groups?after=" + q, "group?name=" + q, "close-group?name=" + q,
 		} {
 			w := k.get(path)
 			require.Less(t, w.Code, 500, "%s: %s", path, w.Body)
@@ -302,7 +312,7 @@ func TestPayloadsAreProtected(t *testing.T) {
 	k.restart()
 	for _, path := range k.pages() {
 		body := k.get(path).Body.String()
-		for _, secret := range []string{"9007199254740993", "paid by ada", "Bearer"} {
+		for _, secret := range []string{"9007199254740993", "paid by ada", "Bearer", "tenant/42"} {
 			require.NotContains(t, body, secret, path)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type filterFlags struct {
 	queues, kinds        []string
 	inStates, reasons    []string
-	lastError            string
+	lastError, group     string
 	payload              []string
 	since, until, before time.Time
 	died                 deathFlags
@@ -40,6 +40,7 @@ func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 		flags.VarP(eachOf(&f.inStates, words...), "state", "s", "only jobs in this `STATE`: "+listed(words)+"; may be repeated")
 	}
 	flags.VarP(eachFlag(&f.kinds, driver.CheckKind), "kind", "k", "only jobs of this `KIND`; may be repeated")
+	flags.Var(textFlag(&f.group), "group", "only members of this `GROUP` of jobs")
 	flags.Var(textFlag(&f.lastError), "error", "only jobs whose last error contains this `TEXT`")
 	flags.Var(manyFlag{flagFunc{f.term}}, "payload", "only jobs whose payload matches this `TERM`, such as user.id=42; see 'jobctl help filters'")
 	dead := len(states) == 0 || slices.Contains(states, pawl.Dead)
@@ -91,7 +92,7 @@ func (f *filterFlags) term(text string) error {
 // filters returns a filter for package admin for each state that the command supports.
 func (f *filterFlags) filters() (all []admin.Filter) {
 	one := admin.Filter{
-		Filter:  pawl.Filter{DiedSince: f.died.since, DiedBefore: f.died.until},
+		Filter:  pawl.Filter{Group: f.group, DiedSince: f.died.since, DiedBefore: f.died.until},
 		Error:   f.lastError,
 		Payload: f.payload,
 		Since:   f.since, Until: f.until, Before: f.before,
@@ -150,7 +151,7 @@ func (f *filterFlags) known(ctx context.Context, queue admin.Admin) error {
 
 // given reports whether there is any filter.
 func (f *filterFlags) given() bool {
-	return len(f.queues)+len(f.inStates)+len(f.kinds)+len(f.payload)+len(f.reasons) > 0 || f.lastError != "" ||
+	return len(f.queues)+len(f.inStates)+len(f.kinds)+len(f.payload)+len(f.reasons) > 0 || f.lastError+f.group != "" ||
 		!f.since.IsZero() || !f.until.IsZero() || !f.before.IsZero() || f.died.given()
 }
 
@@ -163,6 +164,7 @@ func (f *filterFlags) String() string {
 		}
 	}
 	add("queue=", strings.Join(f.queues, "|"))
+	add("group=", f.group)
 	add("kind=", strings.Join(f.kinds, "|"))
 	switch {
 	case len(f.inStates) > 0:

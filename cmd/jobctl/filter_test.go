@@ -3,10 +3,12 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/group"
 )
 
 // Rule: a repeated filter selects what any of its values selects. No value is dropped.
@@ -37,6 +39,25 @@ func TestRepeatedFiltersAddUp(t *testing.T) {
 	require.Equal(t, exitOK, got.code, got.stderr)
 	got = asked(t, strings.NewReader("n\n"), words("--db app.db job cancel -q email -q other -s ready -s delayed")...)
 	require.Contains(t, got.stderr, "3 jobs match (queue=email|other state=ready|delayed)")
+}
+
+// Rule: --group selects the members of a group, for a list and for a change, whatever their states.
+func TestGroupSelectsMembers(t *testing.T) {
+	build(t, func(f *file) {
+		for _, name := range []string{"import/7", "import/8"} {
+			require.NoError(t, group.Make(t.Context(), f.q, group.Group{Name: name}))
+		}
+		f.add(pawl.Envelope{Queue: "email", Group: "import/7"})
+		f.add(pawl.Envelope{Queue: "email", Group: "import/8"})
+		f.add(pawl.Envelope{Queue: "reports", Group: "import/7", Delay: time.Hour})
+		f.add(pawl.Envelope{Queue: "reports"})
+	})
+	got := jobctl(t, words("--db app.db -o ids job list --group import/7")...)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.ElementsMatch(t, []string{id(1).String(), id(3).String()}, strings.Fields(got.stdout))
+	got = jobctl(t, words("--db app.db -o ids job cancel --group import/7 -y")...)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.ElementsMatch(t, []string{id(1).String(), id(3).String()}, strings.Fields(got.stdout))
 }
 
 // Rule: a flag that does not collect its values must not be given twice, since one value would

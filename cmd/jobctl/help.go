@@ -36,6 +36,7 @@ const filterTopic = `Commands that list or change jobs select them by filters. A
                        a number, true, false or null), user.name~ada (contains
                        this text), or user.id (the field exists). A number in
                        the path is an index into a list. All terms must match
+      --group GROUP    members of a group of jobs
       --reason REASON  dead for this reason: exhausted, permanent, poison,
                        deadline, cancelled, signature, payload or corrupt
       --since WHEN     created at that time or later

@@ -18,8 +18,8 @@ import (
 
 // actions are all changes that a form of the dashboard asks for.
 var actions = []string{
-	"retry", "delete", "cancel", "run-now", "pause-queue", "resume-queue", "pause-schedule", "resume-schedule", "trigger-schedule",
-	"signal", "pause-run", "resume-run", "cancel-run", "terminate-run", "check", "backup", "theme",
+	"retry", "delete", "cancel", "run-now", "pause-queue", "resume-queue", "close-group", "cancel-group", "pause-schedule", "resume-schedule", "trigger-schedule",
+	"signal", "fork", "pause-run", "resume-run", "cancel-run", "terminate-run", "check", "backup", "theme",
 }
 
 // testActions does everything that a user can do.
@@ -28,6 +28,7 @@ func testActions(b *tab, a *app, scripts bool) {
 	testJobs(b, a, name)
 	testManyJobs(b, a, name)
 	testQueuesAndSchedules(b, a, name)
+	testKeysAndGroups(b, a, name)
 	testRuns(b, a, name)
 	testMenu(b)
 	testFile(b)
@@ -118,8 +119,32 @@ func testQueuesAndSchedules(b *tab, a *app, name string) {
 	b.follow("Continue", "by an operator")
 }
 
+func testKeysAndGroups(b *tab, a *app, name string) {
+	members := a.members("import/"+name, 2)
+	b.visit("limits")
+	b.follow("sync", "Keys with ready or running jobs")
+	b.toggle("Only keys with blocked jobs")
+	b.follow("Filter", "--blocked")
+	b.visit("keys?queue=sync")
+	b.follow("tenant/42", "Limits of the queue")
+	b.visit("job?id=" + members[0])
+	b.follow("import/"+name, "0 of 2 members have ended")
+	b.follow("Members", members[1][28:])
+	b.visit("group?name=import/" + name)
+	b.follow("Close", "ends once none is pending")
+	b.follow("Close group", "The group was closed.")
+	b.follow("Continue", "It ends once no member is pending.")
+	b.follow("Cancel pending members", "2 members of 2 pending.")
+	b.follow("Cancel members of group", "2 members cancelled.")
+	b.follow("Continue", "2 of 2 members have ended")
+	b.follow("Dead members", members[0][28:])
+	a.state(members[0], pawl.Dead)
+}
+
 func testRuns(b *tab, a *app, name string) {
 	runs := a.runs(name+"/1", name+"/2")
+	b.visit("runs")
+	b.follow("Compare open runs with the code", "match,")
 	b.visit("runs")
 	b.fill("ID begins with", name)
 	b.follow("Filter", name+"/2")
@@ -135,6 +160,11 @@ func testRuns(b *tab, a *app, name string) {
 	b.fill("Value", "true")
 	b.follow("Send the signal", "The signal was sent.")
 	b.follow("Continue", "Unread signals")
+	b.follow("Fork from charge", "results of its steps before")
+	b.fill("ID of the new run", name+"/3")
+	b.follow("Start the new run", "was started.")
+	b.follow("Continue", "Forked from")
+	b.visit("run?id=" + runs[0].String())
 	b.follow("Terminate", "nothing that it did is undone")
 	b.fill("Reason", "the customer called")
 	b.follow("Terminate the run", "The run was asked to terminate.")
@@ -147,7 +177,7 @@ func testRuns(b *tab, a *app, name string) {
 // testMenu walks over the menu, and to the content.
 func testMenu(b *tab) {
 	b.visit("")
-	for _, page := range []string{"Queues", "Jobs", "Failures", "Runs", "Schedules", "Workers", "File", "Overview"} {
+	for _, page := range []string{"Queues", "Jobs", "Limits", "Groups", "Failures", "Runs", "Schedules", "Workers", "File", "Overview"} {
 		b.follow(page, "In a terminal")
 		require.Contains(b, eval[string](b, `document.querySelector("[aria-current=page]").textContent`), page)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dashboard"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/group"
 	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -62,7 +63,7 @@ func start(t *testing.T) *app {
 	t.Helper()
 	a := &app{T: t, served: make(map[string]map[string]bool)}
 	var err error
-	a.q, err = bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	a.q, err = bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)
 	a.engine = workflow.Open(a.q, &workflow.Options{Logger: hclog.NewNullLogger()})
 	a.worker = worker.New(a.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"default", "work"}})
@@ -132,6 +133,18 @@ func (a *app) dead(queue, text string, n int) (ids []string) {
 			History: []pawl.Failure{{Attempt: 3, At: now, Error: text + " " + strings.Repeat("9", i+1), Stack: "goroutine 7 [running]:\nmain.send()"}}}
 		require.NoError(a, a.q.Restore(a.Context(), []*pawl.Envelope{e}, nil))
 		ids = append(ids, e.ID.String())
+	}
+	return ids
+}
+
+// members makes a group with members that have a key.
+func (a *app) members(name string, n int) (ids []string) {
+	a.Helper()
+	callback, err := sendMail.Envelope(mail{To: "done"})
+	require.NoError(a, err)
+	require.NoError(a, group.Make(a.Context(), a.q, group.Group{Name: name, Done: callback}))
+	for range n {
+		ids = append(ids, a.enqueue("sync", pawl.Key("tenant/42"), pawl.InGroup(name)))
 	}
 	return ids
 }

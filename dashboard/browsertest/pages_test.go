@@ -40,6 +40,7 @@ func (a *app) pages() []string {
 	a.schedule("nightly")
 	dead := a.dead("email", "connection refused by host", 2)[0]
 	a.dead("email", strings.Repeat("a long error without a blank", 20), 1)
+	member := a.members("import/7", 2)[0]
 	for range 60 {
 		a.enqueue("many")
 	}
@@ -50,9 +51,11 @@ func (a *app) pages() []string {
 	return []string{
 		"", "queues", "jobs", "jobs?queue=many", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
 		"job?id=" + dead, "job?id=" + delayed, "job?id=" + ready, "job?id=" + done, "failures", "failures?queue=email",
-		"runs", "runs?flow=order&status=waiting", "run?id=" + run, "run?id=" + h.Run().String(), "schedules", "schedule?name=nightly", "workers", "file",
+		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
+		"close-group?name=import%2F7", "cancel-group?name=import%2F7",
+		"runs", "verify", "runs?flow=order&status=waiting", "run?id=" + run, "run?id=" + h.Run().String(), "schedules", "schedule?name=nightly", "workers", "file",
 		"retry?id=" + dead, "retry?select=all&state=dead", "delete?id=" + dead, "cancel?id=" + ready, "run-now?id=" + delayed,
-		"pause-queue?name=email", "resume-queue?name=email", "signal?id=" + run, "cancel-run?id=" + run, "terminate-run?id=" + run,
+		"pause-queue?name=email", "resume-queue?name=email", "signal?id=" + run, "fork?id=" + run, "cancel-run?id=" + run, "terminate-run?id=" + run,
 		"pause-run?id=" + run, "resume-run?id=" + run, "pause-schedule?name=nightly", "resume-schedule?name=nightly", "trigger-schedule?name=nightly",
 	}
 }
