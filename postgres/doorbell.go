@@ -32,6 +32,7 @@ type doorbell struct {
 
 // news are changes of which a process notifies the others.
 type news struct {
+	hello     bool            // the others missed earlier news
 	any       bool            // any queue may have a job
 	queues    map[string]bool // that may have a job
 	cancelled []cancelled
@@ -47,7 +48,7 @@ type cancelled struct {
 // message is the payload of a notification.
 type message struct {
 	From      string
-	Hello     bool        `json:",omitempty"` // the process listens from now on, and missed earlier messages
+	Hello     bool        `json:",omitempty"` // the process listens from now on, and the others may have missed what it did before
 	Any       bool        `json:",omitempty"`
 	Queues    [][]byte    `json:",omitempty"`
 	Cancelled []cancelled `json:",omitempty"`
@@ -72,7 +73,7 @@ func (n *news) ready(queue string) {
 }
 
 func (n *news) add(more news) {
-	n.any = n.any || more.any
+	n.hello, n.any = n.hello || more.hello, n.any || more.any
 	for queue := range more.queues {
 		n.ready(queue)
 	}
@@ -82,17 +83,19 @@ func (n *news) add(more news) {
 	}
 }
 
-func (n *news) isEmpty() bool { return !n.any && len(n.queues)+len(n.cancelled)+len(n.ended) == 0 }
+func (n *news) isEmpty() bool {
+	return !n.hello && !n.any && len(n.queues)+len(n.cancelled)+len(n.ended) == 0
+}
 
 // messages returns the messages that carry the news.
 func (n *news) messages(from string) (all []message) {
-	first := message{From: from, Any: n.any || len(n.queues) > mostQueues}
+	first := message{From: from, Hello: n.hello, Any: n.any || len(n.queues) > mostQueues}
 	if !first.Any {
 		for queue := range n.queues {
 			first.Queues = append(first.Queues, []byte(queue))
 		}
 	}
-	if first.Any || len(first.Queues) > 0 {
+	if first.Hello || first.Any || len(first.Queues) > 0 {
 		all = append(all, first)
 	}
 	for left := n.cancelled; len(left) > 0; {
@@ -124,14 +127,14 @@ func (b *doorbell) close() {
 	}
 }
 
-// announce leaves news to be sent to the other processes, if there are any.
+// announce leaves news to be sent to the other processes, if there are any: the holder of a cancelled lease is one.
 func (b *doorbell) announce(n news) {
 	if b == nil || n.isEmpty() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.others {
+	if b.others || len(n.cancelled) > 0 {
 		b.news.add(n)
 		b.ring()
 	}
@@ -241,7 +244,9 @@ func (b *doorbell) hear(m message) {
 	if m.From == b.name {
 		return
 	}
-	b.others = b.others || m.From != ""
+	if m.From != "" && !b.others {
+		b.others, b.news.hello = true, true // what happened before was not announced
+	}
 	if m.Hello { // the sender missed earlier messages, and this process may have missed its commits
 		b.news.any, m.Any = true, true
 	}

@@ -66,58 +66,36 @@ func TestDoorbell(t *testing.T) {
 	require.Equal(t, e.ID, l.ID)
 }
 
-// notification is what the test needs of a message between clients.
-type notification struct {
-	From   string
-	Hello  bool // the client listens from now on
-	Queues [][]byte
-}
-
-// eavesdrop listens to the clients of a schema, and returns what waits for their next message. It returns none when
-// the context ends.
-func eavesdrop(t *testing.T, schema string) func(ctx context.Context) notification {
+// listens returns what waits until the next client of a schema listens.
+func listens(t *testing.T, schema string) (wait func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	_, err = conn.Exec(t.Context(), "LISTEN pawl_"+schema)
 	require.NoError(t, err)
-	return func(ctx context.Context) (m notification) {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil && ctx.Err() != nil {
-			return m
+	return func() {
+		t.Helper()
+		var m struct{ Hello bool }
+		for !m.Hello {
+			n, err := conn.WaitForNotification(patient(t))
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal([]byte(n.Payload), &m))
 		}
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal([]byte(n.Payload), &m))
-		return m
 	}
 }
 
 // Rule: the signal of a lease fires when another client cancels its job, before it is extended.
 func TestDoorbellReportsACancellation(t *testing.T) {
 	schema := newSchema(t)
-	next := eavesdrop(t, schema)
-	holder, other := open(t, schema, seldom), open(t, schema, seldom)
-	listening := make(map[string]bool)
-	for len(listening) < 2 {
-		if m := next(t.Context()); m.Hello {
-			listening[m.From] = true
-		}
-	}
-	for notifies := false; !notifies; { // once it knows that somebody listens
-		require.NoError(t, withid.Enqueue(t.Context(), other, &pawl.Envelope{Kind: "k", Queue: "q"}))
-		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		for short.Err() == nil && !notifies {
-			notifies = len(next(short).Queues) > 0
-		}
-		cancel()
-	}
-	leases, err := holder.Fetch(t.Context(), pawl.Request{Queues: []string{"q"}, Max: 1})
-	require.NoError(t, err)
-	l := leases[0]
+	wait := listens(t, schema)
+	holder := open(t, schema, seldom)
+	wait()
+	require.NoError(t, withid.Enqueue(t.Context(), holder, &pawl.Envelope{Kind: "k"}))
+	l := fetchOne(t, holder)
 	fired := make(chan struct{})
 	l.Cancelled.OnFire(func() { close(fired) })
-	require.NoError(t, other.Cancel(t.Context(), l.ID))
+	require.NoError(t, open(t, schema, seldom).Cancel(t.Context(), l.ID), "it knows of no other process yet")
 	select {
 	case <-fired:
 	case <-patient(t).Done():

@@ -45,3 +45,22 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a process that learns of another one says that it had news before. A cancelled lease of another
+// process is announced at once.
+func TestNewsBeforeTheFirstMessage(t *testing.T) {
+	q := &Queue{intake: newIntake()}
+	b := &doorbell{q: q, name: "one", ring: func() {}}
+	b.announce(news{any: true})
+	require.True(t, b.news.isEmpty(), "nobody listens")
+	b.hear(message{From: "other", Any: true})
+	require.Equal(t, []message{{From: "one", Hello: true}}, b.news.messages(b.name))
+	b.news = news{}
+	b.hear(message{From: "other", Any: true})
+	require.True(t, b.news.isEmpty(), "the others know of it")
+
+	b = &doorbell{q: q, name: "one", ring: func() {}}
+	lease := cancelled{pawl.ID{1}, 7}
+	b.announce(news{cancelled: []cancelled{lease}})
+	require.Equal(t, []message{{From: "one", Cancelled: []cancelled{lease}}}, b.news.messages(b.name))
+}
