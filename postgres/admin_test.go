@@ -2,10 +2,12 @@ package postgres_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,21 +153,23 @@ func TestAdmin(t *testing.T) {
 func TestAdminEvents(t *testing.T) {
 	q := open(t, newSchema(t))
 	a := overHandler(t, q)
-	stored := make(chan struct{})
-	go func() {
-		defer close(stored)
-		for i := 0; t.Context().Err() == nil && i < 1000; i++ {
+	ctx, seen := context.WithCancel(t.Context())
+	var storing sync.WaitGroup
+	storing.Go(func() { // until the watch has begun, and reports one
+		for ctx.Err() == nil {
 			if _, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}); err != nil {
+				t.Errorf("enqueue: %v", err)
 				return
 			}
 		}
-	}()
+	})
 	for e, err := range a.Events(t.Context()) {
 		require.NoError(t, err)
 		require.Equal(t, pawl.EventEnqueued, e.Type)
 		break
 	}
-	<-stored
+	seen()
+	storing.Wait()
 }
 
 // Rule: an error of the server matches its sentinel in another process too.

@@ -56,28 +56,29 @@ func TestMembersInTransactionsOfTheApp(t *testing.T) {
 // Rule: an open transaction of the app that has moved a member of a group holds up neither other jobs nor
 // fetches, also when the leases and deadlines of other members pass meanwhile. Their moves follow.
 func TestMembersBesideAnOpenTransaction(t *testing.T) {
-	q := open(t, newSchema(t), func(o *postgres.Options) { o.Lease = time.Second })
-	require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "g"}))
-	held := lease(t, q, &pawl.Envelope{Kind: "k", Group: "g"})
-	silent := lease(t, q, &pawl.Envelope{Kind: "k", Group: "g", Deadline: time.Now().Add(time.Second)})
-	late := &pawl.Envelope{Kind: "late", Group: "g", Deadline: time.Now().Add(time.Second)}
-	require.NoError(t, withid.Enqueue(t.Context(), q, late))
-	tx := appTxs["pgx"](t)()
-	require.NoError(t, q.AckTx(t.Context(), tx, held))
-	member := make(chan error, 1)
-	go func() { member <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "later", Group: "g"}) }()
-	for end := silent.Expires.Add(100 * time.Millisecond); !time.Now().After(end); {
-		require.NoError(t, withid.Enqueue(patient(t), q, &pawl.Envelope{Kind: "other"}))
-		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1, Kinds: []string{"other"}})
-		require.NoError(t, err)
-		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
-	}
-	require.NoError(t, tx.commit())
-	require.NoError(t, <-member)
-	require.NoError(t, q.Wake(t.Context()))
-	for standing(t, q, "g") != [2]int{1, 1} { // the late one, and the silent one, whose deadline passed too
-		require.NoError(t, t.Context().Err())
-		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Kinds: []string{"other"}, Wait: pawl.WaitNot})
-		require.ErrorIs(t, err, pawl.ErrEmpty)
-	}
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		q := open(t, schema, virtual, func(o *postgres.Options) { o.Lease = time.Second })
+		require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "g"}))
+		held := lease(t, q, &pawl.Envelope{Kind: "k", Group: "g"})
+		silent := lease(t, q, &pawl.Envelope{Kind: "k", Group: "g", Deadline: time.Now().Add(time.Second)})
+		late := &pawl.Envelope{Kind: "late", Group: "g", Deadline: time.Now().Add(time.Second)}
+		require.NoError(t, withid.Enqueue(t.Context(), q, late))
+		tx := appTxs["pgx"](t)()
+		require.NoError(t, q.AckTx(t.Context(), tx, held))
+		member := make(chan error, 1)
+		go func() { member <- withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "later", Group: "g"}) }()
+		for end := silent.Expires.Add(100 * time.Millisecond); !time.Now().After(end); time.Sleep(100 * time.Millisecond) {
+			require.NoError(t, withid.Enqueue(patient(t), q, &pawl.Envelope{Kind: "other"}))
+			leases, err := q.Fetch(patient(t), pawl.Request{Max: 1, Kinds: []string{"other"}})
+			require.NoError(t, err)
+			require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+		}
+		require.NoError(t, tx.commit())
+		require.NoError(t, <-member)
+		require.NoError(t, q.Wake(t.Context()))
+		for ctx := patient(t); standing(t, q, "g") != [2]int{1, 1}; time.Sleep(50 * time.Millisecond) { // the late one, and the silent one, whose deadline passed too
+			_, err := q.Fetch(ctx, pawl.Request{Max: 1, Kinds: []string{"other"}, Wait: pawl.WaitNot})
+			require.ErrorIs(t, err, pawl.ErrEmpty)
+		}
+	})
 }

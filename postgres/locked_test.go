@@ -79,17 +79,18 @@ func TestLockedJobOfADeadProcess(t *testing.T) {
 // Rule: a lease that expires while an ack of it is under way ends with the transaction: as a success if
 // that commits.
 func TestLeaseExpiresWhileItsAckIsUnderWay(t *testing.T) {
-	schema := newSchema(t)
-	q := open(t, schema, func(o *postgres.Options) { o.Lease = time.Second })
-	l := lease(t, q, &pawl.Envelope{Kind: "k", Retain: time.Hour})
-	tx := appTxs["pgx"](t)()
-	require.NoError(t, q.AckTx(t.Context(), tx, l))
-	for !time.Now().After(l.Expires.Add(100 * time.Millisecond)) { // other calls go on
-		require.NoError(t, withid.Enqueue(patient(t), q, &pawl.Envelope{Kind: "other"}))
-	}
-	require.NoError(t, tx.commit())
-	e, err := q.Job(t.Context(), l.ID)
-	require.NoError(t, err)
-	require.Equal(t, pawl.Completed, e.State)
-	require.Zero(t, e.Crashes)
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		q := open(t, schema, virtual, func(o *postgres.Options) { o.Lease = time.Second })
+		l := lease(t, q, &pawl.Envelope{Kind: "k", Retain: time.Hour})
+		tx := appTxs["pgx"](t)()
+		require.NoError(t, q.AckTx(t.Context(), tx, l))
+		for ; !time.Now().After(l.Expires.Add(100 * time.Millisecond)); time.Sleep(50 * time.Millisecond) { // other calls go on
+			require.NoError(t, withid.Enqueue(patient(t), q, &pawl.Envelope{Kind: "other"}))
+		}
+		require.NoError(t, tx.commit())
+		e, err := q.Job(t.Context(), l.ID)
+		require.NoError(t, err)
+		require.Equal(t, pawl.Completed, e.State)
+		require.Zero(t, e.Crashes)
+	})
 }

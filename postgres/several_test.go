@@ -125,37 +125,38 @@ func TestFetchWaitsForAnotherClient(t *testing.T) {
 // Rule: the leases of a client that has ended are taken back by another one once they expire, and
 // count a crash. A lease of the ended client changes nothing afterwards.
 func TestLeasesOfAnEndedClient(t *testing.T) {
-	schema := newSchema(t)
-	short := func(o *postgres.Options) { o.Lease = time.Second }
-	ended, other := open(t, schema, short), open(t, schema, short)
-	e := &pawl.Envelope{Kind: "k"}
-	require.NoError(t, withid.Enqueue(t.Context(), ended, e))
-	l, err := ended.Fetch(t.Context(), pawl.Request{Max: 1})
-	require.NoError(t, err)
-	require.NoError(t, ended.Close())
-	again, err := other.Fetch(t.Context(), pawl.Request{Max: 1})
-	require.NoError(t, err)
-	require.Equal(t, e.ID, again[0].ID)
-	require.Equal(t, 1, again[0].Crashes)
-	require.ErrorIs(t, other.Settle(t.Context(), l[0].Ack()), pawl.ErrLeaseLost)
-	require.NoError(t, other.Settle(t.Context(), again[0].Ack()))
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		ended, other := open(t, schema, virtual), open(t, schema, virtual)
+		e := &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), ended, e))
+		l, err := ended.Fetch(t.Context(), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.NoError(t, ended.Close())
+		again, err := other.Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.False(t, time.Now().Before(l[0].Expires))
+		require.Equal(t, e.ID, again[0].ID)
+		require.Equal(t, 1, again[0].Crashes)
+		require.ErrorIs(t, other.Settle(t.Context(), l[0].Ack()), pawl.ErrLeaseLost)
+		require.NoError(t, other.Settle(t.Context(), again[0].Ack()))
+	})
 }
 
 // Rule: a single process that does not poll, and has no name, takes back the leases that an earlier one
 // left behind.
 func TestLeasesOfAnEarlierProcess(t *testing.T) {
-	schema := newSchema(t)
-	single := func(o *postgres.Options) { o.Poll, o.Lease = postgres.NoPoll, time.Second }
-	earlier := open(t, schema, single)
-	e := &pawl.Envelope{Kind: "k"}
-	require.NoError(t, withid.Enqueue(t.Context(), earlier, e))
-	_, err := earlier.Fetch(t.Context(), pawl.Request{Max: 1})
-	require.NoError(t, err)
-	require.NoError(t, earlier.Close())
-	leases, err := open(t, schema, single).Fetch(patient(t), pawl.Request{Max: 1})
-	require.NoError(t, err)
-	require.Equal(t, e.ID, leases[0].ID)
-	require.Equal(t, 1, leases[0].Crashes)
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		earlier := open(t, schema, noPoll, virtual)
+		e := &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), earlier, e))
+		_, err := earlier.Fetch(t.Context(), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.NoError(t, earlier.Close())
+		leases, err := open(t, schema, noPoll, virtual).Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, e.ID, leases[0].ID)
+		require.Equal(t, 1, leases[0].Crashes)
+	})
 }
 
 // Rule: a job that its client fetched a second time comes back with the other leases of the client, in
@@ -201,29 +202,29 @@ func patient(t testing.TB) context.Context {
 // Rule: the token of a lease settles it through any client. Its holder gets ErrLeaseLost afterwards,
 // and takes nothing back when the lease would have expired.
 func TestSettleThroughAnotherClient(t *testing.T) {
-	schema := newSchema(t)
-	short := func(o *postgres.Options) { o.Lease = time.Second }
-	holder, other := open(t, schema, short), open(t, schema, short)
-	ack, nack := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}
-	require.NoError(t, withid.Enqueue(t.Context(), holder, ack, nack))
-	leases, err := holder.Fetch(t.Context(), pawl.Request{Max: 2})
-	require.NoError(t, err)
-	require.NoError(t, other.Settle(t.Context(), leases[0].Ack(), leases[1].Nack(0, nil)))
-	lost, err := holder.Extend(t.Context(), leases...)
-	require.NoError(t, err)
-	require.Equal(t, leases, lost)
-	require.ErrorIs(t, holder.Settle(t.Context(), leases[1].Ack()), pawl.ErrLeaseLost)
-	again, err := other.Fetch(t.Context(), pawl.Request{Max: 2})
-	require.NoError(t, err)
-	for again[0].Expires.After(time.Now()) { // extends its own lease until that of the holder is over
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		holder, other := open(t, schema, virtual, func(o *postgres.Options) { o.Lease = time.Second }), open(t, schema, virtual)
+		ack, nack := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), holder, ack, nack))
+		leases, err := holder.Fetch(t.Context(), pawl.Request{Max: 2})
+		require.NoError(t, err)
+		require.NoError(t, other.Settle(t.Context(), leases[0].Ack(), leases[1].Nack(0, nil)))
+		lost, err := holder.Extend(t.Context(), leases...)
+		require.NoError(t, err)
+		require.Equal(t, leases, lost)
+		require.ErrorIs(t, holder.Settle(t.Context(), leases[1].Ack()), pawl.ErrLeaseLost)
+		again, err := other.Fetch(t.Context(), pawl.Request{Max: 2})
+		require.NoError(t, err)
 		require.Equal(t, nack.ID, again[0].ID)
+		time.Sleep(2 * time.Second) // until the lease of the holder is over, and that of the other one is not
 		n, err := holder.Reap(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, n)
-	}
-	job, err := holder.Job(t.Context(), nack.ID)
-	require.NoError(t, err)
-	require.Equal(t, 1, job.Attempts)
+		job, err := holder.Job(t.Context(), nack.ID)
+		require.NoError(t, err)
+		require.Equal(t, pawl.Leased, job.State)
+		require.Equal(t, 1, job.Attempts)
+	})
 }
 
 // Rule: a client that lost its leases to another one, because it was away for longer than a lease,

@@ -17,8 +17,7 @@ import (
 // nor the jobs that it looked at.
 func TestClientThatStopsInATransaction(t *testing.T) {
 	schema, proxy := newSchema(t), newCutter(t)
-	short := func(o *postgres.Options) { o.Lease, o.Timeout = time.Second, 500*time.Millisecond }
-	stops := openAt(t, proxy.url, schema, short)
+	stops := openAt(t, proxy.url, schema, func(o *postgres.Options) { o.Lease = time.Second })
 	leased, seen := &pawl.Envelope{Kind: "leased"}, &pawl.Envelope{Kind: "seen"}
 	require.NoError(t, withid.Enqueue(t.Context(), stops, leased, seen))
 	l, err := stops.Fetch(t.Context(), pawl.Request{Max: 1})
@@ -31,7 +30,7 @@ func TestClientThatStopsInATransaction(t *testing.T) {
 		fetched <- err
 	}()
 	<-proxy.stuck
-	other := open(t, schema, short)
+	other := open(t, schema)
 	crashes := make(map[string]int)
 	for len(crashes) < 2 {
 		leases, err := other.Fetch(patient(t), pawl.Request{Max: 2})
@@ -41,15 +40,15 @@ func TestClientThatStopsInATransaction(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{"leased": 1, "seen": 0}, crashes)
-	require.Error(t, <-fetched)
 	proxy.thaw()
+	require.Error(t, <-fetched)
 }
 
 // Rule: a call that needs a job which another session has locked waits for it until its context ends,
 // and holds no other call up.
 func TestJobThatIsLocked(t *testing.T) {
 	schema := newSchema(t)
-	q := open(t, schema, noPoll, func(o *postgres.Options) { o.Lease = time.Second })
+	q := open(t, schema, noPoll, func(o *postgres.Options) { o.Lease = time.Second }) // so it waits for a lock briefly
 	one, other := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}
 	require.NoError(t, withid.Enqueue(t.Context(), q, one, other))
 	session, err := pgx.Connect(t.Context(), server.url)

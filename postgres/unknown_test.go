@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -15,9 +16,13 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// openBehind opens a queue behind a proxy. It gives up early on a server that is away.
-func openBehind(t *testing.T, proxy *cutter, schema string) *postgres.Queue {
-	return openAt(t, proxy.url, schema, noPoll, func(o *postgres.Options) { o.Timeout = 500 * time.Millisecond })
+// behindProxy runs a test in virtual time, with a proxy and a queue behind it.
+func behindProxy(t *testing.T, test func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue)) {
+	t.Helper()
+	proxy := newCutter(t)
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		test(t, schema, proxy, openAt(t, proxy.url, schema, noPoll, virtual))
+	})
 }
 
 // during makes a call whose commit reaches the server, after which the server is away for longer
@@ -32,31 +37,35 @@ func (c *cutter) during(t *testing.T, call func() error) {
 
 // Rule: jobs that a fetch of unknown outcome leased are released, and are nobody's crash.
 func TestFetchOfUnknownOutcome(t *testing.T) {
-	schema, proxy := newSchema(t), newCutter(t)
-	q := openBehind(t, proxy, schema)
-	e := &pawl.Envelope{Kind: "k"}
-	require.NoError(t, withid.Enqueue(t.Context(), q, e))
-	proxy.during(t, func() error {
-		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
-		return err
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		e := &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		proxy.during(t, func() error {
+			_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+			return err
+		})
+		proxy.away.Store(false)
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, e.ID, leases[0].ID)
+		require.Zero(t, leases[0].Crashes)
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // which removes what is left of the fetch
+		require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
 	})
-	proxy.away.Store(false)
-	leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
-	for errors.Is(err, postgres.ErrUnavailable) { // the machine is slow
-		leases, err = q.Fetch(patient(t), pawl.Request{Max: 1})
-	}
-	require.NoError(t, err)
-	require.Equal(t, e.ID, leases[0].ID)
-	require.Zero(t, leases[0].Crashes)
-	require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
-	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // which removes what is left of the fetch
-	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
 }
 
 // Rule: a statement of a view that gets no answer ends after Options.Timeout, with ErrUnavailable.
 func TestViewKeepsToItsTimeout(t *testing.T) {
-	proxy := newCutter(t)
-	q := openBehind(t, proxy, newSchema(t))
+	schema, proxy := newSchema(t), newCutter(t)
+	open(t, schema)
+	brief := &postgres.Options{Schema: schema, Poll: postgres.NoPoll, Timeout: 500 * time.Millisecond, Logger: hclog.NewNullLogger()}
+	q, err := postgres.Open(t.Context(), proxy.url, brief)
+	for errors.Is(err, postgres.ErrUnavailable) { // the machine is slow
+		q, err = postgres.Open(t.Context(), proxy.url, brief)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	table := driver.NewSpace("view").Table("rows")
 	require.ErrorIs(t, q.ViewRows(patient(t), func(r driver.Reader) error {
 		proxy.freeze()
@@ -83,46 +92,42 @@ func TestViewWhoseConnectionBreaks(t *testing.T) {
 // Rule: a fetch that waited, and whose job came with an enqueue of unknown outcome, goes on and gets
 // the job.
 func TestWaitingFetchAndUnknownOutcome(t *testing.T) {
-	schema, proxy := newSchema(t), newCutter(t)
-	q := openBehind(t, proxy, schema)
-	commits := "SELECT commits FROM " + schema + ".process"
-	before, got := count(t, commits), make(chan *pawl.Lease)
-	go func() {
-		defer close(got)
-		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
-		if err != nil {
-			t.Errorf("fetch: %v", err)
-			return
-		}
-		got <- leases[0]
-	}()
-	require.Eventually(t, func() bool { return count(t, commits) > before }, time.Minute, time.Millisecond, "it is accepted")
-	e := &pawl.Envelope{Kind: "k"}
-	proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, e) })
-	proxy.away.Store(false)
-	l := <-got
-	require.NotNil(t, l)
-	require.Equal(t, e.ID, l.ID)
-	require.Zero(t, l.Crashes)
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		got := make(chan *pawl.Lease)
+		go func() {
+			defer close(got)
+			leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+			if err != nil {
+				t.Errorf("fetch: %v", err)
+				return
+			}
+			got <- leases[0]
+		}()
+		time.Sleep(time.Second) // it waits
+		e := &pawl.Envelope{Kind: "k"}
+		proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, e) })
+		proxy.away.Store(false)
+		l := <-got
+		require.NotNil(t, l)
+		require.Equal(t, e.ID, l.ID)
+		require.Zero(t, l.Crashes)
+	})
 }
 
 // Rule: a commit that comes to nothing is not taken for an earlier one whose outcome stayed unknown.
 func TestCommitAfterUnknownOutcome(t *testing.T) {
-	schema, proxy := newSchema(t), newCutter(t)
-	q := openBehind(t, proxy, schema)
-	proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })
-	err := withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
-	require.ErrorIs(t, err, postgres.ErrUnavailable, "the queue has given up until the next call")
-	proxy.before.Store(true)
-	proxy.away.Store(false)
-	e := &pawl.Envelope{Kind: "k"}
-	for err = withid.Enqueue(t.Context(), q, e); errors.Is(err, postgres.ErrUnavailable); { // the machine is slow
-		err = withid.Enqueue(t.Context(), q, e)
-	}
-	require.NoError(t, err)
-	require.False(t, proxy.before.Load())
-	_, err = q.Job(t.Context(), e.ID)
-	require.NoError(t, err)
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })
+		err := withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})
+		require.ErrorIs(t, err, postgres.ErrUnavailable, "the queue has given up until the next call")
+		proxy.before.Store(true)
+		proxy.away.Store(false)
+		e := &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		require.False(t, proxy.before.Load())
+		_, err = q.Job(t.Context(), e.ID)
+		require.NoError(t, err)
+	})
 }
 
 // count reads a number from the server.

@@ -34,49 +34,49 @@ func (w warnings) Warn(msg string, _ ...any) {
 
 // Rule: work that is due and that the server refuses is tried again after a second, and holds no call up.
 func TestUpkeepThatFails(t *testing.T) {
-	schema := newSchema(t)
-	w := warnings{"periodic work failed", make(chan time.Time, 9)}
-	q := open(t, schema, noPoll, func(o *postgres.Options) { o.Lease, o.Logger = time.Second, w })
-	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
-	_, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
-	require.NoError(t, err)
-	execute(t, strings.ReplaceAll(`CREATE FUNCTION pawl.refuse() RETURNS trigger LANGUAGE plpgsql AS
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		w := warnings{"periodic work failed", make(chan time.Time, 9)}
+		q := open(t, schema, noPoll, virtual, func(o *postgres.Options) { o.Logger = w })
+		l := lease(t, q, &pawl.Envelope{Kind: "k"})
+		execute(t, strings.ReplaceAll(`CREATE FUNCTION pawl.refuse() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN RAISE EXCEPTION 'refused'; END $$;
 		CREATE TRIGGER refuse BEFORE UPDATE ON pawl.job FOR EACH ROW EXECUTE FUNCTION pawl.refuse()`, "pawl.", schema+"."))
-	first := <-w.at
-	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
-	require.Greater(t, (<-w.at).Sub(first), time.Second/2, "the work rests for a second after the first line")
-	execute(t, "DROP TRIGGER refuse ON "+schema+".job")
-	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2})
-	for err == nil && len(leases) < 2 {
-		var more []*pawl.Lease
-		more, err = q.Fetch(t.Context(), pawl.Request{Max: 1})
-		leases = append(leases, more...)
-	}
-	require.NoError(t, err)
+		first := <-w.at
+		require.WithinRange(t, first, l.Expires, l.Expires.Add(time.Second))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
+		require.Equal(t, time.Second, (<-w.at).Sub(first), "the work rests after the first line")
+		execute(t, "DROP TRIGGER refuse ON "+schema+".job")
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 2})
+		for err == nil && len(leases) < 2 {
+			var more []*pawl.Lease
+			more, err = q.Fetch(patient(t), pawl.Request{Max: 1})
+			leases = append(leases, more...)
+		}
+		require.NoError(t, err)
+	})
 }
 
-// Rule: while another session has locked what is due, the scheduler looks 20 times a second at most.
+// Rule: while another session has locked what is due, the scheduler looks 20 times a second.
 func TestDueJobThatIsLocked(t *testing.T) {
-	schema := newSchema(t)
-	q := open(t, schema, noPoll)
-	e := &pawl.Envelope{Kind: "k", Delay: 200 * time.Millisecond}
-	require.NoError(t, withid.Enqueue(t.Context(), q, e))
-	session, err := pgx.Connect(t.Context(), server.url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = session.Close(context.Background()) }) // which the schema waits for
-	tx, err := session.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "SELECT FROM "+schema+".job FOR UPDATE")
-	require.NoError(t, err)
-	commits := func() int { return count(t, "SELECT commits FROM "+schema+".process") }
-	before := commits()
-	require.Eventually(t, func() bool { return commits() > before }, time.Minute, time.Millisecond, "it is due")
-	begin, before := time.Now(), commits()
-	require.Eventually(t, func() bool { return commits() >= before+20 }, time.Minute, time.Millisecond, "it is tried again")
-	require.Greater(t, time.Since(begin), 20*25*time.Millisecond, "the tries pause; without that, 20 take some 40 ms")
-	require.NoError(t, session.Close(t.Context()))
-	leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
-	require.NoError(t, err)
-	require.Equal(t, e.ID, leases[0].ID)
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		q := open(t, schema, noPoll, virtual)
+		e := &pawl.Envelope{Kind: "k", Delay: time.Minute}
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		session, err := pgx.Connect(t.Context(), server.url)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = session.Close(context.Background()) }) // which the schema waits for
+		tx, err := session.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "SELECT FROM "+schema+".job FOR UPDATE")
+		require.NoError(t, err)
+		commits := func() int { return count(t, "SELECT commits FROM "+schema+".process") }
+		time.Sleep(time.Minute + time.Second) // it is due
+		before := commits()
+		time.Sleep(time.Second)
+		require.InDelta(t, 20, commits()-before, 1)
+		require.NoError(t, session.Close(t.Context()))
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, e.ID, leases[0].ID)
+	})
 }
