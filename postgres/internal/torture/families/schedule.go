@@ -15,6 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/ticks"
 	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/postgres/internal/torture/scene"
 )
 
 // Schedule kills processes that fire the same schedules.
@@ -106,6 +107,9 @@ func round(t *harness.Try, url, schema string, l *ticks.Ledger) error {
 
 // judgeSchema lets use do something when no process is alive, and judges.
 func judgeSchema(ctx context.Context, url, schema string, clock *ticks.Clock, l *ticks.Ledger, use func(context.Context, ticks.Queue) error) error {
+	if err := scene.Alone(ctx, url); err != nil {
+		return err
+	}
 	q, err := openSchedules(ctx, url, schema, "judge", clock)
 	if err != nil {
 		return err

@@ -174,6 +174,24 @@ func (s *Scene) Await(answers int) error {
 	return nil
 }
 
+// Alone waits until the server has no other client: it may still carry out what a killed process sent.
+func Alone(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	for others := -1; others != 0; time.Sleep(time.Millisecond) {
+		const clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+		if err := conn.QueryRow(ctx, clients).Scan(&others); err != nil {
+			return fmt.Errorf("%w: the server has %d other clients: %w", errStuck, others, err)
+		}
+	}
+	return nil
+}
+
 // Context ends when the user interrupts.
 func (s *Scene) Context() context.Context { return s.ctx }
 
@@ -226,6 +244,9 @@ func (s *Scene) Stop() error {
 // database. It removes the schema if all is well.
 func (s *Scene) Judge(url string) error {
 	if err := s.Stop(); err != nil {
+		return err
+	}
+	if err := Alone(s.ctx, url); err != nil {
 		return err
 	}
 	found, err := s.drain(url)
