@@ -41,7 +41,7 @@ func TestOpenRefuses(t *testing.T) {
 		require.ErrorIs(t, err, pawl.ErrInvalid, where)
 		require.Nil(t, q)
 	}
-	_, err := beanstalkd.Open(t.Context(), "beanstalkd://127.0.0.1:"+freePort(), nil)
+	_, err := beanstalkd.Open(t.Context(), "beanstalkd://127.0.0.1:1", nil)
 	require.ErrorIs(t, err, beanstalkd.ErrUnavailable)
 }
 
@@ -51,7 +51,7 @@ func TestEngine(t *testing.T) {
 	require.NoError(t, err)
 	require.IsType(t, (*beanstalkd.Queue)(nil), q)
 	require.NoError(t, q.Close())
-	q, err = engine.Open(t.Context(), "beanstalkd://127.0.0.1:"+freePort())
+	q, err = engine.Open(t.Context(), "beanstalkd://127.0.0.1:1")
 	require.ErrorIs(t, err, beanstalkd.ErrUnavailable)
 	require.Nil(t, q)
 }

@@ -25,12 +25,15 @@ import (
 func withPort(t testing.TB, name string) string {
 	t.Helper()
 	url(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	s, err := startServer(t.TempDir(), "--bind", "127.0.0.1", "--port", port)
+	port, s, err := "", (*server)(nil), errEnded
+	for errors.Is(err, errEnded) { // somebody took the port meanwhile
+		var l net.Listener
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		require.NoError(t, l.Close())
+		s, err = startServer(t.TempDir(), "--bind", "127.0.0.1", "--port", port)
+	}
 	require.NoError(t, err)
 	t.Cleanup(s.stop)
 	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "requirepass", "hunter2").Err())

@@ -60,17 +60,20 @@ type server struct {
 }
 
 // serverScript runs the server until its input ends, so that it ends with the test binary even when
-// that panics or is killed. It stops the server by its process ID.
+// that panics or is killed. It stops the server by its process ID. Its output ends with the server.
 const serverScript = `
 dir=$1
 shift
-redis-server --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' "$@" >"$dir/log" 2>&1 &
+redis-server --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' "$@" 3>&1 >"$dir/log" 2>&1 &
 echo $!
 exec >/dev/null
 cat
 kill -9 $! 2>/dev/null
 wait
 `
+
+// errEnded says that a server ended as soon as it started, as it does when its port is taken.
+var errEnded = errors.New("redis-server ended at once")
 
 // startServer starts a server on the data in a folder, and waits until it answers.
 func startServer(dir string, args ...string) (*server, error) {
@@ -93,21 +96,32 @@ func startServer(dir string, args ...string) (*server, error) {
 		return nil, err
 	}
 	s.input = input
-	text, _ := bufio.NewReader(output).ReadString('\n')
+	in := bufio.NewReader(output)
+	text, _ := in.ReadString('\n')
 	if _, err := fmt.Sscan(text, &s.pid); err != nil {
 		s.stop()
 		return nil, fmt.Errorf("redis-server did not start: %q", text)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if s.answers() {
-			return s, nil
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		close(ended)
+	}()
+	for deadline := time.Now().Add(time.Minute); !s.answers(); {
+		err := errors.New("redis-server did not start")
+		select {
+		case <-ended:
+			err = errEnded
+		case <-time.After(5 * time.Millisecond):
+			if !time.Now().After(deadline) {
+				continue
+			}
 		}
-		if time.Now().After(deadline) {
-			log, _ := os.ReadFile(filepath.Join(dir, "log"))
-			s.stop()
-			return nil, fmt.Errorf("redis-server did not start: %s", log)
-		}
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		s.stop()
+		return nil, fmt.Errorf("%w: %s", err, log)
 	}
+	return s, nil
 }
 
 // answers reports whether the server answers, with its data loaded.
