@@ -20,7 +20,7 @@ func stops(t *testing.T, q *sqlite.Queue) {
 	t.Helper()
 	select {
 	case <-q.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "the queue does not stop")
 	}
 }

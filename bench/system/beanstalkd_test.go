@@ -25,7 +25,7 @@ func TestBeanstalkdLongest(t *testing.T) {
 		if !bytes.Equal(got, payload) {
 			t.Errorf("%d bytes came, not the %d that were sent", len(got), len(payload))
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(limit):
 		t.Error("the job did not come")
 	}
 	end()

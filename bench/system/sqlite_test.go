@@ -36,7 +36,7 @@ func testEmbedded(t *testing.T, s System) {
 	}
 
 	seen := make(map[string]int)
-	workEmbedded(t, q, 10*time.Second, func(payload []byte) bool {
+	workEmbedded(t, q, limit, func(payload []byte) bool {
 		seen[string(payload)]++
 		return len(seen) == len(payloads)
 	})
@@ -83,7 +83,7 @@ func testEmbeddedWakes(t *testing.T, s System) {
 			if !bytes.Equal(payload, []byte{7}) {
 				t.Errorf("%v arrived", payload)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(limit):
 			t.Fatal("the job did not arrive")
 		}
 	}
@@ -135,9 +135,9 @@ func openEmbedded(t *testing.T, s System) Queue {
 
 // workEmbedded runs 16 workers until done reports true or the time is over. Only one
 // done runs at a time.
-func workEmbedded(t *testing.T, q Queue, limit time.Duration, done func([]byte) bool) {
+func workEmbedded(t *testing.T, q Queue, during time.Duration, done func([]byte) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), during)
 	defer cancel()
 	var mu sync.Mutex
 	ended := make(chan error)
@@ -156,8 +156,8 @@ func workEmbedded(t *testing.T, q Queue, limit time.Duration, done func([]byte) 
 		if err != nil {
 			t.Errorf("Work: %v", err)
 		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("Work still runs 5 s after its context ended")
+	case <-time.After(limit):
+		t.Fatal("Work still runs after its context ended")
 	}
 }
 
