@@ -1,28 +1,42 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 )
+
+// onWrite calls a function at each write.
+type onWrite func()
+
+func (fn onWrite) Write(b []byte) (int, error) {
+	fn()
+	return len(b), nil
+}
 
 // Rule: interrupting an endless command prints nothing.
 func TestInterruptOfAnEndlessCommandSaysNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	serveApp(t)
+	q := serveApp(t)
 	for _, line := range []string{"--db app.db watch", "--db app.db -o jsonl watch", "--db app.db -o jsonl stats --watch 1h"} {
-		ctx, interrupt := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		got := asOfToday(ctx, nil, false, nil, words(line)...)
-		interrupt()
-		require.Equal(t, exitInterrupted, got.code, line)
-		require.Empty(t, got.stderr, line)
+		ctx, interrupt := context.WithCancel(t.Context())
+		var stderr bytes.Buffer
+		code := make(chan int, 1)
+		go func() { code <- runIn(ctx, words(line), nil, onWrite(interrupt), &stderr) }()
+		for ctx.Err() == nil && len(code) == 0 { // until it prints one of them
+			_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+			require.NoError(t, err)
+		}
+		require.Equal(t, exitInterrupted, <-code, line)
+		require.Empty(t, stderr.String(), line)
 	}
 }
 
