@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/queuetest"
 )
@@ -55,7 +56,7 @@ func TestConformance(t *testing.T) {
 		Counts:   counts,
 		Events:   true,
 
-		CounterSteps: 2000, // each step is a commit
+		Walks: race.Fewer(4), CounterSteps: race.Fewer(2000), // each step is a commit
 	})
 }
 

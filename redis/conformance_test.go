@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/queuetest"
 	"github.com/gopawl/pawl/redis"
 )
@@ -44,7 +45,7 @@ func TestConformance(t *testing.T) {
 	}
 	queuetest.Run(t, open(redis.NoPoll), &queuetest.Config{
 		Persists: true, Another: open(10 * time.Second), Counts: counts, Events: true,
-		CounterSteps: 2000, // each step is a run of the script
+		Walks: race.Fewer(4), CounterSteps: race.Fewer(2000), // each step is a run of the script
 	})
 }
 

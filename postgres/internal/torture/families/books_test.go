@@ -13,12 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/internal/need"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 // Rule: killed amid their work, the programs come to its end on a server, and their books are right. A cent
 // that comes from nowhere, and a movement that is there twice, are found.
 func TestBooks(t *testing.T) {
+	race.SkipBuilt(t)
 	need.Server(t, missing())
 	family := &harness.Family{Parallel: 1, Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
 		p, c, err := newStage(env)
