@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,11 +11,8 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
-// completionTime limits the wait after a tab, and completionJobs the jobs that are read for it.
-const (
-	completionTime = time.Second
-	completionJobs = 200
-)
+// completionJobs limits the jobs that are read after a tab.
+const completionJobs = 200
 
 // look asks the queue for words that may follow. After any failure there are none: a shell has
 // no place for an error.

@@ -24,8 +24,14 @@ type shared struct {
 	insecure bool
 }
 
+// Tests raise these limits, because an app takes longer to answer on a busy machine.
+var (
+	answerTime     = 3 * time.Second // the default of --timeout
+	completionTime = time.Second     // for the words after a tab
+)
+
 func (a *app) register(flags *pflag.FlagSet) {
-	a.flags = shared{output: "table", color: "auto", timeout: 3 * time.Second}
+	a.flags = shared{output: "table", color: "auto", timeout: answerTime}
 	s := &a.flags
 	flags.Var(textFlag(&s.db), "db", "the `FILE` of the queue, or its server: postgres://USER@HOST/DATABASE or redis://HOST (default: the variable JOBCTL_DB)")
 	flags.Var(textFlag(&s.addr), "addr", "the `ADDRESS` of its app: unix:///PATH, http://HOST:PORT or https://HOST; the variable JOBCTL_TOKEN holds the token")

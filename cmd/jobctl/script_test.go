@@ -30,6 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // heaps are small, and collections took a third of the time
+	answerTime, completionTime = time.Minute, time.Minute
 	testscript.Main(m, map[string]func(){"jobctl": main, "pawlapp": pawlapp})
 }
 
