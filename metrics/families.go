@@ -34,9 +34,10 @@ type Histogram struct {
 	Counts []int64   // of the values that are at most the bound of the same index
 }
 
-// Families reads the state of a queue and the counters of a tally, which may be nil. It returns the
-// metrics that [Handler] lists, in an order that does not change. Its error is that of the queue.
-func Families(ctx context.Context, q Source, t *Tally) ([]Family, error) {
+// Families reads the state of a queue, the counters of a tally, which may be nil, and the families of
+// producers. It returns the metrics that [Handler] lists, in an order that does not change. Its error is that of
+// the queue or of a producer.
+func Families(ctx context.Context, q Source, t *Tally, more ...Producer) ([]Family, error) {
 	stats, err := q.Stats(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,8 @@ func Families(ctx context.Context, q Source, t *Tally) ([]Family, error) {
 	if t != nil {
 		families = append(families, t.families()...)
 	}
-	return families, nil
+	produced, err := produce(ctx, more)
+	return append(families, produced...), err
 }
 
 // state returns the figures of the queues and of their file.

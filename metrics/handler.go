@@ -25,14 +25,17 @@ type Source interface {
 //   - pawl_queue_paused{queue}: 1 if the queue is paused.
 //   - pawl_file_bytes, pawl_file_free_bytes: the size of the file, and how much of it is free.
 //
+// More are the producers of other figures: the workers of the process, workflow.Read(q) for the runs of
+// workflows, and schedule.Read(q) for schedules. Their methods Families list what they have.
+//
 // Counters are named pawl_ and their name, and end in _total. Distributions are histograms with
 // buckets from a millisecond to an hour. Both have the labels queue and kind. They start at zero
 // with the process.
 //
 // If the queue cannot be read, the answer is 503 with the error as text.
-func Handler(q Source, t *Tally) http.Handler {
+func Handler(q Source, t *Tally, more ...Producer) http.Handler {
 	return answering(func(w http.ResponseWriter, r *http.Request) {
-		families, err := Families(r.Context(), q, t)
+		families, err := Families(r.Context(), q, t, more...)
 		if err != nil {
 			http.Error(w, "read the queue: "+err.Error(), http.StatusServiceUnavailable)
 			return

@@ -20,16 +20,19 @@ const readLimit = 10 * time.Second
 
 // NewCollector returns a collector of the figures that [metrics.Handler] lists: the state of a queue,
 // read at each collection, and the counters of a tally. Give the same tally to the queue as its
-// collector. A nil tally means the state alone.
+// collector. A nil tally means the state alone. More are other producers, such as workers.
 //
 // If the queue cannot be read within 10 s, the collection fails with its error. To export several
 // queues in one registry, register each with labels of its own, for example with
 // prometheus.WrapRegistererWith. Otherwise the collection fails, since a series would be there twice.
-func NewCollector(q metrics.Source, t *metrics.Tally) client.Collector { return collector{q, t} }
+func NewCollector(q metrics.Source, t *metrics.Tally, more ...metrics.Producer) client.Collector {
+	return collector{q, t, more}
+}
 
 type collector struct {
 	queue metrics.Source
 	tally *metrics.Tally
+	more  []metrics.Producer
 }
 
 // Describe implements [client.Collector]. It describes nothing: the metrics depend on what the queue
@@ -40,7 +43,7 @@ func (c collector) Describe(chan<- *client.Desc) {}
 func (c collector) Collect(to chan<- client.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
-	families, err := metrics.Families(ctx, c.queue, c.tally)
+	families, err := metrics.Families(ctx, c.queue, c.tally, c.more...)
 	if err != nil {
 		unread := client.NewDesc("pawl_jobs", "The queue cannot be read.", nil, nil)
 		to <- client.NewInvalidMetric(unread, fmt.Errorf("read the queue: %w", err))

@@ -67,3 +67,10 @@ func (r *running) stuckNow() int {
 	defer r.mu.Unlock()
 	return r.stuck
 }
+
+// count returns how many handlers work, and how many are stuck.
+func (r *running) count() (busy, stuck int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.jobs) - r.stuck, r.stuck
+}
