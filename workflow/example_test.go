@@ -281,6 +281,48 @@ func ExampleRace() {
 	// Output: too late <nil>
 }
 
+// Sold is how many tickets of a sale are gone.
+var Sold = workflow.DefineValue[int]("sold")
+
+// sell publishes how far it is.
+var sell = workflow.Define("sell", func(r *workflow.Run, tickets int) (string, error) {
+	for n := range tickets {
+		if err := Sold.Publish(r, n+1); err != nil {
+			return "", err
+		}
+		if err := workflow.Sleep(r, "next customer", time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+	return "sold out", nil
+})
+
+// follow shows a sale until its end, and returns how many tickets were sold.
+func follow(ctx context.Context, e *workflow.Engine, run pawl.ID, show func(sold int)) (sold int, err error) {
+	for sold, err = range Sold.Watch(ctx, e, run) {
+		if err != nil {
+			return sold, err
+		}
+		show(sold)
+	}
+	return sold, nil
+}
+
+// Others read and watch what a run publishes.
+func ExampleValue() {
+	ctx := context.Background()
+	_, e, w, end := app(sell)
+	defer end()
+	h, _ := sell.Start(ctx, e, "concert", 3)
+	_ = w.Drain(ctx, pawl.WaitFinished)
+	fmt.Println(Sold.Get(ctx, e, h.Run()))
+	fmt.Println(follow(ctx, e, h.Run(), func(sold int) { fmt.Println(sold, "sold") }))
+	// Output:
+	// 3 true <nil>
+	// 3 sold
+	// 3 <nil>
+}
+
 // A child is a run with its own journal.
 func ExampleCall() {
 	invoice := workflow.Define("invoice", func(r *workflow.Run, cents int64) (string, error) {

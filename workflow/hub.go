@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,9 +23,10 @@ type hub struct {
 
 	warm warmRuns // suspended runs that stay in memory
 
-	mu      sync.Mutex
-	running map[pawl.ID]*execution
-	waiting map[pawl.ID][]chan struct{} // waiters for the end of a run
+	mu       sync.Mutex
+	running  map[pawl.ID]*execution
+	waiting  waiters // for the end of a run
+	watching waiters // for what a run publishes, and for its end
 }
 
 var hubs struct {
@@ -42,7 +44,7 @@ func hubOf(q Store) *hub {
 	if hubs.of == nil {
 		hubs.of = make(map[Store]*hub)
 	}
-	h := &hub{shared: isShared(q), running: make(map[pawl.ID]*execution), waiting: make(map[pawl.ID][]chan struct{}),
+	h := &hub{shared: isShared(q), running: make(map[pawl.ID]*execution), waiting: make(waiters), watching: make(waiters),
 		bell: make(chan struct{}, 1), sweeping: make(chan struct{}, 1)}
 	hubs.of[q] = h
 	go func() {
@@ -66,38 +68,64 @@ func (h *hub) notify(run pawl.ID) {
 	}
 }
 
-// ended wakes the waiters for the end of a run.
+// ended wakes the waiters for the end of a run, and those for what it publishes.
 func (h *hub) ended(run pawl.ID) {
 	h.mu.Lock()
-	waiting := h.waiting[run]
-	delete(h.waiting, run)
-	h.mu.Unlock()
-	for _, ch := range waiting {
-		close(ch)
-	}
+	defer h.mu.Unlock()
+	h.waiting.wake(run)
+	h.watching.wake(run)
+}
+
+// published wakes the waiters for what a run publishes.
+func (h *hub) published(run pawl.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watching.wake(run)
 }
 
 // await returns a channel that is closed when a run ends. A caller that stops waiting earlier
 // must call leave.
 func (h *hub) await(run pawl.ID) (ended <-chan struct{}, leave func()) {
+	return h.join(h.waiting, run)
+}
+
+// watch returns a channel that is closed when a run publishes something or ends. The caller must
+// call leave.
+func (h *hub) watch(run pawl.ID) (changed <-chan struct{}, leave func()) {
+	return h.join(h.watching, run)
+}
+
+func (h *hub) join(w waiters, run pawl.ID) (woken <-chan struct{}, leave func()) {
 	ch := make(chan struct{})
 	h.mu.Lock()
-	h.waiting[run] = append(h.waiting[run], ch)
+	w[run] = append(w[run], ch)
 	h.mu.Unlock()
 	return ch, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		all := h.waiting[run]
-		for i, each := range all {
-			if each == ch {
-				all[i] = all[len(all)-1]
-				h.waiting[run] = all[:len(all)-1]
-				break
-			}
-		}
-		if len(h.waiting[run]) == 0 {
-			delete(h.waiting, run)
-		}
+		w.remove(run, ch)
+	}
+}
+
+// waiters are the channels of those who wait for something of a run. The lock of the hub guards
+// them.
+type waiters map[pawl.ID][]chan struct{}
+
+func (w waiters) wake(run pawl.ID) {
+	for _, ch := range w[run] {
+		close(ch)
+	}
+	delete(w, run)
+}
+
+func (w waiters) remove(run pawl.ID, ch chan struct{}) {
+	all := w[run]
+	if i := slices.Index(all, ch); i >= 0 {
+		all[i] = all[len(all)-1]
+		w[run] = all[:len(all)-1]
+	}
+	if len(w[run]) == 0 {
+		delete(w, run)
 	}
 }
 

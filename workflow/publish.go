@@ -10,7 +10,7 @@ import (
 )
 
 // Publish stores a value under a name, for observers of a running run. See [Reader.Published].
-// It replaces the value previously published under the name. When the run continues after a
+// [Value] ties a name to a type, and can be watched. It replaces the value previously published under the name. When the run continues after a
 // wait or a crash, a Publish that was already durable writes nothing, so an older value never
 // replaces a newer one.
 //
@@ -44,6 +44,7 @@ func Publish(r *Run, name string, value any) error {
 	case err != nil:
 		return x.stop(err)
 	}
+	x.engine.hub.published(x.run)
 	return nil
 }
 

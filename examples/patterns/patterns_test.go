@@ -179,9 +179,10 @@ func TestOrder(t *testing.T) {
 		got, err := run.Result()
 		require.NoError(t, err)
 		require.Equal(t, "shipped", got)
-		values, err := k.Engine().Published(t.Context(), run.Run())
+		receipt, published, err := Receipt.Get(t.Context(), k.Engine(), run.Run())
 		require.NoError(t, err)
-		require.Contains(t, string(values["receipt"]), "receipt for lamp")
+		require.True(t, published)
+		require.Equal(t, "receipt for lamp", receipt)
 	})
 }
 

@@ -1,0 +1,123 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Value ties the name under which runs publish values to the type of the values. Make one with
+// [DefineValue], once, usually as a package variable.
+type Value[T any] struct {
+	name string
+	err  error
+}
+
+// DefineValue makes the value called name. The first use of the value reports a bad name.
+func DefineValue[T any](name string) *Value[T] {
+	return &Value[T]{name, validName("published name", name)}
+}
+
+// Name returns the name of the value.
+func (v *Value[T]) Name() string { return v.name }
+
+// Publish stores a value for observers of a running run, and returns when it is durable. See the
+// function [Publish] for when it writes nothing, and for errors.
+func (v *Value[T]) Publish(r *Run, value T) error { return Publish(r, v.name, value) }
+
+// Get reads the value that a run has published last, whether the run is open or has ended. If it
+// has published none, published is false. The error is that of a bad name or of another type,
+// [ErrNotFound] if there is no such run, or that of the store.
+func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, published bool, err error) {
+	content, _, err := v.read(ctx, e, run)
+	if err != nil || content == nil {
+		return value, false, err
+	}
+	value, err = v.decode(content)
+	return value, err == nil, err
+}
+
+// Watch returns the values that a run publishes: the current one if there is one, then each that
+// differs from the one before, until the run ends. Who reads slowly misses values, but never the
+// last. It runs no code of the flow. Within the process that runs the run it does not poll; over a
+// store that other processes share it also looks at growing intervals, at most a minute.
+//
+// An error ends the sequence. It is one of those of [Value.Get], that of ctx, or [pawl.ErrClosed].
+func (v *Value[T]) Watch(ctx context.Context, e *Engine, run pawl.ID) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var last []byte
+		for {
+			content, err := v.await(ctx, e, run, last)
+			if content == nil && err == nil {
+				return // the run has ended
+			}
+			var value T
+			if err == nil {
+				value, err = v.decode(content)
+			}
+			if !yield(value, err) || err != nil {
+				return
+			}
+			last = content
+		}
+	}
+}
+
+// await waits for content other than the last. It returns nil if the run has ended without.
+func (v *Value[T]) await(ctx context.Context, e *Engine, run pawl.ID, last []byte) (content []byte, err error) {
+	look := e.hub.polling()
+	for {
+		changed, leave := e.hub.watch(run)
+		content, open, err := v.read(ctx, e, run)
+		fresh := content != nil && !bytes.Equal(content, last)
+		if err == nil && open && !fresh {
+			select {
+			case <-changed:
+			case <-look.next():
+			case <-e.queue.Done():
+				err = fmt.Errorf("watch %q of run %s: %w", v.name, run, pawl.ErrClosed)
+			case <-ctx.Done():
+				err = fmt.Errorf("watch %q of run %s: %w", v.name, run, context.Cause(ctx))
+			}
+		}
+		leave()
+		switch {
+		case err != nil:
+			return nil, err
+		case fresh:
+			return content, nil
+		case !open:
+			return nil, nil
+		}
+	}
+}
+
+// read returns the encoded value, nil for none, and whether the run is open.
+func (v *Value[T]) read(ctx context.Context, e *Engine, run pawl.ID) (content []byte, open bool, err error) {
+	if v.err != nil {
+		return nil, false, v.err
+	}
+	err = e.view(ctx, run, func(r rows) error {
+		row, err := r.mustRun(run)
+		if err != nil {
+			return err
+		}
+		open = row.open()
+		stored, err := r.get(tablePublished, runAnd(run, v.name))
+		content = bytes.Clone(stored)
+		return err
+	})
+	return content, open, err
+}
+
+func (v *Value[T]) decode(content []byte) (value T, err error) {
+	if err := driver.DecodePayload(content, &value); err != nil {
+		var zero T
+		return zero, fmt.Errorf("published value %q: %w", v.name, err)
+	}
+	return value, nil
+}
