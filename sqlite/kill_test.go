@@ -135,15 +135,15 @@ func work(path string) error {
 // account is what killed processes have acknowledged.
 type account struct{ enqueued, settling, acked map[string]int }
 
-// life runs a process until it is killed, and adds what it reported.
-func (a *account) life(t *testing.T, path string) {
+// life runs a process until it is killed after one report or more, but at most some, and adds what it reported.
+func (a *account) life(t *testing.T, path string, most int) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), killedFile+"="+path)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	reports := bufio.NewReader(out)
-	left := 1 + rand.IntN(200) // reports until the kill, which is at any point of what the process does
+	left := 1 + rand.IntN(most) // reports until the kill, which is at any point of what the process does
 	for {
 		line, err := reports.ReadString('\n')
 		if err != nil {
@@ -169,13 +169,12 @@ func (a *account) life(t *testing.T, path string) {
 
 // Rule: whenever its process is killed, a queue loses no job that was acknowledged and runs none again
 // whose ack was acknowledged, and the effect of a job and its ack in one transaction are there together,
-// once. PAWL_SQLITE_KILLS is how often to kill.
+// once. PAWL_SQLITE_KILLS is how often to kill. With PAWL_SQLITE_JOBS, it kills until so many jobs were acknowledged, and
+// each process lives longer.
 func TestKilled(t *testing.T) {
-	kills := race.Fewer(200)
-	if text := os.Getenv("PAWL_SQLITE_KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		kills = n
+	kills, jobs, most := number(t, "PAWL_SQLITE_KILLS", race.Fewer(200)), number(t, "PAWL_SQLITE_JOBS", 0), 200
+	if jobs > 0 {
+		most = 4000
 	}
 	path := filepath.Join(memdir.New(t), "app.sqlite")
 	require.NoError(t, openQueue(t, path, nil).Close())
@@ -184,8 +183,9 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	a := account{make(map[string]int), make(map[string]int), make(map[string]int)}
-	for range kills {
-		a.life(t, path)
+	killed := 0
+	for ; killed < kills || len(a.enqueued) < jobs; killed++ {
+		a.life(t, path, most)
 	}
 
 	db = appDB(t, path)
@@ -219,11 +219,22 @@ func TestKilled(t *testing.T) {
 	for id, n := range a.enqueued {
 		require.Equal(t, 1, n)
 		if _, waits := there[id]; !waits && effects[id] == 0 {
-			require.Contains(t, a.settling, id, "a job that is gone, and that nobody acked")
+			require.Positive(t, a.settling[id], "job %s is gone, and nobody acked it", id)
 		}
 	}
 	for id, state := range there {
 		require.Contains(t, []pawl.State{pawl.Ready, pawl.Delayed}, state, id)
 	}
-	t.Logf("%d kills: %d jobs acknowledged, %d acks, %d effects, %d jobs left", kills, len(a.enqueued), len(a.acked), len(effects), len(there))
+	t.Logf("%d kills: %d jobs acknowledged, %d acks, %d effects, %d jobs left", killed, len(a.enqueued), len(a.acked), len(effects), len(there))
+}
+
+// number returns the number in a variable of the environment, or another one if it is not set.
+func number(t *testing.T, name string, otherwise int) int {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
 }
