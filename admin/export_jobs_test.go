@@ -16,6 +16,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/race"
 )
 
@@ -158,7 +159,7 @@ func TestExportOfJobsThatMove(t *testing.T) {
 // else is exported.
 func TestExportOfADamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	var jobs []*pawl.Envelope
 	var effects []driver.Effect

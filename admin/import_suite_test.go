@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -22,7 +23,7 @@ func TestSuiteTransfer(t *testing.T) { runSuite(t, transferCases) }
 // elsewhere returns a queue in its own file, with the clock of the fixture.
 func elsewhere(t *testing.T, s *suiteTest) *bolt.Queue {
 	t.Helper()
-	q, err := bolt.Open(filepath.Join(memdir.New(t), "to.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Now: s.now})
+	q, err := bolt.Open(filepath.Join(memdir.New(t), "to.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Now: s.now, Lease: busy.Lease()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, workflow.Read(q).Check(context.Background()))

@@ -167,7 +167,7 @@ func lastAnswer(err error) []byte {
 // before expects no other.
 func (s *limitedConn) evict(answer []byte) {
 	if !s.served {
-		_ = s.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_ = s.SetWriteDeadline(time.Now().Add(time.Second)) // it fits what the system keeps, so this waits for nobody
 		_, _ = s.Conn.Write(answer)
 	}
 	_ = s.Conn.Close()

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func appRole(path string, serves bool) error {
 }
 
 // intrudeRole tries to reach a socket until it is asked to end, and reports how often it tried,
-// connected, and received an answer.
+// connected, and received an answer. It prints "busy" when it has connected, or has tried a thousand times.
 func intrudeRole(socket string) error {
 	end := make(chan struct{})
 	go func() {
@@ -77,7 +78,11 @@ func intrudeRole(socket string) error {
 	}()
 	fmt.Println("ready")
 	var tries, connected, answered int
+	busy := sync.OnceFunc(func() { fmt.Println("busy") })
 	for {
+		if tries >= 1000 || connected > 0 {
+			busy()
+		}
 		select {
 		case <-end:
 			fmt.Println(tries, connected, answered)

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
@@ -23,7 +23,7 @@ func openLive(t testing.TB) *bolt.Queue {
 
 func openLiveAt(t testing.TB, path string) *bolt.Queue {
 	t.Helper()
-	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q
@@ -31,7 +31,7 @@ func openLiveAt(t testing.TB, path string) *bolt.Queue {
 
 // openTest is Open with limits that suit a busy machine.
 func openTest(path string) (Admin, error) {
-	return open(context.Background(), offline.New(path, nil), nil, time.Minute, func() {})
+	return open(context.Background(), offline.New(path, nil), nil, testTimeout, func() {})
 }
 
 // handlerFor returns a [Handler] that serves everyone, unless opts has a token.

@@ -13,6 +13,9 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
+// testTimeout bounds what a test waits for: a busy machine takes its time.
+const testTimeout = 10 * time.Minute
+
 // The client has the same contract as the others, over the socket of a server and over a handler
 // that an app has mounted.
 func init() {
@@ -24,7 +27,7 @@ func init() {
 
 func dialServed(t *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin {
 	s := serveTest(t, q)
-	a, err := Dial(context.Background(), s.Addr(), nil)
+	a, err := Dial(context.Background(), s.Addr(), &DialOptions{Timeout: testTimeout})
 	require.NoError(t, err)
 	return a
 }
@@ -32,7 +35,7 @@ func dialServed(t *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin
 func dialMounted(t *testing.T, _ string, q *bolt.Queue, _ func() time.Time) Admin {
 	s := httptest.NewServer(handlerFor(t, Of(q), &HandlerOptions{Token: "t", Logger: hclog.NewNullLogger(), MaxBody: 8 << 20}))
 	t.Cleanup(s.Close)
-	a, err := Dial(context.Background(), s.URL, &DialOptions{Token: "t"})
+	a, err := Dial(context.Background(), s.URL, &DialOptions{Token: "t", Timeout: testTimeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a

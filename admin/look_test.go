@@ -11,13 +11,14 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
 // Rule: one call that searches, or that groups dead jobs, looks at about a thousand jobs, so that it is
 // short whatever the queue holds. The next one continues, and together they miss nothing.
 func TestOneLookIsShort(t *testing.T) {
-	q, err := bolt.Open(filepath.Join(memdir.New(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(filepath.Join(memdir.New(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	defer q.Close()
 	ctx := t.Context()

@@ -19,6 +19,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -48,7 +49,7 @@ func newRunsApp(t *testing.T, path string) *runsApp {
 // open opens the file; with a build, a worker runs the flows.
 func (a *runsApp) open(build string) {
 	a.t.Helper()
-	q, err := bolt.Open(a.path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(a.path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(a.t, err)
 	a.q, a.gone = q, make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())

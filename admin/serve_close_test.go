@@ -135,7 +135,7 @@ func requireSettled(t testing.TB, goroutines, files int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return runtime.NumGoroutine() <= goroutines+1 && openFiles(t) <= files // plus the goroutine of this check
-	}, time.Minute, time.Millisecond, "goroutines or descriptors are left")
+	}, testTimeout, time.Millisecond, "goroutines or descriptors are left")
 }
 
 // Attempts that end are counted for each queue, from when the process begins to serve.

@@ -64,7 +64,7 @@ func TestLongestHistoryIsImportedLive(t *testing.T) {
 	}
 	require.NoError(t, from.Restore(context.Background(), []*pawl.Envelope{e}, nil))
 	to := openLive(t)
-	c, err := Dial(context.Background(), serveTest(t, to).Addr(), nil)
+	c, err := Dial(context.Background(), serveTest(t, to).Addr(), &DialOptions{Timeout: testTimeout})
 	require.NoError(t, err)
 	defer c.Close()
 	done, err := Import(context.Background(), c, strings.NewReader(exportOf(t, Of(from))), &ImportOptions{KeepIDs: true})

@@ -19,6 +19,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/schedule"
 )
@@ -26,7 +27,7 @@ import (
 // transferQueue opens a queue in a folder of the test. It is checked and closed at the end.
 func transferQueue(t testing.TB) *bolt.Queue {
 	t.Helper()
-	q, err := bolt.Open(filepath.Join(memdir.New(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), MaxPayload: pawl.MaxBatchBytes})
+	q, err := bolt.Open(filepath.Join(memdir.New(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), MaxPayload: pawl.MaxBatchBytes, Lease: busy.Lease()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, q.Check(context.Background()))

@@ -16,7 +16,7 @@ import (
 )
 
 // startUnauthorized starts a process of another user that continuously tries to reach a socket.
-func startUnauthorized(t *testing.T, folder, socket string) *child {
+func startUnauthorized(t *testing.T, folder, socket string) *intruder {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only the superuser can start a process of another user")
@@ -33,12 +33,21 @@ func startUnauthorized(t *testing.T, folder, socket string) *child {
 	require.NoError(t, err)
 	require.NoError(t, to.Close())
 	require.NoError(t, os.Chmod(binary, 0o755))
-	return startChild(t, &syscall.Credential{Uid: 65534, Gid: 65534}, binary, "intrude", socket)
+	i := &intruder{startChild(t, &syscall.Credential{Uid: 65534, Gid: 65534}, binary, "intrude", socket), make(chan bool, 1)}
+	go func() { i.busy <- i.lines.Scan() }()
+	return i
 }
 
-// result ends the process and returns what it did.
-func (c *child) result(t *testing.T) (tries, connected, answered int) {
+// intruder is a process of another user.
+type intruder struct {
+	*child
+	busy chan bool // has a value when the process has tried enough, or is gone
+}
+
+// result waits until the process has tried enough, ends it, and returns what it did.
+func (c *intruder) result(t *testing.T) (tries, connected, answered int) {
 	t.Helper()
+	require.True(t, <-c.busy, "the process is gone")
 	c.end(t)
 	_, err := fmt.Sscan(c.line(t), &tries, &connected, &answered)
 	require.NoError(t, err)
@@ -63,7 +72,7 @@ func TestUnauthorizedClientNeverConnects(t *testing.T) {
 	unauthorized := startUnauthorized(t, folder, q.Path()+".admin/socket")
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
-	for range 1000 {
+	for n := 0; n < 1000 || len(unauthorized.busy) == 0; n++ {
 		s, err := Serve(q, &Options{Logger: hclog.NewNullLogger()})
 		require.NoError(t, err)
 		require.NoError(t, s.Close())

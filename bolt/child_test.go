@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -120,7 +121,7 @@ func readReports(fn func(words []string) error) error {
 }
 
 // quiet are options without a log.
-func quiet() *Options { return &Options{Logger: hclog.NewNullLogger()} }
+func quiet() *Options { return &Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()} }
 
 // memoryFolder returns a folder of the test, in memory where the system has that. Tests with
 // hundreds of commits prove nothing about the disk.

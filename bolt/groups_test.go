@@ -14,10 +14,11 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // members is how many jobs the group of the test of kills has at first.
-const members = 10_000
+var members = race.Fewer(10_000) // one goroutine compares the counts
 
 // groupRole settles members of a group from several goroutines. Some add a late member, and some are
 // abandoned while none of their first run is left.
@@ -113,14 +114,15 @@ func TestKilledWithAGroup(t *testing.T) {
 	require.NoError(t, group.Close(t.Context(), q, "g"))
 	require.NoError(t, q.Close())
 
-	kills := 0
+	kills, longest := 0, 30*time.Millisecond
 	until := func(wantDone, wantSuccess int) {
 		for {
 			c := startChild(t, "group", path)
 			require.Equal(t, "up", c.line(t))
-			lines := c.killWithin(30*time.Millisecond + time.Duration(kills)*time.Millisecond) // a busy machine comes to an end too
+			lines := c.killWithin(longest)
 			require.Empty(t, c.stderr.String())
 			kills++
+			longest += longest / 10 // a busy machine comes to an end too
 			q := openAt(t, path, crashOptions())
 			require.NoError(t, q.Check(t.Context())) // compares the counts with a walk
 			s, err := group.Get(t.Context(), q, "g")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
@@ -21,7 +22,7 @@ import (
 func openInMemory(t *testing.T, o bolt.Options) *bolt.Queue {
 	t.Helper()
 	path := filepath.Join(bolt.MemoryFolder(t), "jobs.db")
-	o.Logger = hclog.NewNullLogger()
+	o.Logger, o.Lease = hclog.NewNullLogger(), busy.Lease()
 	q, err := bolt.Open(path, &o)
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -34,6 +35,9 @@ func openAt(t *testing.T, path string, opts *Options) *Queue {
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Lease == 0 {
+		o.Lease = busy.Lease()
 	}
 	q, err := Open(path, &o)
 	require.NoError(t, err)

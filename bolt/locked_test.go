@@ -51,7 +51,7 @@ func TestSecondProcessLearnsWhoHoldsTheFile(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, %s)", holder.cmd.Process.Pid, strings.TrimSpace(string(name))))
 	}
 	require.Greater(t, took, limit/2, "it waits for the other process to finish")
-	require.Less(t, took, limit+2*time.Second)
+	require.Less(t, took, time.Minute)
 
 	require.NoError(t, holder.stdin.Close())
 	openAt(t, path, nil) // waits until the holder has released it

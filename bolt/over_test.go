@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -17,7 +18,7 @@ import (
 // the file of a queue.
 func openApp(t *testing.T) *bbolt.DB {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.db")
+	path := filepath.Join(memoryFolder(t), "app.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -36,6 +37,9 @@ func openOver(t *testing.T, db *bbolt.DB, opts *Options) *Queue {
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Lease == 0 {
+		o.Lease = busy.Lease()
 	}
 	q, err := Over(db, &o)
 	require.NoError(t, err)

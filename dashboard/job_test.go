@@ -13,6 +13,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -54,7 +55,7 @@ func TestProgressAndLogs(t *testing.T) {
 // Rule: the page of a waiting job names the limit that it waits for, and who holds its key; but not the key
 // to users who may not see arguments, since a key may be made of them.
 func TestJobWaitsForItsKey(t *testing.T) {
-	q, err := bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
+	q, err := bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)
 	k := &kit{T: t, q: q, opts: Options{Authorize: everything, Logger: hclog.NewNullLogger()}}
 	k.restart()

@@ -20,6 +20,7 @@ import (
 	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -66,7 +67,7 @@ func newKit(t *testing.T) *kit {
 	k := &kit{T: t, path: filepath.Join(t.TempDir(), "app.db"), opts: Options{Authorize: everything, Logger: hclog.NewNullLogger()}}
 	ctx := t.Context()
 	var err error
-	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
+	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, k.q.Close()) })
 

@@ -11,6 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
@@ -26,7 +27,7 @@ func inFile(t *testing.T) queue {
 
 func open(t *testing.T, path string) *bolt.Queue {
 	t.Helper()
-	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q
@@ -36,7 +37,7 @@ func open(t *testing.T, path string) *bolt.Queue {
 func damagedStore(t *testing.T) (q *bolt.Queue, first, damaged, last pawl.ID) {
 	t.Helper()
 	path := filepath.Join(memdir.New(t), "jobs.db")
-	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	first, damaged, last = makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a"), makeDead(t, q, "mail", "a")
 	require.NoError(t, q.Close())
@@ -94,9 +95,9 @@ func TestDamagedJobStays(t *testing.T) {
 // between the two steps.
 func TestForwardFromFileToFile(t *testing.T) {
 	dir := memdir.New(t)
-	from, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	from, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
-	to, err := bolt.Open(filepath.Join(dir, "failed.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
+	to, err := bolt.Open(filepath.Join(dir, "failed.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	large := &pawl.Envelope{Kind: "a", Queue: "mail", Payload: make([]byte, 500_000)}
 	id := failDead(t, from, large, pawl.ReasonPermanent, "one", "two")

@@ -122,7 +122,7 @@ func TestStopReleases(t *testing.T) {
 	enqueued, err := Exec.Enqueue(t.Context(), q, Command{Args: []string{program, "family", phone.path, "group", "hang"}})
 	require.NoError(t, err)
 
-	w := worker.New(q, &worker.Options{Drain: 1, Logger: hclog.NewNullLogger()})
+	w := worker.New(q, &worker.Options{Drain: 1, StopGrace: testTimeout, Logger: hclog.NewNullLogger()})
 	worker.Handle(w, Exec, r.Run)
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)

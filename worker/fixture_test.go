@@ -17,6 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/worker"
 )
@@ -48,7 +49,7 @@ func open(t *testing.T) (*bolt.Queue, string) {
 
 func reopen(t *testing.T, path string) *bolt.Queue {
 	t.Helper()
-	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, q.Close())

@@ -15,6 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
@@ -42,7 +43,7 @@ func newDesk(t *testing.T) *desk {
 // open opens the file, and checks and closes it at the end of the test.
 func (d *desk) open() {
 	d.t.Helper()
-	q, err := bolt.Open(d.path, &bolt.Options{Now: d.now, Logger: hclog.NewNullLogger()})
+	q, err := bolt.Open(d.path, &bolt.Options{Now: d.now, Logger: hclog.NewNullLogger(), Lease: busy.Lease()})
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { d.close(q) })
 	d.file = q

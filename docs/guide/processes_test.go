@@ -86,7 +86,7 @@ func TestProcesses(t *testing.T) {
 		})
 	}()
 	require.Equal(t, Photo{"a.jpg"}, <-photos)
-	c, err := connect.Open(t.Context(), path, &connect.Options{Logger: hclog.NewNullLogger()})
+	c, err := connect.Open(t.Context(), path, &connect.Options{Logger: hclog.NewNullLogger(), Timeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, enqueueOnce(t.Context(), c, Photo{"b.jpg"}))
 	require.Equal(t, Photo{"b.jpg"}, <-photos)

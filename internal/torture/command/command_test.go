@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -96,25 +97,27 @@ func TestBadCommandLine(t *testing.T) {
 
 // Rule: when time is up, what was not tried is told.
 func TestBudget(t *testing.T) {
-	tried := false
-	c := stub(map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error {
-		if !tried {
-			tried = true
-			return nil
-		}
-		<-t.Ctx.Done()
-		return t.Ctx.Err()
-	}})
-	c.Families[0].Parallel = 1
-	began := time.Now()
-	code, out, _ := c.torture(t, "-budget", "50ms")
-	require.Zero(t, code)
-	require.Contains(t, out, "out of time: quiet")
-	require.Less(t, time.Since(began), time.Minute)
+	synctest.Test(t, func(t *testing.T) {
+		tried := false
+		c := stub(map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error {
+			if !tried {
+				tried = true
+				return nil
+			}
+			<-t.Ctx.Done()
+			return t.Ctx.Err()
+		}})
+		c.Families[0].Parallel = 1
+		began := time.Now()
+		code, out, _ := c.torture(t, "-budget", "50ms")
+		require.Zero(t, code)
+		require.Contains(t, out, "out of time: quiet")
+		require.Less(t, time.Since(began), time.Minute)
 
-	c = stub(map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
-	code, _, _ = c.torture(t, "-budget", "50ms")
-	require.Equal(t, 1, code, "a family that did not come to try anything has shown nothing")
+		c = stub(map[string]func(*harness.Try) error{"quiet": func(t *harness.Try) error { <-t.Ctx.Done(); return t.Ctx.Err() }})
+		code, _, _ = c.torture(t, "-budget", "50ms")
+		require.Equal(t, 1, code, "a family that did not come to try anything has shown nothing")
+	})
 }
 
 // Rule: the report replaces the table in a document and nothing else of it.
