@@ -32,7 +32,7 @@ func everything(t *testing.T, path string) []string {
 			if v == nil {
 				return walk(fmt.Sprintf("%s/%q", path, k), b.Bucket(k))
 			}
-			all = append(all, fmt.Sprintf("%s/%q=%q", path, k, v))
+			all = append(all, fmt.Sprintf("%s/%q=", path, k)+string(v))
 			return nil
 		})
 	}

@@ -153,8 +153,8 @@ func (p *process) send(ctx context.Context, run pawl.ID) error {
 }
 
 // stall is the time limit without an event while runs are open. No run waits for more than
-// half a second.
-const stall = 10 * time.Second
+// half a second, but the machine may be busy.
+const stall = 30 * time.Second
 
 // end continues all runs until they have ended.
 func (p *process) end(ctx context.Context, q *bolt.Queue) error {

@@ -198,8 +198,8 @@ func samePublished(are map[string][]byte, known *storyOf) error {
 	return nil
 }
 
-// mostWork is the time limit of a few jobs of runs. A run that waits suspends.
-const mostWork = 5 * time.Second
+// mostWork is the time limit of a few jobs of runs, on a machine that is busy. A run that waits suspends.
+const mostWork = time.Minute
 
 // steer does the operations of operators on runs, and lets a worker run a few.
 func (t *trial) steer(q *bolt.Queue) {

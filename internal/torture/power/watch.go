@@ -17,7 +17,7 @@ import (
 // imageTimeout and mostMemory limit the check of an image. A page that refers to itself
 // makes a reader loop, or use all memory.
 const (
-	imageTimeout = 30 * time.Second
+	imageTimeout = 5 * time.Minute // also before the first one: a busy machine records for long
 	mostMemory   = 1 << 30
 )
 
