@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/usage"
 )
 
 // CaseVariable names a file with a case that the families try instead of those of seeds, such
@@ -39,7 +40,7 @@ var Clock = &harness.Family{
 // The child limits its own CPU time.
 const caseTimeout = 10 * time.Minute
 
-// shrinkTime bounds how long a case that fails is shrunk.
+// shrinkTime bounds how long a case that fails is shrunk, in CPU time, because the machine may be busy.
 const shrinkTime = 15 * time.Second
 
 // task is a request to a child: the case of a seed, or one from a file. The answer is the
@@ -105,10 +106,10 @@ func (do task) carryOut(simulate func(*Case) error) (wrong string) {
 		return ""
 	}
 	first, steps := err, len(c.Ops)
-	end := time.Now().Add(shrinkTime)
+	end := usage.CPU() + shrinkTime
 	c = Shrink(c, func(c *Case) bool {
 		for range 2 { // since goroutines may run in another order
-			if time.Now().After(end) {
+			if usage.CPU() > end {
 				return false
 			}
 			if again := simulate(c); again != nil {
