@@ -168,7 +168,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 // It returns the ID of the job or of the run, or [ErrNotFound] if there is no such schedule.
 func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 	now := m.store.Now()
-	c, err := m.manual(ctx, name, []int64{now.UnixNano()}, fmt.Sprintf("%s/manual/%s", name, stamp(now)))
+	c, err := m.manual(ctx, name, []int64{now.UnixNano()}, fmt.Sprintf("%s/manual/%s", name, pawl.NewID(now)))
 	if err != nil {
 		return pawl.ID{}, err
 	}

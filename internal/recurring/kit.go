@@ -58,6 +58,7 @@ func Run(t *testing.T, s Store) {
 		{"Put", puts},
 		{"Override", overrides},
 		{"Trigger", triggers},
+		{"TriggerRuns", triggersRuns},
 		{"Backfill", backfills},
 		{"Retired", retires},
 		{"DailyToHourly", dailyToHourly},

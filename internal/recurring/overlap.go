@@ -125,6 +125,22 @@ func flows(k *kit) {
 	require.Len(k, runs.Runs, 3)
 }
 
+// Rule: each trigger starts a run of its own, also two at one time of the clock.
+func triggersRuns(k *kit) {
+	e := workflow.Open(k.q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger()})
+	f := workflow.Define("double", func(_ *workflow.Run, n int) (int, error) { return 2 * n, nil })
+	k.sync(schedule.Flow("a", "@hourly", f, 21))
+	first, err := k.s.Trigger(k.Context(), "a")
+	require.NoError(k, err)
+	second, err := k.s.Trigger(k.Context(), "a")
+	require.NoError(k, err)
+	require.NotEqual(k, first, second)
+	runs, err := e.List(k.Context(), workflow.Filter{}, "", 10)
+	require.NoError(k, err)
+	require.Len(k, runs.Runs, 2)
+	require.Len(k, k.history("a"), 2)
+}
+
 // Rule: a run is alive while it waits. With TerminateOther, it ends for the next tick.
 func flowsOverlap(k *kit) {
 	e := workflow.Open(k.q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger()})
