@@ -19,6 +19,7 @@ type fetched struct {
 	payload []byte  // a payload that is stored apart from the record
 	effect  []byte  // key of its effect; nil if it has none
 	limit   *keyRow // of its key; nil if nothing limits it
+	parsed  stored  // the record, if the admission of the job read it
 }
 
 // admit copies a ready job out of the transaction if it may be leased. Otherwise moved is true,
@@ -33,11 +34,12 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 	if c.row.flags&(hasMore|hasKey) == 0 {
 		return job, false
 	}
-	j, err := s.t.record(c.row.id)
+	j, err := parseStored(c.row.id, job.record)
 	if err != nil {
 		s.t.abandonDamagedReady(c, err)
 		return nil, true
 	}
+	job.parsed = j
 	at := place{pawl.Ready, s.t.ready, c.key, c.line()}
 	if overdue(j.Envelope, s.t.now) {
 		s.t.unplace(j, at)
@@ -70,7 +72,7 @@ func (s *selection) blocks(job *fetched, j stored, at place) bool {
 			return true
 		}
 	}
-	job.limit, _ = s.t.keyOf(c.line().queue, j.Envelope)
+	job.limit, _ = s.t.keyOf(c.line().queue, j.Key)
 	if job.limit != nil && !s.t.mayRun(job.limit, j.Envelope) {
 		s.t.blockKey(c, job.limit, j)
 		return true
@@ -110,7 +112,7 @@ func (t *txn) grantJobs(jobs []*fetched) {
 	for _, job := range jobs {
 		g := &job.grant
 		g.id, g.token, g.class = job.row.id, rand.Uint64(), job.lane.class()
-		t.grantLease(job.key, job.row, g.token)
+		t.grantLease(job)
 		if job.effect != nil {
 			t.holdEffect(job.effect, g.id)
 		}
@@ -128,7 +130,10 @@ func (t *txn) grantJobs(jobs []*fetched) {
 
 // lease returns the lease of a job that was leased at a time, for a duration.
 func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, error) {
-	j, err := parseStored(job.row.id, job.record)
+	j, err := job.parsed, error(nil)
+	if j.Envelope == nil {
+		j, err = parseStored(job.row.id, job.record)
+	}
 	e := j.Envelope
 	switch {
 	case err != nil:
@@ -139,6 +144,6 @@ func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, erro
 		e.Payload = job.payload
 	}
 	e.HoldsKey = false
-	job.record, job.payload = nil, nil // the lease table keeps the job, and these may be large
+	job.record, job.payload, job.parsed = nil, nil, stored{} // the lease table keeps the job, and these may be large
 	return &pawl.Lease{Envelope: e, Token: job.grant.token, Cancelled: &job.grant.cancelled, Length: length, Expires: at.Add(length)}, nil
 }

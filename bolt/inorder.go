@@ -64,8 +64,8 @@ func turnKey(b []byte, n queueNumber, e *pawl.Envelope) []byte {
 }
 
 // orderedKey returns the row of a job's key if its queue runs the jobs of a key in order, or nil.
-func (t *txn) orderedKey(n queueNumber, e *pawl.Envelope) *keyRow {
-	if r, _ := t.keyOf(n, e); r != nil && r.order != pawl.OrderNone {
+func (t *txn) orderedKey(n queueNumber, key string) *keyRow {
+	if r, _ := t.keyOf(n, key); r != nil && r.order != pawl.OrderNone {
 		return r
 	}
 	return nil
@@ -111,8 +111,7 @@ func (t *txn) displace(r *keyRow) {
 // nextTurn makes the first job that waits for its turn the head of a key without one.
 func (t *txn) nextTurn(r *keyRow) {
 	prefix := turnPrefix(nil, r.key)
-	c := t.delayed.Cursor()
-	for k, v := t.delayed.find(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	for k, v := t.delayed.first(prefix); bytes.HasPrefix(k, prefix); k, v = t.delayed.next() {
 		row, err := parseDelayedRow(k, v)
 		if err != nil || len(k) != len(prefix)+turnWidth {
 			t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, cmp.Or(err, pawl.ErrCorrupt)))
@@ -121,9 +120,8 @@ func (t *txn) nextTurn(r *keyRow) {
 		r.head = &keyHead{id: row.id, turn: keyTurn(k[len(prefix):])}
 		r.waiting = max(0, r.waiting-1)
 		t.countBlocked(row.line(), -1)
-		ready := bytes.Clone(row.ready)
-		t.delete(t.delayed, bytes.Clone(k))
-		t.enterLane(r, ready, row.indexRow)
+		t.delete(t.delayed, k)
+		t.enterLane(r, row.ready, row.indexRow)
 		return
 	}
 	r.waiting = 0
@@ -152,12 +150,16 @@ func (t *txn) leaveKey(j stored, isDead bool) (holds bool) {
 	if isDead && j.HoldsKey && t.claimKey(j, pawl.Dead) {
 		return true
 	}
-	n := t.numberOf(j.Queue)
-	if r := t.orderedKey(n, j.Envelope); r != nil && r.head != nil && r.head.id == j.ID {
+	t.passKey(t.numberOf(j.Queue), j.Key, j.ID)
+	return false
+}
+
+// passKey lets the next job of a key have its turn, if the head is a job that is done or dead.
+func (t *txn) passKey(n queueNumber, key string, id pawl.ID) {
+	if r := t.orderedKey(n, key); r != nil && r.head != nil && r.head.id == id {
 		r.head = nil
 		t.refill(r)
 	}
-	return false
 }
 
 // claimKey makes a job that holds its key by its record the head of the key, unless another job
@@ -168,7 +170,7 @@ func (t *txn) claimKey(j stored, state pawl.State) bool {
 		return true // a recount follows
 	}
 	n := t.numberOf(j.Queue)
-	r := t.orderedKey(n, j.Envelope)
+	r := t.orderedKey(n, j.Key)
 	if r == nil || state == pawl.Completed || state == pawl.Dead && r.order != pawl.OrderHold {
 		return false
 	}

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 
 	"github.com/gopawl/pawl"
@@ -70,9 +71,6 @@ func (t *txn) recountOrder(n queueNumber) {
 			return
 		}
 		r := of(j.Key)
-		if j.state == pawl.Leased {
-			r.leased++
-		}
 		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
 			r.head = &keyHead{j.ID, true, turnOf(j.Envelope)}
 		}
@@ -82,6 +80,13 @@ func (t *txn) recountOrder(n queueNumber) {
 			r.waiting++
 		default:
 			ready[r] = append(ready[r], j)
+		}
+	})
+	eachRow(t.leased, nil, func(k, v []byte) { // also of a job whose record is damaged
+		if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n && row.flags&hasKey != 0 {
+			if key := cmp.Or(row.key, t.keyNameOf(pawl.ID(k))); key != "" {
+				of(key).leased++
+			}
 		}
 	})
 	for _, r := range t.keyRows {

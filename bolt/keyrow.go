@@ -12,7 +12,8 @@ import (
 // keyRow is the value in bucketKeys.
 type keyRow struct {
 	leased int
-	lanes  []keyLane // lanes in which jobs of the key wait, besides those that wait for their turn
+	lanes  []keyLane  // lanes in which jobs of the key wait, besides those that wait for their turn
+	few    [1]keyLane // initial array of lanes
 	times
 
 	// For a queue that runs the jobs of a key in order:
@@ -43,6 +44,18 @@ const keyLaneWidth = lanePrefix + 4 + 4 + orderWidth
 // keyRowWidth is the size in bytes of a row without lanes and fields.
 const keyRowWidth = 4 + 4
 
+// size returns about how many bytes the row has, with its seal.
+func (r *keyRow) size() int {
+	n := keyRowWidth + len(r.lanes)*keyLaneWidth + sealWidth
+	if r.head != nil {
+		n += 2 + keyHeadWidth + 2 + 4
+	}
+	if r.times != (times{}) {
+		n += 2 * (2 + timeWidth)
+	}
+	return n
+}
+
 func (r *keyRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.leased))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(r.lanes)))
@@ -70,6 +83,7 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 		return nil, fmt.Errorf("%w: the row of a key has %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	r := &keyRow{leased: int(binary.BigEndian.Uint32(b))}
+	r.lanes = r.few[:0]
 	lanes := binary.BigEndian.Uint32(b[4:])
 	for b = b[keyRowWidth:]; lanes > 0; lanes-- {
 		r.lanes = append(r.lanes, keyLane{

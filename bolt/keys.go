@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -160,7 +161,7 @@ func heldKey(b []byte, effect []byte, ln line, e *pawl.Envelope) []byte {
 
 // limitKey returns the key of a job's key in a queue. No limit key is a prefix of another.
 func limitKey(b []byte, n queueNumber, key string) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(n))
+	b = binary.BigEndian.AppendUint32(slices.Grow(b, 4+1+len(key)), uint32(n))
 	return append(append(b, byte(len(key))), key...)
 }
 

@@ -36,14 +36,14 @@ func (t *txn) limitsOf(n queueNumber) pawl.Limits {
 
 // keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key. Counted
 // says that the row was damaged and that the jobs were counted just now, as they stand.
-func (t *txn) keyOf(n queueNumber, e *pawl.Envelope) (_ *keyRow, counted bool) {
-	if e.Key == "" {
+func (t *txn) keyOf(n queueNumber, key string) (_ *keyRow, counted bool) {
+	if key == "" {
 		return nil, false
 	}
 	if !t.limitsOf(n).PerKey() {
 		return nil, false
 	}
-	return t.keyRow(limitKey(nil, n, e.Key))
+	return t.keyRow(limitKey(nil, n, key))
 }
 
 // keyRow returns the row with a limit key. Counted is as for keyOf.
@@ -66,8 +66,8 @@ func (t *txn) keyRow(key []byte) (_ *keyRow, counted bool) {
 
 // left returns the row of the key of a job that has just left its place, for the caller to count
 // that. It returns nil if nothing limits the job by key, and if the count is right already.
-func (t *txn) left(n queueNumber, e *pawl.Envelope) *keyRow {
-	if r, counted := t.keyOf(n, e); !counted {
+func (t *txn) left(n queueNumber, key string) *keyRow {
+	if r, counted := t.keyOf(n, key); !counted {
 		return r
 	}
 	return nil
@@ -107,7 +107,7 @@ func (t *txn) finishKeys() {
 				t.delete(t.expiry, restKey(nil, r.woken, r.key))
 			}
 		} else {
-			t.put(t.keys, r.key, seal(r.key, r.append(nil)))
+			t.put(t.keys, r.key, seal(r.key, r.append(t.value(r.size()))))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 // becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
 // as ready already.
 func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
-	r, _ := t.keyOf(queueOf(key), e)
+	r, _ := t.keyOf(queueOf(key), e.Key)
 	if r == nil {
 		t.putReady(key, row)
 		return
@@ -236,8 +236,7 @@ func (t *txn) blockKey(c choice, r *keyRow, j stored) {
 // firstBlocked finds the first sound blocked job of a key in one lane.
 func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, ok bool) {
 	prefix := append(blockedPrefix(nil, r.key), l.at[:]...)
-	c := t.delayed.Cursor()
-	for k, v := t.delayed.find(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	for k, v := t.delayed.first(prefix); bytes.HasPrefix(k, prefix); k, v = t.delayed.next() {
 		row, err := parseDelayedRow(k, v)
 		if err == nil && len(k) == len(prefix)+orderWidth {
 			return k, row, true
@@ -264,10 +263,9 @@ func (t *txn) refill(r *keyRow) {
 			}
 			l.blocked--
 			t.countBlocked(row.line(), -1)
-			ready := bytes.Clone(row.ready)
-			t.delete(t.delayed, bytes.Clone(key))
-			l.enter(ready)
-			t.putReady(ready, row.indexRow)
+			t.delete(t.delayed, key)
+			l.enter(row.ready)
+			t.putReady(row.ready, row.indexRow)
 		}
 	}
 }
@@ -275,7 +273,7 @@ func (t *txn) refill(r *keyRow) {
 // leaveReady counts a job that leaves ready without a lease, given its key there. The next job of
 // its lane takes its place.
 func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
-	if r := t.left(queueOf(key), e); r != nil {
+	if r := t.left(queueOf(key), e.Key); r != nil {
 		r.lane(key).leave()
 		t.refill(r)
 	}
@@ -283,7 +281,7 @@ func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
 
 // leaveBlocked counts a blocked job that leaves the queue, given its key in delayed.
 func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
-	r := t.left(queueOf(key[1:]), e)
+	r := t.left(queueOf(key[1:]), e.Key)
 	switch {
 	case r == nil:
 	case key[0] == waitsForTurn:
@@ -302,8 +300,8 @@ func (r *keyRow) lease(ready []byte, now time.Time) {
 }
 
 // freeKey counts the end of a lease and unblocks the jobs that have room now.
-func (t *txn) freeKey(n queueNumber, e *pawl.Envelope) {
-	if r := t.left(n, e); r != nil {
+func (t *txn) freeKey(n queueNumber, key string) {
+	if r := t.left(n, key); r != nil {
 		r.leased = max(0, r.leased-1)
 		t.refill(r)
 	}

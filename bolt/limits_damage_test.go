@@ -126,3 +126,24 @@ func TestDamagedCountOfTheKeyBehindAnEffect(t *testing.T) {
 	require.Len(t, next, 1, "the released job again; %s waits for the key, and %s for the effect", third.ID, behind.ID)
 	require.Equal(t, first.ID, next[0].ID)
 }
+
+// Rule: the jobs of a key that are counted anew include a leased one whose record is damaged, so no
+// other job of the key runs beside it, and the next one runs when it has ended.
+func TestCountOfALeaseWhoseRecordIsDamaged(t *testing.T) {
+	for name, o := range map[string]*Options{"a limit": perKey(1), "in order": ordered(pawl.OrderContinue)} {
+		t.Run(name, func(t *testing.T) {
+			q := openTest(t, o)
+			jobs := addKeyed(t, q, 4, "a")
+			holder := leaseOne(t, q)
+			damageRecord(t, q, jobs[0].ID, missing.change)
+			flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+			addKeyed(t, q, 1, "a") // finds the damage, and counts
+			require.Empty(t, fetch(t, q, 9), "beside the leased job")
+			require.NoError(t, q.Settle(t.Context(), holder.Ack()))
+			next := fetch(t, q, 9)
+			require.Len(t, next, 1)
+			require.Equal(t, jobs[1].ID, next[0].ID)
+			require.Empty(t, fetch(t, q, 9), "beside the next job")
+		})
+	}
+}

@@ -73,12 +73,14 @@ func (t *txn) recountKeys(n queueNumber) {
 		t.recountOrder(n)
 		return
 	}
-	of := func(id pawl.ID) *keyRow {
-		j, err := t.record(id)
-		if err != nil || j.Key == "" {
+	of := func(id pawl.ID, name string) *keyRow {
+		if name == "" {
+			name = t.keyNameOf(id)
+		}
+		if name == "" {
 			return nil // it is dead soon
 		}
-		key := limitKey(nil, n, j.Key)
+		key := limitKey(nil, n, name)
 		if rows[string(key)] == nil {
 			rows[string(key)] = t.addKey(key, new(keyRow))
 		}
@@ -86,21 +88,21 @@ func (t *txn) recountKeys(n queueNumber) {
 	}
 	eachRow(t.ready, prefix, func(k, v []byte) {
 		if row, err := parseIndexRow(k, v); err == nil && len(k) == readyKeyWidth && row.flags&hasKey != 0 {
-			if r := of(row.id); r != nil {
+			if r := of(row.id, ""); r != nil {
 				r.lane(k).enter(k)
 			}
 		}
 	})
 	eachRow(t.delayed, blocked, func(k, v []byte) {
 		if row, err := parseDelayedRow(k, v); err == nil {
-			if r := of(row.id); r != nil {
+			if r := of(row.id, ""); r != nil {
 				r.lane(row.ready).blocked++
 			}
 		}
 	})
 	eachRow(t.leased, nil, func(k, v []byte) {
 		if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n && row.flags&hasKey != 0 {
-			if r := of(pawl.ID(k)); r != nil {
+			if r := of(pawl.ID(k), row.key); r != nil {
 				r.leased++
 			}
 		}
@@ -108,6 +110,15 @@ func (t *txn) recountKeys(n queueNumber) {
 	for _, r := range rows {
 		t.refill(r)
 	}
+}
+
+// keyNameOf returns the key of a job as its record has it, or "" if the job has none or is damaged.
+func (t *txn) keyNameOf(id pawl.ID) string {
+	j, err := t.record(id)
+	if err != nil {
+		return ""
+	}
+	return j.Key
 }
 
 // clearKeys returns the rows of keys of a queue, without jobs. They keep their times. The rate of a

@@ -71,7 +71,7 @@ func (t *txn) promote(key []byte, row delayedRow) {
 			t.becomeReady(row.ready, row.indexRow, j.Envelope)
 			return
 		} else if err == nil {
-			r, _ := t.keyOf(queueOf(row.ready), j.Envelope)
+			r, _ := t.keyOf(queueOf(row.ready), j.Key)
 			r.lane(row.ready).enter(row.ready)
 		}
 	}
@@ -96,25 +96,33 @@ func (t *txn) unplace(j stored, p place) {
 	}
 }
 
-// grantLease gives a job its row in leased. The caller has deleted the row at key from ready.
-func (t *txn) grantLease(key []byte, row indexRow, token uint64) {
-	ln := lineAt(key)
-	lease := leaseRow{token: token, line: ln, flags: row.flags, since: t.now}
-	lease.priority, lease.seq = orderAt(key[lanePrefix:])
-	t.put(t.leased, row.id[:], seal(row.id[:], lease.append(t.value(leaseWidth+sealWidth))))
+// grantLease gives a job its row in leased. The caller has deleted its row from ready.
+func (t *txn) grantLease(job *fetched) {
+	ln := job.line()
+	lease := leaseRow{token: job.grant.token, line: ln, flags: job.row.flags, since: t.now}
+	lease.priority, lease.seq = orderAt(job.key[lanePrefix:])
+	if job.parsed.Envelope != nil {
+		lease.key = job.parsed.Key
+	}
+	t.put(t.leased, job.row.id[:], lease.seal(t, job.row.id[:]))
 	c := t.counts(ln)
 	c.Ready--
 	c.Leased++
 }
 
 // endLease removes the row of a job from leased. The caller gives the job its next row or
-// removes the job. It returns the job if it has read its record.
+// removes the job. Of a job that is done or dead it calls passKey or leaveKey, too. endLease returns
+// the job if it has read its record.
 func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 	t.delete(t.leased, id[:])
 	t.counts(row.line).Leased--
 	t.ended = append(t.ended, holding{id, row.token})
 	t.freed(row.line.queue)
-	if row.flags&(hasMore|hasKey) == 0 {
+	switch {
+	case row.flags&(hasMore|hasKey) == 0:
+		return j
+	case row.flags&hasMore == 0 && row.key != "":
+		t.freeKey(row.line.queue, row.key)
 		return j
 	}
 	j, err := t.record(id)
@@ -122,7 +130,7 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 		t.keyLost(row.line.queue, row.flags)
 		return stored{}
 	}
-	t.freeKey(row.line.queue, j.Envelope) // first, because freeEffect may count the leases of all keys
+	t.freeKey(row.line.queue, j.Key) // first, because freeEffect may count the leases of all keys
 	t.freeEffect(j)
 	return j
 }
@@ -175,7 +183,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 	t.endLease(id, row)
 	j, err := t.record(id)
 	if err != nil {
-		t.makeDamagedDead(id, row.line, row.flags, err)
+		t.leaseDamaged(id, row, err)
 		return
 	}
 	j.Crashes++
@@ -260,6 +268,12 @@ func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 	t.emit(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
 }
 
+// leaseDamaged makes a job whose lease has ended dead, because its record is damaged.
+func (t *txn) leaseDamaged(id pawl.ID, row leaseRow, damage error) {
+	t.passKey(row.line.queue, row.key, id)
+	t.makeDamagedDead(id, row.line, row.flags, damage)
+}
+
 // abandonDamagedReady makes an unreadable ready job dead.
 func (t *txn) abandonDamagedReady(p choice, damage error) {
 	t.delete(t.ready, p.key)
@@ -315,7 +329,7 @@ func (t *txn) cancel(j stored, at place) {
 		t.rewrite(&j)
 		if row, ok, err := t.lease(j.ID[:]); err == nil && ok {
 			row.flags = j.flags()
-			t.put(t.leased, j.ID[:], seal(j.ID[:], row.append(t.value(leaseWidth+sealWidth))))
+			t.put(t.leased, j.ID[:], row.seal(t, j.ID[:]))
 			t.cancelled = append(t.cancelled, holding{j.ID, row.token})
 		}
 		t.emit(pawl.Event{Type: pawl.EventCancelled, Job: j.Envelope})

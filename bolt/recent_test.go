@@ -197,14 +197,15 @@ func TestDamagedRecentFailures(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrCorrupt, "under the key of another job")
 }
 
-// Rule: Check compares the priority and the sequence of a lease with the record of its job.
-func TestCheckOfTheOrderInALease(t *testing.T) {
+// Rule: Check compares the priority, the sequence, and the key of a lease with the record of its job.
+func TestCheckOfALease(t *testing.T) {
 	q := openTest(t, nil)
 	id := add(t, q, nil).ID
 	leaseOne(t, q)
 	for _, change := range []func(r *leaseRow){
 		func(r *leaseRow) { r.priority++ },
 		func(r *leaseRow) { r.seq++ },
+		func(r *leaseRow) { r.key = "another" },
 	} {
 		var old []byte
 		put := func(row func(r leaseRow) []byte) {

@@ -102,6 +102,8 @@ type leaseRow struct {
 	// A failed attempt needs these for the job's next key in ready.
 	priority int8
 	seq      uint64
+
+	key string // of the job, so that its end need not read the record
 }
 
 const leaseWidth = 8 + lineWidth + 1 + timeWidth + 1 + 8
@@ -110,13 +112,21 @@ func (r leaseRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, r.token)
 	b = append(appendLine(b, r.line), byte(r.flags))
 	b = append(appendTime(b, r.since), byte(127-int(r.priority)))
-	return binary.BigEndian.AppendUint64(b, r.seq)
+	return append(binary.BigEndian.AppendUint64(b, r.seq), r.key...)
+}
+
+// seal appends the row to a buffer from t and seals it.
+func (r leaseRow) seal(t *txn, id []byte) []byte {
+	return seal(id, r.append(t.value(leaseWidth+len(r.key)+sealWidth)))
 }
 
 func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
-	b, err := unseal(key, sealed, leaseWidth)
+	b, err := unseal(key, sealed, -1)
 	if err != nil {
 		return r, err
+	}
+	if len(b) < leaseWidth {
+		return r, fmt.Errorf("%w: the row of a lease has %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	r.token = binary.BigEndian.Uint64(b)
 	r.line = lineAt(b[8:])
@@ -124,6 +134,7 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 	r.since = timeAt(b[8+lineWidth+1:])
 	r.priority = priorityAt(b[8+lineWidth+1+timeWidth:])
 	r.seq = binary.BigEndian.Uint64(b[leaseWidth-8:])
+	r.key = string(b[leaseWidth:])
 	return r, nil
 }
 

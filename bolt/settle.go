@@ -140,7 +140,7 @@ func (op *abandonDamaged) apply(t *txn) {
 	if j := t.endLease(op.id, op.row); j.Envelope != nil {
 		t.leaveKey(j, false)
 	}
-	t.makeDamagedDead(op.id, op.row.line, op.row.flags, op.damage)
+	t.leaseDamaged(op.id, op.row, op.damage)
 }
 
 // held checks that the given token is that of the job's lease.
@@ -165,13 +165,13 @@ func (op *settle) run() run { return run{op.cause, op.took, op.timedOut} }
 // failure returns the entry of the run in the history, without its attempt and time.
 func (op *settle) failure() pawl.Failure { return pawl.Failure{Error: op.cause, Stack: op.stack} }
 
-// ack ends a job that succeeded. The end of the lease has read its record if it has additional rows
-// or a key.
+// ack ends a job that succeeded. The end of the lease has read its record if it has additional rows.
 func (op *settle) ack(t *txn, row leaseRow, j stored) {
 	if j.Envelope == nil {
-		if row.flags&(hasMore|hasKey) != 0 {
+		if row.flags&hasMore != 0 || row.flags&hasKey != 0 && row.key == "" {
 			t.damagedRow(fmt.Errorf("job %s is done, and its keys are not known: %w", op.id, pawl.ErrCorrupt))
 		}
+		t.passKey(row.line.queue, row.key, op.id)
 		op.done, op.rows = true, row.flags
 	} else {
 		t.finishEffect(j)
@@ -202,7 +202,7 @@ func (op *settle) move(t *txn, row leaseRow) {
 	}
 	j, err := t.record(op.id)
 	if err != nil {
-		t.makeDamagedDead(op.id, row.line, row.flags, err)
+		t.leaseDamaged(op.id, row, err)
 		return
 	}
 	j.Crashes = 0

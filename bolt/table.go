@@ -57,6 +57,12 @@ func (b *table) first(from []byte) (key, value []byte) {
 	return b.at, value
 }
 
+// next moves the cursor to the row after the one that first, or next, moved it to.
+func (b *table) next() (key, value []byte) {
+	b.at, value = b.cursor.Next()
+	return b.at, value
+}
+
 // Put stores a value under key.
 func (b *table) Put(key, value []byte) error {
 	b.at = nil
