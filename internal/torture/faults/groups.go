@@ -2,10 +2,14 @@ package faults
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
@@ -19,7 +23,7 @@ var Groups = &harness.Family{
 	Goals: "R2",
 	Method: "SIGKILL before, amid, or after the commit of each transition of a group (members that end, late members, " +
 		"retries and deletes of dead ones, the close, its callbacks), which has 10 000 members in the tries of a night; " +
-		"its counts equal a walk, and each callback is there once",
+		"its counts equal a walk, each callback is there once, and its handler takes effect once",
 	Unit: "kills",
 	PR:   killsOfGroups, Nightly: 20_000, Share: 25,
 	Missing: missingSupervision,
@@ -39,6 +43,9 @@ func init() { harness.Role("faults-group", groupRole) }
 const (
 	groupName = "g"
 	callbacks = "callbacks" // the queue of its callbacks
+
+	// effects is the bucket of the app in which the handler of a callback counts its effects by kind.
+	effects = "effects"
 
 	// Files of these names do not exist. A child looks for them around each transition.
 	beginName, endName = "begin", "end"
@@ -222,7 +229,7 @@ func (g *groupTry) look(q *bolt.Queue) error {
 		return err
 	}
 	pending, dead := 0, 0
-	there := make(map[string]int)
+	there, completed := make(map[string]int), make(map[string]int)
 	g.ran = 0
 	for e, err := range q.Jobs(g.Ctx, pawl.Filter{}) {
 		switch {
@@ -231,12 +238,18 @@ func (g *groupTry) look(q *bolt.Queue) error {
 		case e.Queue == callbacks:
 			there[e.Kind]++
 			if e.State == pawl.Completed {
+				completed[e.Kind]++
 				g.ran++
 			}
 		case e.State == pawl.Dead:
 			dead++
 		default:
 			pending++
+		}
+	}
+	for _, kind := range []string{"done", "success"} {
+		if n, err := effectsOf(g.Ctx, q, kind); err != nil || n != completed[kind] {
+			return cmp.Or(err, fmt.Errorf("the handler of callback %q took effect %d times, and %d of its jobs have completed", kind, n, completed[kind]))
 		}
 	}
 	ended := s.Closed && s.Pending == 0
@@ -330,11 +343,15 @@ func transitionOf(q *bolt.Queue, verb string, n int) (e effect, do func() error,
 	if err != nil {
 		return e, nil, err
 	}
+	if verb == "callback" {
+		if len(leases) == 0 {
+			return e, nil, errors.New("no callback is ready")
+		}
+		return e, func() error { return runCallback(q, leases[0]) }, nil
+	}
 	each := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {
 		switch {
-		case verb == "callback":
-			each[i] = l.Ack()
 		case l.ID[15]%16 == 0 && l.Failures == 0:
 			each[i] = l.Abandon(pawl.ReasonPermanent, errors.New("no"))
 			e.pending, e.dead = e.pending-1, e.dead+1
@@ -344,4 +361,27 @@ func transitionOf(q *bolt.Queue, verb string, n int) (e effect, do func() error,
 		}
 	}
 	return e, func() error { return q.Settle(background, each...) }, nil
+}
+
+// runCallback takes effect once, in the transaction of its ack.
+func runCallback(q *bolt.Queue, l *pawl.Lease) error {
+	return q.Update(background, func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists([]byte(effects))
+		if err != nil {
+			return err
+		}
+		kind := []byte(l.Kind)
+		return errors.Join(b.Put(kind, append(slices.Clone(b.Get(kind)), 'x')), q.AckTx(tx, l))
+	})
+}
+
+// effectsOf counts the effects of a callback.
+func effectsOf(ctx context.Context, q *bolt.Queue, kind string) (n int, err error) {
+	err = q.View(ctx, func(tx *bbolt.Tx) error {
+		if b := tx.Bucket([]byte(effects)); b != nil {
+			n = len(b.Get([]byte(kind)))
+		}
+		return nil
+	})
+	return n, err
 }

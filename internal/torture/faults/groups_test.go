@@ -6,7 +6,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Rule: the counts of a group equal a walk, and each callback is enqueued once, whichever transition a kill interrupts.
+// Rule: the counts of a group equal a walk, each callback is enqueued once, and its handler takes effect once,
+// whichever transition a kill interrupts.
 func TestGroups(t *testing.T) {
 	if why := missingSupervision(); why != "" {
 		t.Skip(why)
