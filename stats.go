@@ -15,6 +15,7 @@ type Storage struct {
 	Format int    // version of the stored format
 	Size   int64  // bytes that are used or reusable
 	Free   int64  // bytes of Size that are free; -1 if unknown
+	Max    int64  // the most bytes that new jobs may bring into use; 0 if there is no bound, or none is known
 }
 
 // QueueStats is one of its named queues at one moment.

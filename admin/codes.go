@@ -65,6 +65,7 @@ var codes = []code{
 // sentinelStatus has the status of the sentinels that are no internal error of the server.
 var sentinelStatus = map[string]int{
 	"disk":   http.StatusInsufficientStorage,
+	"full":   http.StatusInsufficientStorage,
 	"locked": http.StatusServiceUnavailable,
 }
 

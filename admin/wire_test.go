@@ -51,7 +51,7 @@ func TestAnswersTravelUnchanged(t *testing.T) {
 	for _, s := range []Stats{
 		{},
 		{
-			Stats:   pawl.Stats{Queues: []pawl.QueueStats{{Name: "q\xff", Counts: pawl.Counts{Ready: 1, Leased: 2}, Paused: true, Served: true, Oldest: far}}, Storage: pawl.Storage{Path: "p", Format: 3, Size: 1 << 40, Free: -1}},
+			Stats:   pawl.Stats{Queues: []pawl.QueueStats{{Name: "q\xff", Counts: pawl.Counts{Ready: 1, Leased: 2}, Paused: true, Served: true, Oldest: far}}, Storage: pawl.Storage{Path: "p", Format: 3, Size: 1 << 40, Free: -1, Max: 1 << 41}},
 			Process: &Process{1, "n", "v", far},
 			Done:    map[string]Done{"q\xff": {1, 2}, "": {3, 4}},
 		},

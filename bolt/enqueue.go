@@ -12,6 +12,8 @@ import (
 type enqueue struct {
 	jobs []newJob
 	one  [1]newJob // backing array of jobs in the usual case of one job
+
+	bounded bool // MaxBytes applies
 }
 
 // newJob is a job encoded outside the transaction.
@@ -82,7 +84,10 @@ func (op *enqueue) check(t *txn) error {
 			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
 		}
 	}
-	return t.admit(op.jobs)
+	if err := t.admit(op.jobs); err != nil || !op.bounded {
+		return err
+	}
+	return t.bound.take(t.jobs.Tx(), sizeOf(op.jobs))
 }
 
 // checkUnique finds the job that has the unique key of j: an earlier job of the batch or a

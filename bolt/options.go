@@ -24,6 +24,14 @@ type Options struct {
 	// MiB.
 	MaxPayload int
 
+	// MaxBytes bounds the bytes of the file that are in use, by whatever is stored there. An Enqueue,
+	// an EnqueueTx, or a Restore that would exceed it returns ErrFull and stores nothing. Jobs that are there run and
+	// end as ever, and so do workflow runs, schedules, and callbacks of groups: they may exceed the bound. So may
+	// one commit, by a few percent. The file itself is longer: it never shrinks, it keeps free pages for reuse, and while
+	// somebody reads for long, old pages stay. Leave the disk room for that. The minimum is 1 MiB. The
+	// default is 0, which means no bound.
+	MaxBytes int64
+
 	// Limits bound the running jobs of queues, by name. Open stores them in the file, so they hold for
 	// every later opener until one declares others. The zero Limits remove those of a queue. A queue
 	// without an entry keeps what the file has. When limits per key change, Open reads every job of
@@ -85,6 +93,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return c, &pawl.InvalidError{Field: "MaxCrashes", Reason: fmt.Sprintf("%d is negative", c.MaxCrashes)}
 	case c.MaxPayload < 0 || c.MaxPayload > pawl.MaxBatchBytes:
 		return c, &pawl.InvalidError{Field: "MaxPayload", Reason: fmt.Sprintf("%d is not between 1 and %d bytes", c.MaxPayload, pawl.MaxBatchBytes)}
+	case checkBound(c.MaxBytes) != nil:
+		return c, checkBound(c.MaxBytes)
 	case c.Limits != nil && checkLimits(c.Limits) != nil:
 		return c, checkLimits(c.Limits)
 	case c.LockTimeout < 0:

@@ -83,6 +83,7 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 		},
 	}
 	q.scheduler.seq = &q.seq
+	q.scheduler.bound.max = o.MaxBytes
 	err := q.view(context.Background(), func(s *store) error {
 		q.seq.Store(s.jobs.Sequence())
 		return nil
@@ -148,6 +149,7 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	if err != nil {
 		return nil, err
 	}
+	op.bounded = true
 	err = q.scheduler.intake.do(ctx, op, bytes)
 	if err != nil && !errors.Is(err, pawl.ErrUnknownOutcome) {
 		return nil, err

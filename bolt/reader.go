@@ -144,8 +144,7 @@ func (r *reader) Stats(ctx context.Context) (pawl.Stats, error) {
 // freeBytes returns the size of the pages in the list of free pages.
 func (r *reader) freeBytes() int64 {
 	if r.freelist {
-		s := r.db.Stats()
-		return int64(s.FreePageN+s.PendingPageN) * int64(r.db.Info().PageSize)
+		return unused(r.db)
 	}
 	return -1
 }

@@ -90,7 +90,7 @@ func (op *restore) check(t *txn) error {
 			return fmt.Errorf("restore: job %d, %s: %w: job %s, which is %s, has its unique key %q", i, j.ID, pawl.ErrConflict, holder.ID, at.state, j.UniqueKey)
 		}
 	}
-	return nil
+	return t.bound.take(t.jobs.Tx(), sizeOf(op.jobs))
 }
 
 func (op *restore) apply(t *txn) {

@@ -65,6 +65,7 @@ type scheduler struct {
 	observer *observer
 	guard    *dbfile.Guard
 	seq      *atomic.Uint64        // the last assigned enqueue sequence
+	bound    bound                 // of the bytes in use
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
 	stop    chan struct{} // closed to stop the goroutine
@@ -267,7 +268,7 @@ func (s *scheduler) maintain(t *txn) {
 // settings returns the settings of the next transaction. The set of listeners may change
 // between transactions.
 func (s *scheduler) settings() settings {
-	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq}
+	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq, bound: &s.bound}
 }
 
 // report emits the events of a durable transaction.

@@ -71,6 +71,7 @@ func (q *Queue) Serving(queues, kinds []string) (end func()) {
 // queue. It reads a few rows, no matter how many jobs there are.
 func (q *Queue) Stats(ctx context.Context) (pawl.Stats, error) {
 	stats, err := q.reader.Stats(ctx)
+	stats.Max = q.opts.MaxBytes
 	served := q.sessions.served()
 	for i := range stats.Queues {
 		one := &stats.Queues[i]

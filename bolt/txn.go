@@ -72,6 +72,7 @@ type settings struct {
 	maxCrashes int            // 0 means no limit
 	listening  bool           // there is a subscriber for events
 	seq        *atomic.Uint64 // the last assigned enqueue sequence; nil if no callback fires
+	bound      *bound         // nil for none
 }
 
 func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {

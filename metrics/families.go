@@ -87,6 +87,11 @@ func state(stats pawl.Stats, now time.Time) []Family {
 		free.add(float64(stats.Free))
 		families = append(families, free)
 	}
+	if stats.Max > 0 {
+		most := Family{"pawl_file_max_bytes", "Bytes of the file that may be in use before enqueues are refused.", "gauge", nil, nil}
+		most.add(float64(stats.Max))
+		families = append(families, most)
+	}
 	return families
 }
 

@@ -23,7 +23,8 @@ type Source interface {
 //     A blocked job is not counted as ready.
 //   - pawl_oldest_ready_seconds{queue}: how long the oldest job that could run has been ready.
 //   - pawl_queue_paused{queue}: 1 if the queue is paused.
-//   - pawl_file_bytes, pawl_file_free_bytes: the size of the file, and how much of it is free.
+//   - pawl_file_bytes, pawl_file_free_bytes, pawl_file_max_bytes: the size of the file, how much of it is
+//     free, and from how many used bytes on new jobs are refused, if there is such a bound.
 //
 // More are the producers of other figures: the workers of the process, workflow.Read(q) for the runs of
 // workflows, and schedule.Read(q) for schedules. Their methods Families list what they have.

@@ -39,7 +39,7 @@ func TestPage(t *testing.T) {
 				{Name: "mail", Counts: pawl.Counts{Ready: 5, Blocked: 2, Delayed: 1, Leased: 4, Dead: 6, Completed: 7}, Oldest: time.Now().Add(-90 * time.Second)},
 				{Name: "sync", Paused: true},
 			},
-			Storage: pawl.Storage{Size: 65536, Free: 4096},
+			Storage: pawl.Storage{Size: 65536, Free: 4096, Max: 131072},
 		}}
 		var tally metrics.Tally
 		tally.Increment(metrics.RetriesTotal, metrics.Labels{Queue: "mail", Kind: "welcome"})
@@ -81,6 +81,9 @@ pawl_file_bytes 65536
 # HELP pawl_file_free_bytes Bytes of the file that are free for reuse.
 # TYPE pawl_file_free_bytes gauge
 pawl_file_free_bytes 4096
+# HELP pawl_file_max_bytes Bytes of the file that may be in use before enqueues are refused.
+# TYPE pawl_file_max_bytes gauge
+pawl_file_max_bytes 131072
 # HELP pawl_jobs_fetched_total Counter jobs_fetched of package metrics.
 # TYPE pawl_jobs_fetched_total counter
 pawl_jobs_fetched_total{queue="mail",kind="welcome"} 2

@@ -17,11 +17,12 @@ var gauges = []struct{ name, as, unit string }{
 	{"pawl_queue_paused", "pawl.queue.paused", "1"},
 	{"pawl_file_bytes", "pawl.file.size", "By"},
 	{"pawl_file_free_bytes", "pawl.file.free", "By"},
+	{"pawl_file_max_bytes", "pawl.file.max", "By"},
 }
 
 // Observe exports the state of a queue as gauges, which are read at each collection:
-// pawl.jobs{queue, state}, pawl.oldest_ready{queue}, pawl.queue.paused{queue}, pawl.file.size, and
-// pawl.file.free. They are the figures of [metrics.Handler]. The function that it returns ends that.
+// pawl.jobs{queue, state}, pawl.oldest_ready{queue}, pawl.queue.paused{queue}, pawl.file.size,
+// pawl.file.free, and pawl.file.max. They are the figures of [metrics.Handler]. The function that it returns ends that.
 func (t *Tracing) Observe(q metrics.Source) (stop func() error, err error) {
 	instruments := make(map[string]metric.Float64ObservableGauge, len(gauges))
 	var all []metric.Observable

@@ -22,6 +22,7 @@ type infoView struct {
 	FileBytes *int64       `json:"file_bytes"`
 	SizeBytes int64        `json:"size_bytes"`
 	FreeBytes *int64       `json:"free_bytes"`
+	MaxBytes  *int64       `json:"max_bytes"`
 	PageBytes *int64       `json:"page_bytes"`
 	Pages     *int64       `json:"pages"`
 	Queues    int          `json:"queues"`
@@ -39,6 +40,8 @@ its pages, how many jobs it has, and which process has it open.`,
   process (null: no app has the file): pid, name, version, started_at
   file_bytes (on the disk), size_bytes (in use, or free for reuse), free_bytes
     (of those; null if the file has no list of its free pages)
+  max_bytes (in use, from which on new jobs are refused; null: no bound, or
+    no app has the file)
   page_bytes, pages; null, as file_bytes is, for a file on another machine
   queues, jobs (how many)
 `,
@@ -57,7 +60,7 @@ func (a *app) info(ctx context.Context) error {
 	}
 	all := viewOfStats(&s, a.now())
 	v := infoView{
-		Path: s.Path, Format: s.Format, Process: all.Process, SizeBytes: s.Size, FreeBytes: all.FreeBytes,
+		Path: s.Path, Format: s.Format, Process: all.Process, SizeBytes: s.Size, FreeBytes: all.FreeBytes, MaxBytes: all.MaxBytes,
 		Queues: len(s.Queues), Jobs: jobsOf(&s),
 	}
 	if a.flags.addr == "" && a.flags.server == "" {
@@ -104,7 +107,7 @@ func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	if v.FileBytes != nil {
 		a.fact("file", "%s on the disk", plain.Size(*v.FileBytes))
 	}
-	a.fact("in use", "%s%s", plain.Size(s.Size), free(s.Free))
+	a.fact("in use", "%s%s", plain.Size(s.Size), space(s.Storage))
 	if v.Pages != nil {
 		a.fact("pages", "%d of %s", *v.Pages, plain.Size(*v.PageBytes))
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/workflow"
@@ -45,7 +47,9 @@ before a word restricts it to one queue.`,
   jobctl --db jobs.db stats --fail-if 'queue:email.ready>1000'`,
 		json: `one object with
   at (when it was counted), path, format, size_bytes, free_bytes (null if
-    the file has no list of its free pages, as after its process was killed)
+    the file has no list of its free pages, as after its process was killed),
+    max_bytes (in use, from which on new jobs are refused; null: no bound, or
+    no app has the file)
   process (null: no app has the file): pid, name, version, started_at
   queues: a list of ` + queueFields + `  runs (null: there are none): active, paused, blocked, done, failed,
     cancelled, terminated, damaged, more (true: older ones were not counted)
@@ -134,7 +138,7 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 			who = "live, " + p.Name
 		}
 	}
-	fmt.Fprintf(a.stdout, "%s  %s  format %d  %s%s\n", plain.Text(s.Path), who, s.Format, plain.Size(s.Size), free(s.Free))
+	fmt.Fprintf(a.stdout, "%s  %s  format %d  %s%s\n", plain.Text(s.Path), who, s.Format, plain.Size(s.Size), space(s.Storage))
 	out := a.queueTable()
 	for i := range s.Queues {
 		out.add(a.queueRow(s, &s.Queues[i], now)...)
@@ -145,10 +149,17 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 	}
 }
 
-// free returns how much of a file is unused, if that is known.
-func free(bytes int64) string {
-	if bytes < 0 {
+// space returns how much of a file is unused, and the bound on the rest, as far as they are known.
+func space(s pawl.Storage) string {
+	var parts []string
+	if s.Free >= 0 {
+		parts = append(parts, plain.Size(s.Free)+" free")
+	}
+	if s.Max > 0 {
+		parts = append(parts, "full at "+plain.Size(s.Max)+" in use")
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s free)", plain.Size(bytes))
+	return " (" + strings.Join(parts, ", ") + ")"
 }

@@ -22,6 +22,7 @@ type statsView struct {
 	Format    int                   `json:"format"`
 	SizeBytes int64                 `json:"size_bytes"`
 	FreeBytes *int64                `json:"free_bytes"`
+	MaxBytes  *int64                `json:"max_bytes"`
 	Queues    []queueView           `json:"queues"`
 	Runs      *admin.WorkflowCounts `json:"runs"` // null: there are none
 }
@@ -79,6 +80,9 @@ func viewOfStats(s *admin.Stats, now time.Time) statsView {
 	v := statsView{At: stamp(now), Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}}
 	if s.Free >= 0 {
 		v.FreeBytes = &s.Free
+	}
+	if s.Max > 0 {
+		v.MaxBytes = &s.Max
 	}
 	if p := s.Process; p != nil {
 		v.Process = &processView{p.PID, p.Name, p.Version, admin.Stamp{Time: p.Started}}
