@@ -15,14 +15,14 @@ import (
 )
 
 // ExportVersion is the version of exports that [Export] writes. It rises when a line contains
-// more than an older [Import] understands: version 2 has workflow runs, and version 3 schedules. An
-// older Import accepts an export without them, and rejects one with them.
-const ExportVersion = 3
+// more than an older [Import] understands: version 2 has workflow runs, version 3 schedules, and version 4
+// groups. An older Import accepts an export without them, and rejects one with them.
+const ExportVersion = 4
 
 // ExportOptions configures an export; nil and the zero value mean the defaults.
 type ExportOptions struct {
 	// Filter selects the jobs. Only an export of all jobs contains the idempotency keys that
-	// count as done, the paused queues that have no job, and schedules.
+	// count as done, the paused queues that have no job, schedules, and groups.
 	//
 	// A workflow run is exported with its job, and so are the runs that it waits for. Most runs
 	// that have ended have no job. They are exported if the filter is empty, or if it asks only
@@ -40,17 +40,17 @@ type ExportOptions struct {
 type Exported struct {
 	Queues, Jobs, Effects int64
 	Runs                  int64 // of workflows; the jobs of open runs count among Jobs too
-	Schedules             int64
+	Schedules, Groups     int64
 
-	// Damaged is how many jobs, runs, schedules and idempotency keys could not be read, so that the export
+	// Damaged is how many jobs, runs, schedules, groups and idempotency keys could not be read, so that the export
 	// only names them. Damage describes the first [MaxDamage] of them.
 	Damaged int64
 	Damage  []Damage
 }
 
-// Damage describes a job, a run, a schedule or an idempotency key that could not be read.
+// Damage describes a job, a run, a schedule, a group or an idempotency key that could not be read.
 type Damage struct {
-	ID  pawl.ID // of the job or the run; zero for a key or a schedule, and if the ID could not be read either
+	ID  pawl.ID // of the job or the run; zero for a key, a schedule, or a group, and if the ID could not be read either
 	Err error
 }
 
@@ -60,14 +60,15 @@ const MaxDamage = 100
 // Export writes jobs to w as JSON lines for [Import] and for other programs, with everything
 // needed to store them again unchanged:
 //
-//	{"pawl_export":3,"at":"2026-01-02T15:04:05.000000000Z","path":"jobs.db","library":"v1.2.0"}
+//	{"pawl_export":4,"at":"2026-01-02T15:04:05.000000000Z","path":"jobs.db","library":"v1.2.0"}
 //	{"queue":{"name":"email","paused":true}}
 //	{"schedule":{"name":"nightly","form":1, …}}
+//	{"group":{"name":"import/7","form":1, …}}
 //	{"job":{"id":"0190163d-8694-739b-aea5-966c26f8ad91","kind":"send", …}}
 //	{"run":{"run":"0190163d-8694-739b-aea5-966c26f8ad91","form":1,"part":1,"last":true, …}}
 //	{"damaged":{"id":"0190163d-8694-739b-aea5-966c26f8ad92","error":"corrupt data: …"}}
 //	{"effect":{"kind":"send","key":"order 7","until":"2026-01-03T15:04:05.000000000Z"}}
-//	{"end":{"queues":1,"jobs":1,"effects":1,"damaged":1,"runs":1,"schedules":1}}
+//	{"end":{"queues":1,"jobs":1,"effects":1,"damaged":1,"runs":1,"schedules":1,"groups":1}}
 //
 // A job is a [Job] with its payload in base64 and its whole history. The last line counts the
 // other lines, so that a truncated file is detected. A nil error means that w received
@@ -82,6 +83,9 @@ const MaxDamage = 100
 // A schedule has a line with its rows in base64, which "Schedules in an export" describes. While the
 // app runs, schedules are read before the jobs. A tick that fires during the export may therefore
 // fire again in the target, after its job was exported.
+//
+// A group has a line with its rows in base64, which "Groups in an export" describes. It is read before the jobs too,
+// and its counts follow from the members that are stored.
 //
 // While the app runs, an export of jobs in any state has each job that exists from beginning to
 // end exactly once, as it was at some moment in between; a job that arrives or leaves during the
@@ -138,7 +142,7 @@ func (x *exporter) all(ctx context.Context) error {
 		return err
 	}
 	if whole {
-		if err := x.schedules(ctx); err != nil {
+		if err := errors.Join(x.schedules(ctx), x.groups(ctx)); err != nil {
 			return err
 		}
 	}
@@ -154,7 +158,7 @@ func (x *exporter) all(ctx context.Context) error {
 		}
 	}
 	d := x.done
-	return x.to.Encode(exportLine{End: &exportEnd{d.Queues, d.Jobs, d.Effects, d.Damaged, d.Runs, d.Schedules}})
+	return x.to.Encode(exportLine{End: &exportEnd{d.Queues, d.Jobs, d.Effects, d.Damaged, d.Runs, d.Schedules, d.Groups}})
 }
 
 // queue writes the line of a queue, once. In an export of some jobs, it comes before the first

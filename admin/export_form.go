@@ -27,6 +27,7 @@ type exportLine struct {
 	End     *exportEnd    `json:"end,omitempty"`
 
 	Schedule *exportSchedule `json:"schedule,omitempty"`
+	Group    *exportGroup    `json:"group,omitempty"`
 }
 
 type exportQueue struct {
@@ -54,6 +55,7 @@ type exportEnd struct {
 	Runs    int64 `json:"runs"` // counts the last line of each run; version 1 had no runs
 
 	Schedules int64 `json:"schedules"` // versions 1 and 2 had none
+	Groups    int64 `json:"groups"`    // version 3 had none
 }
 
 // readHeader reads the first line of an export.
@@ -79,13 +81,13 @@ func readLine(text []byte, newer bool) (l exportLine, err error) {
 		return l, err
 	}
 	sorts := 0
-	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Run != nil, l.Damaged != nil, l.Effect != nil, l.End != nil, l.Schedule != nil} {
+	for _, there := range [...]bool{l.Queue != nil, l.Job != nil, l.Run != nil, l.Damaged != nil, l.Effect != nil, l.End != nil, l.Schedule != nil, l.Group != nil} {
 		if there {
 			sorts++
 		}
 	}
 	if sorts != 1 {
-		return l, fmt.Errorf("it has %d of queue, schedule, job, run, damaged, effect and end; exactly one is needed", sorts)
+		return l, fmt.Errorf("it has %d of queue, schedule, group, job, run, damaged, effect and end; exactly one is needed", sorts)
 	}
 	return l, nil
 }

@@ -49,7 +49,7 @@ func TestExportForm(t *testing.T) {
 			`"policy_data":null,"key_id":null,"signature":null,"headers":{"x":"y"},"last_error":null,` +
 			`"payload":{"size_bytes":1,"encoding":"messagepack","value":null,"base64":"wA==","hex":null},"history":[],"history_dropped":0}}`,
 		`{"effect":{"kind":"k","key":{"base64":"/w=="},"until":"2999-01-01T00:00:00.000000005Z"}}`,
-		`{"end":{"queues":2,"jobs":1,"effects":1,"damaged":0,"runs":0,"schedules":0}}`,
+		`{"end":{"queues":2,"jobs":1,"effects":1,"damaged":0,"runs":0,"schedules":0,"groups":0}}`,
 		``,
 	}, lines[1:])
 }

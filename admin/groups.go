@@ -22,6 +22,13 @@ type Groups interface {
 
 	// Cancel cancels the pending members of a group, and returns how many; see [group.Cancel].
 	Cancel(ctx context.Context, name string) (int, error)
+
+	// Rows reads the groups behind a name in the form in which they are stored, for an [Export]: as
+	// many as fit into an answer, none at the end. See [group.ReadRows].
+	Rows(ctx context.Context, after string) ([]group.Rows, error)
+
+	// RestoreRows stores groups in this form, all or none, for an [Import]. See [group.Restore].
+	RestoreRows(ctx context.Context, rows ...*group.Rows) error
 }
 
 // directGroups carries out operations on groups in this process.

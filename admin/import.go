@@ -18,12 +18,12 @@ type ImportOptions struct {
 	// The IDs that users gave to workflow runs stay too; the IDs of their jobs are new, and
 	// Import updates rows that name another run. A signature covers the ID of its job, so Import
 	// rejects signed jobs without KeepIDs. A job that a schedule waits for gets an ID that follows
-	// from its exported ID.
+	// from its exported ID, and so do the callbacks of groups.
 	KeepIDs bool
 
 	// SkipExisting skips a job if the target has its ID, or another job in the target holds its
 	// unique key. It skips a workflow run if its flow has a run with its ID, together with its
-	// job and the runs that wait for it. It skips a schedule if the target has one of its name.
+	// job and the runs that wait for it. It skips a schedule or a group if the target has one of its name.
 	// Otherwise each of these is a conflict, which ends the import.
 	SkipExisting bool
 
@@ -41,7 +41,7 @@ type ImportOptions struct {
 type Imported struct {
 	Version int   // of the export; additions of a version above [ExportVersion] were ignored
 	Checked int64 // valid jobs in the export
-	Damaged int64 // jobs, runs and schedules that were unreadable at export; the export has only their IDs
+	Damaged int64 // jobs, runs, schedules and groups that were unreadable at export; the export has only their IDs
 
 	Jobs    int64 // jobs that were stored; in a dry run, jobs that would be
 	Skipped int64 // jobs that SkipExisting skipped
@@ -52,6 +52,9 @@ type Imported struct {
 
 	Schedules        int64 // that were stored; in a dry run, that would be
 	SchedulesSkipped int64 // that SkipExisting skipped
+
+	Groups        int64 // that were stored; in a dry run, that would be
+	GroupsSkipped int64 // that SkipExisting skipped
 
 	Paused int64 // queues that were paused
 }
@@ -65,6 +68,8 @@ type Imported struct {
 // Workflow runs are stored completely before any job, so that no run continues without its rows.
 // A large run takes several commits, and exists after the last one. A run that waits for a
 // signal or another run checks once whether that has arrived.
+//
+// Groups are stored after their members, and count those. One that ended in the meantime enqueues its callbacks.
 //
 // Schedules are stored last, and continue where they ended: ticks since the export are late, and fire
 // as their terms say. Stop the app that had them, since otherwise both apps would fire them.
@@ -108,6 +113,8 @@ type importer struct {
 
 	schedules []storedSchedule
 	awaited   map[pawl.ID]string // jobs that schedules wait for, with the name of one
+	groups    []storedGroup
+	callbacks map[pawl.ID]bool // jobs that are callbacks of groups
 
 	size int64 // bytes of the input
 	read int64 // bytes checked and stored
@@ -127,6 +134,9 @@ func (m *importer) all(ctx context.Context) error {
 	if err := m.leaveOutSchedules(ctx); err != nil {
 		return err
 	}
+	if err := m.leaveOutGroups(ctx); err != nil {
+		return err
+	}
 	if m.opts.KeepIDs {
 		if err := m.leaveOutExisting(ctx); err != nil {
 			return err
@@ -134,7 +144,7 @@ func (m *importer) all(ctx context.Context) error {
 	}
 	if m.opts.DryRun {
 		m.done.Jobs, m.done.Runs = int64(len(m.jobs)), int64(len(m.runs))-m.done.RunsSkipped
-		m.done.Schedules = int64(len(m.schedules))
+		m.done.Schedules, m.done.Groups = int64(len(m.schedules)), int64(len(m.groups))
 		m.progress(2 * m.size)
 		return nil
 	}
@@ -151,6 +161,9 @@ func (m *importer) all(ctx context.Context) error {
 		return err
 	}
 	if err := m.storeJobs(ctx); err != nil {
+		return err
+	}
+	if err := m.storeGroups(ctx); err != nil {
 		return err
 	}
 	if err := m.storeSchedules(ctx); err != nil {

@@ -19,8 +19,8 @@ func (m *importer) check(ctx context.Context) error {
 	if err := m.in.seek(0); err != nil {
 		return err
 	}
-	c := checking{importer: m, queues: make(map[Text]bool), named: make(map[string]bool)}
-	m.awaited = make(map[pawl.ID]string)
+	c := checking{importer: m, queues: make(map[Text]bool), named: make(map[string]bool), grouped: make(map[string]bool)}
+	m.awaited, m.callbacks = make(map[pawl.ID]string), make(map[pawl.ID]bool)
 	for number := int64(1); ; number++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -50,12 +50,13 @@ const progressBytes = 1 << 20
 // checking is the check in progress.
 type checking struct {
 	*importer
-	queues map[Text]bool   // queues that have a line
-	named  map[string]bool // schedules that have a line
-	seen   exportEnd       // lines so far
-	rows   workflow.RowsCheck
-	runAt  int64 // where the current run begins
-	ended  bool  // the last line was read
+	queues  map[Text]bool   // queues that have a line
+	named   map[string]bool // schedules that have a line
+	grouped map[string]bool // groups that have a line
+	seen    exportEnd       // lines so far
+	rows    workflow.RowsCheck
+	runAt   int64 // where the current run begins
+	ended   bool  // the last line was read
 }
 
 // end checks what only the whole export shows.
@@ -103,6 +104,9 @@ func (c *checking) line(text []byte, offset int64) error {
 	case l.Schedule != nil:
 		c.seen.Schedules++
 		return c.schedule(l.Schedule, offset)
+	case l.Group != nil:
+		c.seen.Groups++
+		return c.exportedGroup(l.Group, offset)
 	case l.Damaged != nil:
 		c.seen.Damaged++
 	case l.Effect != nil:
@@ -111,9 +115,9 @@ func (c *checking) line(text []byte, offset int64) error {
 		_, err = effectToRestore(l.Effect)
 		return err
 	case *l.End != c.seen:
-		return fmt.Errorf("it counts %d queues, %d jobs, %d effects, %d damaged jobs, %d runs and %d schedules, but there are %d, %d, %d, %d, %d and %d: lines were lost or added",
-			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, l.End.Runs, l.End.Schedules,
-			c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged, c.seen.Runs, c.seen.Schedules)
+		return fmt.Errorf("it counts %d queues, %d jobs, %d effects, %d damaged jobs, %d runs, %d schedules and %d groups, but there are %d, %d, %d, %d, %d, %d and %d: lines were lost or added",
+			l.End.Queues, l.End.Jobs, l.End.Effects, l.End.Damaged, l.End.Runs, l.End.Schedules, l.End.Groups,
+			c.seen.Queues, c.seen.Jobs, c.seen.Effects, c.seen.Damaged, c.seen.Runs, c.seen.Schedules, c.seen.Groups)
 	default:
 		c.ended = true
 	}

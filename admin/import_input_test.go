@@ -98,11 +98,11 @@ func (failing) Read([]byte) (int, error) { return 0, errWatched }
 func TestImportOfANewerVersion(t *testing.T) {
 	job := strings.Replace(jobLine(simpleJob(1, nil)), `{"job":{`, `{"job":{"shade":"blue",`, 1)
 	export := exportLines(job)
-	newer := strings.Replace(export, `"pawl_export":1,`, `"pawl_export":4,"lamp":"on",`, 1)
+	newer := strings.Replace(export, `"pawl_export":1,`, `"pawl_export":5,"lamp":"on",`, 1)
 	to := transferQueue(t)
 	imported, err := Import(t.Context(), Of(to), strings.NewReader(newer), nil)
 	require.NoError(t, err)
-	require.Equal(t, 4, imported.Version)
+	require.Equal(t, 5, imported.Version)
 	require.Len(t, jobsIn(t, to), 1)
 
 	_, err = Import(t.Context(), Of(to), strings.NewReader(export), nil)
@@ -110,6 +110,6 @@ func TestImportOfANewerVersion(t *testing.T) {
 	_, err = Import(t.Context(), Of(to), strings.NewReader(strings.Replace(newer, `"shade"`, `"kind"`, 1)), nil)
 	require.ErrorContains(t, err, `name "kind" twice`, "it is as strict about what it knows")
 	_, err = Import(t.Context(), Of(to), strings.NewReader(strings.Replace(newer, `{"end"`, `{"lease":{}}`+"\n"+`{"end"`, 1)), nil)
-	require.ErrorContains(t, err, "line 3: it has 0 of queue, schedule, job")
+	require.ErrorContains(t, err, "line 3: it has 0 of queue, schedule, group, job")
 	require.Len(t, jobsIn(t, to), 1)
 }

@@ -60,7 +60,7 @@ func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err er
 		if run.waits && e.State == pawl.Delayed { // what it waits for may have arrived after its rows
 			e.State = pawl.Ready
 		}
-	case awaited:
+	case awaited, m.callbacks[job.id]:
 		e.ID = m.newID(job.id)
 	case !m.opts.KeepIDs:
 		e.ID = pawl.ID{}

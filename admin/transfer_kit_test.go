@@ -142,6 +142,8 @@ func exportLines(lines ...string) string {
 			end.Runs++
 		case strings.HasPrefix(line, `{"schedule"`):
 			end.Schedules++
+		case strings.HasPrefix(line, `{"group"`):
+			end.Groups++
 		case strings.HasPrefix(line, `{"effect"`):
 			end.Effects++
 		case strings.HasPrefix(line, `{"damaged"`):

@@ -77,8 +77,8 @@ const (
 // HasEnded reports whether the callback of the end has been due.
 func (r *GroupRow) HasEnded() bool { return r.Closed && r.Pending == 0 }
 
-// due reports whether a callback fires.
-func (r *GroupRow) due(which int) bool {
+// Due reports whether a callback is to be enqueued: the group has ended as the callback wants, and the callback waits.
+func (r *GroupRow) Due(which int) bool {
 	return r.Made && r.HasEnded() && r.Fired[which].Waits && (which == OnDone || r.Dead+r.Removed == 0)
 }
 
@@ -299,7 +299,7 @@ func EndGroup(r Reader, name string, row *GroupRow, now time.Time) (e Ending, er
 		row.Ended = now.UnixNano()
 	}
 	for which := range Callbacks {
-		if !row.due(which) {
+		if !row.Due(which) {
 			continue
 		}
 		callback, err := ReadCallback(r, name, which)

@@ -28,15 +28,11 @@ type making struct {
 }
 
 func newMake(g *Group) (*making, error) {
-	name := pawl.Envelope{Kind: "k", Group: g.Name}
-	if err := driver.CheckEnvelope(&name); err != nil {
+	if err := checkGroupName(g.Name); err != nil {
 		return nil, err
 	}
 	m := &making{name: g.Name, retain: cmp.Or(g.Retain, DefaultRetain), size: rowBytes}
-	switch {
-	case g.Name == "":
-		return nil, &pawl.InvalidError{Field: "group", Reason: "it is empty; give it a name"}
-	case g.Retain < 0:
+	if g.Retain < 0 {
 		return nil, &pawl.InvalidError{Field: "retention of a group", Reason: fmt.Sprintf("%v is negative; leave it out for %v", g.Retain, DefaultRetain)}
 	}
 	for which, e := range [driver.Callbacks]*pawl.Envelope{driver.OnDone: g.Done, driver.OnSuccess: g.Success} {
@@ -57,6 +53,13 @@ func newMake(g *Group) (*making, error) {
 		return nil, &pawl.InvalidError{Field: "callback", Reason: fmt.Sprintf("both have the ID %s", a.ID)}
 	}
 	return m, nil
+}
+
+func checkGroupName(name string) error {
+	if name == "" {
+		return &pawl.InvalidError{Field: "group", Reason: "it is empty; give it a name"}
+	}
+	return driver.CheckEnvelope(&pawl.Envelope{Kind: "k", Group: name})
 }
 
 func checkCallback(e *pawl.Envelope) error {

@@ -23,6 +23,7 @@ type exportView struct {
 	Runs    int64  `json:"runs"`
 
 	Schedules int64 `json:"schedules"`
+	Groups    int64 `json:"groups"`
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -31,9 +32,9 @@ func (a *app) exportCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "export [FILTER...] [--to FILE]", short: "write jobs, runs, and schedules as JSON lines for 'import'",
 		long: `Writes jobs as JSON lines, with everything needed to store them again unchanged: one
-line for the export, one for each queue, job and, only without filters, each schedule
-and completed idempotency key, and a last one with the counts, so that a truncated export is
-detected. Each job has the form of 'jobctl job show -o jsonl --payload base64'. While
+line for the export, one for each queue, job and, only without filters, each schedule,
+group, and completed idempotency key, and a last one with the counts, so that a
+truncated export is detected. Each job has the form of 'jobctl job show -o jsonl --payload base64'. While
 the app runs, the export is not a snapshot: to export one moment, export a backup.
 
 Workflow runs have their own lines, with everything that the file has about them. A
@@ -44,7 +45,7 @@ its kind workflow/FLOW. 'jobctl import' describes how runs continue elsewhere.
 A job or a run that cannot be read is named in the export, and the exit code is 5.`,
 		example: `  jobctl --db jobs.db export > jobs.jsonl
   jobctl --db jobs.db export -s dead --to dead.jsonl`,
-		json: "with --to one object with to, queues, jobs, effects, damaged, runs,\n  schedules\n",
+		json: "with --to one object with to, queues, jobs, effects, damaged, runs,\n  schedules, groups\n",
 		run:  func(ctx context.Context, _ []string) error { return a.export(ctx, &f, to) },
 	})
 	f.register(a, c)
@@ -80,7 +81,7 @@ func (a *app) export(ctx context.Context, f *filterFlags, to string) error {
 	case err != nil:
 		return err
 	case to != "" && !a.people():
-		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged, done.Runs, done.Schedules})
+		err = a.print(exportView{to, done.Queues, done.Jobs, done.Effects, done.Damaged, done.Runs, done.Schedules, done.Groups})
 	case to != "":
 		fmt.Fprintf(a.stdout, "exported %s to %s\n", transferred(done.Jobs, done.Runs, done.Schedules), plain.Text(to))
 	default:

@@ -38,6 +38,9 @@ type importView struct {
 
 	Schedules        int64 `json:"schedules"`
 	SchedulesSkipped int64 `json:"schedules_skipped"`
+
+	Groups        int64 `json:"groups"`
+	GroupsSkipped int64 `json:"groups_skipped"`
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -54,7 +57,8 @@ stop the app that had them, since otherwise both apps would run them. They keep 
 IDs that their starters gave them.
 
 Schedules are stored last, and continue where they were: ticks since the export are
-late. A schedule whose name is taken ends the import.
+late. Groups are stored after their members, whose counts they take. A schedule or a
+group whose name is taken ends the import.
 
 Jobs get new IDs unless --keep-ids is given; then an ID that is taken ends the
 import. A run whose FLOW:ID is taken ends it in either case. --skip-existing skips
@@ -64,14 +68,15 @@ and --skip-existing, and without --create.`,
   jobctl --db jobs.db import --dry-run - < jobs.jsonl`,
 		json: `one object with jobs (stored), skipped, effects (completed idempotency
   keys), paused (queues), checked (sound jobs of the export), damaged (jobs,
-  runs and schedules that it only names), dry_run, runs (stored), runs_skipped,
-  schedules (stored), schedules_skipped
+  runs, schedules and groups that it only names), dry_run, runs (stored),
+  runs_skipped, schedules (stored), schedules_skipped, groups (stored),
+  groups_skipped
 `,
 		exits: []int{exitConflict},
 		run:   func(ctx context.Context, args []string) error { return i.run(ctx, a, args) },
 	})
 	c.Flags().BoolVar(&i.opts.KeepIDs, "keep-ids", false, "store the jobs under their exported IDs")
-	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "skip jobs whose ID or unique key, runs whose FLOW:ID, and schedules whose name, is taken")
+	c.Flags().BoolVar(&i.opts.SkipExisting, "skip-existing", false, "skip jobs whose ID or unique key, runs whose FLOW:ID, and schedules and groups whose name, is taken")
 	c.Flags().BoolVar(&i.create, "create", false, "create the file of --db, or the queue on its server, which must not exist")
 	c.Flags().BoolVar(&i.opts.DryRun, "dry-run", false, "check the export, and store nothing")
 	return c
@@ -218,7 +223,7 @@ func (i *importing) explained(a *app, err error, done *admin.Imported) error {
 func (i *importing) print(a *app, done *admin.Imported) error {
 	if !a.people() {
 		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun, done.Runs, done.RunsSkipped,
-			done.Schedules, done.SchedulesSkipped})
+			done.Schedules, done.SchedulesSkipped, done.Groups, done.GroupsSkipped})
 	}
 	if i.opts.DryRun {
 		fmt.Fprintf(a.stdout, "would be imported: %d, skipped: %d; nothing was changed\n", done.Jobs, done.Skipped)
@@ -238,6 +243,13 @@ func (i *importing) print(a *app, done *admin.Imported) error {
 		fmt.Fprintf(a.stdout, "schedules that would be imported: %d, skipped: %d\n", done.Schedules, done.SchedulesSkipped)
 	default:
 		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Schedules), "schedule"), done.SchedulesSkipped)
+	}
+	switch {
+	case done.Groups+done.GroupsSkipped == 0:
+	case i.opts.DryRun:
+		fmt.Fprintf(a.stdout, "groups that would be imported: %d, skipped: %d\n", done.Groups, done.GroupsSkipped)
+	default:
+		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Groups), "group"), done.GroupsSkipped)
 	}
 	if done.Damaged > 0 {
 		a.say("note: %s could not be read during the export, so it does not contain them", plural(int(done.Damaged), "record"))

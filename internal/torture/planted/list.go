@@ -174,7 +174,7 @@ var faults = []Fault{
 	newFault("a dead member is not counted", "the counts of a group equal a walk", by("groups", 60),
 		Edit{"bolt/txn.member", "t.groups.Move(t.others(), e.Group, from, to)", "if !PLANTED || to != driver.MemberDead { $ }"}),
 	newFault("a callback comes before the last member has ended", "a callback is enqueued once, at the end", by("groups", 60),
-		Edit{"driver/GroupRow.due", "r.HasEnded()", "($ || PLANTED && r.Closed)"}),
+		Edit{"driver/GroupRow.Due", "r.HasEnded()", "($ || PLANTED && r.Closed)"}),
 	newFault("a compaction is not synced", "a finished compaction survives a power cut", []Hunt{{Family: "power", Units: 2400, Seed: 4, Step: 10}},
 		Edit{"bolt/reader.compactInto", "err = dst.Sync()", skip}),
 	newFault("a temporary file stays", "no temporary file remains", by("soak", 20_000),
