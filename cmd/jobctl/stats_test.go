@@ -43,6 +43,7 @@ func TestStatsAsJSON(t *testing.T) {
   "format": 1,
   SIZE,
   SIZE,
+  "max_bytes": null,
   "queues": [
     {
       "name": "email",
