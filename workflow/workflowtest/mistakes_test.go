@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,7 +45,7 @@ var mistakes = []mistake{
 	{"A step gets other arguments, and has a `Fingerprint`", onWake, "the step was made with other input than now, which has to come from the input of the run and from steps", repeated(otherArguments)},
 	{"A call inside the function of a step", atOnce, `a call was made inside another: step "outer" is under way`, ended(callInStep)},
 	{"A call in a goroutine that `Go` did not start", atOnce, `a call was made inside another: step "outer" is under way`, ended(callInGoroutine)},
-	{"A branch makes its calls by the `Run` of the function", atOnce, "the function of this Run waits; a branch makes its calls by its own", ended(outerRun)},
+	{"A branch makes its calls by the `Run` of the function", atOnce, "the function of this Run waits; a branch makes its calls by its own", outerRun},
 	{"A `Run` is used after its function returned", atOnce, "the function of this Run has returned", ended(runOfBranch)},
 	{"Two items of an `Each` have one key", atOnce, `items 0 and 1 both have "a"; give each a key of its own`, ended(sameKeys)},
 	{"A wait for a signal that the flow does not declare", atOnce, "the flow does not declare this signal", undeclared},
@@ -202,20 +203,17 @@ func callInGoroutine(r *workflow.Run) (string, error) {
 	})
 }
 
-func outerRun(r *workflow.Run) (string, error) {
-	waits := make(chan struct{})
-	wrong := workflow.Go(r, "wrong", func(own *workflow.Run) (string, error) {
-		<-waits
-		return call(r, "by the outer Run")
+// outerRun makes the call once the function waits, which only a bubble can know.
+func outerRun(t *testing.T) (message string) {
+	synctest.Test(t, func(t *testing.T) {
+		message = ended(func(r *workflow.Run) (string, error) {
+			return workflow.Go(r, "wrong", func(*workflow.Run) (string, error) {
+				synctest.Wait()
+				return call(r, "by the outer Run")
+			}).Wait(r)
+		})(t)
 	})
-	slow := workflow.Go(r, "slow", func(*workflow.Run) (string, error) {
-		defer close(waits)
-		return "", nil
-	})
-	if _, err := slow.Wait(r); err != nil {
-		return "", err
-	}
-	return wrong.Wait(r)
+	return message
 }
 
 func runOfBranch(r *workflow.Run) (string, error) {
