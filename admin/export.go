@@ -142,7 +142,10 @@ func (x *exporter) all(ctx context.Context) error {
 		return err
 	}
 	if whole {
-		if err := errors.Join(x.schedules(ctx), x.groups(ctx)); err != nil {
+		if err := x.schedules(ctx); err != nil {
+			return err
+		}
+		if err := x.groups(ctx); err != nil {
 			return err
 		}
 	}

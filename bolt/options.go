@@ -24,12 +24,13 @@ type Options struct {
 	// MiB.
 	MaxPayload int
 
-	// MaxBytes bounds the bytes of the file that are in use, by whatever is stored there. An Enqueue,
-	// an EnqueueTx, or a Restore that would exceed it returns ErrFull and stores nothing. Jobs that are there run and
-	// end as ever, and so do workflow runs, schedules, and callbacks of groups: they may exceed the bound. So may
-	// one commit, by a few percent. The file itself is longer: it never shrinks, it keeps free pages for reuse, and while
-	// somebody reads for long, old pages stay. Leave the disk room for that. The minimum is 1 MiB. The
-	// default is 0, which means no bound.
+	// MaxBytes bounds the bytes of the file that are in use, including those of the app's own
+	// buckets. An Enqueue, an EnqueueTx, or a Restore that would exceed it returns ErrFull and
+	// stores nothing. Stored jobs still run and end. Workflow runs, jobs of schedules, and callbacks
+	// of groups may exceed the bound, and so may one commit, by a few percent. The file itself is
+	// longer: it never shrinks, it keeps free pages for reuse, and it keeps old pages during a long
+	// read. Leave room for that on the disk. The minimum is 1 MiB. The default is 0, which means no
+	// bound.
 	MaxBytes int64
 
 	// Limits bound the running jobs of queues, by name. Open stores them in the file, so they hold for

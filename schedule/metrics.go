@@ -16,8 +16,8 @@ const maxLabels = 200
 //
 //   - pawl_schedule_ticks_total{schedule, decision}: ticks that were fired, buffered, skipped, missed, paused, or
 //     failed. The counts are those of the store, so a restart of the process does not reset them.
-//   - pawl_schedule_late_seconds{schedule}: for how long the next tick has been due and undecided; 0 if it is not
-//     due. A paused or retired schedule has none.
+//   - pawl_schedule_late_seconds{schedule}: for how long the next tick has been due and undecided, by the clock of
+//     this process; 0 if it is not due. A paused or retired schedule has none.
 //
 // The first 200 schedules in the order of their names have series of their own, and the others are
 // [metrics.Other]: their ticks are added up, and their lateness is the greatest.

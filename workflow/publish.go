@@ -9,10 +9,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Publish stores a value under a name, for observers of a running run. See [Reader.Published].
-// [Value] ties a name to a type, and can be watched. It replaces the value previously published under the name. When the run continues after a
-// wait or a crash, a Publish that was already durable writes nothing, so an older value never
-// replaces a newer one.
+// Publish stores a value under a name, for observers of a running run. It replaces the value
+// previously published under the name. When the run continues after a wait or a crash, a Publish
+// that was already durable writes nothing, so an older value never replaces a newer one.
+//
+// [Reader.Published] reads the values. [Value] ties a name to a type, and can be watched.
 //
 // It returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than
 // [MaxValue] bytes or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for

@@ -42,8 +42,8 @@ func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, pu
 }
 
 // Watch returns the values that a run publishes: the current one if there is one, then each that
-// differs from the one before, until the run ends. Who reads slowly misses values, but never the
-// last. It runs no code of the flow. Within the process that runs the run it does not poll; over a
+// differs from the one before, until the run ends. A slow reader misses values, but never the last.
+// No code of the flow runs for a reader. Within the process that runs the run it does not poll; over a
 // store that other processes share it also looks at growing intervals, at most a minute.
 //
 // An error ends the sequence. It is one of those of [Value.Get], that of ctx, or [pawl.ErrClosed].

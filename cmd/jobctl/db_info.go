@@ -40,8 +40,8 @@ its pages, how many jobs it has, and which process has it open.`,
   process (null: no app has the file): pid, name, version, started_at
   file_bytes (on the disk), size_bytes (in use, or free for reuse), free_bytes
     (of those; null if the file has no list of its free pages)
-  max_bytes (in use, from which on new jobs are refused; null: no bound, or
-    no app has the file)
+  max_bytes (in use, at which new jobs are refused; null if there is no bound,
+    or if no app has the file open)
   page_bytes, pages; null, as file_bytes is, for a file on another machine
   queues, jobs (how many)
 `,

@@ -48,8 +48,8 @@ before a word restricts it to one queue.`,
 		json: `one object with
   at (when it was counted), path, format, size_bytes, free_bytes (null if
     the file has no list of its free pages, as after its process was killed),
-    max_bytes (in use, from which on new jobs are refused; null: no bound, or
-    no app has the file)
+    max_bytes (in use, at which new jobs are refused; null if there is no bound,
+    or if no app has the file open)
   process (null: no app has the file): pid, name, version, started_at
   queues: a list of ` + queueFields + `  runs (null: there are none): active, paused, blocked, done, failed,
     cancelled, terminated, damaged, more (true: older ones were not counted)
