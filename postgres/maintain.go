@@ -126,26 +126,44 @@ func (t *txn) releaseDoubtful() error {
 	if len(t.q.doubtful) == 0 {
 		return nil
 	}
-	ids := slices.Collect(maps.Keys(t.q.doubtful))
-	jobs, locked, err := t.loadFree(ids)
+	ids := make(map[pawl.ID]bool)
+	for d := range t.q.doubtful {
+		ids[d.id] = true
+	}
+	jobs, locked, err := t.loadFree(slices.Collect(maps.Keys(ids)))
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range jobs {
-		if j.token == t.q.doubtful[j.ID] {
+		if t.q.doubtful[doubt{j.ID, j.token}] {
 			t.release(j)
 		}
 	}
-	t.after = append(t.after, func() {
-		for id, token := range t.q.doubtful {
-			if locked[id] != token {
-				t.q.unclaimed = append(t.q.unclaimed, token)
-				delete(t.q.doubtful, id)
-			}
-		}
-	})
+	t.after = append(t.after, func() { t.q.forgetDoubts(locked) })
 	return t.flush()
+}
+
+// doubt is a lease that nobody got. It is in the store if its commit came through.
+type doubt struct {
+	id    pawl.ID
+	token int64
+}
+
+// forgetDoubts forgets the doubts about jobs that are not locked, which were released or whose commit came to nothing.
+// The claim of a token stays as long as one of its jobs is locked: without it, nobody would find that lease.
+func (s *scheduler) forgetDoubts(locked map[pawl.ID]int64) {
+	ended := make(map[int64]bool)
+	for d := range s.doubtful {
+		if locked[d.id] != d.token {
+			ended[d.token] = true
+			delete(s.doubtful, d)
+		}
+	}
+	for d := range s.doubtful {
+		delete(ended, d.token)
+	}
+	s.unclaimed = slices.AppendSeq(s.unclaimed, maps.Keys(ended))
 }
 
 // reapOwn takes back the leases of this process that have expired.

@@ -205,6 +205,22 @@ func (q *Queue) disconnect() {
 	q.conn = nil
 }
 
+// releaseLast releases the leases that nobody got. Whoever took them back later would count crashes.
+func (q *Queue) releaseLast() {
+	if len(q.doubtful) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	q.resume = time.Time{}
+	t, err := q.attempt(ctx, nil)
+	if err != nil {
+		q.opts.Logger.Warn("jobs that nobody got stay leased; the process that takes them back counts crashes", "jobs", len(q.doubtful), "error", err.Error())
+		return
+	}
+	t.conclude()
+}
+
 // leave removes the row of the process, unless leases of it are out.
 func (q *Queue) leave() {
 	if q.conn == nil || q.conn.IsClosed() || len(q.held)+len(q.doubtful) > 0 {
@@ -222,8 +238,11 @@ func (q *Queue) leave() {
 	}
 }
 
-// closeTimeout limits how long a good-bye to the server takes.
-const closeTimeout = time.Second
+// These limit how long a good-bye to the server takes.
+const (
+	closeTimeout   = time.Second
+	releaseTimeout = 3 * time.Second
+)
 
 // clock returns the parameter for the time: NULL for the clock of the server.
 func (q *Queue) clock() *int64 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -35,7 +34,9 @@ func (q *Queue) run(calls []*call) {
 			for _, fn := range t.results {
 				fn() // so that the jobs can be looked up
 			}
-			maps.Copy(q.doubtful, t.granted)
+			for id, token := range t.granted {
+				q.doubtful[doubt{id, token}] = true
+			}
 			core.Answer(t.calls, err)
 			return
 		case errors.Is(err, errLost):

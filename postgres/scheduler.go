@@ -27,14 +27,14 @@ type scheduler struct {
 	held      map[pawl.ID]*held
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
 	turns     driver.Turns
-	marks     marks             // nil unless a fetch has read many entries of the index of ready jobs
-	entries   int64             // of that index that were read, as the session last counted them
-	doubtful  map[pawl.ID]int64 // tokens of leases that nobody got, if their commit came through
-	unclaimed []int64           // claims whose last job has ended, for the next transaction
-	waiting   []*fetch          // in the order of their coming
-	stirred   bool              // something may have changed for the fetches that wait
-	rest      time.Time         // when a rate has room for one of them; zero for never
-	limited   map[string]bool   // queues that had limits when a fetch last looked
+	marks     marks           // nil unless a fetch has read many entries of the index of ready jobs
+	entries   int64           // of that index that were read, as the session last counted them
+	doubtful  map[doubt]bool  // leases that nobody got, if their commit came through
+	unclaimed []int64         // claims whose last job has ended, for the next transaction
+	waiting   []*fetch        // in the order of their coming
+	stirred   bool            // something may have changed for the fetches that wait
+	rest      time.Time       // when a rate has room for one of them; zero for never
+	limited   map[string]bool // queues that had limits when a fetch last looked
 
 	lastGroup  int       // how many calls the last group had
 	yieldAfter time.Time // no yields until then, on monotonic time
@@ -63,7 +63,7 @@ type held struct {
 
 func (s *scheduler) init() {
 	s.limited = make(map[string]bool)
-	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[pawl.ID]int64)
+	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[doubt]bool)
 	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
 }
 
@@ -98,6 +98,8 @@ func (q *Queue) schedule() {
 	for _, f := range q.waiting {
 		f.Answer(pawl.ErrClosed)
 	}
+	q.waiting = nil
+	q.releaseLast()
 	q.leave()
 	q.disconnect()
 	q.cleanups.Wait()

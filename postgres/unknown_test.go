@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -52,6 +53,81 @@ func TestFetchOfUnknownOutcome(t *testing.T) {
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // which removes what is left of the fetch
 		require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
+	})
+}
+
+// Rule: a process that ends releases the jobs that a fetch of unknown outcome leased. They are nobody's crash.
+func TestCloseAfterAFetchOfUnknownOutcome(t *testing.T) {
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		e := &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		proxy.during(t, func() error {
+			_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+			return err
+		})
+		time.Sleep(30*time.Second + 500*time.Millisecond) // the queue has tried to release it, and tries again in a second
+		proxy.away.Store(false)
+		require.NoError(t, q.Close())
+		require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".process"))
+		leases, err := open(t, schema, virtual).Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, e.ID, leases[0].ID)
+		require.Zero(t, leases[0].Crashes)
+	})
+}
+
+// Rule: a fetch of unknown outcome has leased jobs, and another session has one of them locked. That job is not lost
+// when the process ends before it is free: another process takes the lease back.
+func TestPartOfAFetchOfUnknownOutcomeIsLocked(t *testing.T) {
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		one, two := &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), q, one, two))
+		proxy.during(t, func() error {
+			_, err := q.Fetch(t.Context(), pawl.Request{Max: 2, Wait: pawl.WaitNot})
+			return err
+		})
+		session, err := pgx.Connect(t.Context(), server.url)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = session.Close(context.Background()) }) // which the schema waits for
+		tx, err := session.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "SELECT FROM "+schema+".job WHERE id = $1 FOR UPDATE", two.ID.String())
+		require.NoError(t, err)
+		proxy.away.Store(false)
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 2})
+		require.NoError(t, err)
+		require.Len(t, leases, 1)
+		require.Equal(t, one.ID, leases[0].ID)
+		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "other"})) // which removes the claims that have ended
+		require.NoError(t, q.Close())
+		require.NoError(t, session.Close(t.Context()))
+		leases, err = open(t, schema, virtual).Fetch(patient(t), pawl.Request{Kinds: []string{"k"}, Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, two.ID, leases[0].ID)
+	})
+}
+
+// Rule: a job that a fetch of unknown outcome leased goes back even if the transaction that should have released it, and
+// leased it again, came to nothing.
+func TestDoubtAboutADoubt(t *testing.T) {
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		e := &pawl.Envelope{Kind: "k"}
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		fetch := func() error {
+			_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
+			return err
+		}
+		proxy.during(t, fetch)
+		proxy.away.Store(false)
+		proxy.outage.Store(true)
+		proxy.before.Store(true)
+		require.Error(t, fetch())
+		proxy.outage.Store(false)
+		proxy.away.Store(false)
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Equal(t, e.ID, leases[0].ID)
 	})
 }
 
