@@ -138,7 +138,14 @@ type Stats struct {
 	// Done counts the attempts of each queue that have ended since a [Server] began to serve;
 	// nil without one.
 	Done map[string]Done
+
+	// Totals counts what the process has done since it opened the queue; nil without one, and of an engine
+	// that does not count.
+	Totals *Totals
 }
+
+// Totals counts the transitions of jobs that a process has made since it opened the queue.
+type Totals = driver.Totals
 
 // Process is an app that serves its queue.
 type Process struct {

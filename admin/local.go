@@ -30,6 +30,10 @@ func (l local) Stats(ctx context.Context) (Stats, error) {
 	}
 	process := thisProcess(programName(), programStart)
 	s.Process = &process
+	if q, ok := l.q.(Counter); ok {
+		totals := q.Totals()
+		s.Totals = &totals
+	}
 	return s, nil
 }
 

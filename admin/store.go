@@ -14,7 +14,7 @@ import (
 // Store is what an [Admin] needs of a queue, such as a *bolt.Queue. Package queuetest has cases
 // for each of its methods, so an engine that passes the suite can be operated.
 //
-// An engine may also have the methods of [Checker], [Backuper], [Listener], and
+// An engine may also have the methods of [Checker], [Backuper], [Counter], [Listener], and
 // [workflow.Store]. An operation that needs a missing one fails with an [*UnsupportedError].
 type Store interface {
 	pawl.Enqueuer
@@ -78,6 +78,12 @@ type Backuper interface {
 	// WriteBackup writes a copy of everything at one moment, and returns the number of bytes. It
 	// reports progress to [driver.WithProgress], in bytes.
 	WriteBackup(ctx context.Context, w io.Writer) (int64, error)
+}
+
+// Counter is a [Store] that counts its transitions.
+type Counter interface {
+	// Totals counts the transitions that this process has made since it opened the queue.
+	Totals() driver.Totals
 }
 
 // Listener is a [Store] that emits events.

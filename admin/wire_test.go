@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // sent returns v as it arrives at the other side: as an answer, and as a request.
@@ -54,6 +55,7 @@ func TestAnswersTravelUnchanged(t *testing.T) {
 			Stats:   pawl.Stats{Queues: []pawl.QueueStats{{Name: "q\xff", Counts: pawl.Counts{Ready: 1, Leased: 2}, Paused: true, Served: true, Oldest: far}}, Storage: pawl.Storage{Path: "p", Format: 3, Size: 1 << 40, Free: -1, Max: 1 << 41}},
 			Process: &Process{1, "n", "v", far},
 			Done:    map[string]Done{"q\xff": {1, 2}, "": {3, 4}},
+			Totals:  &driver.Totals{Changes: 5, Enqueued: 1, Succeeded: 2, Retried: 3, Died: 4},
 		},
 		{Stats: pawl.Stats{Queues: []pawl.QueueStats{}}, Done: map[string]Done{}},
 	} {

@@ -1,6 +1,9 @@
 package bolt
 
-import "github.com/gopawl/pawl"
+import (
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
 
 // Listen calls fn for transitions, in addition to [Options.OnEvent] and under the same rules:
 // after they are durable, from several goroutines; fn must be short and must not call the
@@ -14,3 +17,6 @@ import "github.com/gopawl/pawl"
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) {
 	return q.scheduler.observer.Listen(fn)
 }
+
+// Totals counts the transitions that this process has made since it opened the queue.
+func (q *Queue) Totals() driver.Totals { return q.scheduler.observer.Totals() }

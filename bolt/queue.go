@@ -206,6 +206,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 // emitFetched emits the events of jobs that were leased at a time.
 func (q *Queue) emitFetched(leases []*pawl.Lease, at time.Time) {
 	watch := q.scheduler.observer
+	watch.Count(driver.Totals{Changes: int64(len(leases))})
 	if !watch.Listened() {
 		return
 	}

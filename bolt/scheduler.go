@@ -273,6 +273,7 @@ func (s *scheduler) settings() settings {
 
 // report emits the events of a durable transaction.
 func (s *scheduler) report(t *txn) {
+	s.observer.Count(t.totals)
 	s.observer.Emit(t.events...)
 	s.observer.ended(t)
 	s.spare.events, s.spare.ended, s.spare.granted = emptied(t.events), emptied(t.ended), emptied(t.granted)

@@ -178,6 +178,7 @@ func (op *settle) ack(t *txn, row leaseRow, j stored) {
 		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.given.Result
 		t.succeed(j)
 	}
+	t.totals.Count(pawl.EventSucceeded, 1)
 	if op.job == nil {
 		return
 	}
@@ -262,10 +263,10 @@ func (op *settle) nackPlain(t *txn, row leaseRow) bool {
 	e := pawl.Envelope{NotBefore: after(t.now, op.given.Delay), Attempts: 1, Priority: row.priority, Seq: row.seq}
 	size := recentHeader + recentSize(failures, op.cause) + sealWidth + len(record)
 	t.put(t.jobs, op.id[:], appendRecent(t.value(size), op.id[:], failures, record, e.NotBefore, t.now, op.cause))
-	if t.listening {
-		if j, err := t.record(op.id); err == nil {
-			op.retried(t, j)
-		}
+	if !t.listening {
+		t.totals.Count(pawl.EventRetried, 1)
+	} else if j, err := t.record(op.id); err == nil {
+		op.retried(t, j)
 	}
 	index := indexRow{op.id, row.flags}
 	if e.NotBefore.After(t.now) {

@@ -48,6 +48,7 @@ type txn struct {
 	renewed     map[pawl.ID]bool // leases extended
 	ended       []holding        // leases settled or taken back
 	cancelled   []holding        // leases of jobs that must end
+	totals      driver.Totals    // its transitions, of which events has some
 	events      []pawl.Event     // deaths and crashes, and all other events when there is a listener
 	damage      []error          // damaged rows that were skipped
 	leftBlocked bool             // jobs were blocked, and damage may keep them from being unblocked
@@ -312,9 +313,10 @@ func (t *txn) resume(n queueNumber) {
 // counts returns the counts of one line, for changing.
 func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 
-// emit keeps an event until the transaction is durable. It always keeps deaths and crashes,
+// emit counts a transition, and keeps its event until the transaction is durable. It always keeps deaths and crashes,
 // since they are logged, and skipped jobs, since somebody may begin to wait for them.
 func (t *txn) emit(e pawl.Event) {
+	t.totals.Count(e.Type, 1)
 	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped ||
 		e.Type == pawl.EventRecovered || e.Type == pawl.EventSkipped {
 		job := *e.Job // a copy of its current state; the payload may be a page of the file
@@ -323,7 +325,7 @@ func (t *txn) emit(e pawl.Event) {
 	}
 }
 
-// emitOwn is like tell, for subscribers only. The event owns the job, which has no payload.
+// emitOwn keeps an event that owns its job, which has no payload.
 func (t *txn) emitOwn(e pawl.Event) {
 	e.At = t.now
 	t.events = append(t.events, e)

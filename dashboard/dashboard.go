@@ -167,7 +167,7 @@ func New(a admin.Admin, opts *Options) (*Dashboard, error) {
 	d.working = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	d.streams = make(chan struct{}, maxStreams)
 	d.closing, d.close = context.WithCancel(context.Background())
-	d.watch = &watcher{admin: a, now: d.opts.Now, closing: d.closing}
+	d.watch = &watcher{admin: a, now: d.opts.Now}
 	return d, nil
 }
 

@@ -83,7 +83,7 @@ type overviewPage struct {
 	Queues  []pawl.QueueStats
 	Total   pawl.Counts
 	Oldest  time.Time // since when the longest waiting ready job is ready
-	Flow    *flow     // nil if the queue emits no events
+	Flow    *flow     // nil if nothing counts
 	Groups  []admin.Group
 	Partly  bool // not all dead jobs were read
 	Process *admin.Process

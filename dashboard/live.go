@@ -2,112 +2,107 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 )
 
 // Times of live pages.
 const (
-	beat       = time.Second      // between two messages of a stream at least
+	beat       = time.Second      // between two messages of a stream, and two looks at the queue, at least
 	rest       = 15 * time.Second // after which a stream without news says that it is alive
 	stall      = 5 * time.Second  // for which a client may read nothing
-	idle       = 2 * time.Minute  // without a page, after which the watcher stops
+	idle       = 2 * time.Minute  // without a look, after which the rates begin anew
+	share      = 20               // looks take at most this part of the time
 	flowWindow = 5                // minutes
 )
 
-// watcher counts events of the queue. One goroutine reads them for all pages, while pages are read. A
-// stream only asks it for a number, so no client, however slow, can make the queue wait.
+// watcher looks at the queue for all pages, at most once a second and only while somebody asks. A stream
+// only asks it for a number, so pages cost the queue the same however many they are.
 type watcher struct {
 	admin   admin.Admin
 	now     func() time.Time
-	closing context.Context
+	version atomic.Uint64 // grows when a look finds a change
 
-	mu      sync.Mutex
-	running bool
-	timer   *time.Timer
+	looking sync.Mutex // held to look
+	next    time.Time  // when to look again; guarded by looking
+
+	mu      sync.Mutex // guards the rest
+	seen    *admin.Stats
+	looked  time.Time // when it saw that, by the clock of the dashboard
 	since   time.Time // when it began to count
-	version uint64    // grows with each event
 	minutes [flowWindow]minute
-	silent  bool // the queue emits no events
 }
 
-// minute counts the events of a minute.
+// minute is what was counted in a minute.
 type minute struct {
-	N                                 int64 // minutes since 1970
-	Enqueued, Succeeded, Failed, Dead int
+	N int64 // minutes since 1970
+	admin.Totals
 }
 
-// touch starts to count, or continues.
-func (w *watcher) touch() {
+// look returns the number of changes that were seen, and the state of the queue if it has just read that. While
+// another caller looks, it does not wait.
+func (w *watcher) look(ctx context.Context) (version uint64, stats *admin.Stats) {
+	if !w.looking.TryLock() {
+		return w.version.Load(), nil
+	}
+	defer w.looking.Unlock()
+	began := time.Now()
+	if began.Before(w.next) {
+		return w.version.Load(), nil
+	}
+	read, err := w.admin.Stats(ctx)
+	w.next = began.Add(max(beat, share*time.Since(began)))
+	if err != nil {
+		return w.version.Load(), nil // a page says what is wrong
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.count(&read)
+	if w.seen == nil || changed(w.seen, &read) {
+		w.version.Add(1)
+	}
+	w.seen = &read
+	return w.version.Load(), &read
+}
+
+// changed compares what an operator sees of a queue.
+func changed(old, new *admin.Stats) bool {
+	return !slices.Equal(old.Queues, new.Queues) || (old.Process == nil) != (new.Process == nil) ||
+		old.Totals != nil && new.Totals != nil && *old.Totals != *new.Totals
+}
+
+// count adds what happened since the last look to this minute. It begins anew after a time without looks, and
+// when another process has the queue.
+func (w *watcher) count(read *admin.Stats) {
+	now := w.now()
 	switch {
-	case w.silent || w.closing.Err() != nil:
-		return
-	case w.running:
-		w.timer.Reset(idle)
-		return
-	}
-	ctx, cancel := context.WithCancel(w.closing)
-	w.running, w.since, w.minutes = true, w.now(), [flowWindow]minute{}
-	w.timer = time.AfterFunc(idle, cancel)
-	go w.run(ctx, cancel)
-}
-
-func (w *watcher) run(ctx context.Context, cancel context.CancelFunc) {
-	defer cancel()
-	var failed error
-	for e, err := range w.admin.Events(ctx) {
-		if failed = err; err == nil {
-			w.count(&e.Event)
+	case read.Totals == nil:
+		w.since = time.Time{}
+	case w.since.IsZero(), now.Sub(w.looked) > idle, read.Totals.Changes < w.seen.Totals.Changes:
+		w.since, w.minutes = now, [flowWindow]minute{}
+	default:
+		n := now.Unix() / 60
+		m := &w.minutes[n%flowWindow]
+		if m.N != n {
+			*m = minute{N: n}
 		}
+		m.Add(read.Totals.Since(*w.seen.Totals))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer.Stop()
-	w.running = false
-	w.silent = errors.Is(failed, errors.ErrUnsupported) || errors.Is(failed, admin.ErrNotLive)
-}
-
-// count adds one event.
-func (w *watcher) count(e *pawl.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.version++
-	m := w.minute(w.now().Unix() / 60)
-	switch e.Type {
-	case pawl.EventEnqueued:
-		m.Enqueued++
-	case pawl.EventSucceeded:
-		m.Succeeded++
-	case pawl.EventRetried:
-		m.Failed++
-	case pawl.EventDied:
-		m.Dead++
-	}
-}
-
-// minute returns the counts of a minute.
-func (w *watcher) minute(n int64) *minute {
-	m := &w.minutes[n%flowWindow]
-	if m.N != n {
-		*m = minute{N: n}
-	}
-	return m
+	w.looked = now
 }
 
 // flow is what happened in the last minutes.
 type flow struct {
 	Since   time.Time // when the dashboard began to count
 	Seconds float64   // that the totals cover
-	minute
+	admin.Totals
 	Minutes []minuteRow
 }
 
@@ -118,13 +113,13 @@ type minuteRow struct {
 }
 
 // PerSecond returns the rate of a total.
-func (f *flow) PerSecond(n int) float64 { return float64(n) / f.Seconds }
+func (f *flow) PerSecond(n int64) float64 { return float64(n) / f.Seconds }
 
 // flow returns the counts of the last minutes, nil if nothing counts.
 func (w *watcher) flow() *flow {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.running {
+	if w.since.IsZero() {
 		return nil
 	}
 	now := w.now()
@@ -138,21 +133,11 @@ func (w *watcher) flow() *flow {
 			continue // nothing counted then
 		}
 		f.Minutes = append(f.Minutes, minuteRow{time.Unix(n*60, 0).UTC(), m})
-		f.Enqueued += m.Enqueued
-		f.Succeeded += m.Succeeded
-		f.Failed += m.Failed
-		f.Dead += m.Dead
+		f.Add(m.Totals)
 	}
 	begin := now.Unix()/60*60 - (flowWindow-1)*60
 	f.Seconds = max(1, now.Sub(time.Unix(max(begin, w.since.Unix()), 0)).Seconds())
 	return f
-}
-
-// state returns the number of events so far.
-func (w *watcher) state() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.version
 }
 
 // stream sends a message when the queue has changed since the page was read, at most one each second: only
@@ -178,8 +163,8 @@ func stream(q *request) error {
 	}
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
-	q.d.watch.touch()
-	last, quiet := q.d.watch.state(), time.Duration(0)
+	last, _ := q.d.watch.look(q.Context())
+	quiet := time.Duration(0)
 	if since, err := strconv.ParseUint(q.Form.Get("since"), 10, 64); err == nil {
 		last = since
 	}
@@ -191,8 +176,7 @@ func stream(q *request) error {
 			return nil
 		case <-ticker.C:
 		}
-		q.d.watch.touch()
-		now := q.d.watch.state()
+		now, _ := q.d.watch.look(q.Context())
 		switch quiet += beat; {
 		case now != last:
 			last, quiet = now, 0

@@ -15,8 +15,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // empty returns a dashboard over an empty queue.
@@ -68,42 +70,83 @@ func TestStreamsMissNothing(t *testing.T) {
 			d.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/"+path, nil).WithContext(ctx))
 			return w.Body.String()
 		}
-		read("queues") // begins to count
-		synctest.Wait()
 		_, news, _ := strings.Cut(read("queues"), `data-news="`)
 		news, _, _ = strings.Cut(news, `"`)
 		require.Equal(t, "retry: 5000\n\n", read("events?since="+news))
 		_, err := sendMail.Enqueue(t.Context(), q, mail{})
 		require.NoError(t, err)
-		synctest.Wait()
 		require.Equal(t, "retry: 5000\n\ndata: changed\n\n", read("events?since="+news))
 		require.NoError(t, d.Close())
 		require.NoError(t, q.Close())
 	})
 }
 
-// Rule: the overview counts what happened since somebody looks, and stops when nobody does.
+// Rule: the overview counts what happens while somebody looks, and begins anew after a time without.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, d := empty(t)
-		d.watch.touch()
-		synctest.Wait()
-		for range 30 {
-			_, err := sendMail.Enqueue(t.Context(), q, mail{})
-			require.NoError(t, err)
+		add := func(jobs int) {
+			for range jobs {
+				_, err := sendMail.Enqueue(t.Context(), q, mail{})
+				require.NoError(t, err)
+			}
 		}
-		time.Sleep(10 * time.Second)
+		add(5)
+		d.watch.look(t.Context())
+		require.Zero(t, d.watch.flow().Enqueued)
+		add(30)
+		time.Sleep(10 * time.Second) // virtual
+		d.watch.look(t.Context())
 		f := d.watch.flow()
-		require.Equal(t, 30, f.Enqueued)
+		require.EqualValues(t, 30, f.Enqueued)
 		require.InDelta(t, 3, f.PerSecond(f.Enqueued), 0.01)
-		time.Sleep(idle)
-		synctest.Wait()
-		require.Nil(t, d.watch.flow())
-		d.watch.touch()
-		synctest.Wait()
+		add(7)
+		time.Sleep(idle + time.Second)
+		d.watch.look(t.Context())
 		require.Zero(t, d.watch.flow().Enqueued)
 		require.NoError(t, d.Close())
 		require.NoError(t, q.Close())
+	})
+}
+
+// scripted is a queue of another process, which answers with the next statistics.
+type scripted struct {
+	admin.Admin
+	looks int
+	stats []admin.Stats
+}
+
+func (a *scripted) Stats(context.Context) (admin.Stats, error) {
+	a.looks++
+	return a.stats[min(a.looks, len(a.stats))-1], nil
+}
+
+// Rule: however many ask, the queue is read once a second, and a change is what an operator can see: counts and
+// transitions, not the size of the file. An app that restarted begins its counts anew.
+func TestLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := func(size int64, ready int, totals driver.Totals) admin.Stats {
+			return admin.Stats{Totals: &totals, Stats: pawl.Stats{Storage: pawl.Storage{Size: size}, Queues: []pawl.QueueStats{{Name: "q", Counts: pawl.Counts{Ready: ready}}}}}
+		}
+		a := &scripted{stats: []admin.Stats{of(1, 1, driver.Totals{Changes: 9}), of(2, 1, driver.Totals{Changes: 9}), of(2, 2, driver.Totals{Changes: 9}),
+			of(2, 2, driver.Totals{Changes: 11, Succeeded: 2}), of(2, 2, driver.Totals{Changes: 1, Succeeded: 1}), {}}}
+		w := &watcher{admin: a, now: time.Now}
+		for i, want := range []uint64{1, 1, 2, 3, 4, 5} {
+			for range 200 {
+				version, _ := w.look(t.Context())
+				require.Equal(t, want, version)
+			}
+			require.Equal(t, i+1, a.looks)
+			switch f := w.flow(); i {
+			case 3:
+				require.EqualValues(t, 2, f.Succeeded)
+			case 4:
+				require.Zero(t, f.Succeeded)
+			case 5:
+				require.Nil(t, f) // nothing counts
+			}
+			time.Sleep(beat) // virtual
+		}
 	})
 }
 

@@ -82,8 +82,7 @@ func (q *request) serve() error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	q.d.watch.touch()
-	q.news = q.d.watch.state()
+	q.news, q.stats = q.d.watch.look(ctx)
 	return q.route.serve(q)
 }
 

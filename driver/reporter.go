@@ -19,6 +19,8 @@ type Reporter struct {
 	Collector  metrics.Collector // nil for none
 	MaxCrashes int               // the limit that the log names; 0 or less for none
 
+	Counter // of the queue's transitions
+
 	changing  sync.Mutex                  // held to replace the listeners
 	listeners atomic.Pointer[[]*listener] // nil if there are none
 }

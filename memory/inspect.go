@@ -44,6 +44,9 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	return stats, err
 }
 
+// Totals counts the transitions since the queue was made.
+func (q *Queue) Totals() driver.Totals { return q.reporter.Totals() }
+
 // oldest is since when the longest waiting job is ready, of those that are not blocked.
 func (q *Queue) oldest(l *line) (oldest time.Time) {
 	for _, j := range q.unblocked(l) {

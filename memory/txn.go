@@ -100,6 +100,9 @@ func (t txn) FallsDue(time.Time) {}
 // transition, whose events so come in their order, and once nothing can keep the transition from
 // being made.
 func (t txn) Emit(j *job, e pawl.Event) {
+	var one driver.Totals
+	one.Count(e.Type, 1)
+	t.reporter.Count(one)
 	if !t.reporter.Wants(e.Type) && !t.waiters.Any() {
 		return
 	}

@@ -27,6 +27,7 @@ type ackedLease struct {
 type acked struct {
 	lease  *pawl.Lease
 	events []pawl.Event
+	totals driver.Totals
 	xid    int64     // of the transaction
 	until  time.Time // nobody asks after that, on monotonic time
 }
@@ -124,6 +125,7 @@ func (t *txn) noteAcked(one *acked) {
 	}
 	t.settled[l.ID] = true
 	t.events = append(t.events, one.events...)
+	t.totals.Add(one.totals)
 	t.after = append(t.after, func() {
 		driver.MarkSettled(l)
 		t.q.acked.remove(l.ID, l.Token)

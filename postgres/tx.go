@@ -90,7 +90,7 @@ func (q *Queue) AckTx(ctx context.Context, tx Tx, l *pawl.Lease) error {
 	if err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
-	q.acked.add(&acked{lease: l, events: t.events, xid: t.xid}, q.opts.Lease)
+	q.acked.add(&acked{lease: l, events: t.events, totals: t.totals, xid: t.xid}, q.opts.Lease)
 	return nil
 }
 

@@ -55,10 +55,11 @@ type txn struct {
 	fetches []*fetch // that came with the calls
 	looking []*fetch // that it has accepted
 	events  []pawl.Event
-	news    news     // for other processes
-	answers []error  // of the calls
-	results []func() // give callers their results, if the transaction may have been committed
-	after   []func() // run after the commit
+	totals  driver.Totals // its transitions, of which events has some
+	news    news          // for other processes
+	answers []error       // of the calls
+	results []func()      // give callers their results, if the transaction may have been committed
+	after   []func()      // run after the commit
 }
 
 // stage is how far a transaction has come.
@@ -337,6 +338,7 @@ func (t *txn) conclude() {
 	for _, fn := range t.after {
 		fn()
 	}
+	t.q.reporter.Count(t.totals)
 	t.q.reporter.Emit(t.events...)
 	for _, e := range t.events {
 		t.q.waiters.Report(e)

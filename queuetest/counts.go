@@ -120,6 +120,12 @@ type Statter interface {
 	Stats(ctx context.Context) (pawl.Stats, error)
 }
 
+// Totaler is a queue that counts its transitions.
+type Totaler interface {
+	// Totals counts the transitions that this process has made since it opened the queue.
+	Totals() driver.Totals
+}
+
 func (f *fixture) listener() Listener { return able[Listener](f) }
 
 // stats returns the description of a queue that must be known.
@@ -196,6 +202,27 @@ var statTests = []test{
 		f.held(pawl.Dead, on("b"))
 		equal(f, f.stats("a").Counts, pawl.Counts{Ready: 1, Delayed: 1, Leased: 1, Dead: 1, Completed: 1}, "counts")
 		equal(f, f.stats("b").Counts, pawl.Counts{Dead: 1}, "counts")
+	}),
+	newTest("totals", "A queue counts its transitions by type, the same with a listener as without one.", func(f *fixture) {
+		q := able[Totaler](f)
+		counted := func() driver.Totals {
+			before := q.Totals()
+			for range 4 {
+				f.add()
+			}
+			leases := f.fetch(4)
+			f.ack(leases[0])
+			f.nack(leases[1], time.Hour)
+			f.ok(f.q.Settle(f.Context(), leases[2].Nack(time.Hour, traced("goroutine 7"))), "nack")
+			f.abandon(leases[3])
+			return q.Totals().Since(before)
+		}
+		want := driver.Totals{Changes: 12, Enqueued: 4, Succeeded: 1, Retried: 2, Died: 1}
+		equal(f, counted(), want, "totals")
+		if l, ok := f.q.(Listener); ok {
+			defer l.Listen(func(pawl.Event) {})()
+			equal(f, counted(), want, "totals with a listener")
+		}
 	}),
 	newTest("pause", "Statistics say whether a queue is paused.", func(f *fixture) {
 		able[Statter](f)

@@ -56,13 +56,14 @@ type wireGroup struct {
 
 // wireAnswer is what the script returns.
 type wireAnswer struct {
-	Results   []msgpack.RawMessage `msgpack:"r"`
-	Events    []wireEvent          `msgpack:"ev"`
-	Due       string               `msgpack:"due"`
-	Expiry    string               `msgpack:"ex"`
-	More      bool                 `msgpack:"more"`
-	Turns     msgpack.RawMessage   `msgpack:"t"`
-	Cancelled [][]string           `msgpack:"x"`
+	Results   []msgpack.RawMessage     `msgpack:"r"`
+	Events    []wireEvent              `msgpack:"ev"`
+	Counts    map[pawl.EventType]int64 `msgpack:"c"`
+	Due       string                   `msgpack:"due"`
+	Expiry    string                   `msgpack:"ex"`
+	More      bool                     `msgpack:"more"`
+	Turns     msgpack.RawMessage       `msgpack:"t"`
+	Cancelled [][]string               `msgpack:"x"`
 }
 
 const (
@@ -217,6 +218,11 @@ func (g *group) conclude(a *wireAnswer) {
 			g.q.fire(pair[0], pair[1])
 		}
 	}
+	var totals driver.Totals
+	for kind, n := range a.Counts {
+		totals.Count(kind, n)
+	}
+	g.q.reporter.Count(totals)
 	for i := range a.Events {
 		g.report(&a.Events[i])
 	}

@@ -28,6 +28,7 @@ type acked struct {
 	lease  *pawl.Lease
 	seq    int64 // of the job
 	events []pawl.Event
+	totals pawldriver.Totals
 }
 
 func keyOf(l *pawl.Lease) ackedLease { return ackedLease{l.ID, l.Token} }
@@ -72,6 +73,7 @@ func (t *txn) noticeAcks() {
 		}
 		t.settled[l.ID], t.acked[keyOf(l)] = true, true
 		t.events = append(t.events, one.events...)
+		t.totals.Add(one.totals)
 		t.after = append(t.after, func() {
 			pawldriver.MarkSettled(l)
 			t.q.release(l.ID, int64(l.Token))

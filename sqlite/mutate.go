@@ -231,11 +231,11 @@ func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
 		return err
 	}
 	err = o.add([]pawl.ID{l.ID}, nil, func() error {
-		before := len(o.t.events)
+		before, totals := len(o.t.events), o.t.totals
 		if err := o.t.end(&s, pawl.Failure{}); err != nil || !o.t.app {
 			return err
 		}
-		o.q.acked.add(&acked{lease: l, seq: int64(j.Seq), events: slices.Clone(o.t.events[before:])})
+		o.q.acked.add(&acked{lease: l, seq: int64(j.Seq), events: slices.Clone(o.t.events[before:]), totals: o.t.totals.Since(totals)})
 		return nil
 	})
 	if err == nil {

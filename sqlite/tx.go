@@ -81,7 +81,7 @@ func (q *Queue) AckTx(ctx context.Context, tx *sql.Tx, l *pawl.Lease) error {
 	if err != nil {
 		return fmt.Errorf("ack in a transaction: %w", err)
 	}
-	q.acked.add(&acked{lease: l, seq: op.seq, events: t.events})
+	q.acked.add(&acked{lease: l, seq: op.seq, events: t.events, totals: t.totals})
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	pawldriver "github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/core"
 )
 
@@ -44,8 +45,9 @@ type txn struct {
 	rows *rows // of other packages; nil without a mutation
 
 	events  []pawl.Event
-	results []func() // give callers their results, if the transaction may have been committed
-	after   []func() // run after the commit
+	totals  pawldriver.Totals // its transitions, of which events has some
+	results []func()          // give callers their results, if the transaction may have been committed
+	after   []func()          // run after the commit
 }
 
 func newTxn(q *Queue, c conn) *txn {
@@ -227,6 +229,7 @@ func (t *txn) conclude() {
 		fn()
 	}
 	t.q.lines = t.lines
+	t.q.reporter.Count(t.totals)
 	t.q.reporter.Emit(t.events...)
 	for _, e := range t.events {
 		t.q.waiters.Report(e)

@@ -14,7 +14,7 @@ local raws = {}                 -- rows of jobs as they are stored; false for a 
 local metas, dirty = {}, {}     -- rows that were read as tables, which then count instead
 local records, notes = {}, {}    -- what to write of payloads and histories
 local pending, counts = {}, {}  -- what to write of indexes and counts
-local events, stirred, cancelled = {}, {}, {}
+local events, totals, stirred, cancelled = {}, {}, {}, {}
 local wrote = false
 
 -- bulk runs a command with many arguments, in portions. An even number of them stays together.

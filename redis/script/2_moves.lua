@@ -52,8 +52,11 @@ end
 -- schedule makes a job ready or delayed, by its time.
 local function schedule(id, m) put(id, m, m.at > now and 'd' or 'r') end
 
--- event notes what happened to a job, as it is now: a table or a row.
+local function total(kind, n) totals[kind] = (totals[kind] or 0) + n end
+
+-- event counts and notes what happened to a job, as it is now: a table or a row.
 local function event(kind, id, m, more)
+  total(kind, 1)
   if R.ev or kind == 'died' or kind == 'reaped' then
     local e = more or {}
     e.t, e.id, e.m = kind, id, type(m) == 'string' and m or encode(m)

@@ -27,7 +27,7 @@ local function put_plain()
       payloads[n + 1], payloads[n + 2] = id, ARGV[at + 2]
       ids[n + 1], ids[n + 2] = 0, id
       members[i], members[i + 1] = 0, sub(head, from) .. s .. id
-      if R.ev then event('enqueued', id, row) end
+      if R.ev then event('enqueued', id, row) else total('enqueued', 1) end
       at = at + 3
     end
     line(run.q)
@@ -155,6 +155,7 @@ function calls.ack(op, number)
       raws[id] = false
     end
   end
+  if #gone > 0 then total('succeeded', #gone) end
   bulk('ZREM', P .. 'l', leases)
   bulk('ZREM', P .. 'i', gone)
   bulk('HDEL', P .. 'm', gone)

@@ -102,7 +102,7 @@ local results = run()
 local at, lease = due()
 local queues = {}
 for name in pairs(stirred) do queues[#queues + 1] = name end
-local answer = {r = results, ev = events, due = at, ex = lease, more = more, t = turns, q = queues, x = cancelled}
+local answer = {r = results, ev = events, c = next(totals) and totals or nil, due = at, ex = lease, more = more, t = turns, q = queues, x = cancelled}
 local packed = cmsgpack.pack(answer)
 if wrote then
   call('HSET', mine, 'n', text(R.n), 'a', packed)
