@@ -52,7 +52,8 @@ func (q *Queue) finish(ctx context.Context, all []*settling) {
 	}
 	for i, a := range q.exchange(requests...) {
 		acks[i].Err = q.failed(a)
-		acks[i].Kept = errors.Is(acks[i].Err, ErrUnavailable)
+		acks[i].Kept = errors.Is(acks[i].Err, ErrUnavailable) ||
+			acks[i].Outcome == pawl.OutcomeAck && errors.Is(acks[i].Err, pawl.ErrUnknownOutcome) // a second ack does no harm
 	}
 }
 
@@ -64,18 +65,16 @@ func (q *Queue) deadMessage(e *pawl.Envelope, body []byte, part string) *nats.Ms
 	return m
 }
 
-// renew renews leases at the server.
-func (q *Queue) renew(ctx context.Context, some []*transport.Grant[delivered]) (renewed []*transport.Grant[delivered]) {
-	requests := make([]*nats.Msg, len(some))
+// renew renews leases at the server, which does not say that one is lost.
+func (q *Queue) renew(_ context.Context, some []*transport.Grant[delivered]) []error {
+	requests, errs := make([]*nats.Msg, len(some)), make([]error, len(some))
 	for i, g := range some {
 		requests[i] = &nats.Msg{Subject: g.Message.msg.Reply, Data: inProgress}
 	}
 	for i, a := range q.exchange(requests...) {
-		if q.failed(a) == nil {
-			renewed = append(renewed, some[i])
-		}
+		errs[i] = q.failed(a)
 	}
-	return renewed
+	return errs
 }
 
 // expired makes a job ready whose lease has expired in this process.

@@ -131,7 +131,7 @@ func (q *Queue) RetryDead(ctx context.Context, queue, kind string, most int) (re
 	defer q.leases.End()
 	var passed []received // which are no jobs; they stay leased until the end, so the others come
 	defer func() {
-		each(passed, func(m received) {
+		each(passed, func(_ int, m received) {
 			_ = q.settleOn(m, func(ctx context.Context, r *receiver, msg *azservicebus.ReceivedMessage) error {
 				return r.AbandonMessage(ctx, msg, nil)
 			})

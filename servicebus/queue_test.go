@@ -261,6 +261,21 @@ func TestSettleOverABrokenConnection(t *testing.T) {
 	require.Equal(t, pawl.Counts{}, transporttest.Counts(t, q))
 }
 
+// Rule: an ack whose outcome is unknown can be repeated while the lease lasts. Then the job is done.
+func TestSettleAgain(t *testing.T) {
+	t.Parallel()
+	here(t)
+	proxy := faults.NewProxy(t, "127.0.0.1:"+shared.port)
+	q := open(t, place(proxy.Addr), servicebus.Options{Timeout: 5 * time.Second, Prefix: newPrefix("again")})
+	transporttest.Signed(t, q)
+	l := transporttest.Fetch(t, q)
+	proxy.Down()
+	require.ErrorIs(t, q.Settle(t.Context(), l.Ack()), pawl.ErrUnknownOutcome)
+	proxy.Up()
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
+	require.Equal(t, pawl.Counts{}, transporttest.Counts(t, q))
+}
+
 // Rule: a Service Bus queue that locks for less than the options say is logged, once.
 func TestShorterLock(t *testing.T) {
 	var log bytes.Buffer

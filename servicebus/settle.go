@@ -24,13 +24,13 @@ const (
 const maxAtOnce = 64
 
 // each calls fn for each of some, several at a time.
-func each[T any](some []T, fn func(T)) {
+func each[T any](some []T, fn func(i int, one T)) {
 	var calls sync.WaitGroup
 	slots := make(chan struct{}, maxAtOnce)
-	for _, one := range some {
+	for i, one := range some {
 		slots <- struct{}{}
 		calls.Go(func() {
-			fn(one)
+			fn(i, one)
 			<-slots
 		})
 	}
@@ -38,7 +38,9 @@ func each[T any](some []T, fn func(T)) {
 }
 
 // finish ends leases.
-func (q *Queue) finish(_ context.Context, all []*settling) { each(all, q.finishOne) }
+func (q *Queue) finish(_ context.Context, all []*settling) {
+	each(all, func(_ int, n *settling) { q.finishOne(n) })
+}
 
 // finishOne ends a lease. What the service can change in one step is one: ack, release, and abandon. Otherwise it stores
 // a copy, and then completes the message. So a failure between the two doubles the job, and does not lose it. Before
@@ -64,7 +66,8 @@ func (q *Queue) finishOne(n *settling) {
 		}
 		return
 	}
-	n.Kept = errors.Is(n.Err, ErrUnavailable) || errors.Is(n.Err, errRefused)
+	// A lock token works once, so whoever settles again finds out what became of an unknown outcome.
+	n.Kept = errors.Is(n.Err, ErrUnavailable) || errors.Is(n.Err, errRefused) || errors.Is(n.Err, pawl.ErrUnknownOutcome)
 }
 
 // complete removes a message.
@@ -138,20 +141,19 @@ func (q *Queue) renewOne(m received) error {
 }
 
 // renew renews leases at the service.
-func (q *Queue) renew(_ context.Context, some []*transport.Grant[received]) (renewed []*transport.Grant[received]) {
-	var mu sync.Mutex
-	each(some, func(g *transport.Grant[received]) {
+func (q *Queue) renew(_ context.Context, some []*transport.Grant[received]) []error {
+	errs := make([]error, len(some))
+	each(some, func(i int, g *transport.Grant[received]) {
 		err := q.renewOne(g.Message)
 		if errors.Is(err, ErrUnavailable) { // the connection has ended, and not the lock
 			err = q.renewOne(g.Message)
 		}
-		if err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			renewed = append(renewed, g)
+		if errors.Is(err, errRefused) {
+			err = pawl.ErrLeaseLost
 		}
+		errs[i] = err
 	})
-	return renewed
+	return errs
 }
 
 // expired makes a job ready whose lease has expired in this process.

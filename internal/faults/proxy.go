@@ -15,6 +15,7 @@ type Proxy struct {
 
 	mu   sync.Mutex
 	open map[net.Conn]bool
+	down bool
 }
 
 // NewProxy starts a proxy, which ends with the test.
@@ -36,6 +37,9 @@ func NewProxy(t *testing.T, server string) *Proxy {
 			}
 			p.mu.Lock()
 			p.open[in], p.open[out] = true, true
+			if p.down {
+				p.cut()
+			}
 			p.mu.Unlock()
 			for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 				go func() {
@@ -62,6 +66,25 @@ func (p *Proxy) close(conns ...net.Conn) {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.cut()
+}
+
+// Down ends all connections, and those that come until the next call of Up.
+func (p *Proxy) Down() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = true
+	p.cut()
+}
+
+// Up lets connections last again.
+func (p *Proxy) Up() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = false
+}
+
+func (p *Proxy) cut() {
 	for c := range p.open {
 		_ = c.Close()
 	}

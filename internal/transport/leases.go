@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,8 +23,8 @@ type Leases[M any] struct {
 	// Finish ends leases at the broker, and sets the error of each that it could not end.
 	Finish func(ctx context.Context, all []*Settling[M])
 
-	// Renew renews leases at the broker, and returns those that still hold.
-	Renew func(ctx context.Context, some []*Grant[M]) (renewed []*Grant[M])
+	// Renew renews leases at the broker. It returns an error for each: nil, [pawl.ErrLeaseLost], or why nobody knows.
+	Renew func(ctx context.Context, some []*Grant[M]) []error
 
 	// Discard puts away a message that cannot be read.
 	Discard func(m M, err error)
@@ -155,7 +156,8 @@ func (q *Leases[M]) settle(ctx context.Context, settlements []pawl.Settlement) e
 	return driver.SettleErrors(settlements, errs)
 }
 
-// Extend implements [pawl.Queue].
+// Extend implements [pawl.Queue]. A lease of which the broker says nothing is not lost: it lasts as long as before, and
+// Extend returns the error.
 func (q *Leases[M]) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl.Lease, err error) {
 	if err := q.Begin(ctx); err != nil {
 		return nil, err
@@ -170,14 +172,19 @@ func (q *Leases[M]) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*
 	}
 	renewed := make(map[uint64]bool)
 	if len(some) > 0 {
-		for _, g := range q.Renew(context.WithoutCancel(ctx), some) {
-			renewed[g.Token] = q.Grants.Extend(g, began)
+		for i, failure := range q.Renew(context.WithoutCancel(ctx), some) {
+			switch g := some[i]; {
+			case failure == nil:
+				renewed[g.Token] = q.Grants.Extend(g, began)
+			case errors.Is(failure, pawl.ErrLeaseLost):
+				q.Drop(g)
+			default:
+				err = failure
+			}
 		}
 	}
-	for _, g := range some {
-		if !renewed[g.Token] {
-			q.Drop(g)
-		}
+	if err != nil {
+		return nil, err // what is lost comes with the next call
 	}
 	for _, l := range leases {
 		if !renewed[l.Token] {
