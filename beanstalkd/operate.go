@@ -100,12 +100,15 @@ func (q *Queue) firstDead(ctx context.Context, queue, kind string) (f found, err
 	if err := cmp.Or(driver.CheckQueue(queue), driver.CheckKind(kind), q.gate.Ready(ctx)); err != nil {
 		return f, err
 	}
+	tube := q.tube(queue, kind)
+	if len(tube) > maxTube { // the server would go on using another one
+		return f, noDead(queue, kind)
+	}
 	c, err := q.putter(ctx)
 	if err != nil {
 		return f, err
 	}
 	var used string
-	tube := q.tube(queue, kind)
 	use := command(&used, "use %s", tube)
 	send := use.send
 	use.send = func(b []byte) []byte {
@@ -116,9 +119,13 @@ func (q *Queue) firstDead(ctx context.Context, queue, kind string) (f found, err
 	case err != nil:
 		return f, q.unavailable(err)
 	case f.answer != "FOUND":
-		return f, fmt.Errorf("dead job of kind %q in queue %q: %w", kind, queue, pawl.ErrNotFound)
+		return f, noDead(queue, kind)
 	}
 	return f, nil
+}
+
+func noDead(queue, kind string) error {
+	return fmt.Errorf("dead job of kind %q in queue %q: %w", kind, queue, pawl.ErrNotFound)
 }
 
 // RetryDead makes up to most dead jobs of a queue and a kind ready, and returns how many. It starts

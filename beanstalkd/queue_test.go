@@ -178,3 +178,19 @@ func TestOrderAndKinds(t *testing.T) {
 	require.Len(t, leases, 1)
 	require.Equal(t, "c", leases[0].Kind)
 }
+
+// Rule: names that are too long for a tube have no dead jobs. A look at them, and a retry, leave those of other names alone.
+func TestDeadOfLongNames(t *testing.T) {
+	q := open(t, url(t), beanstalkd.Options{Prefix: newPrefix()})
+	id := transporttest.Signed(t, q)
+	require.NoError(t, q.Settle(t.Context(), transporttest.Fetch(t, q).Abandon(pawl.ReasonPermanent, transporttest.ErrBoom)))
+	dead, err := q.Dead(t.Context(), "default", "k")
+	require.NoError(t, err)
+	require.Equal(t, id, dead.ID)
+	_, err = q.Dead(t.Context(), "default", strings.Repeat("k", 200))
+	require.ErrorIs(t, err, pawl.ErrNotFound)
+	n, err := q.RetryDead(t.Context(), "default", strings.Repeat("k", 200), 10)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Equal(t, pawl.Counts{Dead: 1}, transporttest.Counts(t, q))
+}
