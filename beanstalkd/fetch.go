@@ -251,7 +251,6 @@ func (q *Queue) expire(g *grant) {
 	}
 	g.revive(e)
 	e.State, e.Payload, e.Seq = pawl.Ready, nil, g.number
-	q.opts.Logger.Warn("lease expired", "id", e.ID, "kind", e.Kind, "queue", e.Queue)
 	q.reporter.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
 }
 

@@ -36,7 +36,7 @@ func init() {
 // Queue is a queue on a server. Its methods may be called from any goroutine.
 type Queue struct {
 	opts             Options
-	reporter         transport.Reporter
+	reporter         driver.Reporter
 	network, address string
 	maxJob           int            // bytes of a body
 	gate             transport.Gate // admits calls that change something
@@ -88,7 +88,7 @@ func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
 	q := &Queue{
-		opts: o, reporter: transport.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent},
+		opts: o, reporter: driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent},
 		conns: make(map[*conn]struct{}), held: make(map[uint64]*grant),
 		token: uint64(rand.Uint32()) << 32, // no token of another process
 	}

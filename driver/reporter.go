@@ -63,6 +63,10 @@ func (r *Reporter) Emit(events ...pawl.Event) {
 func isCrash(t pawl.EventType) bool { return t == pawl.EventReaped || t == pawl.EventRecovered }
 
 func (r *Reporter) logCrash(e pawl.Event) {
+	if e.Job.Crashes == 0 { // the queue counts the crashes of processes alone
+		r.Logger.Warn("lease expired", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue)
+		return
+	}
 	crash, cause := strconv.Itoa(e.Job.Crashes), "its lease expired"
 	if r.MaxCrashes > 0 {
 		crash += " of " + strconv.Itoa(r.MaxCrashes)

@@ -70,7 +70,7 @@ func Open(_ context.Context, where string, opts *Options) (*Queue, error) {
 	q.lease = o.Lock - min(maxMargin, o.Lock/5)
 	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, o.MaxMessage-headerRoom-transport.BodyHeader-transport.HistoryRoom))
 	q.leases.MaxCrashes, q.leases.MaxBody = o.MaxCrashes, o.MaxMessage-headerRoom
-	q.leases.Reporter = transport.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent}
+	q.leases.Reporter = driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent}
 	q.leases.Finish, q.leases.Renew, q.leases.Discard, q.leases.Expired = q.finish, q.renew, q.discard, q.expired
 	if err := q.parsePlace(where); err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)

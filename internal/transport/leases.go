@@ -15,7 +15,7 @@ import (
 type Leases[M any] struct {
 	Gate
 	Grants[M]
-	Reporter
+	driver.Reporter
 
 	MaxCrashes int // after which a job is poison; -1 is no limit
 	MaxBody    int // bytes
@@ -89,8 +89,7 @@ func (q *Leases[M]) expire(g *Grant[M]) {
 		return // it was read before
 	}
 	q.Expired(g)
-	e.State, e.Payload = pawl.Ready, nil
-	q.Logger.Warn("lease expired", "id", e.ID, "kind", e.Kind, "queue", e.Queue)
+	e.State, e.Payload, e.Crashes = pawl.Ready, nil, 0
 	q.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
 }
 
