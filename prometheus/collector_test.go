@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	client "github.com/prometheus/client_golang/prometheus"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/figures"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/metrics"
@@ -88,17 +88,40 @@ func parse(t *testing.T, q metrics.Source, tally *metrics.Tally) map[string]*dto
 	return byName(families)
 }
 
+// figuresOf returns the figures of queues with states or kinds.
+func figuresOf(exported map[string]*dto.MetricFamily) map[figures.Series]figures.Value {
+	all := make(map[figures.Series]figures.Value)
+	for name, family := range exported {
+		for _, sample := range family.GetMetric() {
+			if len(sample.GetLabel()) != 2 {
+				continue
+			}
+			at := figures.Series{Name: name}
+			for _, l := range sample.GetLabel() {
+				if l.GetName() == "queue" {
+					at.Queue = l.GetValue()
+				} else {
+					at.Label = l.GetValue()
+				}
+			}
+			h := sample.GetHistogram()
+			all[at] = figures.Value{Number: sample.GetGauge().GetValue() + sample.GetCounter().GetValue() + h.GetSampleSum(), Observed: h.GetSampleCount()}
+		}
+	}
+	return all
+}
+
 // Rule: after random runs, the page as Prometheus parses it and the collector agree with each other
 // and with a model of the queue's events.
 func TestFiguresAreThoseOfTheEvents(t *testing.T) {
-	for engine, open := range map[string]func(t *testing.T, o bolt.Options) queue{
-		"bolt": func(t *testing.T, o bolt.Options) queue {
+	for engine, open := range map[string]func(t *testing.T, o bolt.Options) figures.Queue{
+		"bolt": func(t *testing.T, o bolt.Options) figures.Queue {
 			q, err := bolt.Open(filepath.Join(memdir.New(t), "jobs.db"), &o)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, q.Close()) })
 			return q
 		},
-		"memory": func(t *testing.T, o bolt.Options) queue {
+		"memory": func(t *testing.T, o bolt.Options) figures.Queue {
 			q := memory.New(&memory.Options{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector})
 			t.Cleanup(func() { require.NoError(t, q.Close()) })
 			return q
@@ -108,20 +131,20 @@ func TestFiguresAreThoseOfTheEvents(t *testing.T) {
 			t.Run(engine, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					random := rand.New(rand.NewPCG(seed, 1))
-					m := newEvents()
+					m := figures.NewModel()
 					var tally metrics.Tally
-					q := open(t, bolt.Options{Logger: hclog.NewNullLogger(), OnEvent: m.hear, Collector: &tally})
-					w := &walk{t: t, q: q, random: random}
+					q := open(t, bolt.Options{Logger: hclog.NewNullLogger(), OnEvent: m.Hear, Collector: &tally})
+					w := &figures.Walk{T: t, Queue: q, Random: random}
 					for range 150 {
-						w.step()
+						w.Step()
 						if random.IntN(30) == 0 {
 							synctest.Wait()
-							m.requireEqual(t, collect(t, prometheus.NewCollector(q, &tally)))
+							m.RequireEqual(t, figuresOf(collect(t, prometheus.NewCollector(q, &tally))))
 						}
 					}
 					synctest.Wait()
 					exported := collect(t, prometheus.NewCollector(q, &tally))
-					m.requireEqual(t, exported)
+					m.RequireEqual(t, figuresOf(exported))
 					page := parse(t, q, &tally)
 					require.Len(t, page, len(exported))
 					for name, f := range exported {
@@ -160,56 +183,4 @@ func TestTwoQueues(t *testing.T) {
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	require.Len(t, byName(families)["pawl_queue_paused"].GetMetric(), 2)
-}
-
-// walk takes random steps over a queue.
-type walk struct {
-	t      *testing.T
-	q      queue
-	random *rand.Rand
-	leases []*pawl.Lease
-}
-
-type queue interface {
-	pawl.Queue
-	metrics.Source
-	Cancel(ctx context.Context, id pawl.ID) error
-}
-
-func (w *walk) step() {
-	ctx := w.t.Context()
-	seconds := func(n int) time.Duration { return time.Duration(w.random.IntN(n)) * time.Second }
-	switch w.random.IntN(8) {
-	case 0, 1, 2:
-		e := &pawl.Envelope{Kind: []string{"a", "b"}[w.random.IntN(2)], Queue: []string{"x", "y", ""}[w.random.IntN(3)]}
-		e.Delay = seconds(3) * time.Duration(w.random.IntN(2))
-		e.MaxRetries = w.random.IntN(3)
-		e.Retain = time.Duration(w.random.IntN(2)) * 24 * time.Hour
-		done, err := w.q.Enqueue(ctx, e)
-		require.NoError(w.t, err)
-		if w.random.IntN(6) == 0 {
-			require.NoError(w.t, w.q.Cancel(ctx, done[0].ID))
-		}
-	case 3, 4:
-		leases, err := w.q.Fetch(ctx, pawl.Request{Queues: []string{"x", "y", pawl.DefaultQueue}, Max: 3, Wait: pawl.WaitNot})
-		if !errors.Is(err, pawl.ErrEmpty) {
-			require.NoError(w.t, err)
-		}
-		w.leases = append(w.leases, leases...)
-	case 5, 6:
-		if len(w.leases) == 0 {
-			return
-		}
-		l := w.leases[0]
-		w.leases = w.leases[1:]
-		settlement := []pawl.Settlement{
-			l.Ack(), l.Ack(), l.Nack(seconds(5), errors.New("failed")), l.Abandon(pawl.ReasonPermanent, errors.New("failed")),
-			l.Release(), l.Snooze(seconds(5)),
-		}[w.random.IntN(6)]
-		if err := w.q.Settle(ctx, settlement); !errors.Is(err, pawl.ErrLeaseLost) {
-			require.NoError(w.t, err)
-		}
-	case 7:
-		time.Sleep(seconds(20)) // in the virtual time of the test
-	}
 }
