@@ -17,13 +17,19 @@ import (
 )
 
 // cutter makes connections that lose one answer when it is armed.
-type cutter struct{ armed atomic.Bool }
+type cutter struct {
+	armed atomic.Bool
+	lost  func() // is called when an answer is lost, if it is not nil
+}
 
-func (c *cutter) configure(o *client.Options) {
-	path := strings.TrimPrefix(shared.url, "unix://")
-	o.Dialer = func(context.Context, string, string) (net.Conn, error) {
-		nc, err := net.Dial("unix", path)
-		return &cutConn{Conn: nc, by: c}, err
+// configure has a client connect to the server at a place.
+func (c *cutter) configure(place string) func(*client.Options) {
+	path := strings.TrimPrefix(place, "unix://")
+	return func(o *client.Options) {
+		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			nc, err := net.Dial("unix", path)
+			return &cutConn{Conn: nc, by: c}, err
+		}
 	}
 }
 
@@ -45,6 +51,9 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b) // so the server has carried out the command
 	if err == nil && c.cut.Load() {
 		_ = c.Close()
+		if c.by.lost != nil {
+			c.by.lost()
+		}
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -55,7 +64,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 func TestAnswerIsLost(t *testing.T) {
 	url(t)
 	var c cutter
-	q := open(t, shared.url, redis.Options{Configure: c.configure})
+	q := open(t, shared.url, redis.Options{Configure: c.configure(shared.url)})
 	lose := func() { c.armed.Store(true) }
 	lost := func() { require.False(t, c.armed.Load(), "no answer was lost") }
 	signed(t, q) // loads the script
@@ -83,6 +92,31 @@ func TestAnswerIsLost(t *testing.T) {
 	require.Equal(t, 1, e.Attempts)
 	require.Len(t, e.History, 1)
 	require.Equal(t, pawl.Counts{Ready: 2}, countsOf(t, q))
+}
+
+// Rule: if a try whose answer was lost is followed by one that the server refuses, the outcome is unknown: the first
+// may have been carried out.
+func TestRefusedAfterAnswerIsLost(t *testing.T) {
+	url(t)
+	s, err := startServer(t.TempDir())
+	require.NoError(t, err)
+	defer s.stop()
+	admin := connect(t, s.url)
+	permit := func(sign string) {
+		require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "default", sign+"evalsha", sign+"eval").Err())
+	}
+	c := cutter{lost: func() { permit("-") }}
+	q := open(t, s.url, redis.Options{Configure: c.configure(s.url)})
+	signed(t, q) // loads the script
+	c.armed.Store(true)
+	done, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.False(t, c.armed.Load(), "no answer was lost")
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	require.ErrorContains(t, err, "NOPERM")
+	require.Len(t, done, 1)
+	permit("+")
+	_, err = q.Job(t.Context(), done[0].ID) // it was stored
+	require.NoError(t, err)
 }
 
 // during is a condition during whose first evaluation something happens.

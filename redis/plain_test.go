@@ -108,7 +108,7 @@ func TestStaleAckOfPlainJob(t *testing.T) {
 func TestAnswerAboutPlainJobIsLost(t *testing.T) {
 	url(t)
 	var c cutter
-	q := open(t, shared.url, redis.Options{Configure: c.configure})
+	q := open(t, shared.url, redis.Options{Configure: c.configure(shared.url)})
 	signed(t, q) // loads the script
 	c.armed.Store(true)
 	done, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: []byte("once"), Priority: 1})

@@ -29,7 +29,10 @@ func (q *Queue) eval(arguments []any) ([]string, error) {
 			return reply, nil
 		}
 		again, answered, explained := refused(err)
-		if answered && !again {
+		switch {
+		case answered && !again && sent: // an earlier try may have been carried out
+			return nil, fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, explained)
+		case answered && !again:
 			return nil, explained
 		}
 		sent = sent || !answered && !unsent(err)
