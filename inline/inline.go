@@ -221,6 +221,8 @@ func (q *Queue) finish(ctx context.Context, id pawl.ID, given *pawl.Envelope) {
 		case e.State == pawl.Leased:
 			select { // somebody else runs it
 			case <-ended:
+			case <-q.closed:
+				return // and nobody can settle it
 			case <-ctx.Done():
 			}
 		default:

@@ -312,6 +312,28 @@ func TestCloseEndsAWaitingFetch(t *testing.T) {
 	})
 }
 
+// Rule: a Close ends an Enqueue that waits for a job that somebody else runs: nobody can settle it any more.
+func TestCloseEndsAnEnqueueThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := setUp(t, func(context.Context, *job) error { return nil })
+		leased := make(chan []*pawl.Lease, 1)
+		go func() { // it gets the job before the Enqueue runs it
+			leases, _ := q.Queue.Fetch(t.Context(), pawl.Request{Max: 1})
+			leased <- leases
+		}()
+		synctest.Wait()
+		enqueued := make(chan struct{})
+		go func() {
+			enqueue(t, t.Context(), q, "a")
+			close(enqueued)
+		}()
+		synctest.Wait()
+		require.Len(t, <-leased, 1)
+		require.NoError(t, q.Close())
+		<-enqueued
+	})
+}
+
 // Rule: what the queue cannot do is refused by name.
 func TestAbilities(t *testing.T) {
 	q, _ := setUp(t, func(context.Context, *job) error { return nil })
