@@ -248,6 +248,18 @@ func TestDeliveredInParts(t *testing.T) {
 	}
 }
 
+// Rule: a job dies although its reason and its error are no texts, and its history has them as they were.
+func TestDiesOfAnErrorThatIsNoText(t *testing.T) {
+	q := open(t, here(t), servicebus.Options{Prefix: newPrefix("bytes")})
+	id := transporttest.Signed(t, q)
+	require.NoError(t, q.Settle(t.Context(), transporttest.Fetch(t, q).Abandon("r\xff", errors.New("e\xff"))))
+	e, err := q.Dead(t.Context(), "default", "k")
+	require.NoError(t, err)
+	require.Equal(t, id, e.ID)
+	require.Equal(t, pawl.Reason("r\xff"), e.Death.Reason)
+	require.Equal(t, "e\xff", e.LastError())
+}
+
 // Rule: a settlement whose connection breaks is tried again over another one, and succeeds once.
 func TestSettleOverABrokenConnection(t *testing.T) {
 	t.Parallel()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/ellipsis"
 	"github.com/gopawl/pawl/internal/transport"
 )
 
@@ -79,13 +81,10 @@ func (q *Queue) complete(m received) error {
 
 // kill moves a message to the dead-letter queue of its Service Bus queue, with what the job has become.
 func (q *Queue) kill(n *settling) error {
-	reason, cause := string(n.Job.Death.Reason), n.Event.Cause
+	reason, cause := description(string(n.Job.Death.Reason)), description(n.Event.Cause)
 	properties := map[string]any{}
 	if body := transport.AppendBody(n.Job, n.History, maxProperty); len(body) <= maxProperty {
 		properties[deadJob] = body
-	}
-	if len(cause) > maxDescription {
-		cause = cause[:maxDescription]
 	}
 	return q.settleOn(n.Grant.Message, func(ctx context.Context, r *receiver, msg *azservicebus.ReceivedMessage) error {
 		return r.DeadLetterMessage(ctx, msg, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &cause, PropertiesToModify: properties})
@@ -97,6 +96,11 @@ const (
 	maxProperty    = 32 << 10
 	maxDescription = 4 << 10
 )
+
+// description returns a text as a message takes it. A client that is given another one ends its connection.
+func description(text string) string {
+	return ellipsis.Truncate(strings.ToValidUTF8(text, "\uFFFD"), maxDescription)
+}
 
 // settleOn ends the lease of a message by fn. If the connection breaks, it tries once more over another one: a lock token
 // works once, so a second success says that the first failed.
@@ -167,7 +171,7 @@ func (q *Queue) expired(g *transport.Grant[received]) {
 // discard moves a message that cannot be read to the dead-letter queue, where Dead and RetryDead pass it over.
 func (q *Queue) discard(m received, err error) {
 	q.opts.Logger.Error("a message cannot be read; it is moved to the dead-letter queue", "sequence", m.seq, "queue", m.line, "error", err)
-	reason, cause := "unreadable", err.Error()
+	reason, cause := "unreadable", description(err.Error())
 	err = q.settleOn(m, func(ctx context.Context, r *receiver, msg *azservicebus.ReceivedMessage) error {
 		return r.DeadLetterMessage(ctx, msg, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &cause})
 	})
