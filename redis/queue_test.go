@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,4 +160,22 @@ func TestDamagedRecord(t *testing.T) {
 	_, err := q.Job(t.Context(), id)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 	require.NoError(t, q.Delete(t.Context(), id))
+}
+
+// Rule: a job is never fetched past its deadline, also when more jobs are late at once than one run of the script ends.
+func TestManyAreLate(t *testing.T) {
+	start := time.Now()
+	var passed atomic.Int64
+	q := open(t, url(t), redis.Options{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }, Poll: redis.NoPoll})
+	jobs := make([]*pawl.Envelope, 2500)
+	for i := range jobs {
+		jobs[i] = &pawl.Envelope{Kind: "k", Deadline: start.Add(time.Hour)}
+	}
+	_, err := q.Enqueue(t.Context(), jobs...)
+	require.NoError(t, err)
+	passed.Store(int64(2 * time.Hour))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 500, Wait: pawl.WaitNot})
+	require.ErrorIs(t, err, pawl.ErrEmpty)
+	require.Empty(t, leases)
+	require.Equal(t, pawl.Counts{Dead: 2500}, countsOf(t, q))
 }

@@ -198,9 +198,11 @@ local function gives_up(f)
   return true
 end
 
--- fetch leases jobs. It returns their IDs.
+-- fetch leases jobs. It returns their IDs. While jobs are left that are past their deadline, it waits for the next
+-- run of the script, so that it leases none of them.
 local function fetch(f)
   flush()
+  if more and range('x', '-', '(' .. now .. ':', 1)[1] then return {ids = {}, none = false} end
   f.ids, f.rows, f.from, f.bytes, f.idle = {}, {}, {}, 0, f.max - f.ahead
   f.lease = now .. f.tk .. f.ex
   for _, q in ipairs(f.q) do
