@@ -248,8 +248,8 @@ func TestDeliveredInParts(t *testing.T) {
 	}
 }
 
-// Rule: a job dies although its reason and its error are no texts, and its history has them as they were.
-func TestDiesOfAnErrorThatIsNoText(t *testing.T) {
+// Rule: a job can be abandoned although its reason and its error are no texts, and its history has them as they were.
+func TestDeathByAnErrorThatIsNoText(t *testing.T) {
 	q := open(t, here(t), servicebus.Options{Prefix: newPrefix("bytes")})
 	id := transporttest.Signed(t, q)
 	require.NoError(t, q.Settle(t.Context(), transporttest.Fetch(t, q).Abandon("r\xff", errors.New("e\xff"))))
