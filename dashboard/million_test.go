@@ -1,0 +1,234 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/schedule"
+	"github.com/gopawl/pawl/worker"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// The file of BenchmarkMillion. Seven tenths of the jobs are dead.
+var (
+	millionJobs = flag.Int("jobs", 1_000_000, "jobs in the file of BenchmarkMillion")
+	millionRuns = flag.Int("runs", 100_000, "workflow runs in it")
+)
+
+// rareDead is how many dead jobs have an error of their own.
+const rareDead = 12
+
+// BenchmarkMillion measures every page over a file with a million jobs and 100 000 runs, live and stopped: the
+// median and the greatest of nine requests, the slowest page first. Run it with -benchtime 1x. Where
+// PAWL_MILLION names a file, it builds the file once and keeps it.
+func BenchmarkMillion(b *testing.B) {
+	if testing.Short() {
+		b.Skip("it builds a file of a million jobs: not with -short")
+	}
+	path := cmp.Or(os.Getenv("PAWL_MILLION"), filepath.Join(b.TempDir(), "million.db"))
+	if _, err := os.Stat(path); err != nil {
+		buildMillion(b, path)
+	}
+	opts := &Options{Authorize: everything, Logger: hclog.NewNullLogger(), Target: "--db million.db"}
+	measure := func(b *testing.B, a admin.Admin) {
+		d, err := New(a, opts)
+		require.NoError(b, err)
+		defer d.Close()
+		for range b.N {
+			slowest := timePages(b, d, 9, millionPages(b, a))
+			timePages(b, d, 1, millionPlans)
+			b.ReportMetric(float64(slowest.Microseconds())/1000, "slowest-ms")
+			b.ReportMetric(0, "ns/op")
+		}
+	}
+	b.Run("live", func(b *testing.B) {
+		q, err := bolt.Open(path, millionOptions())
+		require.NoError(b, err)
+		measure(b, admin.Of(q))
+		require.NoError(b, q.Close())
+	})
+	b.Run("stopped", func(b *testing.B) {
+		a := admin.Offline(offline.New(path, &offline.Options{Logger: hclog.NewNullLogger()}))
+		measure(b, a)
+		require.NoError(b, a.Close())
+	})
+}
+
+func millionOptions() *bolt.Options {
+	return &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}}
+}
+
+// timePages asks for each page a number of times, prints the times, and returns the greatest median.
+func timePages(b *testing.B, d *Dashboard, times int, pages []string) time.Duration {
+	type row struct {
+		path         string
+		median, most time.Duration
+	}
+	var rows []row
+	for _, path := range pages {
+		all := make([]time.Duration, times)
+		for i := range all {
+			w := httptest.NewRecorder()
+			began := time.Now()
+			d.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/"+path, nil))
+			all[i] = time.Since(began)
+			require.Less(b, w.Code, 300, "%s: %s", path, w.Body)
+		}
+		slices.Sort(all)
+		rows = append(rows, row{path, all[len(all)/2], all[len(all)-1]})
+	}
+	slices.SortFunc(rows, func(x, y row) int { return cmp.Compare(y.median, x.median) })
+	var text strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&text, "%8.1f %8.1f ms  %s\n", float64(r.median.Microseconds())/1000, float64(r.most.Microseconds())/1000, r.path)
+	}
+	fmt.Printf("%s\n  median  greatest     page\n%s", b.Name(), text.String()) // a log of a benchmark is cut
+	return rows[0].median
+}
+
+// rare is the group of the dead jobs with an error of their own.
+var rare = url.QueryEscape("quota of account <n> is used up")
+
+// millionPlans are the pages that ask before they change all jobs of a filter. They find up to ten thousand jobs and
+// try the change on each, so they take longer than other pages.
+var millionPlans = []string{
+	"retry?select=all&state=dead", "retry?select=all&state=dead&error=quota", "retry?select=all&state=dead&group=" + rare,
+	"delete?select=all&state=dead", "cancel?select=all&state=ready", "run-now?select=all&state=delayed",
+}
+
+// millionPages are the addresses of all pages, with what the file has.
+func millionPages(b *testing.B, a admin.Admin) []string {
+	one := func(state pawl.State) string {
+		q := admin.Query{Limit: 1}
+		q.State = state
+		page, err := a.List(b.Context(), q)
+		require.NoError(b, err)
+		require.NotEmpty(b, page.Jobs, state)
+		return page.Jobs[0].Job.ID.String()
+	}
+	runs, err := a.Workflows().List(b.Context(), admin.WorkflowQuery{Limit: 1})
+	require.NoError(b, err)
+	run := runs.Runs[0].Run.String()
+	dead, ready, delayed := one(pawl.Dead), one(pawl.Ready), one(pawl.Delayed)
+	return []string{
+		"", "queues", "jobs", "jobs?state=dead&newest=1", "jobs?newest=1", "jobs?state=ready", "jobs?state=delayed", "jobs?state=completed",
+		"jobs?state=dead&error=quota", "jobs?kind=none", "jobs?payload=to%3Dnobody", "jobs?queue=sync", "jobs?state=dead&group=" + rare, "jobs?state=dead&reason=poison",
+		"jobs?state=dead&since=1h", "jobs?state=dead&sort=died&newest=1&queue=email",
+		"limits", "keys?queue=sync", "keys?queue=sync&blocked=1", "groups", "group?name=import%2F7", "jobs?members=import%2F7", "verify", "fork?id=" + run,
+		"failures", "failures?queue=email", "job?id=" + dead, "job?id=" + ready, "job?id=" + delayed, "job?id=" + one(pawl.Completed), "job?id=" + dead[28:],
+		"runs", "runs?flow=order", "runs?status=waiting", "runs?status=done", "runs?status=failed", "runs?id=99", "run?id=" + run,
+		"schedules", "schedule?name=schedule-1", "workers", "file",
+		"retry?id=" + dead, "pause-queue?name=email", "signal?id=" + run, "cancel-run?id=" + run, "pause-schedule?name=schedule-1",
+	}
+}
+
+var millionFlow = workflow.Define("order", func(r *workflow.Run, in mail) (string, error) {
+	if _, err := workflow.Step(r, "charge", func(context.Context) (string, error) { return "paid", nil }); err != nil || in.Number%2 == 0 {
+		return "done", err
+	}
+	_, err := approved.Wait(r, 24*time.Hour)
+	return "done", err
+}, workflow.Retain(30*24*time.Hour))
+
+// buildMillion stores the runs, and then the jobs.
+func buildMillion(b *testing.B, path string) {
+	began := time.Now()
+	opts := millionOptions()
+	q, err := bolt.Open(path, opts)
+	require.NoError(b, err)
+	e := workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger(), Concurrency: 128})
+	require.NoError(b, e.Handle(b.Context(), w, millionFlow))
+	var group sync.WaitGroup
+	for part := range 200 {
+		group.Go(func() {
+			for n := part; n < *millionRuns; n += 200 {
+				_, err := millionFlow.Start(b.Context(), e, fmt.Sprint(n), mail{To: "ada", Number: uint64(n)})
+				if err != nil {
+					panic(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	b.Log("started runs", time.Since(began))
+	require.NoError(b, w.Drain(b.Context(), pawl.WaitDrained))
+	b.Log("drained runs", time.Since(began))
+	storeGroups(b, q)
+	storeMillion(b, q)
+	s := schedule.Manage(q, nil)
+	for n := range 200 {
+		require.NoError(b, s.Put(b.Context(), schedule.Job(fmt.Sprintf("schedule-%d", n), "30 2 * * MON-FRI", sendMail, mail{To: "all"})))
+	}
+	require.NoError(b, q.Close())
+	b.Log("built", time.Since(began))
+}
+
+// storeGroups stores 1000 groups without members.
+func storeGroups(b *testing.B, q *bolt.Queue) {
+	for n := range 1000 {
+		require.NoError(b, group.Make(b.Context(), q, group.Group{Name: fmt.Sprintf("import/%d", n)}))
+	}
+}
+
+// storeMillion stores jobs of all states, in twenty queues.
+func storeMillion(b *testing.B, q *bolt.Queue) {
+	const portion = 5_000
+	now := time.Now()
+	payload, err := driver.EncodePayload(mail{To: "bob", Number: 1})
+	require.NoError(b, err)
+	for n := 0; n < *millionJobs; n += portion {
+		jobs := make([]*pawl.Envelope, portion)
+		for i := range jobs {
+			jobs[i] = millionth(n+i, now, payload)
+		}
+		require.NoError(b, q.Restore(b.Context(), jobs, nil))
+	}
+}
+
+// millionth returns one of the jobs.
+func millionth(n int, now time.Time, payload []byte) *pawl.Envelope {
+	e := &pawl.Envelope{ID: pawl.NewID(now), Kind: "mail.send", Queue: fmt.Sprintf("queue-%d", n%17), Payload: payload, MaxRetries: 3, Created: now, NotBefore: now, State: pawl.Ready}
+	dead := *millionJobs / 10 * 7
+	switch {
+	case n < dead:
+		text := fmt.Sprintf("dial tcp 10.0.%d.%d:25: connect: connection refused", n%4, n%200)
+		switch {
+		case n%(dead/rareDead) == 7:
+			text = fmt.Sprintf("quota of account %d is used up", n)
+		case n%3 == 0:
+			text = fmt.Sprintf("421 timeout after %d s", n%60)
+		}
+		e.Queue, e.State, e.Attempts, e.Failures = "email", pawl.Dead, 4, 1
+		e.Death = &pawl.Death{Reason: pawl.ReasonExhausted, At: now.Add(time.Duration(n) * time.Millisecond)}
+		e.History = []pawl.Failure{{Attempt: 4, At: now, Error: text, Stack: "goroutine 7 [running]:\nmain.send()"}}
+	case n%10 == 0:
+		e.State, e.NotBefore = pawl.Delayed, now.Add(24*time.Hour)
+	case n%10 == 1:
+		e.State, e.Completed, e.Retain = pawl.Completed, now, 365*24*time.Hour
+	case n%10 == 2:
+		e.Queue, e.Key = "sync", fmt.Sprintf("tenant/%d", n%20_000)
+	}
+	e.Origin = e.Queue
+	return e
+}
