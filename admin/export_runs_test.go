@@ -73,6 +73,7 @@ func TestExportOfSomeRuns(t *testing.T) {
 // Rule: a run with any damaged row is named in the export and counted, as is a damaged job; the
 // others are exported, including a run of which only the job is damaged.
 func TestExportOfDamagedRuns(t *testing.T) {
+	race.SkipLone(t)
 	var whole []byte
 	var run pawl.ID
 	synctest.Test(t, func(t *testing.T) {
@@ -227,6 +228,7 @@ func (n noRuns) RestoreRows(_ context.Context, parts ...*workflow.Rows) error {
 // Rule: an export whose lines of runs were moved, lost, duplicated or attributed to another run
 // is refused, with the line.
 func TestImportOfRunsThatAreWrong(t *testing.T) {
+	race.SkipLone(t)
 	var job string
 	var lines []string
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // checkAt returns the result of Check on a file that nobody has open.
@@ -25,6 +26,7 @@ func checkAt(t *testing.T, path string) error {
 
 // Rule: Check finds any missing row of a queue and any flipped bit in a row.
 func TestCheckMissesNoRow(t *testing.T) {
+	race.SkipLone(t)
 	for _, s := range []sample{newSampleNow(t), newKeyed(t)} {
 		path := filepath.Join(memoryFolder(t), "jobs.db")
 		require.NoError(t, os.WriteFile(path, s.bytes, 0o600))

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -183,6 +184,7 @@ func TestCompactIsSmaller(t *testing.T) {
 // Many buckets of the app do not make one endless transaction: a compaction checks its context
 // between them.
 func TestCompactManyBuckets(t *testing.T) {
+	race.SkipLone(t)
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 		app, err := tx.CreateBucket([]byte("app"))

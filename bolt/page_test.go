@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/pages"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -116,6 +117,7 @@ func valueSizes(t *testing.T, b []byte, id pawl.ID) (found []int64) {
 // Rule: Open and OpenReader check every page, whatever the size of the file and however it was
 // closed. A damaged leaf returns ErrCorrupt, and nothing maps the file.
 func TestDamagedLeafOfALargeFile(t *testing.T) {
+	race.SkipLone(t)
 	path, _, damage := overlong(t)
 	require.NoError(t, os.Truncate(path, 1<<30)) // sparse
 	for _, o := range openers {

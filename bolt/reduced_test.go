@@ -11,6 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/queuetest"
 )
 
@@ -85,6 +86,7 @@ func (o reducedOps) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 // Rule: the rest of the contract holds for a queue that lacks abilities and refuses what needs
 // them.
 func TestConformanceOfReduced(t *testing.T) {
+	race.SkipLone(t)
 	t.Setenv("TMPDIR", bolt.MemoryFolder(t)) // for the suite's folders: it proves nothing about the disk
 	open := func(t testing.TB, dir string, s queuetest.Settings) pawl.Queue {
 		q, err := bolt.Open(filepath.Join(dir, "jobs.db"), &bolt.Options{

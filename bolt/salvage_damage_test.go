@@ -16,11 +16,12 @@ import (
 // Each leaf page of each bucket is lost once: the jobs without bytes on that page are
 // unchanged, and all others are not.
 func TestSalvageWithoutALeaf(t *testing.T) {
+	race.SkipLone(t)
 	k := newDamagedKit(t, true)
 	for _, name := range slices.Sorted(maps.Keys(k.leaves)) {
 		lost := slices.Sorted(maps.Keys(k.leaves[name]))
-		if len(lost) > 3 { // the middle one, and also the first and the last unless the race detector is on
-			lost = []uint64{lost[len(lost)/2], lost[0], lost[len(lost)-1]}[:race.Fewer(3)]
+		if len(lost) > 3 { // the middle one, the first, and the last
+			lost = []uint64{lost[len(lost)/2], lost[0], lost[len(lost)-1]}
 		}
 		for _, page := range lost {
 			if page == k.roots["pawl"] {
@@ -47,6 +48,7 @@ func TestSalvageWithoutALeaf(t *testing.T) {
 
 // The effect of losing one page of each kind on the jobs of the file.
 func TestSalvageWithoutAPage(t *testing.T) {
+	race.SkipLone(t)
 	all := func(r Salvaged) int { return r.Kept + r.Reattached }
 	kits := map[bool]*damagedKit{true: newDamagedKit(t, true), false: newDamagedKit(t, false)}
 	for _, test := range []struct {
@@ -146,13 +148,10 @@ func (k *damagedKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 // Random pages are overwritten in the ways in which disks and programs do that: every untouched
 // record is in the new file.
 func TestSalvageOfRandomDamage(t *testing.T) {
+	race.SkipLone(t)
 	for _, cleanly := range []bool{true, false} {
 		k := newDamagedKit(t, cleanly)
-		seeds := 4 * len(damages)
-		if race.Fewer(seeds) < seeds {
-			seeds = len(damages) // each way once: one goroutine does everything
-		}
-		for seed := range uint64(seeds) {
+		for seed := range uint64(4 * len(damages)) {
 			random := rand.New(rand.NewPCG(seed, 7))
 			way := damages[int(seed)%len(damages)]
 			t.Logf("seed %d: %s", seed, way.name)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -19,7 +20,8 @@ WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`
 // Rule: when connections break, also during a commit, each call takes effect once: what was
 // acknowledged is stored, and nothing is stored twice.
 func TestConnectionsBreak(t *testing.T) {
-	const callers, each, breaks = 8, 60, 24
+	const callers = 8
+	each, breaks := race.Fewer(60), race.Fewer(24)
 	schema := newSchema(t)
 	q := open(t, schema)
 	var acknowledged atomic.Int32

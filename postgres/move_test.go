@@ -17,6 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/engine"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -187,7 +188,7 @@ func (m *moving) finish(where string) {
 // Rule: a backlog of jobs and runs moves from a file to a server and back, and nothing changes on the
 // way. The app starts at each place by one word, and no step of a run happens again.
 func TestBacklogMoves(t *testing.T) {
-	jobs, runs := 2000, 40
+	jobs, runs := race.Fewer(2000), race.Fewer(40)
 	if os.Getenv("PAWL_SLOW_TESTS") != "" {
 		jobs, runs = 100_000, 5000
 	}

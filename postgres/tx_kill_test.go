@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
@@ -61,7 +62,7 @@ func TestBookingProcess(t *testing.T) {
 // Rule: an effect and its ack in one transaction of the app are exactly once, wherever the process is
 // killed.
 func TestAckTxKilled(t *testing.T) {
-	const jobs, kills = 60, 12
+	jobs, kills := max(20, race.Fewer(60)), max(3, race.Fewer(12)) // one at each place
 	schema := newSchema(t)
 	q := open(t, schema)
 	table := schema + ".booked"

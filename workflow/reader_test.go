@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/race"
 )
 
 // Every read of a missing run returns that error, whether there are other runs or not.
@@ -149,6 +150,7 @@ func TestPublished(t *testing.T) {
 // However many signals wait, their payloads are read only up to the promised amount of memory.
 // The other signals have only their sizes.
 func TestSignalsAreReadWithinBounds(t *testing.T) {
+	race.SkipLone(t)
 	d := newDesk(t)
 	run := d.start("a")
 	const each = MaxJournal / 4

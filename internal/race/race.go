@@ -17,7 +17,19 @@ func Fewer(n int) int {
 // is not in them, so it would find nothing more than the test finds without it.
 func SkipBuilt(t testing.TB) {
 	t.Helper()
+	skip(t, "the programs that this test builds do not have it")
+}
+
+// SkipLone skips a test under the race detector if one goroutine does the work, or if another test does the
+// same with less. The detector would find nothing more than the test finds without it.
+func SkipLone(t testing.TB) {
+	t.Helper()
+	skip(t, "one goroutine does the work, or a smaller test has the same races")
+}
+
+func skip(t testing.TB, why string) {
+	t.Helper()
 	if enabled {
-		t.Skip("not under the race detector: the programs that this test builds do not have it")
+		t.Skip("not under the race detector: " + why)
 	}
 }

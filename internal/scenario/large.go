@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/memdir"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -138,6 +139,7 @@ func (suite) Scenario42RestartOfALongJournal(t *testing.T) {
 // is sound, the run has one of the two journals, and the next life removes the rest. Each step
 // takes effect, under one key.
 func (suite) Scenario42KilledWhileAJournalIsRemoved(t *testing.T) {
+	race.SkipLone(t)
 	const long, large, looks = 12, 900 << 10, 60 // some five portions
 	path := os.Getenv(lifeVariable)
 	loop := func(k *kit, look int) *workflow.Flow[int, int] {

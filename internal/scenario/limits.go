@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -205,6 +206,7 @@ func (suite) Scenario41Errors(t *testing.T, k *kit) {
 // bytes. A refusal is an error that a function may handle. Existing values can still be
 // replaced.
 func (suite) Scenario41Published(t *testing.T, k *kit) {
+	race.SkipLone(t)
 	names := workflow.Define("names", func(r *workflow.Run, fit int) (int, error) {
 		for n := range fit {
 			if err := workflow.Publish(r, fmt.Sprint(n), n); err != nil {

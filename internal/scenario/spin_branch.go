@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -77,6 +78,7 @@ func (suite) Scenario37SpinningOverBranchesIsEnded(t *testing.T) {
 
 // Rule: so does a loop that fills the journal, with branches or with versions.
 func (suite) Scenario41SpinningInAFullJournalIsEnded(t *testing.T) {
+	race.SkipLone(t)
 	for name, round := range map[string]func(r *workflow.Run, n int) error{
 		"branch": func(r *workflow.Run, _ int) error {
 			_, err := workflow.Go(r, "b", func(r *workflow.Run) (int, error) { return 1, workflow.Sleep(r, "s", 0) }).Wait(r)
