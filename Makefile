@@ -9,7 +9,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # some run on a server, and so are the tests of the dashboard in a browser. PACKAGES are those of every module but
 # bench, which the workspace joins, so that one command has them all: it loads what they share once, and no processor
 # waits at the end of a module.
-MODULES = . cmd/jobctl postgres sqlite redis beanstalkd jetstream servicebus prometheus otel examples dashboard/browsertest
+MODULES = postgres . cmd/jobctl sqlite redis beanstalkd jetstream servicebus prometheus otel examples dashboard/browsertest
 PACKAGES = $(subst ././,./,$(MODULES:%=./%/...))
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
@@ -46,7 +46,7 @@ test: ## run all tests
 # Target vet has the checks that go test would repeat.
 modules: MODULES := $(filter-out .,$(MODULES))
 modules: ## run the tests of all modules but the library
-	go test -vet=off -timeout 40m $(PACKAGES)
+	go test -vet=off -p 3 -timeout 40m $(PACKAGES)
 
 # Otherwise each process sleeps for a second before it exits, and tests start hundreds. A race
 # that has been found still ends it with an error.
@@ -56,7 +56,7 @@ race: export GORACE := atexit_sleep_ms=0 $(GORACE)
 # browser wait for the browser: those of package dashboard run under the detector.
 race: MODULES := $(filter-out sqlite jetstream dashboard/browsertest,$(MODULES))
 race: ## run all tests under the race detector
-	go test -race -vet=off -shuffle=on -timeout 40m $(PACKAGES)
+	go test -race -vet=off -p 3 -shuffle=on -timeout 40m $(PACKAGES)
 
 FUZZTIME = 20s
 fuzz: ## run every fuzz target for FUZZTIME
