@@ -62,19 +62,16 @@ func (d direct) Progress(ctx context.Context, ids ...pawl.ID) (jobs []JobProgres
 	if len(ids) > MaxIDs {
 		return nil, invalid("ids", "%d are given, at most %d are allowed", len(ids), MaxIDs)
 	}
-	err = d.viewNotes(ctx, func(r driver.Reader) error {
-		jobs = nil
-		for _, id := range ids {
-			p, err := driver.ReadProgress(r, id)
-			if err != nil && !errors.Is(err, pawl.ErrCorrupt) {
-				return err
-			}
-			if p != nil && err == nil {
-				jobs = append(jobs, JobProgress{id, *p})
-			}
+	store, err := d.notes()
+	if err != nil {
+		return nil, err
+	}
+	all, err := store.ReadProgress(ctx, ids...)
+	for _, id := range ids {
+		if p, ok := all[id]; ok {
+			jobs = append(jobs, JobProgress{id, p})
 		}
-		return nil
-	})
+	}
 	return jobs, err
 }
 
@@ -82,23 +79,17 @@ func (d direct) Logs(ctx context.Context, id pawl.ID) (logs []pawl.RunLog, err e
 	if _, err := d.q.Job(ctx, id); err != nil && !errors.Is(err, pawl.ErrCorrupt) {
 		return nil, err
 	}
-	err = d.viewNotes(ctx, func(r driver.Reader) (err error) {
-		logs, err = driver.ReadLogs(r, id)
-		return err
-	})
-	return logs, err
+	store, err := d.notes()
+	if err != nil {
+		return nil, err
+	}
+	return store.ReadLogs(ctx, id)
 }
 
-// viewNotes reads what runs noted.
-func (d direct) viewNotes(ctx context.Context, fn func(driver.Reader) error) error {
-	if able, ok := d.q.(driver.Able); ok && able.Abilities()&pawl.RunNotes == 0 {
-		return &UnsupportedError{"logs"}
+// notes returns where the queue keeps what runs noted.
+func (d direct) notes() (driver.NoteStore, error) {
+	if s := driver.NotesOf(d.q); s != nil {
+		return s, nil
 	}
-	q, err := optional[interface {
-		ViewRows(ctx context.Context, fn func(driver.Reader) error) error
-	}](d.q, "logs")
-	if err != nil {
-		return err
-	}
-	return q.ViewRows(ctx, fn)
+	return nil, &UnsupportedError{"logs"}
 }

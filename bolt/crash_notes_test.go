@@ -67,14 +67,11 @@ func TestKilledWithNotes(t *testing.T) {
 
 		q := openAt(t, path, crashOptions())
 		require.NoError(t, q.Check(t.Context()))
-		require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error {
-			logs, err := driver.ReadLogs(r, id)
-			require.NoError(t, err)
-			p, err := driver.ReadProgress(r, id)
-			require.NoError(t, err)
-			if acked == 0 {
-				return nil
-			}
+		logs, err := driver.NotesOf(q).ReadLogs(t.Context(), id)
+		require.NoError(t, err)
+		progress, err := driver.NotesOf(q).ReadProgress(t.Context(), id)
+		require.NoError(t, err)
+		if acked > 0 {
 			last := logs[len(logs)-1]
 			require.Equal(t, began, last.Began.UnixNano())
 			require.LessOrEqual(t, len(logs), kill+1)
@@ -83,9 +80,8 @@ func TestKilledWithNotes(t *testing.T) {
 			n, err := strconv.ParseInt(found[1], 10, 64)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, n, acked)
-			require.Equal(t, n, p.Done)
-			return nil
-		}))
+			require.Equal(t, n, progress[id].Done)
+		}
 		require.NoError(t, q.Close())
 	}
 }
@@ -113,15 +109,12 @@ func TestCheckOfNotes(t *testing.T) {
 	_, err = Salvage(t.Context(), path, to)
 	require.NoError(t, err)
 	q = openAt(t, to, crashOptions())
-	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error {
-		logs, err := driver.ReadLogs(r, l.ID)
-		require.NoError(t, err)
-		require.Len(t, logs, 1)
-		p, err := driver.ReadProgress(r, l.ID)
-		require.NoError(t, err)
-		require.Equal(t, "1/2 50%", p.String())
-		return nil
-	}))
+	logs, err := driver.NotesOf(q).ReadLogs(t.Context(), l.ID)
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	progress, err := driver.NotesOf(q).ReadProgress(t.Context(), l.ID)
+	require.NoError(t, err)
+	require.Equal(t, "1/2 50%", progress[l.ID].String())
 	require.NoError(t, q.Close())
 
 	for _, table := range []string{"progress", "logs"} {

@@ -25,7 +25,7 @@
 //   - Check, backup, and other long work: [ProgressOf].
 //   - Pause and everything else that takes a name: [CheckQueue] and [CheckKind].
 //   - SaveCursor: [SaveCursor], for a queue with mutations. Progress and logs: [Notes] stores them by
-//     mutations; Check reads them by [CheckNotes].
+//     mutations, or by the [NoteStore] that a queue is; Check reads them by [CheckNotes].
 //   - Limits: [Pace] decides when a rate lets jobs start.
 //   - Any method whose context ended first: [NotAccepted].
 //   - After each commit: [Reporter], with the events of the commit.

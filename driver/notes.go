@@ -1,10 +1,9 @@
 package driver
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -12,45 +11,61 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// The tables of notes, in docs/internals/format.md. Their rows belong to no mutation: a run whose job is
-// elsewhere by now may still write its own.
-var (
-	noteSpace     = NewSpace("pawl.notes")
-	tableProgress = noteSpace.Index("progress")
-	tableLogs     = noteSpace.Index("logs")
-)
+const notesPortion = 1 << 20 // bytes of a call of StoreNotes
 
-const (
-	maxLogs      = 4       // runs of a job whose logs are kept
-	notesPortion = 1 << 20 // bytes of a mutation
-	sweepPortion = 32      // rows whose jobs a store of notes looks for
-)
+// NoteStore stores and reads the notes of runs. A queue that keeps them in a form of its own implements it. A queue
+// with mutations need not; see [NotesOf].
+type NoteStore interface {
+	// StoreNotes stores notes of jobs that are there, in one commit. A progress does not replace that of
+	// a later run, or a later one of the same run. Of each job the logs of the last four runs stay.
+	//
+	// It also removes what is stored of jobs that are gone: of ended, and of a few others, so that
+	// repeated calls find all. It returns those of ended that are leased still.
+	StoreNotes(ctx context.Context, notes []runnotes.Notes, ended []pawl.ID) (running []pawl.ID, err error)
+
+	// ReadProgress returns the last progress that is stored of each job, without those that have none.
+	ReadProgress(ctx context.Context, ids ...pawl.ID) (map[pawl.ID]pawl.Progress, error)
+
+	// ReadLogs returns what is kept of the logs of the runs of a job, the oldest first.
+	ReadLogs(ctx context.Context, id pawl.ID) ([]pawl.RunLog, error)
+}
+
+// NotesOf returns where the notes of the runs of a queue are stored, nil if it keeps none. A queue, or a
+// closed file, whose rows can be read but not written has a NoteStore that only reads.
+func NotesOf(q any) NoteStore {
+	if able, declares := q.(Able); declares && able.Abilities()&pawl.RunNotes == 0 {
+		return nil
+	}
+	if s, ok := q.(NoteStore); ok {
+		return s
+	}
+	if rows, ok := q.(rowViewer); ok {
+		return &rowNotes{queue: rows}
+	}
+	return nil
+}
 
 // Notes are the notes of the runs of a worker: collected in memory, and stored with the jobs. A nil
 // Notes collects nothing.
 type Notes struct {
-	queue noteQueue
+	store NoteStore
 	runs  *runnotes.Runs
 
 	mu    sync.Mutex
 	ended map[pawl.ID]bool // jobs that were to succeed, whose rows go with them
-	swept []byte           // the last row of a log whose job was looked for
-}
-
-// noteQueue is a queue that stores notes.
-type noteQueue interface {
-	Mutate(ctx context.Context, m Mutation, size int) error
 }
 
 // NewNotes returns where the runs of a worker note what they say of themselves. It is nil for a queue
 // without [pawl.RunNotes].
 func NewNotes(q pawl.Queue) *Notes {
-	able, declares := q.(Able)
-	mutator, stores := q.(noteQueue)
-	if !declares || !stores || able.Abilities()&pawl.RunNotes == 0 {
+	if _, declares := q.(Able); !declares {
 		return nil
 	}
-	return &Notes{queue: mutator, runs: runnotes.New(), ended: make(map[pawl.ID]bool)}
+	store := NotesOf(q)
+	if store == nil {
+		return nil
+	}
+	return &Notes{store: store, runs: runnotes.New(), ended: make(map[pawl.ID]bool)}
 }
 
 // Noted returns a channel that receives after a run noted something. It is nil for nil Notes.
@@ -78,7 +93,8 @@ func (n *Notes) End(ctx context.Context, l *pawl.Lease, leavesRecord bool) error
 	note, log, stored := n.runs.End(l.ID, l.Started)
 	switch {
 	case log && leavesRecord:
-		return n.mutate(ctx, &noting{notes: []runnotes.Notes{note}})
+		_, err := n.storePart(ctx, []runnotes.Notes{note}, nil)
+		return err
 	case stored && !leavesRecord:
 		n.mu.Lock()
 		n.ended[l.ID] = true
@@ -107,33 +123,34 @@ func (n *Notes) Store(ctx context.Context) error {
 			size += sizeOf(&notes[to])
 			to++
 		}
-		m := &noting{notes: notes[from:to]}
+		var ended []pawl.ID
 		if to == len(notes) {
-			n.mu.Lock()
-			m.swept, m.ended = n.swept, make([]pawl.ID, 0, len(n.ended))
-			for id := range n.ended {
-				m.ended = append(m.ended, id)
-			}
-			n.mu.Unlock()
+			ended = n.endedJobs()
 		}
-		if err := n.mutate(ctx, m); err != nil {
+		running, err := n.storePart(ctx, notes[from:to], ended)
+		if err != nil {
 			n.runs.Again(notes[from:])
 			return err
 		}
 		if from = to; from >= len(notes) {
-			n.settle(m)
+			n.forget(ended, running)
 			return nil
 		}
 	}
 }
 
-// settle notes what the last mutation of a store did.
-func (n *Notes) settle(m *noting) {
+func (n *Notes) endedJobs() []pawl.ID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.swept = m.sweptTo
-	for _, id := range m.ended {
-		if !slices.Contains(m.running, id) {
+	return slices.Collect(maps.Keys(n.ended))
+}
+
+// forget forgets ended jobs but those that are running.
+func (n *Notes) forget(ended, running []pawl.ID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, id := range ended {
+		if !slices.Contains(running, id) {
 			delete(n.ended, id)
 		}
 	}
@@ -142,15 +159,11 @@ func (n *Notes) settle(m *noting) {
 	}
 }
 
-func (n *Notes) mutate(ctx context.Context, m *noting) error {
-	size := 0
-	for i := range m.notes {
-		size += sizeOf(&m.notes[i])
+func (n *Notes) storePart(ctx context.Context, notes []runnotes.Notes, ended []pawl.ID) (running []pawl.ID, err error) {
+	if running, err = n.store.StoreNotes(ctx, notes, ended); err != nil {
+		err = fmt.Errorf("store progress and logs: %w", err)
 	}
-	if err := n.queue.Mutate(ctx, m, size); err != nil {
-		return fmt.Errorf("store progress and logs: %w", err)
-	}
-	return nil
+	return running, err
 }
 
 func sizeOf(n *runnotes.Notes) int {
@@ -159,132 +172,4 @@ func sizeOf(n *runnotes.Notes) int {
 		size += len(n.Log.Head) + len(n.Log.Tail)
 	}
 	return size
-}
-
-// noting is the mutation that stores notes.
-type noting struct {
-	notes []runnotes.Notes
-	ended []pawl.ID // whose rows go if the jobs are gone
-	swept []byte
-
-	// Set by Check.
-	stored  []*runnotes.Notes
-	gone    [][]byte // keys of logs
-	lost    []pawl.ID
-	running []pawl.ID // of ended, those that have not ended yet
-	sweptTo []byte
-}
-
-// Check implements [Mutation].
-func (m *noting) Check(ops Ops) error {
-	m.stored, m.gone, m.lost, m.running = m.stored[:0], m.gone[:0], m.lost[:0], m.running[:0]
-	for i := range m.notes {
-		n := &m.notes[i]
-		state, err := ops.State(n.ID)
-		if err != nil && !errors.Is(err, pawl.ErrCorrupt) {
-			return err
-		}
-		if state == "" {
-			continue
-		}
-		m.stored = append(m.stored, n)
-		if n.Log != nil {
-			if err := m.outgrown(ops, n); err != nil {
-				return err
-			}
-		}
-	}
-	for _, id := range m.ended {
-		switch state, err := ops.State(id); {
-		case err != nil && !errors.Is(err, pawl.ErrCorrupt):
-			return err
-		case state == "":
-			if err := m.lose(ops, id); err != nil {
-				return err
-			}
-		case state == pawl.Leased:
-			m.running = append(m.running, id)
-		}
-	}
-	return m.sweep(ops)
-}
-
-// outgrown finds the logs of a job that are too old once that of n is there.
-func (m *noting) outgrown(r Reader, n *runnotes.Notes) error {
-	var others [][]byte
-	own := logKey(n.ID, n.Began)
-	err := r.Scan(tableLogs, Span{Prefix: n.ID[:]}, func(key, _ []byte) bool {
-		if !bytes.Equal(key, own) {
-			others = append(others, bytes.Clone(key))
-		}
-		return true
-	})
-	if over := len(others) - (maxLogs - 1); over > 0 {
-		m.gone = append(m.gone, others[:over]...)
-	}
-	return presentTable(err)
-}
-
-// lose has the rows of a job go.
-func (m *noting) lose(r Reader, id pawl.ID) error {
-	m.lost = append(m.lost, id)
-	return presentTable(r.Scan(tableLogs, Span{Prefix: id[:]}, func(key, _ []byte) bool {
-		m.gone = append(m.gone, bytes.Clone(key))
-		return true
-	}))
-}
-
-// sweep finds rows whose jobs are gone: those of jobs that were deleted, or that succeeded elsewhere.
-// Each call looks at the next rows of both tables, and after the last ones the first.
-func (m *noting) sweep(ops Ops) error {
-	var ids []pawl.ID
-	m.sweptTo = nil
-	for _, t := range []*Table{tableProgress, tableLogs} {
-		rows, last := 0, []byte(nil)
-		span := Span{Limit: sweepPortion}
-		if len(m.swept) > 0 {
-			span.From = After(m.swept)
-		}
-		err := ops.Scan(t, span, func(key, _ []byte) bool {
-			if len(key) >= len(pawl.ID{}) {
-				ids = append(ids, pawl.ID(key[:len(pawl.ID{})]))
-			}
-			rows, last = rows+1, bytes.Clone(key)
-			return true
-		})
-		if presentTable(err) != nil {
-			return err
-		}
-		if rows == sweepPortion && (m.sweptTo == nil || bytes.Compare(last, m.sweptTo) < 0) {
-			m.sweptTo = last
-		}
-	}
-	for _, id := range ids {
-		if state, err := ops.State(id); err == nil && state == "" && !slices.Contains(m.lost, id) {
-			if err := m.lose(ops, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// Apply implements [Mutation].
-func (m *noting) Apply(w Writer) error {
-	for _, key := range m.gone {
-		if err := w.Delete(tableLogs, key); err != nil {
-			return err
-		}
-	}
-	for _, id := range m.lost {
-		if err := w.Delete(tableProgress, id[:]); err != nil {
-			return err
-		}
-	}
-	for _, n := range m.stored {
-		if err := putNotes(w, n); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,6 +11,14 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
+// The tables of notes, in docs/internals/format.md. Their rows belong to no mutation: a run whose job is
+// elsewhere by now may still write its own.
+var (
+	noteSpace     = NewSpace("pawl.notes")
+	tableProgress = noteSpace.Index("progress")
+	tableLogs     = noteSpace.Index("logs")
+)
+
 // progressRow is what is kept of a progress.
 type progressRow struct {
 	//lint:ignore U1000 msgpack reads its tag
@@ -92,17 +100,13 @@ func readProgress(r Reader, id pawl.ID) (*progressRow, error) {
 	return row, parseNote(tableProgress, id[:], value, row)
 }
 
-// ReadProgress returns the last progress that is stored of a job, nil if there is none.
-func ReadProgress(r Reader, id pawl.ID) (*pawl.Progress, error) {
-	row, err := readProgress(r, id)
-	if row == nil || err != nil {
-		return nil, err
-	}
-	return &pawl.Progress{Done: row.Done, Total: row.Total, Text: row.Text, At: time.Unix(0, row.At)}, nil
+// progress returns the progress of a row.
+func (r *progressRow) progress() pawl.Progress {
+	return pawl.Progress{Done: r.Done, Total: r.Total, Text: r.Text, At: time.Unix(0, r.At)}
 }
 
-// ReadLogs returns what is kept of the logs of the runs of a job, the oldest first.
-func ReadLogs(r Reader, id pawl.ID) (logs []pawl.RunLog, err error) {
+// readLogs returns what is kept of the logs of the runs of a job, the oldest first.
+func readLogs(r Reader, id pawl.ID) (logs []pawl.RunLog, err error) {
 	scan := r.Scan(tableLogs, Span{Prefix: id[:]}, func(key, value []byte) bool {
 		var l pawl.RunLog
 		l, err = parseLog(key, value)

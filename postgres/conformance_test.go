@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/queuetest"
@@ -20,6 +21,8 @@ import (
 var (
 	_ admin.Store    = (*postgres.Queue)(nil)
 	_ admin.Listener = (*postgres.Queue)(nil)
+
+	_ driver.NoteStore = (*postgres.Queue)(nil)
 )
 
 // TestConformance runs the suite of the contract, one client at a time and several. The queue lacks
@@ -98,7 +101,7 @@ func (s *freeSchemas) take(t testing.TB) string {
 }
 
 // emptied empties the tables of a queue.
-const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
+const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.progress; DELETE FROM pawl.log; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
 DELETE FROM pawl.effect; DELETE FROM pawl.limits; DELETE FROM pawl.pace; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
 DELETE FROM pawl.kv; DELETE FROM pawl.kv_table;
 SELECT setval('pawl.seq', 1, false)`

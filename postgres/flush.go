@@ -11,7 +11,7 @@ import (
 )
 
 // flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
-// order of the locks: jobs, keys, effects.
+// order of the locks: jobs, keys, effects, rows of mutations, notes.
 func (t *txn) flush() error {
 	if err := t.finishGroups(); err != nil {
 		return err
@@ -31,6 +31,7 @@ func (t *txn) flush() error {
 	if t.rows != nil {
 		t.rows.write(t)
 	}
+	t.writeNotes()
 	t.forget()
 	return nil
 }

@@ -33,4 +33,10 @@ var Hot = []struct{ Name, Types, Statement string }{
 	{"claim", "int8, int8, uuid[], int8", sqlClaim},
 	{"held", "bytea[], bytea[], bool", sqlHeld},
 	{"delete history", "uuid[]", sqlDeleteHistory},
+	{"store logs", "uuid[], int8[], int4[], bytea[], bytea[], int8[]", sqlStoreLogs},
+	{"cut logs", "uuid[]", sqlCutLogs},
+	{"store progress", "uuid[], int8[], int8[], int8[], int8[], bytea[]", sqlStoreProgress},
+	{"noted", "uuid[], uuid, int8", sqlNoted},
+	{"remove logs", "uuid[]", sqlRemoveLogs},
+	{"remove progress", "uuid[]", sqlRemoveProgress},
 }

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/jobctl"
+	"github.com/gopawl/pawl/internal/runnotes"
 )
 
 // Rule: jobctl works on the queue of a server while its apps run, as it does on a file, and moves a
@@ -39,6 +41,13 @@ func TestJobctl(t *testing.T) {
 	require.Contains(t, ok("job", "list", "-o", "ids"), ids["ready"].String())
 	require.Contains(t, ok("job", "show", ids["dead"].String()), "bad gateway 502")
 	require.Contains(t, ok("dead", "summary"), "bad gateway")
+	_, err := q.StoreNotes(t.Context(), []runnotes.Notes{{
+		ID: ids["leased"], Began: time.Now(), Attempt: 1,
+		Progress: &runnotes.Progress{Done: 412, Total: 10_000, Text: "page", At: time.Now()}, Log: &runnotes.Log{Head: []byte("msg=begun\n")},
+	}}, nil)
+	require.NoError(t, err)
+	require.Contains(t, ok("job", "logs", ids["leased"].String()), "msg=begun")
+	require.Contains(t, ok("job", "show", ids["leased"].String()), "412/10000 4% page")
 	require.Contains(t, ok("dead", "retry", ids["dead"].String()), "retried 1")
 	require.Contains(t, ok("job", "enqueue", "added", `{"a":1}`), "-")
 	ok("queue", "pause", "other")

@@ -71,7 +71,7 @@ func TestOpenIsRefused(t *testing.T) {
 	}
 }
 
-// Rule: a queue declares everything but synced changes, which it has only if its server syncs. The
+// Rule: a queue declares everything but jobs in order and synced changes, which it has only if its server syncs. The
 // server of the tests does not.
 func TestAbilities(t *testing.T) {
 	q := open(t, newSchema(t))

@@ -35,6 +35,7 @@ type scheduler struct {
 	stirred   bool            // something may have changed for the fetches that wait
 	rest      time.Time       // when a rate has room for one of them; zero for never
 	limited   map[string]bool // queues that had limits when a fetch last looked
+	swept     pawl.ID         // the last job with notes that a store of notes has looked for
 
 	lastGroup  int       // how many calls the last group had
 	yieldAfter time.Time // no yields until then, on monotonic time

@@ -36,6 +36,7 @@ type txn struct {
 	owners   map[string]pawl.ID // of unique keys, as they were read
 	effects  map[string]effect  // to write, by name
 	restored []driver.Effect    // to write
+	notes    []*storeNotes      // to write
 	looked   map[pawl.ID]bool   // which jobs it has looked for
 	settled  map[pawl.ID]bool   // leases that ended
 	extends  map[pawl.ID]bool   // leases that were extended

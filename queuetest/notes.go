@@ -1,7 +1,9 @@
 package queuetest
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,27 +55,27 @@ func (f *fixture) storeNotes(notes *driver.Notes) {
 func (f *fixture) notesOf(id pawl.ID) (logs []string, done int64) {
 	f.Helper()
 	done = -1
-	f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error {
-		all, err := driver.ReadLogs(r, id)
-		if err != nil {
-			return err
+	for _, l := range f.logsOf(id) {
+		var messages []string
+		for line := range strings.Lines(l.Head + l.Tail) {
+			_, message, _ := strings.Cut(line, "msg=")
+			messages = append(messages, strings.TrimSpace(message))
 		}
-		logs = nil
-		for _, l := range all {
-			var messages []string
-			for line := range strings.Lines(l.Head + l.Tail) {
-				_, message, _ := strings.Cut(line, "msg=")
-				messages = append(messages, strings.TrimSpace(message))
-			}
-			logs = append(logs, strings.Join(messages, " "))
-		}
-		p, err := driver.ReadProgress(r, id)
-		if p != nil {
-			done = p.Done
-		}
-		return err
-	}), "read notes")
+		logs = append(logs, strings.Join(messages, " "))
+	}
+	all, err := driver.NotesOf(f.q).ReadProgress(f.Context(), id)
+	f.ok(err, "read a progress")
+	if p, noted := all[id]; noted {
+		done = p.Done
+	}
 	return logs, done
+}
+
+func (f *fixture) logsOf(id pawl.ID) []pawl.RunLog {
+	f.Helper()
+	logs, err := driver.NotesOf(f.q).ReadLogs(f.Context(), id)
+	f.ok(err, "read logs")
+	return logs
 }
 
 func (f *fixture) notesAre(id pawl.ID, done int64, logs ...string) {
@@ -158,6 +160,31 @@ func noteTests() []test {
 			f.notesAre(deleted, -1)
 			f.notesAre(other.lease.ID, -1, "b")
 		}),
+		newTest("among those of many jobs", "Repeated stores find the notes of every job that is gone, also among those of many jobs that are not.", func(f *fixture) {
+			notes := driver.NewNotes(f.q)
+			var runs []*noted
+			for range 70 {
+				f.add()
+				run := f.noted(notes)
+				run.progress(1)
+				runs = append(runs, run)
+			}
+			f.storeNotes(notes)
+			slices.SortFunc(runs, func(a, b *noted) int { return bytes.Compare(a.lease.ID[:], b.lease.ID[:]) })
+			there, gone := runs[:65], runs[65:]
+			for _, run := range gone {
+				f.ack(run.lease)
+			}
+			for n := range int64(3) {
+				there[0].progress(n)
+				f.storeNotes(notes)
+			}
+			for _, run := range gone {
+				f.notesAre(run.lease.ID, -1)
+			}
+			f.notesAre(there[0].lease.ID, 2)
+			f.notesAre(there[64].lease.ID, 1)
+		}),
 		newTest("without a write", "A run that ends without a record before its notes were stored writes none. A run that noted nothing writes none.", func(f *fixture) {
 			notes := driver.NewNotes(f.q)
 			id := f.add().ID
@@ -194,19 +221,13 @@ func noteTests() []test {
 			}
 			run.log(strings.Repeat("x", 10_000))
 			f.storeNotes(notes)
-			f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error {
-				logs, err := driver.ReadLogs(r, id)
-				if err != nil {
-					return err
-				}
-				l := logs[0]
-				equal(f, len(logs), 1, "logs")
-				equal(f, len(l.Head) <= 16<<10 && len(l.Tail) <= 16<<10, true, "the parts are within their bounds")
-				equal(f, strings.Contains(l.Head, "line-0000\n") && !strings.Contains(l.Head, "line-4999"), true, "the head has the first lines")
-				equal(f, strings.Contains(l.Tail, "line-4999\n") && strings.HasSuffix(l.Tail, "x…\n"), true, "the tail has the last lines")
-				equal(f, l.Dropped > 100_000, true, "bytes are dropped")
-				return nil
-			}), "read")
+			logs := f.logsOf(id)
+			equal(f, len(logs), 1, "logs")
+			l := logs[0]
+			equal(f, len(l.Head) <= 16<<10 && len(l.Tail) <= 16<<10, true, "the parts are within their bounds")
+			equal(f, strings.Contains(l.Head, "line-0000\n") && !strings.Contains(l.Head, "line-4999"), true, "the head has the first lines")
+			equal(f, strings.Contains(l.Tail, "line-4999\n") && strings.HasSuffix(l.Tail, "x…\n"), true, "the tail has the last lines")
+			equal(f, l.Dropped > 100_000, true, "bytes are dropped")
 		}),
 	}
 }

@@ -21,12 +21,14 @@ import (
 // notesOf reads what is stored of a job.
 func notesOf(t *testing.T, q *bolt.Queue, id pawl.ID) (logs []pawl.RunLog, p *pawl.Progress) {
 	t.Helper()
-	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) (err error) {
-		if logs, err = driver.ReadLogs(r, id); err == nil {
-			p, err = driver.ReadProgress(r, id)
-		}
-		return err
-	}))
+	store := driver.NotesOf(q)
+	logs, err := store.ReadLogs(t.Context(), id)
+	require.NoError(t, err)
+	all, err := store.ReadProgress(t.Context(), id)
+	require.NoError(t, err)
+	if noted, ok := all[id]; ok {
+		p = &noted
+	}
 	return logs, p
 }
 

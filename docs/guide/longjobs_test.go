@@ -74,11 +74,8 @@ func TestLongJobWithALog(t *testing.T) {
 	stored, err := ImportRows.Enqueue(t.Context(), q, []string{"a", "b", "c"})
 	require.NoError(t, err)
 	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
-	var logs []pawl.RunLog
-	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) (err error) {
-		logs, err = driver.ReadLogs(r, stored.ID)
-		return err
-	}))
+	logs, err := driver.NotesOf(q).ReadLogs(t.Context(), stored.ID)
+	require.NoError(t, err)
 	require.Len(t, logs, 1)
 	require.Contains(t, logs[0].Head, `level=WARN msg="row was skipped" row=1 error="no comma"`)
 }

@@ -71,6 +71,25 @@ CREATE TABLE pawl.history (
 	PRIMARY KEY (id, n)
 );
 
+-- What runs noted of themselves, which outlives their jobs until a later store finds it.
+CREATE TABLE pawl.progress (
+	id    uuid PRIMARY KEY,
+	began int8 NOT NULL,           -- of the run
+	at    int8 NOT NULL,
+	done  int8 NOT NULL,
+	total int8 NOT NULL,
+	text  bytea NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE pawl.log (
+	id      uuid NOT NULL,
+	began   int8 NOT NULL,
+	attempt int4 NOT NULL,
+	head    bytea NOT NULL,        -- the first lines
+	tail    bytea NOT NULL,        -- the last lines
+	dropped int8 NOT NULL,         -- bytes between them
+	PRIMARY KEY (id, began)
+);
+
 -- A row for each fetch, not for each job. It goes with the last job of the fetch.
 CREATE TABLE pawl.claim (
 	token   int8 PRIMARY KEY,
