@@ -20,8 +20,8 @@ func SkipBuilt(t testing.TB) {
 	skip(t, "the programs that this test builds do not have it")
 }
 
-// SkipLone skips a test under the race detector if one goroutine does the work, or if another test does the
-// same with less. The detector would find nothing more than the test finds without it.
+// SkipLone skips a test under the race detector if one goroutine does the work, or if a smaller test meets the same
+// code from as many goroutines. The detector would find nothing more than the test finds without it.
 func SkipLone(t testing.TB) {
 	t.Helper()
 	skip(t, "one goroutine does the work, or a smaller test has the same races")
