@@ -75,7 +75,9 @@ func startNATS(_ context.Context, dir string) (*Server, error) {
 	return &Server{Addr: s.ClientURL(), Version: "NATS " + server.VERSION, Stop: stop}, nil
 }
 
-// emptyNATS deletes all streams.
+// emptyNATS deletes all streams but an empty one. After the last, the server would remove
+// the directories of the account while the next stream is already made in them, and that
+// stream would fail ("error creating store for stream").
 func emptyNATS(ctx context.Context, address string) error {
 	nc, err := nats.Connect(address)
 	if err != nil {
@@ -86,8 +88,15 @@ func emptyNATS(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
+	const keep = "KEEP"
+	if _, err := js.CreateOrUpdateStream(ctx, natsjs.StreamConfig{Name: keep, Subjects: []string{"keep"}}); err != nil {
+		return err
+	}
 	names := js.StreamNames(ctx)
 	for name := range names.Name() {
+		if name == keep {
+			continue
+		}
 		if err := js.DeleteStream(ctx, name); err != nil {
 			return err
 		}
