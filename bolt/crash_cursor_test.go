@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 )
 
 // cursorOf returns a cursor of these tests. It fills one page or several.
@@ -65,15 +65,17 @@ func TestKilledWithCursors(t *testing.T) {
 	}
 	require.NoError(t, q.Close())
 	last := make(map[string]uint64)
-	for range 8 {
+	total := 0
+	for range kills.Count(t, 8) {
 		c := startChild(t, "cursor", path)
 		require.Equal(t, "up", c.line(t))
 		acked := make(map[string]uint64)
-		for _, line := range c.killWithin(40 * time.Millisecond) {
+		for _, line := range c.killAfter(t, 40) {
 			id, text, _ := strings.Cut(strings.TrimPrefix(line, "saved "), " ")
 			n, err := strconv.ParseUint(text, 10, 64)
 			require.NoError(t, err)
 			acked[id] = n
+			total++
 		}
 		require.Empty(t, c.stderr.String())
 		q := openAt(t, path, crashOptions())
@@ -91,4 +93,5 @@ func TestKilledWithCursors(t *testing.T) {
 		require.NoError(t, q.Close())
 	}
 	require.Len(t, last, 4)
+	t.Logf("%d acknowledged saves", total)
 }

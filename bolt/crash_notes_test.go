@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/kills"
 )
 
 // notesRole runs a job, which is there already, and notes its progress and logs as a worker does. It
@@ -56,14 +57,16 @@ func TestKilledWithNotes(t *testing.T) {
 	require.NoError(t, err)
 	id := stored[0].ID
 	require.NoError(t, q.Close())
-	for kill := range 4 { // as often as a job may crash
+	total := int64(0)
+	for kill := range kills.Count(t, 4) {
 		c := startChild(t, "notes", path)
 		var began int64
 		_, err := fmt.Sscanf(c.line(t), "up %d", &began)
 		require.NoError(t, err)
-		said := c.killWithin(40 * time.Millisecond)
+		said := c.killAfter(t, 40)
 		require.Empty(t, c.stderr.String())
 		acked := int64(len(said))
+		total += acked
 
 		q := openAt(t, path, crashOptions())
 		require.NoError(t, q.Check(t.Context()))
@@ -84,6 +87,7 @@ func TestKilledWithNotes(t *testing.T) {
 		}
 		require.NoError(t, q.Close())
 	}
+	t.Logf("%d acknowledged stores", total)
 }
 
 // Rule: Check finds a damaged note, and a salvage keeps the sound ones.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 )
 
 // resultOf returns the result of a job in these tests. It fills one page or several.
@@ -53,13 +54,18 @@ func resultRole(args []string) error {
 // Rule: a result and its ack are one. Whenever the process is killed, a completed job has its whole
 // result, no other job has one, and each job whose ack was acknowledged is completed.
 func TestKilledWithResults(t *testing.T) {
-	path := filepath.Join(memoryFolder(t), "jobs.db")
-	acked := make(map[string]bool)
-	for range 8 {
+	var path string
+	var acked map[string]bool
+	total := 0
+	for cycle := range kills.Count(t, 8) {
+		if cycle%8 == 0 { // a file of at most some seconds of jobs
+			path, acked = filepath.Join(memoryFolder(t), "jobs.db"), make(map[string]bool)
+		}
 		c := startChild(t, "result", path)
 		require.Equal(t, "up", c.line(t))
-		for _, line := range c.killWithin(40 * time.Millisecond) {
+		for _, line := range c.killAfter(t, 40) {
 			acked[strings.TrimPrefix(line, "done ")] = true
+			total++
 		}
 		require.Empty(t, c.stderr.String())
 		q := openAt(t, path, crashOptions())
@@ -80,4 +86,5 @@ func TestKilledWithResults(t *testing.T) {
 		require.Equal(t, len(acked), completed, "acknowledged acks that are there")
 		require.NoError(t, q.Close())
 	}
+	t.Logf("%d acknowledged acks with results", total)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,16 +14,13 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/kills"
 )
 
 // Rule: two processes enqueue while a third owns the file and works, and is killed again and again.
 // Nothing that was acknowledged is lost, and nothing is stored twice under one ID, whether the answer came or not.
-// PAWL_SLOW_TESTS=1 kills 500 times.
 func TestKilledOwners(t *testing.T) {
-	kills := 6
-	if os.Getenv("PAWL_SLOW_TESTS") != "" {
-		kills = 500
-	}
+	count := kills.Count(t, 6)
 	path := newPath(t)
 	acknowledged := newTally()
 	stop := make(chan struct{})
@@ -38,7 +34,7 @@ func TestKilledOwners(t *testing.T) {
 		}()
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range kills {
+	for range count {
 		third := start(t, "elect", path)
 		require.Equal(t, "elected", third.line(t))
 		if !acknowledged.await(rnd.IntN(12)) {
@@ -57,7 +53,7 @@ func TestKilledOwners(t *testing.T) {
 	stored, completed := read(t, path)
 	require.Equal(t, all, stored, "every acknowledged job, each once, and no other")
 	t.Logf("%d kills, %d jobs acknowledged, %d stored, %d of them completed; %d answers that were lost were asked for again",
-		kills, len(all), len(stored), completed, unknown)
+		count, len(all), len(stored), completed, unknown)
 }
 
 // enqueued is what an enqueuer reports.

@@ -18,6 +18,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/worker"
 )
@@ -101,6 +102,12 @@ func TestNotingProcess(t *testing.T) {
 
 // Rule: what a run had logged before its process was killed stays, and the next run has a log of its own.
 func TestLogOfAKilledProcess(t *testing.T) {
+	for range kills.Count(t, 1) {
+		killNotingProcess(t)
+	}
+}
+
+func killNotingProcess(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema)
 	stored, err := longJob.Enqueue(t.Context(), q, "x")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/schedule"
 )
 
@@ -60,10 +61,7 @@ func openKilled(t *testing.T, path string, offset *atomic.Int64) *bolt.Queue {
 // Rule: a schedule of one second has each tick exactly once, however often its process is killed, and
 // wherever the clock is set.
 func TestKilled(t *testing.T) {
-	lives := 6
-	if os.Getenv("PAWL_SLOW_TESTS") != "" {
-		lives = 500
-	}
+	lives := kills.Count(t, 6)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	var offset atomic.Int64
 	for range lives {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/sqlite"
@@ -169,10 +170,9 @@ func (a *account) life(t *testing.T, path string, most int) {
 
 // Rule: whenever its process is killed, a queue loses no job that was acknowledged and runs none again
 // whose ack was acknowledged, and the effect of a job and its ack in one transaction are there together,
-// once. PAWL_SQLITE_KILLS is how often to kill. With PAWL_SQLITE_JOBS, it kills until so many jobs were acknowledged, and
-// each process lives longer.
+// once. With PAWL_SQLITE_JOBS, it kills until so many jobs were acknowledged, and each process lives longer.
 func TestKilled(t *testing.T) {
-	kills, jobs, most := number(t, "PAWL_SQLITE_KILLS", race.Fewer(200)), number(t, "PAWL_SQLITE_JOBS", 0), 200
+	least, jobs, most := kills.Count(t, race.Fewer(200)), number(t, "PAWL_SQLITE_JOBS", 0), 200
 	if jobs > 0 {
 		most = 4000
 	}
@@ -184,7 +184,7 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, db.Close())
 	a := account{make(map[string]int), make(map[string]int), make(map[string]int)}
 	killed := 0
-	for ; killed < kills || len(a.enqueued) < jobs; killed++ {
+	for ; killed < least || len(a.enqueued) < jobs; killed++ {
 		a.life(t, path, most)
 	}
 
