@@ -71,7 +71,11 @@ func jobChange(path string, action Action, verb admin.Verb) change {
 			} else {
 				p.Lines = append(p.Lines, "There is nothing to do.")
 			}
-			if t.more {
+			switch {
+			case !t.more:
+			case len(t.ids) < maxSelected:
+				p.Lines = append(p.Lines, "There may be more: the search has used its time.")
+			default:
 				p.Lines = append(p.Lines, fmt.Sprintf("There are more: one change takes the first %d.", maxSelected))
 			}
 			if !t.exact {
@@ -95,7 +99,7 @@ func jobChange(path string, action Action, verb admin.Verb) change {
 			r.OK = err == nil && outcomes.done == len(t.ids)
 			r.Lines = append([]string{count(outcomes.done, "job") + " " + past[verb] + "."}, outcomes.lines("were not "+past[verb])...)
 			if t.more {
-				r.Lines = append(r.Lines, "The filter selects more jobs than this change took. Repeat it for the rest.")
+				r.Lines = append(r.Lines, "The filter may select more jobs than this change took. Repeat it for the rest.")
 			}
 			return r, err
 		},

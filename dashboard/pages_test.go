@@ -169,12 +169,28 @@ func TestChangesOfManyJobs(t *testing.T) {
 	require.Contains(t, k.page("retry?select=all&state=dead"), "Retry 4 of 4 jobs")
 	page := k.post("retry", "select", "all", "state", "dead", "group", group, "most", "2")
 	require.Contains(t, page, "2 jobs retried.")
-	require.Contains(t, page, "selects more jobs")
+	require.Contains(t, page, "may select more jobs")
 	require.Contains(t, k.post("retry", "select", "all", "state", "dead", "group", group), "1 job retried.")
 	require.Equal(t, pawl.Dead, k.state(odd))
 	require.Equal(t, "connection refused by a", literalPart(group))
 	require.Contains(t, k.post("delete", "select", "all", "queue", "email", "state", "dead"), "1 job deleted.")
 	require.Equal(t, pawl.Ready, k.state(k.ready))
+}
+
+// endless finds nothing and never ends.
+type endless struct{ admin.Admin }
+
+func (endless) List(context.Context, admin.Query) (admin.Page, error) {
+	return admin.Page{Next: "more"}, nil
+}
+
+// Rule: a page whose search has found nothing yet still leads to the change of all jobs that match.
+func TestChangeAfterAnUnfinishedSearch(t *testing.T) {
+	k := newKit(t)
+	k.d.admin = endless{k.d.admin}
+	page := k.page("jobs?error=quota")
+	require.Contains(t, page, "The search has not ended.")
+	require.Contains(t, page, "Retry all")
 }
 
 // Rule: a list has pages, which together have each job once.
