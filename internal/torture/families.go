@@ -30,6 +30,7 @@ var tried = []*harness.Family{
 	faults.Syscalls,
 	faults.RandomSyscalls,
 	faults.Results,
+	faults.Cursors,
 	faults.Groups,
 	faults.Syncs,
 	faults.Full,

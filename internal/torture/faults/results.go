@@ -18,7 +18,7 @@ var Results = &harness.Family{
 	PR:   killsOfResults, Nightly: 20_000, Share: 15, Parallel: 4,
 	Missing: missingSupervision,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		all, err := killsAtWrites(env.Ctx)
+		all, err := killsAtWrites(env.Ctx, resultScript)
 		return func(t *harness.Try) error { return faulty(t, resultScript, pick(all, t.Seed)) }, err
 	},
 }
@@ -30,9 +30,9 @@ const killsOfResults = 500
 
 func init() { harness.Role("faults-results", resultRole) }
 
-// killsAtWrites returns a kill before each write and sync of the run, and one amid each write.
-func killsAtWrites(ctx context.Context) (all []at, err error) {
-	every, err := everyFault(ctx, resultScript)
+// killsAtWrites returns a kill before each write and sync of a run, and one amid each write.
+func killsAtWrites(ctx context.Context, s scripted) (all []at, err error) {
+	every, err := everyFault(ctx, s)
 	for _, a := range every {
 		write := a.kind == "pwrite64" || a.kind == "write"
 		if a.kill && (write || isSync(a.call) || a.kind == "ftruncate") {

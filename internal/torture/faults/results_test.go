@@ -13,7 +13,7 @@ func TestResults(t *testing.T) {
 	if why := missingSupervision(); why != "" {
 		t.Skip(why)
 	}
-	all, err := killsAtWrites(t.Context())
+	all, err := killsAtWrites(t.Context(), resultScript)
 	require.NoError(t, err)
 	require.Greater(t, len(all), killsOfResults/2)
 	require.LessOrEqual(t, len(all), killsOfResults, "the family asks for all of them")
