@@ -48,16 +48,21 @@ func dbosEngines() []engine {
 }
 
 type dbosStore struct {
-	ctx dbos.Context
-	db  *sql.DB // nil where DBOS has its own
+	ctx      dbos.Context
+	db       *sql.DB // nil where DBOS has its own
+	pong     func(dbos.Context, int) (int, error)
+	answered chan int
 }
 
 func openDBOS(ctx context.Context, config dbos.Config, db *sql.DB) (store, error) {
 	config.AppName = "bench"
 	config.Logger = errorsOnly()
+	answered := make(chan int, 1)
+	pong := dbosPong(answered)
 	d, err := dbos.NewContext(ctx, config)
 	if err == nil {
 		dbos.RegisterWorkflow(d, dbosWorkflow)
+		dbos.RegisterWorkflow(d, pong)
 		err = dbos.Launch(d)
 	}
 	if err != nil {
@@ -66,7 +71,7 @@ func openDBOS(ctx context.Context, config dbos.Config, db *sql.DB) (store, error
 		}
 		return nil, err
 	}
-	return &dbosStore{d, db}, nil
+	return &dbosStore{d, db, pong, answered}, nil
 }
 
 func dbosWorkflow(ctx dbos.Context, n int) (int, error) {

@@ -28,10 +28,12 @@ func pawlEngine() engine {
 }
 
 type pawlStore struct {
-	queue  io.Closer
-	engine *workflow.Engine
-	stop   context.CancelFunc
-	worked chan error
+	queue    io.Closer
+	engine   *workflow.Engine
+	pong     *workflow.Flow[int, int]
+	answered chan int
+	stop     context.CancelFunc
+	worked   chan error
 }
 
 var pawlFlow = workflow.Define("add", func(r *workflow.Run, n int) (int, error) {
@@ -63,9 +65,13 @@ type queue interface {
 
 // workOn starts an engine and a worker on a queue. It closes the queue if it fails.
 func workOn(ctx context.Context, q queue, callers int, logger pawl.Logger) (store, error) {
-	s := &pawlStore{queue: q, engine: workflow.Open(q, &workflow.Options{Logger: logger}), worked: make(chan error, 1)}
+	s := &pawlStore{
+		queue: q, engine: workflow.Open(q, &workflow.Options{Logger: logger}),
+		answered: make(chan int, 1), worked: make(chan error, 1),
+	}
+	s.pong = pawlPong(s.answered)
 	w := worker.New(q, &worker.Options{Concurrency: callers, Logger: logger})
-	if err := s.engine.Handle(ctx, w, pawlFlow); err != nil {
+	if err := s.engine.Handle(ctx, w, pawlFlow, s.pong); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	ctx, s.stop = context.WithCancel(ctx)
