@@ -180,7 +180,7 @@ func (x *execution) rest() {
 		_ = x.stopLocked(err)
 	}
 	again := x.active == 0 && x.stopped == nil
-	unsaved := x.backlog.restless() && x.stopped == nil
+	unsaved := x.backlog.restless() && x.stopped == nil && len(x.idle) > 0
 	x.mu.Unlock()
 	switch {
 	case again: // the notification concerns none of them, so they keep waiting
