@@ -17,6 +17,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/dashboard"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/group"
@@ -55,6 +56,7 @@ type app struct {
 	origin string // of the dashboard, without the slash at the end
 
 	mu     sync.Mutex
+	shown  *dashboard.Dashboard
 	mode   string
 	served map[string]map[string]bool // the modes in which a change was asked for, by its path
 }
@@ -74,21 +76,46 @@ func start(t *testing.T) *app {
 		return nil
 	})
 
-	d, err := dashboard.New(admin.Of(a.q), &dashboard.Options{Authorize: func(*http.Request, dashboard.Action) bool { return true }, Logger: hclog.NewNullLogger()})
-	require.NoError(t, err)
+	a.show(admin.Of(a.q))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			a.note(strings.TrimPrefix(r.URL.Path, "/a/b/"))
 		}
-		http.StripPrefix("/a/b", d).ServeHTTP(w, r)
+		http.StripPrefix("/a/b", a.dashboard()).ServeHTTP(w, r)
 	}))
 	a.origin = server.URL + "/a/b"
 	t.Cleanup(func() {
-		require.NoError(t, d.Close())
+		require.NoError(t, a.dashboard().Close())
 		server.Close()
 		require.NoError(t, a.q.Close())
 	})
 	return a
+}
+
+// show makes a dashboard of what an operator sees.
+func (a *app) show(of admin.Admin) {
+	a.Helper()
+	d, err := dashboard.New(of, &dashboard.Options{Authorize: func(*http.Request, dashboard.Action) bool { return true }, Logger: hclog.NewNullLogger()})
+	require.NoError(a, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.shown = d
+}
+
+func (a *app) dashboard() *dashboard.Dashboard {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.shown
+}
+
+// stop ends the app, and shows its file.
+func (a *app) stop() {
+	a.Helper()
+	require.NoError(a, a.dashboard().Close())
+	require.NoError(a, a.q.Close())
+	file := admin.Offline(offline.New(a.q.Path(), &offline.Options{Logger: hclog.NewNullLogger()}))
+	a.Cleanup(func() { require.NoError(a, file.Close()) })
+	a.show(file)
 }
 
 // note keeps that a change was asked for.
@@ -124,17 +151,24 @@ func (a *app) enqueue(queue string, opts ...pawl.Option) string {
 // dead stores dead jobs of one queue, with errors of their own group.
 func (a *app) dead(queue, text string, n int) (ids []string) {
 	a.Helper()
-	payload, err := driver.EncodePayload(mail{To: "bob"})
-	require.NoError(a, err)
 	for i := range n {
-		now := time.Now()
-		e := &pawl.Envelope{ID: pawl.NewID(now), Queue: queue, Origin: queue, Kind: "mail.send", Payload: payload, State: pawl.Dead, Attempts: 3, MaxRetries: 2, Failures: 1,
-			Created: now, NotBefore: now, Death: &pawl.Death{Reason: pawl.ReasonExhausted, At: now}, Headers: map[string]string{"trace": "abc"},
-			History: []pawl.Failure{{Attempt: 3, At: now, Error: text + " " + strings.Repeat("9", i+1), Stack: "goroutine 7 [running]:\nmain.send()"}}}
+		e := deadMail(queue, text+" "+strings.Repeat("9", i+1))
 		require.NoError(a, a.q.Restore(a.Context(), []*pawl.Envelope{e}, nil))
 		ids = append(ids, e.ID.String())
 	}
 	return ids
+}
+
+// deadMail returns a dead job.
+func deadMail(queue, text string) *pawl.Envelope {
+	payload, err := driver.EncodePayload(mail{To: "bob"})
+	if err != nil {
+		panic(err)
+	}
+	now := time.Now()
+	return &pawl.Envelope{ID: pawl.NewID(now), Queue: queue, Origin: queue, Kind: "mail.send", Payload: payload, State: pawl.Dead, Attempts: 3, MaxRetries: 2, Failures: 1,
+		Created: now, NotBefore: now, Death: &pawl.Death{Reason: pawl.ReasonExhausted, At: now}, Headers: map[string]string{"trace": "abc"},
+		History: []pawl.Failure{{Attempt: 3, At: now, Error: text, Stack: "goroutine 7 [running]:\nmain.send()"}}}
 }
 
 // members makes a group with members that have a key.

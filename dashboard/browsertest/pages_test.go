@@ -60,24 +60,30 @@ func (a *app) pages() []string {
 	}
 }
 
-// testPages checks that axe-core finds nothing on any page, at both widths and in both themes, that no page
-// is wider than its window, and that every page and form that a page leads to is tested.
-func testPages(b *tab, a *app) {
-	paths := append(a.pages(), "nothing", "job?id=nonsense")
+// look is what a page looks like.
+type look struct {
+	width int64
+	theme string
+}
+
+// looks are all of them.
+var looks = []look{{360, "light"}, {1280, "dark"}, {360, "dark"}, {1280, "light"}}
+
+// testPages checks that axe-core finds nothing on any page, that no page is wider than its window, and that every
+// page and form that a page leads to is tested. The looks of a page are those of its number.
+func testPages(b *tab, paths []string, looks func(n int) []look) {
 	tested := make(map[string]bool)
 	for _, path := range paths {
 		tested[strings.SplitN(path, "?", 2)[0]] = true
 	}
-	for _, path := range paths {
+	for n, path := range paths {
 		b.load(path, chromedp.Navigate(b.origin+"/"+path))
 		eval[chromedp.Void](b, axe+";0")
-		for _, width := range widths {
-			for _, theme := range themes {
-				b.look(width, theme)
-				name := fmt.Sprintf("%s at %d px, %s", path, width, theme)
-				require.False(b, eval[bool](b, `document.documentElement.scrollWidth > innerWidth`), "%s is wider than its window", name)
-				require.Equal(b, "[]", eval[string](b, violations, chromedp.EvalAwaitPromise), name)
-			}
+		for _, l := range looks(n) {
+			b.look(l.width, l.theme)
+			name := fmt.Sprintf("%s at %d px, %s", path, l.width, l.theme)
+			require.False(b, eval[bool](b, `document.documentElement.scrollWidth > innerWidth`), "%s is wider than its window", name)
+			require.Equal(b, "[]", eval[string](b, violations, chromedp.EvalAwaitPromise), name)
 		}
 		var found [3][]string
 		require.NoError(b, json.Unmarshal([]byte(eval[string](b, addresses)), &found))
@@ -92,12 +98,6 @@ func testPages(b *tab, a *app) {
 	}
 }
 
-// What a user has: the theme of the system, and the width of a telephone or of a notebook.
-var (
-	themes = []string{"light", "dark"}
-	widths = []int64{360, 1280}
-)
-
 // Rule: a person reaches and does everything in the dashboard by mouse or by keyboard, with or without scripts, in both
 // themes, on a telephone and on a notebook; and all pages keep the rules of axe-core. Nothing is
 // fetched from elsewhere, and the console stays empty.
@@ -107,24 +107,35 @@ func TestDashboardInBrowser(t *testing.T) {
 	b := open(t, ctx, a.origin)
 	b.visit("queues")
 	b.toggle("Live") // otherwise a page may change while this test looks at it
-	testPages(b, a)
+	testPages(b, append(a.pages(), "nothing", "job?id=nonsense"), func(int) []look { return looks })
 	b.problems = withoutMissingPages(b.problems)
 	b.sound("pages")
 
 	// Each hand meets pages with and without scripts, both widths, and both themes.
 	for i := range 4 {
-		keyboard, scripts, k := i&1 == 1, i&2 == 0, (i^i>>1)&1
-		width, theme := widths[k], themes[k]
-		a.mode = fmt.Sprintf("keyboard=%t width=%d scripts=%t theme=%s", keyboard, width, scripts, theme)
+		keyboard, scripts, look := i&1 == 1, i&2 == 0, looks[(i^i>>1)&1]
+		a.mode = fmt.Sprintf("keyboard=%t width=%d scripts=%t theme=%s", keyboard, look.width, scripts, look.theme)
 		b.keyboard = keyboard
 		b.scripts(scripts)
-		b.look(width, theme)
+		b.look(look.width, look.theme)
 		testActions(b, a, scripts)
 		b.sound(a.mode)
 	}
 	for _, action := range actions {
 		require.Len(t, a.served[action], 4, action)
 	}
+}
+
+// Rule: every page of the file of a stopped app, and every form for its changes, keeps the rules of axe-core. The looks
+// take turns over the pages.
+func TestStoppedFileInBrowser(t *testing.T) {
+	ctx := launch(t)
+	a := start(t)
+	paths := a.pages()
+	a.stop()
+	b := open(t, ctx, a.origin)
+	testPages(b, paths, func(n int) []look { return looks[n%len(looks):][:1] })
+	b.sound("pages of a stopped file")
 }
 
 // withoutMissingPages leaves out what the browser logs about the two pages that are not there.
