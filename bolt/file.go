@@ -63,6 +63,7 @@ func openFile(given string, opts Options) (*bbolt.DB, *dbfile.Guard, error) {
 		_ = db.Close()
 		return nil, nil, err
 	}
+	g.ClosedCleanly = o.PreLoadFreelist
 	return db, g, nil
 }
 

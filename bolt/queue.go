@@ -24,6 +24,7 @@ type Queue struct {
 	scheduler *scheduler
 	seq       atomic.Uint64 // the last assigned enqueue sequence
 	sessions  sessions
+	recovery  Recovery
 	close     sync.Once
 	closeErr  error
 }
@@ -91,9 +92,10 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 	if err != nil {
 		return nil, err
 	}
-	if err := q.scheduler.takeOrphans(); err != nil {
+	if q.recovery.Jobs, err = q.scheduler.takeOrphans(); err != nil {
 		return nil, err
 	}
+	q.recovery.Clean = q.recovery.Jobs == 0 && (g == nil || shared || g.ClosedCleanly)
 	if err := q.scheduler.declareLimits(o.Limits); err != nil {
 		return nil, err
 	}

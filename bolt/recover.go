@@ -7,13 +7,26 @@ import (
 	"github.com/gopawl/pawl"
 )
 
+// Recovery says how the last process that had the file ended.
+type Recovery struct {
+	// Clean says that it closed the queue, or stored nothing, and that no job was leased. It also holds for a
+	// new file. In a database of the app ([Over]) it says only that no job was leased.
+	Clean bool
+
+	// Jobs is how many jobs were leased when the process ended. Each counts a crash, and is ready again, or dead
+	// if it was cancelled or has reached [Options.MaxCrashes].
+	Jobs int
+}
+
+// Recovery returns what [Open] or [Over] found. It never changes.
+func (q *Queue) Recovery() Recovery { return q.recovery }
+
 // takeOrphans takes back every lease in the file before the scheduler runs. The lock of the
 // file proves that the process that held them is gone, so nobody waits for them to expire. It
 // works in portions: a crash in between leaves the rest to the next Open, and counts no crash
 // twice. On a full disk it uses smaller portions, for which the file may have enough free
-// pages.
-func (s *scheduler) takeOrphans() error {
-	jobs := 0
+// pages. It returns how many jobs had one.
+func (s *scheduler) takeOrphans() (jobs int, err error) {
 	for portion, found := recoverPortion, 1; found > 0; {
 		recovered := 0
 		err := s.transact(func(t *txn) error {
@@ -25,7 +38,7 @@ func (s *scheduler) takeOrphans() error {
 		case errors.Is(err, ErrDisk) && portion > 1:
 			portion /= 2
 		case err != nil:
-			return fmt.Errorf("take back the leases of the last process: %w", err)
+			return jobs, fmt.Errorf("take back the leases of the last process: %w", err)
 		default:
 			jobs += recovered
 		}
@@ -33,7 +46,7 @@ func (s *scheduler) takeOrphans() error {
 	if jobs > 0 {
 		s.log.Warn("recovered jobs after unclean shutdown", "jobs", jobs)
 	}
-	return nil
+	return jobs, nil
 }
 
 func count(events []pawl.Event, what pawl.EventType) (n int) {

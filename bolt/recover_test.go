@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -44,6 +45,33 @@ func leaveLeases(t *testing.T, path string, n int) {
 		left -= len(fetch(t, q, left))
 	}
 	require.NoError(t, q.Close())
+}
+
+// Rule: Recovery says whether the last process closed the queue, and how many jobs it had leased.
+func TestRecovery(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	found := func(path string) Recovery {
+		t.Helper()
+		q, err := Open(path, crashOptions())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, q.Close()) }()
+		return q.Recovery()
+	}
+	require.Equal(t, Recovery{Clean: true}, found(path), "a new file")
+	require.Equal(t, Recovery{Clean: true}, found(path), "closed")
+	q := openAt(t, path, crashOptions())
+	add(t, q, nil)
+	killed := path + ".killed" // a kill leaves what was written
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(killed, content, 0o600))
+	require.Equal(t, Recovery{}, found(killed), "killed without a lease")
+	require.Equal(t, Recovery{Clean: true}, found(killed), "closed")
+	require.NoError(t, q.Close())
+	require.Equal(t, Recovery{Clean: true}, found(path), "closed")
+	leaveLeases(t, path, 3)
+	require.Equal(t, Recovery{Jobs: 3}, found(path), "closed while jobs were leased")
+	require.Equal(t, Recovery{Clean: true}, found(path))
 }
 
 // A process that dies while it takes leases back leaves the rest to the next one, and counts no

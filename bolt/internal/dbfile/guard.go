@@ -25,6 +25,8 @@ import (
 // would write into the pages of another file. place runs after a commit, before any caller is
 // answered. A nil guard detects nothing.
 type Guard struct {
+	ClosedCleanly bool // by the process that had the file before; its close writes the list of free pages
+
 	path   string   // absolute; each check follows symbolic links
 	file   *os.File // the open file
 	info   fs.FileInfo

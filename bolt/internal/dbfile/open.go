@@ -16,7 +16,7 @@ import (
 )
 
 // Open claims the file, passes it to bbolt, and checks that it is a queue. It fills in the
-// options. Bbolt closes the file.
+// options: PreLoadFreelist says whether the file has a list of its free pages. Bbolt closes the file.
 func Open(path string, a Access, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	c, err := claim(path, a)
 	if err != nil {
@@ -25,7 +25,7 @@ func Open(path string, a Access, o *bbolt.Options) (db *bbolt.DB, file *os.File,
 	defer c.stopReading()
 	given := false
 	o.Timeout, o.ReadOnly = a.Timeout, a.ReadOnly
-	o.PreLoadFreelist = a.ReadOnly && c.freelist // without a list it would walk the whole file
+	o.PreLoadFreelist = c.freelist // a reader without a list would walk the whole file, and a writer needs it anyway
 	o.OpenFile = func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 		if !given {
 			given = true
