@@ -129,7 +129,12 @@ func newSchema(t testing.TB) string {
 // execute runs statements on the server.
 func execute(t testing.TB, sql string) {
 	t.Helper()
-	conn, err := pgx.Connect(context.Background(), server.url)
+	executeAt(t, server.url, sql)
+}
+
+func executeAt(t testing.TB, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(context.Background())) }()
 	_, err = conn.Exec(context.Background(), sql)

@@ -30,7 +30,7 @@ var (
 func TestConformance(t *testing.T) {
 	newSchema(t)         // or skip
 	var schemas sync.Map // by folder
-	free := &freeSchemas{owner: t}
+	free := newFreeSchemas(t, "")
 	open := func(owner string, poll time.Duration) queuetest.Open {
 		return func(t testing.TB, dir string, s queuetest.Settings) pawl.Queue {
 			schema, known := schemas.Load(dir)
@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 			if now == nil {
 				now = time.Now // which is virtual, unlike the clock of the server
 			}
-			q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
+			q, err := postgres.Open(t.Context(), free.url, &postgres.Options{
 				Schema: schema.(string), Owner: owner, Poll: poll, NoListen: true, // a notification does not come in virtual time
 				Limits: s.Limits, Lease: s.Lease, MaxCrashes: max(s.MaxCrashes, postgres.NoMaxCrashes), Now: now,
 				OnEvent: s.OnEvent, Collector: s.Collector,
@@ -76,9 +76,14 @@ func counts(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
 // time that a new one takes.
 type freeSchemas struct {
 	owner *testing.T // whose end they go with
+	url   string     // of the server
 	app   string     // empties the tables of the app
 	mu    sync.Mutex
 	names []string
+}
+
+func newFreeSchemas(owner *testing.T, app string) *freeSchemas {
+	return &freeSchemas{owner: owner, url: reuseConnections(owner).url, app: app}
 }
 
 // take returns an empty schema, which is free again after the case.
@@ -92,7 +97,7 @@ func (s *freeSchemas) take(t testing.TB) string {
 		name = newSchema(s.owner)
 	}
 	t.Cleanup(func() {
-		execute(t, strings.ReplaceAll(emptied+s.app, "pawl.", name+"."))
+		executeAt(t, s.url, strings.ReplaceAll(emptied+s.app, "pawl.", name+"."))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.names = append(s.names, name)

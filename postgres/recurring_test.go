@@ -14,9 +14,9 @@ import (
 // TestRecurring proves the promises of schedules over PostgreSQL.
 func TestRecurring(t *testing.T) {
 	newSchema(t) // or skip
-	free := &freeSchemas{owner: t}
+	free := newFreeSchemas(t, "")
 	recurring.Run(t, recurring.Store{Seeds: 1, Steps: 6, Shared: true, Open: func(t testing.TB, path string, now func() time.Time) recurring.Queue {
-		q, err := postgres.Open(t.Context(), server.url, &postgres.Options{
+		q, err := postgres.Open(t.Context(), free.url, &postgres.Options{
 			Schema: schemaOf(t, path, free), Poll: postgres.NoPoll, Timeout: time.Second, Now: now, Logger: hclog.NewNullLogger(),
 		})
 		require.NoError(t, err)

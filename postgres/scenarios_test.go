@@ -30,7 +30,7 @@ func TestScenarios(t *testing.T) {
 	}
 	newSchema(t) // or skip
 	scenario.FewerSeeds(t)
-	free := &freeSchemas{owner: t, app: "; DELETE FROM pawl.counters; DELETE FROM pawl.commits"}
+	free := newFreeSchemas(t, "; DELETE FROM pawl.counters; DELETE FROM pawl.commits")
 	scenario.Run(t, scenario.Store{
 		Env:    []string{serverOfParent + "=" + server.url},
 		Beside: true,
