@@ -14,11 +14,17 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
+// TestJobctl builds the command once, which takes longer than the rest.
+func TestJobctl(t *testing.T) {
+	run := jobctl.Build(t)
+	t.Run("keeps the password", func(t *testing.T) { keepsThePassword(t, run) })
+	t.Run("works", func(t *testing.T) { worksOnAServer(t, run) })
+}
+
 // Rule: jobctl works on the queue of a server while its apps run, as it does on a file, and moves a
 // backlog from a file to the server and back. No message has a password.
-func TestJobctl(t *testing.T) {
+func worksOnAServer(t *testing.T, run jobctl.Run) {
 	schema := newSchema(t)
-	run := jobctl.Build(t)
 	db := "JOBCTL_DB=" + urlOf("postgres", schema)
 	ok := func(args ...string) string {
 		t.Helper()
@@ -105,8 +111,7 @@ func TestJobctl(t *testing.T) {
 }
 
 // Rule: jobctl shows no password, and says where to put one.
-func TestJobctlKeepsThePassword(t *testing.T) {
-	run := jobctl.Build(t)
+func keepsThePassword(t *testing.T, run jobctl.Run) {
 	for _, db := range []string{
 		"postgres://app:hunter2@localhost:1/db", "postgres://app:hunter2@localhost:x/db", "postgresql://app@localhost:1/db?password=hunter2",
 		"postgres://app:hun%zzhunter2@localhost/db", "POSTGRES://app:hunter2@localhost:1/db", "postgres://app:12/hunter2@localhost:1/db",
