@@ -139,6 +139,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 	t, err := s.write(fn)
 	s.endLooks(err == nil)
 	if err != nil {
+		s.keyRows.forget()
 		s.turns.undo(0)
 		s.numbers.forget()
 		return err
@@ -152,6 +153,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 		s.lasted = s.durable.Sub(began)
 	}
 	s.turns.keep()
+	s.keyRows.keep(t)
 	if t.searched {
 		s.leftBlocked = t.unsearched
 	}
@@ -184,6 +186,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	if t, err = begin(tx, s.now(), s.settings()); err != nil {
 		return nil, undone{err}
 	}
+	s.keyRows.lend(t, tx.ID())
 	t.events, t.ended, t.granted = s.spare.events, s.spare.ended, s.spare.granted
 	err = errGoexit // the result if fn never returns
 	if err = fn(t); errors.As(err, new(dbfile.Faulted)) {

@@ -65,6 +65,9 @@ func turnKey(b []byte, n queueNumber, e *pawl.Envelope) []byte {
 
 // orderedKey returns the row of a job's key if its queue runs the jobs of a key in order, or nil.
 func (t *txn) orderedKey(n queueNumber, key string) *keyRow {
+	if t.limitsOf(n).InOrder == pawl.OrderNone {
+		return nil
+	}
 	if r, _ := t.keyOf(n, key); r != nil && r.order != pawl.OrderNone {
 		return r
 	}

@@ -61,7 +61,7 @@ func (t *txn) recountOrder(n queueNumber) {
 	ready := make(map[*keyRow][]keyedJob) // those without a turn row
 	of := func(key string) *keyRow {
 		at := limitKey(nil, n, key)
-		if r := t.keyRows[string(at)]; r != nil {
+		if r := t.usedKey(at); r != nil {
 			return r
 		}
 		return t.addKey(at, new(keyRow))
@@ -89,7 +89,7 @@ func (t *txn) recountOrder(n queueNumber) {
 			}
 		}
 	})
-	for _, r := range t.keyRows {
+	for _, r := range t.usedKeys {
 		if queueOf(r.key) == n && !isOwn(r.key) {
 			t.restoreOrder(r, ready[r])
 		}

@@ -21,6 +21,7 @@ type keyRow struct {
 	waiting int      // jobs that wait for their turn
 
 	// Set in a transaction:
+	used  bool // by the transaction, which writes it
 	key   []byte
 	limit int // of leases; 0 for none
 	order pawl.KeyOrder

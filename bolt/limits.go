@@ -43,15 +43,20 @@ func (t *txn) keyOf(n queueNumber, key string) (_ *keyRow, counted bool) {
 	if !t.limitsOf(n).PerKey() {
 		return nil, false
 	}
-	return t.keyRow(limitKey(nil, n, key))
+	t.limitAt = limitKey(t.limitAt[:0], n, key)
+	return t.keyRow(t.limitAt)
 }
 
 // keyRow returns the row with a limit key. Counted is as for keyOf.
 func (t *txn) keyRow(key []byte) (_ *keyRow, counted bool) {
-	n := queueOf(key)
 	if r := t.keyRows[string(key)]; r != nil {
+		if !r.used {
+			t.settleClock(r)
+			t.useKey(r)
+		}
 		return r, false
 	}
+	n, key := queueOf(key), bytes.Clone(key)
 	r := new(keyRow)
 	if sealed := t.keys.Get(key); sealed != nil {
 		var err error
@@ -80,6 +85,7 @@ func (t *txn) addKey(key []byte, r *keyRow) *keyRow {
 	r.key, r.woken = key, r.wake
 	t.limit(r)
 	t.keyRows[string(key)] = r
+	t.useKey(r)
 	return r
 }
 
@@ -100,9 +106,11 @@ func (t *txn) limit(r *keyRow) {
 // up any more.
 func (t *txn) finishKeys() {
 	t.setWakes()
-	for _, r := range t.keyRows {
+	for _, r := range t.usedKeys {
+		r.used = false
 		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && !r.busy(t.now) {
 			t.delete(t.keys, r.key)
+			delete(t.keyRows, string(r.key))
 			if !r.woken.IsZero() {
 				t.delete(t.expiry, restKey(nil, r.woken, r.key))
 			}
@@ -110,6 +118,7 @@ func (t *txn) finishKeys() {
 			t.put(t.keys, r.key, seal(r.key, r.append(t.value(r.size()))))
 		}
 	}
+	t.usedKeys = t.usedKeys[:0]
 }
 
 // trimmed returns the lanes that have jobs.
@@ -203,8 +212,8 @@ func (t *txn) enterLane(r *keyRow, key []byte, row indexRow) {
 func (t *txn) putBlocked(r *keyRow, l *keyLane, ready []byte, row indexRow) {
 	l.blocked++
 	t.countBlocked(lineAt(ready), 1)
-	key := append(blockedPrefix(nil, r.key), ready...)
-	t.put(t.delayed, key, seal(key, delayedRow{row, ready}.append(nil)))
+	t.behind = append(blockedPrefix(t.behind[:0], r.key), ready...)
+	t.put(t.delayed, t.behind, seal(t.behind, delayedRow{row, ready}.append(t.value(indexWidth+readyKeyWidth+sealWidth))))
 }
 
 // mayRun reports whether a ready job has room for its key, and its turn.
@@ -235,7 +244,8 @@ func (t *txn) blockKey(c choice, r *keyRow, j stored) {
 
 // firstBlocked finds the first sound blocked job of a key in one lane.
 func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, ok bool) {
-	prefix := append(blockedPrefix(nil, r.key), l.at[:]...)
+	t.behind = append(blockedPrefix(t.behind[:0], r.key), l.at[:]...)
+	prefix := t.behind
 	for k, v := t.delayed.first(prefix); bytes.HasPrefix(k, prefix); k, v = t.delayed.next() {
 		row, err := parseDelayedRow(k, v)
 		if err == nil && len(k) == len(prefix)+orderWidth {

@@ -28,6 +28,7 @@ func checkLimits(all map[string]pawl.Limits) error {
 
 // declareLimits stores the limits of queues, each in a transaction. It runs before the scheduler.
 func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
+	defer s.keyRows.forget() // they have the limits from before
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		err := s.transact(func(t *txn) error {
 			t.setLimits(name, all[name])
@@ -125,7 +126,7 @@ func (t *txn) keyNameOf(id pawl.ID) string {
 // damaged row counts as used up.
 func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 	for _, key := range keysWith(t.keys, prefix) {
-		if t.keyRows[string(key)] != nil {
+		if t.usedKey(key) != nil {
 			continue
 		}
 		r, err := parseKeyRow(key, t.keys.Get(key))
@@ -140,9 +141,9 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 		}
 	}
 	rows := make(map[string]*keyRow)
-	for key, r := range t.keyRows { // a fetch may have it
-		if bytes.HasPrefix([]byte(key), prefix) {
-			r.leased, r.lanes, r.head, r.waiting, rows[key] = 0, nil, nil, 0, r
+	for _, r := range t.usedKeys { // a fetch may have it
+		if bytes.HasPrefix(r.key, prefix) {
+			r.leased, r.lanes, r.head, r.waiting, rows[string(r.key)] = 0, nil, nil, 0, r
 			t.limit(r)
 		}
 	}

@@ -91,7 +91,7 @@ func (t *txn) ownRow(n queueNumber) *keyRow {
 // when its row can go. It leaves a wake that is too early: the key is looked at then, and sets the
 // next.
 func (t *txn) setWakes() {
-	for _, r := range t.keyRows {
+	for _, r := range t.usedKeys {
 		if want := t.wakeOf(r); !want.IsZero() && (r.wake.IsZero() || want.Before(r.wake)) {
 			r.wake = want
 		}

@@ -94,6 +94,7 @@ type scheduler struct {
 	lookups      int                  // rows searched for so far
 	seen         map[string]bool      // damage that was already logged
 	spare        spare                // memory for the next transaction
+	keyRows      keyCache
 }
 
 // spare is memory that one transaction leaves to the next, so that a busy queue needs none for each

@@ -23,16 +23,19 @@ type txn struct {
 	settings
 	now time.Time
 
-	numbers map[string]queueNumber
-	kinds   map[string]kindNumber
-	rows    map[queueNumber]*queueRow
-	lines   map[line]*lineRow
-	keyRows map[string]*keyRow // rows of keys that are limited; nil until needed
-	touched []line             // lines that changed
-	few     [4]line            // initial array of touched
-	resumed []queueNumber      // queues that were resumed
-	resting []*keyRow          // own rows of queues that kept a fetch waiting by their rate
-	late    []news             // what to notify fetches of once the transaction is durable
+	numbers  map[string]queueNumber
+	kinds    map[string]kindNumber
+	rows     map[queueNumber]*queueRow
+	lines    map[line]*lineRow
+	keyRows  map[string]*keyRow // rows of keys that are limited; nil until needed
+	usedKeys []*keyRow          // those of them that the transaction uses
+	limitAt  []byte             // buffer for a limit key
+	behind   []byte             // buffer for the prefix of blocked jobs
+	touched  []line             // lines that changed
+	few      [4]line            // initial array of touched
+	resumed  []queueNumber      // queues that were resumed
+	resting  []*keyRow          // own rows of queues that kept a fetch waiting by their rate
+	late     []news             // what to notify fetches of once the transaction is durable
 
 	scratch []byte // buffer for a key
 	space   []byte // free memory for values, which bbolt keeps until the commit

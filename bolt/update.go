@@ -80,6 +80,7 @@ func (u *update) apply(*txn)       { panic("bolt: an update is no part of a grou
 
 // update gives the app a write transaction. The error is fatal.
 func (s *scheduler) update(c *call, u *update) error {
+	defer s.keyRows.forget() // the function may change rows of keys
 	err := s.transact(func(t *txn) error {
 		tx := t.jobs.Tx()
 		s.updateTx.Store(tx)
