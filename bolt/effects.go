@@ -91,7 +91,7 @@ func (t *txn) doneUntil(key []byte, row effectRow, until time.Time) {
 func (t *txn) block(c choice, effect []byte) {
 	t.delete(t.ready, c.key)
 	key := append(heldPrefix(nil, effect), c.key...)
-	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil)))
+	t.put(t.delayed, key, seal(key, delayedRow{c.row, c.key}.append(nil, key)))
 	t.countBlocked(c.line(), 1)
 }
 

@@ -22,7 +22,7 @@ var rowsOfTables = map[string]sealed{
 	},
 	"delayed": func(key, row []byte) ([]byte, error) {
 		r, err := parseDelayedRow(key, row)
-		return seal(key, r.append(nil)), err
+		return seal(key, r.append(nil, key)), err
 	},
 	"ended": func(key, row []byte) ([]byte, error) {
 		r, err := parseEndedRow(key, row)
@@ -63,7 +63,7 @@ func FuzzRows(f *testing.F) {
 	at := time.Unix(1_900_000_000, 7)
 	index := indexRow{pawl.ID{1, 2, 3}, hasPayload | hasHistory}
 	for _, row := range [][]byte{
-		nil, index.append(nil), delayedRow{index, bytes.Repeat([]byte{1}, readyKeyWidth)}.append(nil), endedRow{index, line{7, 8}}.append(nil),
+		nil, index.append(nil), delayedRow{index, bytes.Repeat([]byte{1}, readyKeyWidth)}.append(nil, nil), endedRow{index, line{7, 8}}.append(nil),
 		leaseRow{1, line{2, 3}, hasMore, at, 4, 5, ""}.append(nil), leaseRow{1, line{2, 3}, hasKey, at, 4, 5, "tenant 1"}.append(nil), (&lineRow{counts: pawl.Counts{Ready: 1}}).append(nil), (&queueRow{name: "email", paused: true}).append(nil), effectRow{index.id, at}.append(nil),
 		effectRow{}.append(nil), appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom"}),
 		appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom", Stack: "goroutine 7"}), appendFailure(nil, pawl.Failure{At: at, Stack: "g"}),

@@ -95,7 +95,7 @@ func (t *txn) putTurn(r *keyRow, turn keyTurn, row delayedRow) {
 	r.waiting++
 	t.countBlocked(row.line(), 1)
 	key := append(turnPrefix(nil, r.key), turn[:]...)
-	t.put(t.delayed, key, seal(key, row.append(nil)))
+	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth), key)))
 }
 
 // displace makes the head of a key, which has not begun, wait for its turn. Damage can keep it where

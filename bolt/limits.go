@@ -213,7 +213,7 @@ func (t *txn) putBlocked(r *keyRow, l *keyLane, ready []byte, row indexRow) {
 	l.blocked++
 	t.countBlocked(lineAt(ready), 1)
 	t.behind = append(blockedPrefix(t.behind[:0], r.key), ready...)
-	t.put(t.delayed, t.behind, seal(t.behind, delayedRow{row, ready}.append(t.value(indexWidth+readyKeyWidth+sealWidth))))
+	t.put(t.delayed, t.behind, seal(t.behind, delayedRow{row, ready}.append(t.value(indexWidth+sealWidth), t.behind)))
 }
 
 // mayRun reports whether a ready job has room for its key, and its turn.

@@ -36,7 +36,7 @@ func (t *txn) putDelayed(ln line, e *pawl.Envelope, index indexRow) {
 	key := delayedKey(keyBuf[:0], e)
 	ready := readyKey(make([]byte, 0, readyKeyWidth), ln, e)
 	row := delayedRow{index, ready}
-	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth))))
+	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth), key)))
 	t.counts(ln).Delayed++
 }
 

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -54,18 +55,33 @@ const readyKeyWidth = lanePrefix + orderWidth
 // line returns the line of the job.
 func (r delayedRow) line() line { return lineAt(r.ready) }
 
-func (r delayedRow) append(b []byte) []byte {
-	return append(r.indexRow.append(b), r.ready...)
+// append appends the value for a key in bucketDelayed. The key of a job that waits for room for its
+// key ends with its key in bucketReady, so the value leaves that out.
+func (r delayedRow) append(b, key []byte) []byte {
+	b = r.indexRow.append(b)
+	if len(key) > 0 && key[0] == waitsForLimit && bytes.HasSuffix(key, r.ready) {
+		return b
+	}
+	return append(b, r.ready...)
 }
 
+// parseDelayedRow reads a row. It takes one of a job that waits for room for its key in the form of
+// earlier builds, too, which has the key in bucketReady.
 func parseDelayedRow(key, sealed []byte) (r delayedRow, err error) {
-	b, err := unseal(key, sealed, indexWidth+readyKeyWidth)
+	b, err := unseal(key, sealed, -1)
 	if err != nil {
 		return r, err
 	}
+	switch {
+	case len(b) == indexWidth+readyKeyWidth:
+		r.ready = b[indexWidth:]
+	case len(b) == indexWidth && len(key) > readyKeyWidth && key[0] == waitsForLimit:
+		r.ready = key[len(key)-readyKeyWidth:]
+	default:
+		return r, fmt.Errorf("%w: a row of %d bytes", pawl.ErrCorrupt, len(sealed))
+	}
 	copy(r.id[:], b)
 	r.flags = flags(b[16])
-	r.ready = b[indexWidth:]
 	return r, nil
 }
 

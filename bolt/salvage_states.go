@@ -62,7 +62,7 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 		return seal(p.key, endedRow{index, p.line}.append(nil))
 	}
 	if bytes.Equal(p.table.name, bucketDelayed) {
-		return seal(p.key, delayedRow{index, readyKey(nil, p.line, j.Envelope)}.append(nil))
+		return seal(p.key, delayedRow{index, readyKey(nil, p.line, j.Envelope)}.append(nil, p.key))
 	}
 	return seal(p.key, index.append(nil))
 }
