@@ -186,7 +186,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	if t, err = begin(tx, s.now(), s.settings()); err != nil {
 		return nil, undone{err}
 	}
-	s.keyRows.lend(t, tx.ID())
+	s.keyRows.give(t, tx.ID())
 	t.events, t.ended, t.granted = s.spare.events, s.spare.ended, s.spare.granted
 	err = errGoexit // the result if fn never returns
 	if err = fn(t); errors.As(err, new(dbfile.Faulted)) {

@@ -13,8 +13,8 @@ type keyCache struct {
 // maxCachedKeys limits the rows that stay in memory between transactions, at about 300 bytes each.
 const maxCachedKeys = 4096
 
-// lend gives the rows to a transaction.
-func (c *keyCache) lend(t *txn, id int) {
+// give hands the rows to a transaction.
+func (c *keyCache) give(t *txn, id int) {
 	if id != c.last+1 || c.rows == nil {
 		c.rows = make(map[string]*keyRow)
 	}
