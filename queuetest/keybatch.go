@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/internal/race"
 )
 
 // keyBatch enqueues a batch for one key, with one job for each verb: u uses the
@@ -241,8 +240,7 @@ func keyBatchTests() (tests []test) {
 			}),
 		newTest("a hundred enqueues of each of a thousand keys",
 			"However often a key is enqueued, it has one job.", func(f *fixture) {
-				const keys = 1000
-				rounds := race.Fewer(100) // one goroutine enqueues
+				const keys, rounds = 1000, 100
 				ids := make(map[string]pawl.ID, keys)
 				for round := range rounds {
 					batch := newBatch(keys)

@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stat(path); err != nil {
+		return err // before a job for it is stored
+	}
 	q, err := bolt.Open(*db, &bolt.Options{Logger: hclog.NewNullLogger(), MaxCrashes: bolt.NoMaxCrashes})
 	if err != nil {
 		return err
@@ -61,8 +64,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	w := worker.New(q, &worker.Options{Concurrency: 64, Logger: hclog.NewNullLogger()})
 	handle(w, q)
-	if err := w.Drain(ctx, pawl.WaitFinished); err != nil {
-		return err
+	for range 2 { // the callback may be enqueued just as the first Drain ends
+		if err := w.Drain(ctx, pawl.WaitFinished); err != nil {
+			return err
+		}
 	}
 	return report(ctx, q, path, out)
 }

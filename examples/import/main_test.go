@@ -91,3 +91,18 @@ func TestKilled(t *testing.T) {
 	}
 	require.Equal(t, 100, namesIn(t, db))
 }
+
+// Rule: files of one name in two folders are two imports, and a file that is missing is imported once it is there.
+func TestFilesOfOneName(t *testing.T) {
+	folder := memdir.New(t)
+	db := filepath.Join(folder, "import.db")
+	for n, name := range []string{"a", "b"} {
+		csv := filepath.Join(folder, name, "rows.csv")
+		var out bytes.Buffer
+		require.ErrorIs(t, run(t.Context(), []string{"-db", db, csv}, &out), os.ErrNotExist)
+		require.NoError(t, os.Mkdir(filepath.Dir(csv), 0o700))
+		require.NoError(t, os.WriteFile(csv, []byte(name+",1\n"), 0o600))
+		require.NoError(t, run(t.Context(), []string{"-db", db, csv}, &out))
+		require.Equal(t, fmt.Sprintf("1 rows imported, 0 failed, total %d, 1 summary\n", n+1), out.String())
+	}
+}

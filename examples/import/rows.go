@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +45,8 @@ var (
 
 const batch = 500 // rows of a commit
 
-func groupOf(path string) string { return "import/" + filepath.Base(path) }
+// groupOf returns the group of a file, by its whole path: two folders may have files of one name.
+func groupOf(path string) string { return "import:" + path }
 
 func handle(w *worker.Worker, q *bolt.Queue) {
 	worker.Handle(w, ReadFile, func(ctx context.Context, job *pawl.Job[File]) error { return read(ctx, q, job) })
@@ -75,6 +75,9 @@ func read(ctx context.Context, q *bolt.Queue, job *pawl.Job[File]) error {
 			return err
 		}
 		if len(rows) == 0 {
+			if err := q.Update(ctx, func(tx *bbolt.Tx) error { return setRows(tx, job.Args.Path, at.Rows) }); err != nil {
+				return err
+			}
 			return group.Close(ctx, q, groupOf(job.Args.Path))
 		}
 		if _, err := q.Enqueue(ctx, rows...); err != nil {
@@ -119,26 +122,37 @@ func importRow(ctx context.Context, q *bolt.Queue, job *pawl.Job[Row]) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(add(amounts, name, amount), q.AckTx(tx, job.Lease))
-	})
-}
-
-// sumUp writes the summary of a file, in the transaction of the ack. It counts how often it did.
-func sumUp(ctx context.Context, q *bolt.Queue, job *pawl.Job[File]) error {
-	s, err := group.Get(ctx, q, groupOf(job.Args.Path))
-	if err != nil {
-		return err
-	}
-	return q.Update(ctx, func(tx *bbolt.Tx) error {
-		summary, err := tx.CreateBucketIfNotExists([]byte(groupOf(job.Args.Path)))
+		summary, err := summaryOf(tx, job.Args.Path)
 		if err != nil {
 			return err
 		}
-		return errors.Join(
-			add(summary, "imported", uint64(s.Succeeded)),
-			add(summary, "failed", uint64(s.Dead)),
-			add(summary, "summaries", 1),
-			q.AckTx(tx, job.Lease))
+		return errors.Join(add(amounts, name, amount), add(summary, "imported", 1), q.AckTx(tx, job.Lease))
+	})
+}
+
+// setRows notes how many rows a file has.
+func setRows(tx *bbolt.Tx, path string, n int) error {
+	summary, err := summaryOf(tx, path)
+	if err != nil {
+		return err
+	}
+	return summary.Put([]byte("rows"), binary.BigEndian.AppendUint64(nil, uint64(n)))
+}
+
+// summaryOf returns the bucket of a file's summary. It counts effects: the group also counts a row that was enqueued
+// again after a kill, and whose key let it do nothing.
+func summaryOf(tx *bbolt.Tx, path string) (*bbolt.Bucket, error) {
+	return tx.CreateBucketIfNotExists([]byte(groupOf(path)))
+}
+
+// sumUp completes the summary of a file, in the transaction of the ack. It counts how often it did.
+func sumUp(ctx context.Context, q *bolt.Queue, job *pawl.Job[File]) error {
+	return q.Update(ctx, func(tx *bbolt.Tx) error {
+		summary, err := summaryOf(tx, job.Args.Path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(add(summary, "summaries", 1), q.AckTx(tx, job.Lease))
 	})
 }
 
@@ -146,7 +160,7 @@ func sumUp(ctx context.Context, q *bolt.Queue, job *pawl.Job[File]) error {
 func report(ctx context.Context, q *bolt.Queue, path string, out io.Writer) error {
 	return q.View(ctx, func(tx *bbolt.Tx) error {
 		summary, total := tx.Bucket([]byte(groupOf(path))), uint64(0)
-		if summary == nil {
+		if summary == nil || get(summary, "summaries") == 0 {
 			return errors.New("there is no summary; a job has failed: see jobctl dead list")
 		}
 		if amounts := tx.Bucket([]byte("amounts")); amounts != nil {
@@ -155,7 +169,7 @@ func report(ctx context.Context, q *bolt.Queue, path string, out io.Writer) erro
 			}
 		}
 		_, err := fmt.Fprintf(out, "%d rows imported, %d failed, total %d, %d summary\n",
-			get(summary, "imported"), get(summary, "failed"), total, get(summary, "summaries"))
+			get(summary, "imported"), get(summary, "rows")-get(summary, "imported"), total, get(summary, "summaries"))
 		return err
 	})
 }
