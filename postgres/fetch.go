@@ -98,6 +98,7 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 		return false, err
 	}
 	if len(s.leases) > 0 {
+		t.leasing = append(t.leasing, f)
 		t.after = append(t.after, func() {
 			f.leases = s.leases
 			f.Answer(nil)

@@ -121,7 +121,7 @@ func (t *txn) lookAhead() error {
 }
 
 // releaseDoubtful releases the leases of a commit of unknown outcome, as far as it came through. Their
-// fetches have returned an error, or wait on.
+// fetches have returned an error.
 func (t *txn) releaseDoubtful() error {
 	if len(t.q.doubtful) == 0 {
 		return nil

@@ -144,9 +144,10 @@ func (q *Queue) sql(statement string) string {
 
 // connect makes the connection of the scheduler unless it is there.
 func (q *Queue) connect(ctx context.Context) error {
-	if q.conn != nil {
+	if q.conn != nil && !q.conn.IsClosed() {
 		return nil
 	}
+	q.disconnect()
 	conn, err := q.dial(ctx)
 	if err != nil {
 		return err

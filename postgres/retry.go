@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -31,13 +32,7 @@ func (q *Queue) run(calls []*call) {
 			t.conclude()
 			return
 		case errors.Is(err, pawl.ErrUnknownOutcome):
-			for _, fn := range t.results {
-				fn() // so that the jobs can be looked up
-			}
-			for id, token := range t.granted {
-				q.doubtful[doubt{id, token}] = true
-			}
-			core.Answer(t.calls, err)
+			q.doubt(t, err)
 			return
 		case errors.Is(err, errLost):
 			q.loseLeases()
@@ -57,7 +52,6 @@ func (q *Queue) run(calls []*call) {
 			if try == 0 {
 				q.opts.Logger.Warn("connection to the server lost", "error", err.Error())
 			}
-			q.disconnect()
 		case isRace(err) && (try < upkeepRaces || t.stage != stageUpkeep) || isLocked(err) && !t.began():
 			if !q.pause(try, until) {
 				q.postpone(calls, fmt.Errorf("%w: %w", ErrUnavailable, err))
@@ -72,6 +66,25 @@ func (q *Queue) run(calls []*call) {
 			}
 		}
 	}
+}
+
+// doubt answers the calls of a transaction of unknown outcome, and the fetches that waited for its leases.
+func (q *Queue) doubt(t *txn, err error) {
+	for _, fn := range t.results {
+		fn() // so that the jobs can be looked up
+	}
+	for id, token := range t.granted {
+		q.doubtful[doubt{id, token}] = true
+	}
+	core.Answer(t.calls, err)
+	q.waiting = slices.DeleteFunc(q.waiting, func(f *fetch) bool {
+		if slices.Contains(t.leasing, f) {
+			f.Answer(err)
+			return true
+		}
+		f.Reopen()
+		return false
+	})
 }
 
 // fail does what a transaction calls for that cannot succeed as it is. It reports whether to try the

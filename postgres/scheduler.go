@@ -197,7 +197,9 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 	committed, err := t.commit(calls)
 	if !committed {
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
-		t.reopen()
+		if !errors.Is(err, pawl.ErrUnknownOutcome) {
+			t.reopen()
+		}
 		return t, err
 	}
 	return t, nil
@@ -224,11 +226,22 @@ func (t *txn) commit(calls []*call) (committed bool, err error) {
 			return t.q.resolve(err, t.number)
 		}
 	}
-	if conn := t.q.conn; !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
-		_, undone := conn.Exec(t.ctx, "rollback")
-		err = errors.Join(err, undone)
+	return false, errors.Join(err, t.q.rollBack())
+}
+
+// rollBack ends a transaction that has failed, even if the time of its calls is up. Otherwise the next one
+// would go on within it, and commit what it has done.
+func (q *Queue) rollBack() error {
+	if q.conn.IsClosed() || q.conn.PgConn().TxStatus() == 'I' {
+		return nil
 	}
-	return false, err
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_, err := q.conn.Exec(ctx, "rollback")
+	if err != nil {
+		q.disconnect()
+	}
+	return err
 }
 
 // resolve finds out what became of a commit whose answer was lost. The row of the process is locked

@@ -55,6 +55,7 @@ type txn struct {
 
 	fetches []*fetch // that came with the calls
 	looking []*fetch // that it has accepted
+	leasing []*fetch // that it has jobs for
 	events  []pawl.Event
 	totals  driver.Totals // its transitions, of which events has some
 	news    news          // for other processes

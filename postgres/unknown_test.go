@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -53,6 +54,25 @@ func TestFetchOfUnknownOutcome(t *testing.T) {
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) // which removes what is left of the fetch
 		require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".claim"))
+	})
+}
+
+// Rule: a fetch that waits, and that has jobs by a commit of unknown outcome, returns that outcome: these jobs
+// may be leased.
+func TestWaitingFetchOfUnknownOutcome(t *testing.T) {
+	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
+		fetched := make(chan error, 1)
+		go func() {
+			_, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
+			fetched <- err
+		}()
+		synctest.Wait()
+		proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })
+		require.ErrorIs(t, <-fetched, pawl.ErrUnknownOutcome)
+		proxy.away.Store(false)
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+		require.NoError(t, err)
+		require.Zero(t, leases[0].Crashes)
 	})
 }
 
@@ -163,31 +183,6 @@ func TestViewWhoseConnectionBreaks(t *testing.T) {
 		return err
 	}), postgres.ErrUnavailable)
 	require.ErrorIs(t, q.ViewRows(patient(t), func(driver.Reader) error { return io.ErrUnexpectedEOF }), io.ErrUnexpectedEOF)
-}
-
-// Rule: a fetch that waited, and whose job came with an enqueue of unknown outcome, goes on and gets
-// the job.
-func TestWaitingFetchAndUnknownOutcome(t *testing.T) {
-	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
-		got := make(chan *pawl.Lease)
-		go func() {
-			defer close(got)
-			leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
-			if err != nil {
-				t.Errorf("fetch: %v", err)
-				return
-			}
-			got <- leases[0]
-		}()
-		time.Sleep(time.Second) // it waits
-		e := &pawl.Envelope{Kind: "k"}
-		proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, e) })
-		proxy.away.Store(false)
-		l := <-got
-		require.NotNil(t, l)
-		require.Equal(t, e.ID, l.ID)
-		require.Zero(t, l.Crashes)
-	})
 }
 
 // Rule: a commit that comes to nothing is not taken for an earlier one whose outcome stayed unknown.

@@ -217,6 +217,9 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 	if err != nil {
 		_, _ = q.conn.exec("ROLLBACK") // unless SQLite did it
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
+		if errors.Is(err, pawl.ErrUnknownOutcome) { // nobody may withdraw a call that may have taken effect
+			return t, err
+		}
 		for _, c := range t.calls {
 			c.Reopen()
 		}
