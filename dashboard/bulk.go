@@ -48,43 +48,9 @@ type targets struct {
 func jobChange(path string, action Action, verb admin.Verb) change {
 	title := strings.ToUpper(path[:1]) + strings.ReplaceAll(path[1:], "-", " ")
 	return change{path: path, action: action,
-		plan: func(q *request) (plan, error) {
-			t, err := q.targets(verb)
-			if err != nil {
-				return plan{}, err
-			}
-			outcomes, err := q.apply(admin.Action{Verb: verb, If: t.filter, DryRun: true}, t.ids)
-			if err != nil {
-				return plan{}, err
-			}
-			p := plan{
-				Title: fmt.Sprintf("%s %d of %d jobs", title, outcomes.done, len(t.ids)), Keep: t.keep, Harsh: verb == admin.Delete || verb == admin.Cancel,
-				Lines: append([]string{effects[verb]}, outcomes.lines("would not be "+past[verb])...), Back: "jobs",
-				Commands: []string{q.command(append([]string{"job", path}, t.flags...)...)},
-			}
-			if len(t.ids) == 1 {
-				p.Title, p.Back = title+" job "+t.ids[0].String(), link("job", "id", t.ids[0])
-			}
-			if outcomes.done > 0 {
-				p.Button = fmt.Sprintf("%s %s", title, count(outcomes.done, "job"))
-				p.Keep.Set("most", strconv.Itoa(len(t.ids)))
-			} else {
-				p.Lines = append(p.Lines, "There is nothing to do.")
-			}
-			switch {
-			case !t.more:
-			case len(t.ids) < maxSelected:
-				p.Lines = append(p.Lines, "There may be more: the search has used its time.")
-			default:
-				p.Lines = append(p.Lines, fmt.Sprintf("There are more: one change takes the first %d.", maxSelected))
-			}
-			if !t.exact {
-				p.Lines = append(p.Lines, "The command below selects by a text that these errors contain, so it may select other jobs too.")
-			}
-			return p, nil
-		},
+		plan: func(q *request) (plan, error) { return q.jobPlan(path, title, verb) },
 		do: func(q *request) (result, error) {
-			t, err := q.targets(verb)
+			t, err := q.targets(verb, maxWork/2)
 			if err != nil {
 				return result{}, err
 			}
@@ -95,7 +61,7 @@ func jobChange(path string, action Action, verb admin.Verb) change {
 			if len(t.ids) == 1 {
 				r.Back = link("job", "id", t.ids[0])
 			}
-			outcomes, err := q.apply(admin.Action{Verb: verb, If: t.filter}, t.ids)
+			outcomes, err := q.apply(admin.Action{Verb: verb, If: t.filter}, t.ids, maxWork)
 			r.OK = err == nil && outcomes.done == len(t.ids)
 			r.Lines = append([]string{count(outcomes.done, "job") + " " + past[verb] + "."}, outcomes.lines("were not "+past[verb])...)
 			if t.more {
@@ -106,6 +72,72 @@ func jobChange(path string, action Action, verb admin.Verb) change {
 	}
 }
 
+// jobPlan tries the change on the jobs that it finds in a short time, unless the request asks for a count. The change
+// searches again, so it also takes jobs that this page had no time for.
+func (q *request) jobPlan(path, title string, verb admin.Verb) (plan, error) {
+	within := lookTime / 2
+	if q.Form.Get("count") == "all" || len(q.Form["id"]) > 0 {
+		within = maxWork / 2
+	}
+	t, err := q.targets(verb, within)
+	if err != nil {
+		return plan{}, err
+	}
+	tried, err := q.apply(admin.Action{Verb: verb, If: t.filter, DryRun: true}, t.ids, within)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{
+		Lines: append([]string{effects[verb]}, t.lines(tried)...), Keep: t.keep, Harsh: verb == admin.Delete || verb == admin.Cancel, Back: "jobs",
+		Commands: []string{q.command(append([]string{"job", path}, t.flags...)...)},
+	}
+	p.Lines = append(p.Lines, tried.lines("would not be "+past[verb])...)
+	all := tried.total() == len(t.ids)
+	switch {
+	case t.unfinished():
+		p.Title, p.Button = title+" all jobs that match", title+" all that match"
+	case !all:
+		p.Title = fmt.Sprintf("%s up to %s", title, count(len(t.ids), "job"))
+		p.Button = p.Title
+	case len(t.ids) == 1:
+		p.Title, p.Back = title+" job "+t.ids[0].String(), link("job", "id", t.ids[0])
+	default:
+		p.Title = fmt.Sprintf("%s %d of %d jobs", title, tried.done, len(t.ids))
+	}
+	switch {
+	case t.unfinished() || !all:
+		p.Count = path + "?" + t.keep.Encode() + "&count=all"
+	case tried.done > 0:
+		p.Button = fmt.Sprintf("%s %s", title, count(tried.done, "job"))
+	default:
+		p.Lines = append(p.Lines, "There is nothing to do.")
+	}
+	if p.Button != "" && !t.unfinished() {
+		p.Keep.Set("most", strconv.Itoa(len(t.ids)))
+	}
+	if !t.exact {
+		p.Lines = append(p.Lines, "The command below selects by a text that these errors contain, so it may select other jobs too.")
+	}
+	return p, nil
+}
+
+// unfinished reports whether the search had no time to find all jobs of one change.
+func (t *targets) unfinished() bool { return t.more && len(t.ids) < maxSelected }
+
+// lines says what was not found, or not tried.
+func (t *targets) lines(tried outcomes) (lines []string) {
+	switch {
+	case t.unfinished():
+		lines = append(lines, fmt.Sprintf("At least %d match: the search has used its time. One change takes up to %d.", len(t.ids), maxSelected))
+	case t.more:
+		lines = append(lines, fmt.Sprintf("There are more: one change takes the first %d.", maxSelected))
+	}
+	if n := tried.total(); n < len(t.ids) {
+		lines = append(lines, fmt.Sprintf("This page tried the change on the first %d.", n))
+	}
+	return lines
+}
+
 // name describes the targets for the log.
 func (t *targets) name() string {
 	if len(t.ids) == 1 {
@@ -114,8 +146,8 @@ func (t *targets) name() string {
 	return fmt.Sprintf("%d jobs: %s", len(t.ids), strings.Join(t.flags, " "))
 }
 
-// targets returns the jobs that a request names.
-func (q *request) targets(verb admin.Verb) (*targets, error) {
+// targets returns the jobs that a request names. It stops to search for them when the time is over.
+func (q *request) targets(verb admin.Verb, within time.Duration) (*targets, error) {
 	t := &targets{keep: make(url.Values), exact: true}
 	if names := texts(q.Form["id"]); len(names) > 0 {
 		for _, name := range names {
@@ -151,7 +183,7 @@ func (q *request) targets(verb admin.Verb) (*targets, error) {
 		detail = admin.Summary
 		s.Filter.DiedBefore = earlier(s.Filter.DiedBefore, q.Now()) // a job that dies again may belong to another group
 	}
-	page, err := q.find(s, detail, "", maxSelected+1, maxWork/2)
+	page, err := q.find(s, detail, "", maxSelected+1, within)
 	if err != nil {
 		return nil, err
 	}
@@ -194,10 +226,25 @@ type outcomes struct {
 	failed      map[string]int // by reason
 }
 
-// apply carries out an action in portions.
-func (q *request) apply(a admin.Action, ids []pawl.ID) (outcomes, error) {
-	all := outcomes{failed: make(map[string]int)}
-	for part := range slices.Chunk(ids, admin.MaxIDs) {
+// total is how many jobs there was an outcome for.
+func (o outcomes) total() int {
+	n := o.done
+	for _, failed := range o.failed {
+		n += failed
+	}
+	return n
+}
+
+// tryPortion is how many jobs a dry run takes at once: few, so that a page ends soon after its time.
+const tryPortion = admin.MaxIDs / 4
+
+// apply carries out an action in portions, until the time is over.
+func (q *request) apply(a admin.Action, ids []pawl.ID, within time.Duration) (outcomes, error) {
+	all, began, portion := outcomes{failed: make(map[string]int)}, time.Now(), admin.MaxIDs
+	if a.DryRun {
+		portion = tryPortion
+	}
+	for part := range slices.Chunk(ids, portion) {
 		errs, err := q.d.admin.Do(q.ctx, a, part...)
 		if err != nil {
 			return all, err
@@ -212,6 +259,9 @@ func (q *request) apply(a admin.Action, ids []pawl.ID) (outcomes, error) {
 			default:
 				all.failed[reasonOf(err)]++
 			}
+		}
+		if time.Since(began) > within {
+			break
 		}
 	}
 	return all, nil

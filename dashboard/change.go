@@ -44,6 +44,7 @@ type plan struct {
 	Keep     url.Values
 	Path     string
 	Button   string // "" if there is nothing to do
+	Count    string // the page that takes the time to count all jobs; "" if this one did
 	Harsh    bool   // it cannot be undone
 	Back     string // the page that shows what it changes
 	Commands []string

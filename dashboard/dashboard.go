@@ -40,6 +40,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // Action is what a request asks for.
@@ -260,7 +261,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, admin.ErrDenied):
 		return http.StatusForbidden
-	case errors.Is(err, pawl.ErrConflict), errors.Is(err, pawl.ErrNotEligible), errors.Is(err, admin.ErrNotLive):
+	case errors.Is(err, pawl.ErrConflict), errors.Is(err, pawl.ErrNotEligible), errors.Is(err, admin.ErrNotLive), errors.Is(err, workflow.ErrNotRunning):
 		return http.StatusConflict
 	case errors.Is(err, errors.ErrUnsupported):
 		return http.StatusNotImplemented

@@ -49,6 +49,7 @@ var (
 type kit struct {
 	*testing.T
 	q       *bolt.Queue
+	w       *worker.Worker // of workflow runs
 	path    string
 	opts    Options
 	d       *Dashboard
@@ -72,12 +73,12 @@ func newKit(t *testing.T) *kit {
 	t.Cleanup(func() { require.NoError(t, k.q.Close()) })
 
 	e := workflow.Open(k.q, nil)
-	w := worker.New(k.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"default"}})
-	require.NoError(t, e.Handle(ctx, w, order))
+	k.w = worker.New(k.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"default"}})
+	require.NoError(t, e.Handle(ctx, k.w, order))
 	h, err := order.Start(ctx, e, "2026/1042", mail{To: "ada", Password: "hunter2"})
 	require.NoError(t, err)
 	k.run = h.Run()
-	require.NoError(t, w.Drain(ctx, pawl.WaitDrained))
+	k.drain()
 
 	s := schedule.Manage(k.q, nil)
 	require.NoError(t, s.Put(ctx, schedule.Job("nightly", "30 2 * * MON-FRI", sendMail, mail{To: "all"})))
@@ -91,6 +92,12 @@ func newKit(t *testing.T) *kit {
 	k.member = k.enqueue("sync", pawl.Key("tenant/42"), pawl.InGroup("import/7"))
 	k.restart()
 	return k
+}
+
+// drain does what the runs can do now.
+func (k *kit) drain() {
+	k.Helper()
+	require.NoError(k, k.w.Drain(k.Context(), pawl.WaitDrained))
 }
 
 // restart makes a new dashboard with the options of the kit.

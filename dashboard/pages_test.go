@@ -90,6 +90,11 @@ func TestMistakes(t *testing.T) {
 	} {
 		require.Equal(t, status, k.get(path).Code, path)
 	}
+	k.send("POST", "terminate-run", url.Values{"id": {k.run.String()}})
+	k.drain()
+	for _, change := range []string{"cancel-run", "terminate-run", "pause-run", "resume-run"} {
+		require.Equal(t, http.StatusConflict, k.get(change+"?id="+k.run.String()).Code, change) // the run has ended
+	}
 	require.Equal(t, 404, k.send("DELETE", "jobs", nil).Code)
 	require.Equal(t, 404, k.send("POST", "jobs", nil).Code)
 }
@@ -191,6 +196,25 @@ func TestChangeAfterAnUnfinishedSearch(t *testing.T) {
 	page := k.page("jobs?error=quota")
 	require.Contains(t, page, "The search has not ended.")
 	require.Contains(t, page, "Retry all")
+}
+
+// Rule: a page before a change that had no time to find a job still leads to the change, which finds them itself, and to
+// a page that counts them.
+func TestChangeAfterAnUnfinishedCount(t *testing.T) {
+	k := newKit(t)
+	whole := k.d.admin
+	k.d.admin = endless{whole}
+	const path = "retry?select=all&state=dead&error=refused"
+	page := k.page(path)
+	require.Contains(t, page, "At least 0 match: the search has used its time.")
+	require.Contains(t, page, ">Retry all that match</button>")
+	require.NotContains(t, page, `name="most"`)
+	require.Contains(t, page, `href="retry?error=refused&amp;select=all&amp;state=dead&amp;count=all"`)
+	require.Contains(t, page, "job retry --error refused")
+	k.d.admin = whole
+	require.Contains(t, k.page(path+"&count=all"), "Retry 2 of 2 jobs")
+	require.Contains(t, k.post("retry", "select", "all", "state", "dead", "error", "refused"), "2 jobs retried.")
+	require.Equal(t, pawl.Ready, k.state(k.dead[0]))
 }
 
 // Rule: a list has pages, which together have each job once.

@@ -10,15 +10,14 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// verifyTime limits how long one page compares runs. The next page continues.
-const verifyTime = 2 * time.Second
-
 // verifyPage is the open runs that the code of the app does not continue.
 type verifyPage struct {
 	Unfit    []unfit
 	Fit      int
 	NotLive  bool // there is no code to compare with
+	Partly   bool // other pages compare the other runs
 	NextLink string
+	AllLink  string // the page that takes the time to compare all
 }
 
 // unfit is a run that would become blocked, or is damaged.
@@ -29,7 +28,10 @@ type unfit struct {
 
 // verify compares the journals of open runs with the code of the app. No step runs, and nothing changes.
 func verify(q *request) error {
-	p := new(verifyPage)
+	p, within := new(verifyPage), lookTime
+	if q.Form.Get("all") != "" {
+		within = maxWork / 2
+	}
 	ask, began := admin.WorkflowQuery{Limit: pageSize, After: q.Form.Get("after")}, time.Now()
 	for {
 		page, err := q.d.admin.Workflows().List(q.ctx, ask)
@@ -41,13 +43,14 @@ func verify(q *request) error {
 				return err
 			}
 		}
-		if ask.After = page.Next; ask.After == "" || p.NotLive || len(p.Unfit) >= pageSize || time.Since(began) > verifyTime {
+		if ask.After = page.Next; ask.After == "" || p.NotLive || len(p.Unfit) >= pageSize || time.Since(began) > within {
 			break
 		}
 	}
 	if ask.After != "" && !p.NotLive {
-		p.NextLink = link("verify", "after", ask.After)
+		p.NextLink, p.AllLink = link("verify", "after", ask.After), link("verify", "all", "1")
 	}
+	p.Partly = p.NextLink != "" || q.Form.Get("after") != ""
 	return q.show("verify", "runs", "Open runs and the code", p, q.command("wf", "verify"))
 }
 

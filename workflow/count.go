@@ -30,10 +30,13 @@ type Counts struct {
 	More bool
 }
 
+// countRows is the most that a count reads of the newest runs, and again of the blocked ones.
+const countRows = 16 << 10
+
 // Count counts the newest runs, 16,384 at most, and as many older runs that are blocked. It
 // uses one short transaction of a few milliseconds.
 func (r *Reader) Count(ctx context.Context) (c Counts, err error) {
-	return r.count(ctx, listRows)
+	return r.count(ctx, countRows)
 }
 
 func (r *Reader) count(ctx context.Context, most int) (c Counts, err error) {

@@ -33,7 +33,7 @@ type Listing struct {
 
 // The most that one list, and one transaction, reads.
 const (
-	listRows = 16 << 10
+	listRows = 4 << 10
 	walkRows = 1024
 )
 
