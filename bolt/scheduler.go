@@ -257,6 +257,7 @@ func (s *scheduler) maintain(t *txn) {
 	t.searchLeftBlocked(s.leftBlocked, promotePortion)
 	s.backlog = s.backlog || t.unsearched != nil
 	s.degraded = len(t.damage) > 0
+	t.finishGroups() // so that fetches find the callbacks
 	s.wake(t)
 	room := settlePortion
 	for _, f := range s.fetches {

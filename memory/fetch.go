@@ -76,7 +76,7 @@ func (q *Queue) serve() {
 		switch {
 		case len(f.leases) > 0:
 			f.answer(nil)
-		case f.givesUp(lines):
+		case !q.groups.Any() && f.givesUp(lines): // a group whose last member it skipped has callbacks
 			f.answer(pawl.ErrEmpty)
 		default:
 			return false

@@ -263,7 +263,7 @@ var groups = []group{
 	{"pause", pauseTests(), 0, 0},
 	{"retain", retainTests(), 0, pawl.Retention},
 	{"results", resultTests(), 0, pawl.Results | pawl.Retention},
-	{"groups", groupTests(), mutating, pawl.Groups},
+	{"groups", slices.Concat(groupTests(), drainTests()), mutating, pawl.Groups},
 	{"cursors", cursorTests(), 0, pawl.Cursors},
 	{"notes", noteTests(), mutating, pawl.RunNotes},
 	{"delete", deleteTests(), 0, 0},

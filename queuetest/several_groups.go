@@ -32,6 +32,19 @@ var groupsOfSeveralTests = []test{
 		equal(f, len(other.leases(1, "callbacks")), 1, "callbacks of the success")
 		other.groupIs("g", "4 0 4 0 0", "after the retry")
 	}).needing(mutating).alsoRequiring(pawl.Groups),
+	newTest("a drain and a group", "A drain of one client gets the callback of a group whose last member another client ends.", func(f *fixture) {
+		other := f.another()
+		f.makeGroup(withCallbacks("g"))
+		f.add(inGroup("g"))
+		f.closeGroup("g")
+		l := f.lease()
+		r := pawl.Request{Queues: []string{"default", "callbacks"}, Max: 2, Wait: pawl.WaitFinished}
+		leases, call := other.fetching(f.patient(), r)
+		other.waits(call, "while the first client runs the last member")
+		f.ack(l)
+		other.hears(call, nil, "the drain")
+		equal(f, len(*leases), 2, "callbacks")
+	}).needing(mutating).alsoRequiring(pawl.Groups),
 	newTest("a group at once",
 		"Of many clients that add and end members of two groups at once, and close them, each move counts once. Each callback is enqueued once.",
 		func(f *fixture) {

@@ -64,10 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	w := worker.New(q, &worker.Options{Concurrency: 64, Logger: hclog.NewNullLogger()})
 	handle(w, q)
-	for range 2 { // the callback may be enqueued just as the first Drain ends
-		if err := w.Drain(ctx, pawl.WaitFinished); err != nil {
-			return err
-		}
+	if err := w.Drain(ctx, pawl.WaitFinished); err != nil {
+		return err
 	}
 	return report(ctx, q, path, out)
 }
