@@ -192,6 +192,12 @@ func testFile(b *tab) {
 	b.visit("file")
 	b.follow("Check the queue", "The queue is sound.")
 	b.follow("Continue", "Free for reuse")
+	download(b)
+}
+
+// download downloads a backup from the page of the file.
+func download(b *tab) {
+	b.Helper()
 	folder, on := b.TempDir(), true
 	_, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
 		Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID, DownloadPath: folder, EventsEnabled: &on})

@@ -21,6 +21,7 @@ import (
 	"github.com/gopawl/pawl/dashboard"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/internal/busy"
 	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -65,7 +66,7 @@ func start(t *testing.T) *app {
 	t.Helper()
 	a := &app{T: t, served: make(map[string]map[string]bool)}
 	var err error
-	a.q, err = bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
+	a.q, err = bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)
 	a.engine = workflow.Open(a.q, &workflow.Options{Logger: hclog.NewNullLogger()})
 	a.worker = worker.New(a.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"default", "work"}})
