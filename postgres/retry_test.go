@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/postgres"
 )
 
@@ -61,5 +62,22 @@ func TestTimeIsUpBetweenStatements(t *testing.T) {
 			slow.Store(0)
 		}
 		require.Equal(t, stored, count(t, "SELECT count(*) FROM "+schema+".job"))
+	})
+}
+
+// Rule: a transaction that refuses all its calls commits nothing, so that none of them waits for a sync.
+func TestRefusedCallsCommitNothing(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		q := open(t, schema, noPoll, virtual)
+		commits := func() int { return count(t, "SELECT commits FROM "+schema+".process") }
+		e := &pawl.Envelope{ID: pawl.NewID(time.Now()), Kind: "k"}
+		_, err := q.Enqueue(t.Context(), e)
+		require.NoError(t, err)
+		before := commits()
+		_, err = q.Enqueue(t.Context(), e)
+		require.ErrorIs(t, err, pawl.ErrConflict)
+		require.Equal(t, before, commits())
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "other"}))
+		require.Greater(t, commits(), before)
 	})
 }

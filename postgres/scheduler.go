@@ -209,6 +209,9 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 // error of a connection that broke afterwards.
 func (t *txn) commit(calls []*call) (committed bool, err error) {
 	err = t.run(calls)
+	if err == nil && t.vain {
+		return true, t.q.rollBack()
+	}
 	if err == nil && t.tx.decides {
 		err = t.tx.send(t.ctx)
 	}

@@ -49,6 +49,7 @@ type txn struct {
 	limits map[string]pawl.Limits // of the queues of its fetches; nil until they are read
 	rest   time.Time              // when a rate has room for a fetch that waits; zero for never
 	broken error                  // ends the transaction, whatever the answer of a call
+	vain   bool                   // there is nothing to commit
 
 	seqs      []int64 // for new jobs
 	unclaimed int     // how many of the claims that have ended it removed
@@ -154,6 +155,9 @@ func (t *txn) run(calls []*call) error {
 			return t.broken
 		}
 	}
+	if t.vain = t.isVain(); t.vain {
+		return nil
+	}
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -165,6 +169,12 @@ func (t *txn) run(calls []*call) error {
 		return err
 	}
 	return t.serve()
+}
+
+// isVain reports whether a transaction has refused all its calls, and nothing is due, so that it need not commit,
+// which would cost a sync. It gave no lease and extended none, so the row of the process need not last longer.
+func (t *txn) isVain() bool {
+	return len(t.calls) > 0 && !slices.Contains(t.answers, nil) && len(t.q.doubtful) == 0 && !t.q.isDue()
 }
 
 // isBroken reports whether the server has given the transaction up.
