@@ -26,11 +26,12 @@ const (
 	Cursors                             // Envelope.Cursor, and SaveCursor
 	RunNotes                            // Job.Progress, and Log
 	OrderedKeys                         // Limits.InOrder
+	Prerequisites                       // Envelope.After and AfterAny
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups", "cursors", "progress and logs", "ordered keys",
+	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites",
 }
 
 // String names the abilities.

@@ -62,6 +62,10 @@ type Envelope struct {
 	// into NotBefore.
 	Delay time.Duration
 
+	// After and AfterAny name jobs that must succeed, or end either way, before the job starts. What
+	// inspection returns names those that it still waits for.
+	After, AfterAny []ID
+
 	// OnConflict is what to do when UniqueKey is taken.
 	OnConflict Conflict
 }
@@ -149,6 +153,8 @@ const (
 	MaxHeaders        = 64      // headers of one job
 	MaxHeaderBytes    = 8 << 10 // keys and values of one job's headers
 	MaxKeyBytes       = 255     // key, unique key, idempotency key and key ID
+
+	MaxAfter = 1000 // jobs that one job waits for
 
 	MaxGroup         = 100_000  // members that a group ever has
 	MaxGroupCallback = 64 << 10 // bytes of the payload of a group's callback

@@ -323,6 +323,21 @@ func InGroup(name string) Option {
 	}
 }
 
+// After lets the job start once the named jobs have succeeded. Until then it is blocked. The queue must hold
+// them, or the record of their success (see [Retain]), or a job before this one in the same batch must have
+// the ID: otherwise the enqueue returns [ErrNotFound]. If one of them dies, the job waits until somebody
+// retries it; if a dead one is deleted, until somebody cancels the job. A job waits for at most [MaxAfter]
+// others. A queue without [Prerequisites] refuses it.
+func After(ids ...ID) Option {
+	return func(d *draft) { d.env.After = slices.Concat(d.env.After, ids) }
+}
+
+// AfterAny is [After] for jobs that must have ended, whether they succeeded or died. A dead job that is retried
+// afterwards has ended.
+func AfterAny(ids ...ID) Option {
+	return func(d *draft) { d.env.AfterAny = slices.Concat(d.env.AfterAny, ids) }
+}
+
 // Retain keeps the record of the job for a time after its success, in the state
 // [Completed]; it is removed then. By default it is removed at once.
 func Retain(d time.Duration) Option { return func(draft *draft) { draft.env.Retain = d } }

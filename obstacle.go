@@ -18,7 +18,7 @@ type Obstacle struct {
 	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
 	Running int       // jobs that count for the limit, for ByQueue and ByKey
 	Limit   int       // how many of them may run
-	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, and ByEffect
+	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, ByEffect, and prerequisites
 	Reason  Reason    // of a dead job
 }
 
@@ -40,6 +40,9 @@ const (
 	ByTurn      ObstacleKind = "turn"       // another job of its key goes first, see Limits.InOrder
 	ByKeyRate   ObstacleKind = "key_rate"   // its key is at Limits.RatePerKey
 	ByEffect    ObstacleKind = "effect"     // a job with the same idempotency key runs
+	ByJobs      ObstacleKind = "jobs"       // jobs that it waits for have not ended, see [After]
+	ByDeadJobs  ObstacleKind = "dead_jobs"  // jobs that it waits for are dead
+	ByGoneJobs  ObstacleKind = "gone_jobs"  // jobs that it waits for are gone without a success
 )
 
 // MaxHolders is the most jobs that an [Obstacle] or a [KeyStats] names.
@@ -74,6 +77,12 @@ func (o Obstacle) String() string {
 		return fmt.Sprintf("the rate of key %q lets its next job start at %s", o.Key, until)
 	case ByEffect:
 		return "a job with the same idempotency key is running" + holders(o.Holders)
+	case ByJobs:
+		return "it waits for jobs that have not ended" + holders(o.Holders)
+	case ByDeadJobs:
+		return "it waits for jobs that are dead, until somebody retries them" + holders(o.Holders)
+	case ByGoneJobs:
+		return "it waits for jobs that are gone without a success, until somebody cancels it" + holders(o.Holders)
 	}
 	return string(o.What)
 }

@@ -42,6 +42,9 @@ func (e *Envelope) validate() error {
 	if err := e.validKeys(); err != nil {
 		return err
 	}
+	if err := e.validPrerequisites(); err != nil {
+		return err
+	}
 	size := 0
 	for key, value := range e.Headers {
 		if err := checkName("header key", key); err != nil {
@@ -88,6 +91,25 @@ func (e *Envelope) validKeys() error {
 		return invalid("deadline", "%v lies before the time %v at which the job may start", e.Deadline.Round(0), e.NotBefore.Round(0))
 	case len(e.Signature) > maxSignature:
 		return invalid("signature", "%d bytes, at most %d are allowed", len(e.Signature), maxSignature)
+	}
+	return nil
+}
+
+// validPrerequisites checks what a job waits for. A job that takes the place of another one cannot wait: that
+// one may be a prerequisite of what it waits for.
+func (e *Envelope) validPrerequisites() error {
+	if len(e.After)+len(e.AfterAny) == 0 {
+		return nil
+	}
+	switch n := len(e.After) + len(e.AfterAny); {
+	case n > MaxAfter:
+		return invalid("prerequisites", "%d jobs, at most %d are allowed; make a group with a callback", n, MaxAfter)
+	case slices.Contains(e.After, ID{}) || slices.Contains(e.AfterAny, ID{}):
+		return invalid("prerequisites", "one has no ID")
+	case slices.Contains(e.After, e.ID) || slices.Contains(e.AfterAny, e.ID):
+		return invalid("prerequisites", "job %s would wait for itself", e.ID)
+	case e.OnConflict == Replace:
+		return invalid("prerequisites", "a job that replaces another one has none")
 	}
 	return nil
 }

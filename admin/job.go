@@ -49,6 +49,8 @@ type Job struct {
 	Key            *Text    `json:"key,omitempty"`
 	Group          *Text    `json:"group,omitempty"`
 	HoldsKey       bool     `json:"holds_key,omitempty"`
+	After          []string `json:"after,omitempty"`
+	AfterAny       []string `json:"after_any,omitempty"`
 	KeyID          *Text    `json:"key_id"`
 	Signature      []byte   `json:"signature"` // base64
 	Headers        Headers  `json:"headers"`
@@ -118,7 +120,8 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		Cancelled: e.Cancelled, UniqueKey: textOrNull(e.UniqueKey),
 		IdempotencyKey: textOrNull(e.IdempotencyKey), IdempotencyTTL: Span(e.IdempotencyTTL),
 		Retain: Span(e.Retain), Timeout: Span(e.Timeout),
-		Key: textOrNull(e.Key), Group: textOrNull(e.Group), HoldsKey: e.HoldsKey, KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
+		Key: textOrNull(e.Key), Group: textOrNull(e.Group), HoldsKey: e.HoldsKey,
+		After: textsOf(e.After), AfterAny: textsOf(e.AfterAny), KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
 		History: []Failure{}, HistoryDropped: max(e.Failures-len(e.History), 0),
 		Delay: Span(e.Delay),
 	}
@@ -214,6 +217,12 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 			return nil, err
 		}
 	}
+	if e.After, err = idsOf(j.After); err != nil {
+		return nil, err
+	}
+	if e.AfterAny, err = idsOf(j.AfterAny); err != nil {
+		return nil, err
+	}
 	if e.OnConflict, err = conflictNamed(j.OnConflict); err != nil {
 		return nil, err
 	}
@@ -277,4 +286,22 @@ func conflictNamed(name string) (pawl.Conflict, error) {
 		return 0, invalid("on_conflict", "%q is none of %v", truncate(name), conflictNames)
 	}
 	return pawl.Conflict(at), nil
+}
+
+func textsOf(ids []pawl.ID) (texts []string) {
+	for _, id := range ids {
+		texts = append(texts, id.String())
+	}
+	return texts
+}
+
+func idsOf(texts []string) (ids []pawl.ID, err error) {
+	for _, text := range texts {
+		id, err := pawl.ParseID(text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }

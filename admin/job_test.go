@@ -52,6 +52,7 @@ func drawn(r *rand.Rand) *pawl.Envelope {
 		e.Result = []byte(text())
 		e.Group = text()
 		e.Cursor = []byte(text())
+		e.After, e.AfterAny = []pawl.ID{e.ID, {1}}, []pawl.ID{{2}}
 	}
 	for range r.IntN(3) {
 		e.UniqueIn = pawl.States()[:1+r.IntN(5)]
@@ -80,6 +81,7 @@ func TestJobLosesNothing(t *testing.T) {
 		require.Equal(t, driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, back, 0), "seed %d: %s", seed, text)
 		require.Equal(t, fmt.Sprint(e.State, e.Delay, e.OnConflict), fmt.Sprint(back.State, back.Delay, back.OnConflict))
 		require.True(t, e.LeasedSince.Equal(back.LeasedSince))
+		require.Equal(t, [][]pawl.ID{e.After, e.AfterAny}, [][]pawl.ID{back.After, back.AfterAny})
 		require.Len(t, back.History, len(e.History))
 		for i, f := range e.History {
 			require.True(t, f.At.Equal(back.History[i].At), "seed %d", seed)

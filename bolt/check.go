@@ -46,7 +46,7 @@ func (s *store) violations(ctx context.Context) error {
 		groups: make(map[string]*driver.GroupRow),
 	}
 	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
-	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups, c.notes} {
+	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups, c.prerequisites, c.notes} {
 		if step(); c.done() {
 			break
 		}
@@ -209,7 +209,7 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		var r delayedRow
 		r, err = parseDelayedRow(k, v)
 		row.flags = r.flags
-		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready, waitsForLimit: pawl.Ready, waitsForTurn: pawl.Ready}[k[0]]
+		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready, waitsForLimit: pawl.Ready, waitsForTurn: pawl.Ready, waitsForJobs: pawl.Ready}[k[0]]
 		row.blocked = k[0] != waitsForTime
 		if recordErr == nil {
 			if ln, _, _ := c.line(j.Envelope); !bytes.Equal(r.ready, readyKey(nil, ln, j.Envelope)) {

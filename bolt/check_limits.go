@@ -47,6 +47,9 @@ func (c *check) countKey(j stored, p place) {
 		}
 		return
 	}
+	if p.state == pawl.Ready && p.table == c.delayed && p.key[0] == waitsForJobs {
+		return // it counts for its key once it waits no more
+	}
 	ordered := queue.limits.InOrder != pawl.OrderNone
 	if p.state == pawl.Ready && p.table == c.delayed && !waits && !ordered {
 		return // it waits for an effect, and counts for its key again when it is ready

@@ -31,6 +31,7 @@ var roles = map[string]func(args []string) error{
 	"run":    runRole,
 	"result": resultRole,
 	"group":  groupRole,
+	"after":  afterRole,
 	"cursor": cursorRole,
 	"notes":  notesRole,
 }

@@ -194,7 +194,7 @@ func (s *scheduler) write(fn func(*txn) error) (t *txn, err error) {
 	} else if err != nil {
 		return nil, undone{err}
 	}
-	t.finishGroups()
+	t.finishEnds()
 	if len(s.fetches) > 0 {
 		t.late = t.takeNews()
 	}

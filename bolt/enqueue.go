@@ -84,6 +84,9 @@ func (op *enqueue) check(t *txn) error {
 			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
 		}
 	}
+	if err := t.admitWaiting(op.jobs); err != nil {
+		return err
+	}
 	if err := t.admit(op.jobs); err != nil || !op.bounded {
 		return err
 	}
@@ -193,6 +196,7 @@ func (t *txn) insert(n *newJob, event pawl.EventType) {
 		t.fail(t.jobs.SetSequence(j.Seq))
 	}
 	t.takeUnique(j)
+	t.prerequire(j.Envelope)
 	t.emit(pawl.Event{Type: event, Job: &n.Envelope})
 	if n.ready {
 		t.placeReady(j)

@@ -142,6 +142,7 @@ const (
 	waitsForKey               // its idempotency key, which is leased under another job
 	waitsForLimit             // room for its key in its queue
 	waitsForTurn              // its turn among the jobs of its key, which run in order
+	waitsForJobs              // other jobs
 )
 
 func delayedKey(b []byte, e *pawl.Envelope) []byte {
@@ -158,6 +159,9 @@ func heldPrefix(b []byte, effect []byte) []byte {
 func heldKey(b []byte, effect []byte, ln line, e *pawl.Envelope) []byte {
 	return readyKey(heldPrefix(b, effect), ln, e)
 }
+
+// awaitKey returns the delayed key of a job that waits for others, given its key in ready.
+func awaitKey(b, ready []byte) []byte { return append(append(b, waitsForJobs), ready...) }
 
 // limitKey returns the key of a job's key in a queue. No limit key is a prefix of another.
 func limitKey(b []byte, n queueNumber, key string) []byte {

@@ -51,7 +51,11 @@ func (t *txn) placeReady(j stored) {
 	t.scratch = readyKey(t.scratch[:0], ln, j.Envelope)
 	key := t.scratch
 	t.counts(ln).Ready++
-	t.becomeReady(key, indexRow{j.ID, j.flags()}, j.Envelope)
+	if index := (indexRow{j.ID, j.flags()}); t.waits(j.ID) {
+		t.await(key, index)
+	} else {
+		t.becomeReady(key, index, j.Envelope)
+	}
 }
 
 // promote moves the row at key from delayed to ready. A job whose time has come may be blocked
@@ -63,6 +67,10 @@ func (t *txn) promote(key []byte, row delayedRow) {
 		c := t.counts(row.line())
 		c.Delayed--
 		c.Ready++
+		if t.waits(row.id) {
+			t.await(row.ready, row.indexRow)
+			return
+		}
 	} else {
 		t.countBlocked(row.line(), -1)
 	}
@@ -143,6 +151,7 @@ func (t *txn) remove(id pawl.ID, f flags) {
 			t.giveUpUnique(j)
 		}
 	}
+	t.forgetPrerequisites(id)
 	t.delete(t.jobs, id[:])
 	if f&hasPayload != 0 {
 		t.delete(t.payloads, id[:])
@@ -158,6 +167,7 @@ func (t *txn) remove(id pawl.ID, f flags) {
 func (t *txn) succeed(j stored) {
 	j.HoldsKey = t.leaveKey(j, false)
 	t.member(j.Envelope, driver.MemberPending, driver.MemberSucceeded)
+	t.hasEnded(j.ID, pawl.Completed)
 	if j.Retain <= 0 {
 		t.remove(j.ID, j.flags())
 		return
@@ -243,6 +253,7 @@ func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	t.rewrite(&j)
 	t.placeDead(j)
 	t.member(j.Envelope, driver.MemberPending, driver.MemberDead)
+	t.hasEnded(j.ID, pawl.Dead)
 	t.emit(pawl.Event{Type: pawl.EventDied, Job: j.Envelope, Cause: r.cause, Took: r.took, TimedOut: r.timedOut})
 }
 
@@ -265,6 +276,7 @@ func (t *txn) makeDamagedDead(id pawl.ID, ln line, f flags, damage error) {
 	t.counts(ln).Dead++
 	e := damaged(id, t.now)
 	e.Queue = t.row(ln.queue).name
+	t.hasEnded(id, pawl.Dead)
 	t.emit(pawl.Event{Type: pawl.EventDied, Job: e, Cause: damage.Error()})
 }
 

@@ -43,7 +43,7 @@ func (op *mutate) check(t *txn) error {
 	if t.err != nil { // the transaction will be undone, and nobody may see a neighbor's partial writes
 		return t.err
 	}
-	t.finishGroups() // of those who came earlier, so that Check reads what they left
+	t.finishEnds() // of those who came earlier, so that Check reads what they left
 	op.ops = ops{Reader: t.others(), t: t, queue: op.queue}
 	return op.mutation.Check(&op.ops)
 }
@@ -59,14 +59,6 @@ func (op *mutate) apply(t *txn) {
 	if err := op.mutation.Apply(t.others()); err != nil {
 		t.fail(applyError{err})
 	}
-}
-
-// others returns the rows of other packages.
-func (t *txn) others() *tables {
-	if t.foreign == nil {
-		t.foreign = &tables{tx: t.jobs.Tx()}
-	}
-	return t.foreign
 }
 
 // applyError is an error of Apply. It hides the error it wraps: the undone transaction must not

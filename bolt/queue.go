@@ -87,6 +87,7 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 	q.scheduler.bound.max = o.MaxBytes
 	err := q.view(context.Background(), func(s *store) error {
 		q.seq.Store(s.jobs.Sequence())
+		q.scheduler.awaits.Store(s.after.Any(s.others()))
 		return nil
 	})
 	if err != nil {
@@ -108,7 +109,7 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Synced | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys
+	return driver.Settings | pawl.Synced | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites
 }
 
 // Close stops the queue. A blocked Fetch returns [pawl.ErrClosed]. Accepted operations are

@@ -128,6 +128,7 @@ func (t *txn) restore(n *newJob) {
 		t.groups.Restore(t.others(), j.Group, driver.StandingOf(state))
 	}
 	j.State, j.History = "", nil
+	t.prerequire(j.Envelope)
 	t.keepKey(j, state)
 	t.emit(pawl.Event{Type: pawl.EventEnqueued, Job: j.Envelope})
 	switch state {
@@ -139,8 +140,10 @@ func (t *txn) restore(n *newJob) {
 		t.makeDead(j, pawl.ReasonCancelled, run{cause: "it was cancelled, and restored without its run"})
 	case pawl.Dead:
 		t.placeDead(j)
+		t.hasEnded(j.ID, state)
 	case pawl.Completed:
 		t.placeCompleted(j)
+		t.hasEnded(j.ID, state)
 	}
 }
 

@@ -66,6 +66,7 @@ type scheduler struct {
 	guard    *dbfile.Guard
 	seq      *atomic.Uint64        // the last assigned enqueue sequence
 	bound    bound                 // of the bytes in use
+	awaits   atomic.Bool           // some job may wait for another
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
 	stop    chan struct{} // closed to stop the goroutine
@@ -256,13 +257,14 @@ func (s *scheduler) maintain(t *txn) {
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
 	t.searchLeftBlocked(s.leftBlocked, promotePortion)
 	s.backlog = s.backlog || t.unsearched != nil
+	t.finishEnds() // so that fetches find the callbacks, and the jobs that waited
 	s.degraded = len(t.damage) > 0
-	t.finishGroups() // so that fetches find the callbacks
 	s.wake(t)
 	room := settlePortion
 	for _, f := range s.fetches {
 		s.serve(t, f, &room)
 	}
+	t.finishEnds() // frees those that waited for jobs which a fetch skipped
 	t.setWakes()
 	s.due = s.beginRests(t, t.nextDue())
 }
@@ -270,7 +272,7 @@ func (s *scheduler) maintain(t *txn) {
 // settings returns the settings of the next transaction. The set of listeners may change
 // between transactions.
 func (s *scheduler) settings() settings {
-	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq, bound: &s.bound}
+	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq, bound: &s.bound, awaits: &s.awaits}
 }
 
 // report emits the events of a durable transaction.

@@ -28,7 +28,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	if err = errors.Join(err, kindErr); err == nil {
 		err = chosen.run()
 	}
-	if *room == 0 || t.leftBlocked || t.groups.Any() { // a group whose last member it moved has callbacks
+	if *room == 0 || t.leftBlocked || t.groups.Any() || t.after.Pending() { // the ends of jobs that it skipped bring callbacks, and let jobs go
 		s.backlog = true
 	}
 	if err == nil && len(chosen.jobs) == 0 {

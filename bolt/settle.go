@@ -173,6 +173,7 @@ func (op *settle) ack(t *txn, row leaseRow, j stored) {
 		}
 		t.passKey(row.line.queue, row.key, op.id)
 		op.done, op.rows = true, row.flags
+		t.hasEnded(op.id, pawl.Completed)
 	} else {
 		t.finishEffect(j)
 		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.given.Result

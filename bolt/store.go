@@ -17,6 +17,17 @@ type store struct {
 	ready, delayed, leased, failed, completed *table
 	unique, effects, keys, expiry             *table
 	tables                                    []table // all of them
+
+	foreign *tables // rows of other packages; nil until needed
+	after   driver.Prerequisites
+}
+
+// others returns the rows of other packages.
+func (s *store) others() *tables {
+	if s.foreign == nil {
+		s.foreign = &tables{tx: s.jobs.Tx()}
+	}
+	return s.foreign
 }
 
 // sequentialFill is the fill percent for buckets with ascending keys. Nothing is inserted
@@ -209,6 +220,13 @@ func (s *store) complete(j stored, at place, parts driver.Parts) (e *pawl.Envelo
 			return nil, fmt.Errorf("job %s: %w: a payload of %d bytes in place of %d", e.ID, pawl.ErrCorrupt, len(e.Payload), j.apart)
 		}
 	}
+	if at.state != pawl.Leased && at.state != pawl.Completed && s.after.Any(s.others()) {
+		needed, err := driver.ReadPrerequisites(s.others(), e.ID)
+		if err != nil {
+			return nil, err
+		}
+		driver.SetPrerequisites(e, needed)
+	}
 	switch {
 	case e.Failures == 0:
 	case parts&driver.PartHistory != 0:
@@ -276,6 +294,7 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	case e.IdempotencyKey != "" && found(pawl.Ready, s.delayed, heldKey(nil, effectKey(nil, e), ln, e)):
 	case e.Key != "" && found(pawl.Ready, s.delayed, blockedKey(nil, ln, e)):
 	case e.Key != "" && found(pawl.Ready, s.delayed, turnKey(nil, ln.queue, e)):
+	case found(pawl.Ready, s.delayed, awaitKey(nil, readyKey(nil, ln, e))):
 	default:
 		return p, fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
 	}

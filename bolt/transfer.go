@@ -44,5 +44,8 @@ func (op *transfer) check(t *txn) error {
 		return err
 	}
 	j.replaces = true
+	if err := t.admitWaiting(op.jobs); err != nil {
+		return err
+	}
 	return t.admit(op.jobs)
 }

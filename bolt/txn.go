@@ -56,8 +56,7 @@ type txn struct {
 	damage      []error          // damaged rows that were skipped
 	leftBlocked bool             // jobs were blocked, and damage may keep them from being unblocked
 
-	foreign *tables // rows of other packages; nil until needed
-	groups  driver.Groups
+	groups driver.Groups // whose members moved
 
 	claims map[string]pawl.ID // unique keys that jobs of a dry run would take; nil otherwise
 
@@ -77,6 +76,7 @@ type settings struct {
 	listening  bool           // there is a subscriber for events
 	seq        *atomic.Uint64 // the last assigned enqueue sequence; nil if no callback fires
 	bound      *bound         // nil for none
+	awaits     *atomic.Bool   // false if no job waits for another; nil if that is not known
 }
 
 func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
@@ -106,7 +106,7 @@ func (t *txn) lookups() (n int) {
 
 // finish writes what the transaction collected in memory. No move may follow.
 func (t *txn) finish() error {
-	t.finishGroups()
+	t.finishEnds()
 	if !t.changed {
 		return t.err
 	}

@@ -45,6 +45,9 @@ func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err err
 		if f.Job, err = s.complete(j, at, 0); err != nil {
 			return err
 		}
+		if f.Prerequisites, err = s.prerequisites(j.ID); err != nil {
+			return err
+		}
 		n, now := at.line.queue, r.now()
 		row, err := s.queue(n)
 		if err != nil {

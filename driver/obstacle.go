@@ -15,6 +15,8 @@ type Facts struct {
 	Key       pawl.KeyStats   // of the job
 	Holder    pawl.ID         // the leased job with its idempotency key; zero if there is none
 	Unserved  bool            // nobody fetches its kind from its queue
+
+	Prerequisites []Prerequisite // that are not met
 }
 
 // Obstacles returns what keeps a job from running.
@@ -40,6 +42,9 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 		return all
 	case pawl.Delayed:
 		add(pawl.Obstacle{What: pawl.ByDelay, Until: e.NotBefore})
+	}
+	for _, o := range prerequisites(f.Prerequisites) {
+		add(o)
 	}
 	if f.Queue.Paused {
 		add(pawl.Obstacle{What: pawl.ByPause})
@@ -70,6 +75,27 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 		add(pawl.Obstacle{What: pawl.ByEffect, Holders: []pawl.ID{f.Holder}})
 	}
 	return all
+}
+
+// prerequisites returns one obstacle for each sort of prerequisites that are not met.
+func prerequisites(all []Prerequisite) (obstacles []pawl.Obstacle) {
+	holders := make(map[pawl.ObstacleKind][]pawl.ID)
+	for _, p := range all {
+		what := pawl.ByJobs
+		switch p.State {
+		case "":
+			what = pawl.ByGoneJobs
+		case pawl.Dead:
+			what = pawl.ByDeadJobs
+		}
+		holders[what] = append(holders[what], p.ID)
+	}
+	for _, what := range []pawl.ObstacleKind{pawl.ByJobs, pawl.ByDeadJobs, pawl.ByGoneJobs} {
+		if ids := holders[what]; ids != nil {
+			obstacles = append(obstacles, pawl.Obstacle{What: what, Holders: ids[:min(len(ids), pawl.MaxHolders)]})
+		}
+	}
+	return obstacles
 }
 
 // Next returns when the next job may start, or zero if one may start now.

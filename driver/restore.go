@@ -130,6 +130,8 @@ func checkState(e *pawl.Envelope) error {
 		return invalid("retention", "a completed record is kept for a time, and this one for %v", e.Retain)
 	case e.Result != nil && !completed:
 		return invalid("result", "only a completed record has one, this one is %s", e.State)
+	case Waits(e) && completed:
+		return invalid("prerequisites", "a completed record waits for none")
 	case e.Cursor != nil && completed:
 		return invalid("cursor", "a completed record has none")
 	case len(e.Result) > pawl.MaxResult:

@@ -67,8 +67,8 @@ func checkCallback(e *pawl.Envelope) error {
 		return fmt.Errorf("callback: %w", err)
 	}
 	switch {
-	case e.Delay != 0 || e.UniqueKey != "" || e.Group != "":
-		return &pawl.InvalidError{Field: "callback", Reason: "it has a delay, a unique key, or a group; leave them out"}
+	case e.Delay != 0 || e.UniqueKey != "" || e.Group != "" || driver.Waits(e):
+		return &pawl.InvalidError{Field: "callback", Reason: "it has a delay, a unique key, a group, or prerequisites; leave them out"}
 	case len(e.Payload) > pawl.MaxGroupCallback:
 		return &pawl.InvalidError{Field: "callback", Reason: fmt.Sprintf(
 			"its payload has %d bytes, at most %d are allowed; pass a reference to the data", len(e.Payload), pawl.MaxGroupCallback)}

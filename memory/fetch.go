@@ -76,7 +76,7 @@ func (q *Queue) serve() {
 		switch {
 		case len(f.leases) > 0:
 			f.answer(nil)
-		case !q.groups.Any() && f.givesUp(lines): // a group whose last member it skipped has callbacks
+		case !q.unfinished() && f.givesUp(lines): // the ends of jobs that it skipped bring callbacks, and let jobs go
 			f.answer(pawl.ErrEmpty)
 		default:
 			return false

@@ -22,6 +22,9 @@ func (l *line) enterOrder(j *job) {
 	}
 	switch j.State {
 	case pawl.Ready:
+		if j.waits() {
+			return
+		}
 		if l.order.ready[j.Key] == nil {
 			l.order.ready[j.Key] = &list{compare: byDue}
 		}
@@ -39,7 +42,7 @@ func (l *line) enterOrder(j *job) {
 
 // leaveOrder notes that a job leaves its state.
 func (l *line) leaveOrder(j *job) {
-	if j.State != pawl.Ready || !l.inOrder(j) {
+	if j.State != pawl.Ready || j.waits() || !l.inOrder(j) {
 		return
 	}
 	ready := l.order.ready[j.Key]

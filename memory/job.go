@@ -26,6 +26,8 @@ func clone(e pawl.Envelope) pawl.Envelope {
 	e.Signature = bytes.Clone(e.Signature)
 	e.Result = bytes.Clone(e.Result)
 	e.Cursor = bytes.Clone(e.Cursor)
+	e.After = slices.Clone(e.After)
+	e.AfterAny = slices.Clone(e.AfterAny)
 	e.UniqueIn = slices.Clone(e.UniqueIn)
 	e.Headers = maps.Clone(e.Headers)
 	e.History = slices.Clone(e.History)

@@ -79,12 +79,12 @@ func (q *Queue) room(l *line, j *job) int {
 	return room
 }
 
-// unblocked are the ready jobs of a queue that have room for their key, and whose effect no other
-// job is about to have.
+// unblocked are the ready jobs of a queue that wait for no other, that have room for their key, and
+// whose effect no other job is about to have.
 func (q *Queue) unblocked(l *line) (jobs []*job) {
 	before := make(map[string]int)
 	for _, j := range l.ready.jobs {
-		if q.isRunning(j) || before[j.Key] >= q.room(l, j) {
+		if j.waits() || q.isRunning(j) || before[j.Key] >= q.room(l, j) {
 			continue
 		}
 		before[j.Key]++

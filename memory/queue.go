@@ -45,6 +45,9 @@ type Queue struct {
 	reporter  driver.Reporter
 	cancelled []*driver.Cancellation // of leased jobs that the transition under way has cancelled
 
+	dependents map[pawl.ID][]*job // the jobs that wait for a job
+	ended      []ended            // jobs that others wait for, in the transition under way
+
 	tables   map[tableName][]row // of other packages
 	nextTurn bool                // a fetch skipped a job of a key in order, so another fetch may get the next one
 	groups   driver.Groups       // whose members moved in the transition under way
@@ -81,17 +84,18 @@ type line struct {
 // [*pawl.InvalidError].
 func New(opts *Options) *Queue {
 	q := &Queue{
-		jobs:      make(map[pawl.ID]*job),
-		delayed:   list{compare: byDue},
-		leased:    list{compare: byExpiry},
-		completed: list{compare: byRetention},
-		mortal:    list{compare: byDeadline},
-		holders:   make(map[unique]*job),
-		running:   make(map[string]bool),
-		effects:   make(map[string]time.Time),
-		tables:    make(map[tableName][]row),
-		done:      make(chan struct{}),
-		mu:        make(mutex, 1),
+		jobs:       make(map[pawl.ID]*job),
+		delayed:    list{compare: byDue},
+		leased:     list{compare: byExpiry},
+		completed:  list{compare: byRetention},
+		mortal:     list{compare: byDeadline},
+		holders:    make(map[unique]*job),
+		running:    make(map[string]bool),
+		dependents: make(map[pawl.ID][]*job),
+		effects:    make(map[string]time.Time),
+		tables:     make(map[tableName][]row),
+		done:       make(chan struct{}),
+		mu:         make(mutex, 1),
 	}
 	if q.opts, q.err = opts.withDefaults(); q.err != nil {
 		q.err = fmt.Errorf("queue in memory: %w", q.err)
@@ -107,7 +111,7 @@ func New(opts *Options) *Queue {
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys
+	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites
 }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
@@ -183,13 +187,24 @@ func (q *Queue) catchUp() {
 	q.reap()
 	q.expire()
 	q.purge()
-	q.finishGroups()
-	for q.serve(); q.groups.Any() || q.nextTurn; q.serve() { // a fetch skips jobs whose effect has taken place
+	q.finish()
+	for q.serve(); q.unfinished() || q.nextTurn; q.serve() { // a fetch skips jobs whose effect has taken place
 		q.nextTurn = false
-		q.finishGroups()
+		q.finish()
 	}
 	q.setAlarm()
 }
+
+// finish does what follows from the ends of jobs: it counts them in their groups, and lets the jobs go that
+// waited for them.
+func (q *Queue) finish() {
+	for q.unfinished() {
+		q.finishGroups()
+		q.release()
+	}
+}
+
+func (q *Queue) unfinished() bool { return q.groups.Any() || len(q.ended) > 0 }
 
 // line finds the queue of that name, or makes it.
 func (q *Queue) line(name string) *line {

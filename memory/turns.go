@@ -80,8 +80,8 @@ func (q *Queue) pick(l *line, f *fetch, may func(*job) bool) *job {
 	return fresh
 }
 
-// first is the first ready job of a queue that a fetch asks for and that may be leased. A job whose
-// key is at its limit is passed over. A job that it comes to whose effect is done is ended without a
+// first is the first ready job of a queue that a fetch asks for and that may be leased. A job that
+// waits for another, or whose key is at its limit, is passed over. A job that it comes to whose effect is done is ended without a
 // run; one whose effect another job is about to have is passed over.
 func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 	if l.paused || q.full(l) {
@@ -89,7 +89,7 @@ func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 	}
 	for i := 0; i < len(l.ready.jobs); {
 		switch j := l.ready.jobs[i]; {
-		case !driver.Wants(&f.Request, j.Kind) || q.room(l, j) == 0:
+		case !driver.Wants(&f.Request, j.Kind) || j.waits() || q.room(l, j) == 0:
 			i++
 		case q.isDone(j):
 			q.skip(j) // and the next job moves up

@@ -51,6 +51,7 @@ func (t txn) Put(j *job, state pawl.State) { t.put(j, state) }
 // Remove removes a job that is in no list for good.
 func (t txn) Remove(j *job) {
 	j.State = ""
+	t.forget(j)
 	j.line.freeKey(j)
 	delete(t.jobs, j.ID)
 	if key := uniqueOf(&j.Envelope); t.holders[key] == j { // unless another took it

@@ -24,6 +24,8 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 			Job:       &j.Envelope,
 			Queue:     pawl.QueueStats{Name: l.name, Counts: l.counts, Paused: l.paused, Limits: l.limits},
 			QueueNext: l.pace.Next(l.pace.tats[""], q.moves.Now),
+
+			Prerequisites: q.prerequisites(j),
 		}
 		if j.Key != "" && l.limits.PerKey() {
 			f.Key = q.keyStats(l, j.Key)
@@ -54,7 +56,7 @@ func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 		k.Head = head.ID
 	}
 	for _, j := range l.ready.jobs {
-		if j.Key == key {
+		if j.Key == key && !j.waits() {
 			k.Ready++
 		}
 	}
@@ -117,7 +119,7 @@ func (q *Queue) keysOf(l *line) (keys []string) {
 		keys = append(keys, key)
 	}
 	for _, j := range l.ready.jobs {
-		if j.Key != "" {
+		if j.Key != "" && !j.waits() {
 			keys = append(keys, j.Key)
 		}
 	}

@@ -17,7 +17,7 @@ func abilitiesOf(q pawl.Queue) pawl.Ability {
 }
 
 // everyAbility is all abilities there are.
-const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys
+const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites
 
 // setting is what a job sets of an ability.
 type setting struct {
@@ -34,6 +34,7 @@ var settings = []setting{
 	{pawl.Retention, kept(time.Hour), kept(0)},
 	{pawl.LimitKeys, key("key"), key("")},
 	{pawl.Groups, inGroup(walkGroups[0]), inGroup("")},
+	{pawl.Prerequisites, afterJobs(pawl.ID{1}), afterJobs()},
 	{pawl.Cursors, cursor("1"), func(e *pawl.Envelope) { e.Cursor = nil }},
 }
 
@@ -129,6 +130,9 @@ func (s setting) accepted() test {
 	t := newTest("accepts "+s.ability.String(), "A queue that declares an ability accepts what uses it.", func(f *fixture) {
 		if s.ability == pawl.Groups {
 			f.makeWalkGroups()
+		}
+		if s.ability == pawl.Prerequisites {
+			f.enqueue(&pawl.Envelope{ID: pawl.ID{1}, Kind: "k"})
 		}
 		e := f.add(s.set)
 		f.stored(e, "the job")

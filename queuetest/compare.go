@@ -110,7 +110,14 @@ func difference(got, want *pawl.Envelope) string {
 		"bytes of Result", len(got.Result), len(want.Result))
 	field(d, got.Group == want.Group, "Group", got.Group, want.Group)
 	field(d, bytes.Equal(got.Cursor, want.Cursor) && (got.Cursor == nil) == (want.Cursor == nil), "Cursor", got.Cursor, want.Cursor)
+	field(d, sameIDs(got.After, want.After), "After", got.After, want.After)
+	field(d, sameIDs(got.AfterAny, want.AfterAny), "AfterAny", got.AfterAny, want.AfterAny)
 	return d.found
+}
+
+// sameIDs compares IDs in any order.
+func sameIDs(a, b []pawl.ID) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(id pawl.ID) bool { return !slices.Contains(b, id) })
 }
 
 // differing names the fields that differ. A walk compares millions of fields that do not, so only a

@@ -167,7 +167,7 @@ func accepted(e *pawl.Envelope, now time.Time) *pawl.Envelope {
 		ID: e.ID, Kind: e.Kind, Payload: e.Payload, Headers: e.Headers, Priority: e.Priority,
 		Timeout: e.Timeout, Deadline: e.Deadline, MaxRetries: e.MaxRetries, Policy: e.Policy, Retain: e.Retain,
 		UniqueKey: e.UniqueKey, UniqueIn: e.UniqueIn, OnConflict: e.OnConflict,
-		IdempotencyKey: e.IdempotencyKey, IdempotencyTTL: e.IdempotencyTTL, Key: e.Key, Group: e.Group, Cursor: e.Cursor, KeyID: e.KeyID, Signature: e.Signature,
+		IdempotencyKey: e.IdempotencyKey, IdempotencyTTL: e.IdempotencyTTL, Key: e.Key, Group: e.Group, Cursor: e.Cursor, After: e.After, AfterAny: e.AfterAny, KeyID: e.KeyID, Signature: e.Signature,
 	}
 	own.Queue = cmp.Or(e.Queue, "default")
 	own.Origin = cmp.Or(e.Origin, own.Queue)

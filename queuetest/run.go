@@ -264,6 +264,7 @@ var groups = []group{
 	{"retain", retainTests(), 0, pawl.Retention},
 	{"results", resultTests(), 0, pawl.Results | pawl.Retention},
 	{"groups", slices.Concat(groupTests(), drainTests()), mutating, pawl.Groups},
+	{"after", afterTests(), 0, pawl.Prerequisites},
 	{"cursors", cursorTests(), 0, pawl.Cursors},
 	{"notes", noteTests(), mutating, pawl.RunNotes},
 	{"delete", deleteTests(), 0, 0},

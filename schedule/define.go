@@ -147,6 +147,8 @@ func (d *Definition) job(e *pawl.Envelope) {
 		refused = "a delay"
 	case !e.Deadline.IsZero():
 		refused = "a deadline"
+	case driver.Waits(e):
+		refused = "prerequisites"
 	case e.UniqueKey != "":
 		refused = "a unique key"
 	case e.IdempotencyKey != "":

@@ -124,3 +124,8 @@ func (t *txn) Emit(j *job, e pawl.Event) {
 	e.At, e.Job = t.Now, &now
 	t.events = append(t.events, e)
 }
+
+// Await, Awaited, and Ended do nothing: the queue has no prerequisites.
+func (t *txn) Await(*job)                {}
+func (t *txn) Awaited(pawl.ID) bool      { return false }
+func (t *txn) Ended(pawl.ID, pawl.State) {}

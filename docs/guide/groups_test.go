@@ -73,3 +73,27 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, 1, summaries)
 	require.NoError(t, printImport(t.Context(), q, "rows.csv"))
 }
+
+// Publish is the kind of a job that waits for others.
+var Publish = pawl.Define[string]("publish")
+
+func publishAfter(ctx context.Context, q pawl.Queue, site string, build, test pawl.ID) error {
+	publish, err := Publish.Enqueue(ctx, q, site, pawl.After(build, test))
+	if err != nil {
+		return err
+	}
+	fmt.Println(publish)
+	return nil
+}
+
+// Rule: the job of the page waits for both jobs that it names.
+func TestJobAfterOthers(t *testing.T) {
+	q := memory.New(nil)
+	defer q.Close()
+	before, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "build"}, &pawl.Envelope{Kind: "test"})
+	require.NoError(t, err)
+	require.NoError(t, publishAfter(t.Context(), q, "docs", before[0].ID, before[1].ID))
+	stats, err := q.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Queues[0].Blocked)
+}

@@ -67,7 +67,26 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 		}
 		batch[i] = n
 	}
+	if err := m.admitWaiting(batch); err != nil {
+		return nil, err
+	}
 	return batch, m.admitMembers(batch)
+}
+
+// admitWaiting refuses new jobs that wait for jobs which are not there.
+func (m *Moves[J]) admitWaiting(batch []*Newcomer) error {
+	var none J
+	earlier := make(map[pawl.ID]bool)
+	for _, n := range batch {
+		if !n.Existing && !n.dropped {
+			known := func(id pawl.ID) bool { return earlier[id] || m.txn.Get(id) != none }
+			if err := driver.CheckPrerequisites(&n.Envelope, known, m.txn.Awaited); err != nil {
+				return err
+			}
+		}
+		earlier[n.ID] = true
+	}
+	return nil
 }
 
 // admitMembers refuses new jobs whose groups do not take them.
@@ -160,6 +179,7 @@ func (m *Moves[J]) Store(e *pawl.Envelope, replaces bool) {
 	j.Base().OnConflict = pawl.UseExisting // which concerns the enqueue, not the job
 	m.txn.Number(j)
 	m.txn.Hold(j)
+	m.txn.Await(j)
 	m.place(j)
 	m.txn.Emit(j, pawl.Event{Type: event})
 }
@@ -202,6 +222,7 @@ func (m *Moves[J]) Restore(j J) {
 	}
 	state := e.State
 	e.State = ""
+	m.txn.Await(j)
 	m.txn.Emit(j, pawl.Event{Type: pawl.EventEnqueued})
 	switch state {
 	case pawl.Delayed:
@@ -211,7 +232,11 @@ func (m *Moves[J]) Restore(j J) {
 	default:
 		m.txn.Put(j, state)
 	}
-	if state == pawl.Completed {
+	switch state {
+	case pawl.Completed:
 		m.txn.FallsDue(e.Completed.Add(e.Retain))
+		m.txn.Ended(e.ID, state)
+	case pawl.Dead:
+		m.txn.Ended(e.ID, state)
 	}
 }

@@ -94,6 +94,9 @@ func (m *Moves[J]) Transfer(given *pawl.Envelope, when pawl.Condition) error {
 	}
 	n := &Newcomer{Envelope: *given, replaces: true}
 	driver.Accept(&n.Envelope, m.Now)
+	if err := m.admitWaiting([]*Newcomer{n}); err != nil {
+		return err
+	}
 	if err := m.admitMembers([]*Newcomer{n}); err != nil {
 		return err
 	}

@@ -40,6 +40,12 @@ type Txn[J Job] interface {
 	// new members.
 	Member(group string, from, to driver.Standing)
 	Join(group string, members int) error
+
+	// Await notes what a new job waits for, before it has a place. Awaited reports whether other jobs
+	// wait for a job. Ended notes that a job has succeeded or is dead.
+	Await(J)
+	Awaited(pawl.ID) bool
+	Ended(pawl.ID, pawl.State)
 }
 
 // Moves are the moves between the states, in a transaction. Whoever calls them has checked that they apply.
@@ -108,6 +114,7 @@ func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 	e.Cancelled, e.BackoffSince = false, time.Time{}
 	m.member(e, driver.MemberPending, driver.MemberDead)
 	m.txn.Put(j, pawl.Dead)
+	m.txn.Ended(e.ID, pawl.Dead)
 	run.Type = pawl.EventDied
 	m.txn.Emit(j, run)
 }
@@ -116,6 +123,7 @@ func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 func (m *Moves[J]) complete(j J) {
 	e := j.Base()
 	m.member(e, driver.MemberPending, driver.MemberSucceeded)
+	m.txn.Ended(e.ID, pawl.Completed)
 	e.Cursor = nil
 	if e.Retain == 0 {
 		m.txn.Remove(j)

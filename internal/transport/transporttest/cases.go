@@ -272,6 +272,7 @@ func refusals(t *testing.T, e Engine) {
 		pawl.Retention:       {Kind: "k", Retain: time.Hour},
 		pawl.LimitKeys:       {Kind: "k", Key: "l"},
 		pawl.Groups:          {Kind: "k", Group: "g"},
+		pawl.Prerequisites:   {Kind: "k", After: []pawl.ID{{1}}},
 	} {
 		if q.Abilities()&ability != 0 {
 			continue

@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// A job keeps in After and AfterAny what it still waits for. While it waits, it is in its list, and a
+// fetch passes it over.
+
+type ended struct {
+	id    pawl.ID
+	state pawl.State
+}
+
+func (j *job) waits() bool { return driver.Waits(&j.Envelope) }
+
+// stateOf returns the state of a job, "" if there is none.
+func (q *Queue) stateOf(id pawl.ID) pawl.State {
+	if j := q.jobs[id]; j != nil {
+		return j.State
+	}
+	return ""
+}
+
+// Await notes what a new job waits for.
+func (t txn) Await(j *job) {
+	var needed []driver.Prerequisite
+	for p := range driver.PrerequisitesOf(&j.Envelope) {
+		if !p.Met(t.stateOf(p.ID)) {
+			needed = append(needed, p)
+			t.dependents[p.ID] = append(t.dependents[p.ID], j)
+		}
+	}
+	driver.SetPrerequisites(&j.Envelope, needed)
+}
+
+// Awaited reports whether other jobs wait for a job.
+func (t txn) Awaited(id pawl.ID) bool { return len(t.dependents[id]) > 0 }
+
+// Ended notes that a job has succeeded or is dead.
+func (t txn) Ended(id pawl.ID, state pawl.State) {
+	if t.Awaited(id) {
+		t.ended = append(t.ended, ended{id, state})
+	}
+}
+
+// forget removes what a job waits for, which leaves the queue.
+func (q *Queue) forget(j *job) {
+	for p := range driver.PrerequisitesOf(&j.Envelope) {
+		q.setDependents(p.ID, slices.DeleteFunc(q.dependents[p.ID], func(other *job) bool { return other == j }))
+	}
+	j.After, j.AfterAny = nil, nil
+}
+
+func (q *Queue) setDependents(id pawl.ID, jobs []*job) {
+	if q.dependents[id] = jobs; len(jobs) == 0 {
+		delete(q.dependents, id)
+	}
+}
+
+// release lets the jobs go whose prerequisites are met.
+func (q *Queue) release() {
+	for len(q.ended) > 0 {
+		e := q.ended[0]
+		q.ended = q.ended[1:]
+		q.setDependents(e.id, slices.DeleteFunc(q.dependents[e.id], func(j *job) bool {
+			p := driver.Prerequisite{ID: e.id, Any: !slices.Contains(j.After, e.id)}
+			met := p.Met(e.state)
+			if met {
+				j.meet(e.id)
+			}
+			return met
+		}))
+	}
+}
+
+// meet notes that a prerequisite is met. A job that waits for no other takes its turn with the other jobs of its
+// key.
+func (j *job) meet(id pawl.ID) {
+	is := func(other pawl.ID) bool { return other == id }
+	j.After, j.AfterAny = slices.DeleteFunc(j.After, is), slices.DeleteFunc(j.AfterAny, is)
+	if !j.waits() && j.State == pawl.Ready {
+		j.line.enterOrder(j)
+	}
+}
+
+// prerequisites returns what a job waits for.
+func (q *Queue) prerequisites(j *job) (all []driver.Prerequisite) {
+	for p := range driver.PrerequisitesOf(&j.Envelope) {
+		p.State = q.stateOf(p.ID)
+		all = append(all, p)
+	}
+	return all
+}
