@@ -56,14 +56,33 @@ func TestBatchReportsExistingJobs(t *testing.T) {
 // Rule: flags supply what a line omits, and no line affects another.
 func TestBatchLinesKeepToThemselves(t *testing.T) {
 	build(t, nil)
-	lines := `{"kind":"k","headers":{"of":"line 1"},"priority":3}` + "\n" + `{"kind":"k"}`
-	got := piped(t, lines, "--db", "app.db", "job", "enqueue", "--batch", "--header", "of=flags", "--header", "all=yes", "--priority", "7")
+	lines := `{"kind":"k","headers":{"of":"line 1"},"priority":3,"unique":"u","unique_in":["delayed"]}` + "\n" + `{"kind":"k"}`
+	got := piped(t, lines, "--db", "app.db", "job", "enqueue", "--batch", "--header", "of=flags", "--header", "all=yes", "--priority", "7", "--unique", "v", "--unique-in", "ready")
 	require.Equal(t, exitOK, got.code, got.stderr)
 	first, second := look(t, idOf(t, got.stdout, 0)), look(t, idOf(t, got.stdout, 1))
 	require.Equal(t, map[string]string{"of": "line 1", "all": "yes"}, first.Headers)
 	require.Equal(t, map[string]string{"of": "flags", "all": "yes"}, second.Headers)
 	require.EqualValues(t, 3, first.Priority)
 	require.EqualValues(t, 7, second.Priority)
+	require.Equal(t, []pawl.State{pawl.Delayed}, first.UniqueIn)
+	require.Equal(t, []pawl.State{pawl.Ready}, second.UniqueIn)
+}
+
+// Rule: flags and lines name what a job waits for, and no line affects another.
+func TestEnqueueAfter(t *testing.T) {
+	build(t, nil)
+	got := piped(t, strings.Repeat(`{"kind":"first"}`+"\n", 3), words("--db app.db job enqueue --batch")...)
+	a, b, c := idOf(t, got.stdout, 0), idOf(t, got.stdout, 1), idOf(t, got.stdout, 2)
+	lines := fmt.Sprintf(`{"kind":"k","after":[%q],"after_any":[%q]}`, c, a) + "\n" + `{"kind":"k"}`
+	got = piped(t, lines, "--db", "app.db", "job", "enqueue", "--batch", "--after", fmt.Sprint(a, ",", b), "--after-any", c.String())
+	require.Equal(t, exitOK, got.code, got.stderr)
+	first, second := look(t, idOf(t, got.stdout, 0)), look(t, idOf(t, got.stdout, 1))
+	require.Equal(t, []pawl.ID{c}, first.After)
+	require.Equal(t, []pawl.ID{a}, first.AfterAny)
+	require.ElementsMatch(t, []pawl.ID{a, b}, second.After)
+	require.Equal(t, []pawl.ID{c}, second.AfterAny)
+	require.Equal(t, exitUsage, jobctl(t, words("--db app.db job enqueue k --after 1,")...).code)
+	require.Equal(t, exitNoMatch, jobctl(t, words("--db app.db job enqueue k --after "+pawl.ID{1}.String())...).code)
 }
 
 // idOf returns the n-th of the printed IDs.

@@ -247,6 +247,9 @@ func checkFile(t *testing.T, path string) {
 		require.NoError(t, err)
 		c := listed[e.Queue]
 		*driver.CountOf(&c, e.State)++
+		if e.State == pawl.Ready && driver.Waits(e) {
+			c.Blocked++
+		}
 		listed[e.Queue] = c
 	}
 	require.Equal(t, listed, counted)

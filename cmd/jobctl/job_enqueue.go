@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
@@ -48,9 +49,9 @@ settings for the kind (queue, retries, deadline): set them with flags.
 
 --batch reads many jobs from JSON lines: objects with kind, and optionally args,
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
-on_conflict, idempotency_key, idempotency_ttl, retain, group and headers. All lines
-are checked before the first is stored; then they are stored in portions, each completely
-or not at all. Flags supply what a line omits.
+on_conflict, idempotency_key, idempotency_ttl, retain, group, after, after_any and
+headers. All lines are checked before the first is stored; then they are stored in
+portions, each completely or not at all. Flags supply what a line omits.
 
 A queue that does not exist is refused, unless there is no queue yet: add
 --create-queue. The command prints the IDs, one per line.`,
@@ -77,6 +78,8 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(countFlag(&l.MaxRetries), "max-retries", fmt.Sprintf("at most `COUNT` attempts after the first (default %d)", pawl.DefaultMaxRetries))
 	flags.Var(textFlag(&l.Unique), "unique", "allow no other job of its queue and kind with this `KEY`")
 	flags.Var(textFlag(&l.Group), "group", "make it a member of the group `NAME`, which must exist")
+	flags.Var(idsFlag(&l.After), "after", "start once the jobs with these `IDS` have succeeded, separated by commas; 'job why' names those it waits for")
+	flags.Var(idsFlag(&l.AfterAny), "after-any", "start once the jobs with these `IDS` have ended, whether they succeeded or died")
 	flags.StringSliceVar(&l.UniqueIn, "unique-in", nil, "the key is taken in these `STATES` (default: until the job has ended)")
 	flags.Var(oneOf(&l.OnConflict, "use_existing", "reject", "replace"), "on-conflict", "`WHAT` to do if the key is taken: use_existing (default), reject or replace")
 	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "of the jobs of its kind with this `KEY`, only one succeeds")
@@ -254,6 +257,20 @@ func readAll(from io.Reader, name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %s; enqueue a reference to the data instead", name, plain.Size(maxArgument))
 	}
 	return b, nil
+}
+
+// idsFlag takes IDs of jobs, separated by commas.
+func idsFlag(to *[]pawl.ID) pflag.Value {
+	return manyFlag{flagFunc{func(text string) error {
+		for one := range strings.SplitSeq(text, ",") {
+			id, err := pawl.ParseID(strings.TrimSpace(one))
+			if err != nil {
+				return err
+			}
+			*to = append(*to, id)
+		}
+		return nil
+	}}}
 }
 
 // futureFlag takes a time, or a duration from now.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -33,6 +34,8 @@ type jobLine struct {
 	IdempotencyTTL admin.Span        `json:"idempotency_ttl"`
 	Retain         admin.Span        `json:"retain"`
 	Group          string            `json:"group"`
+	After          []pawl.ID         `json:"after"`
+	AfterAny       []pawl.ID         `json:"after_any"`
 	Headers        map[string]string `json:"headers"`
 }
 
@@ -52,6 +55,7 @@ func (l *jobLine) header(text string) error {
 // read overrides values with those of a line. It rejects an unknown field.
 func (l jobLine) read(text []byte) (jobLine, error) {
 	l.Headers = maps.Clone(l.Headers) // the line adds to the headers of the flags
+	l.UniqueIn, l.After, l.AfterAny = slices.Clone(l.UniqueIn), slices.Clone(l.After), slices.Clone(l.AfterAny)
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
@@ -89,6 +93,7 @@ func (l *jobLine) envelope() (*pawl.Envelope, error) {
 		Timeout: l.RunTimeout.Duration(), MaxRetries: l.MaxRetries,
 		UniqueKey: l.Unique, OnConflict: conflict,
 		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(), Group: l.Group,
+		After: l.After, AfterAny: l.AfterAny,
 	}
 	for _, state := range l.UniqueIn {
 		job.UniqueIn = append(job.UniqueIn, pawl.State(state))

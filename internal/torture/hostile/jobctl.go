@@ -72,7 +72,7 @@ var forms = map[string][]string{
 	"job cancel":   {"!JOB", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},
 	"job run-now":  {"!JOB", "!--all -y"},
-	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`},
+	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`, "!kind --after JOB"},
 	"dead list":    {"-n 0", "-n 0 -o jsonl"},
 	"dead summary": {"", "--by kind -o jsonl"},
 	"dead retry":   {"!JOB", "!--all -y"},
