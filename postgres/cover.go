@@ -94,15 +94,19 @@ func (rs *rows) end(changed bool) error {
 // prepare locks and reads what mutations have declared, in one round trip.
 func (rs *rows) prepare(all []*driver.Needs) error {
 	var batch pgx.Batch
-	rs.lock(&batch, all)
-	rs.prefetch(&batch, all)
-	if rs.err != nil {
+	if rs.foresee(&batch, all); rs.err != nil {
 		return rs.err
 	}
 	if err := rs.tx.SendBatch(rs.ctx, &batch).Close(); err != nil {
 		return rs.failed(err)
 	}
 	return rs.err
+}
+
+// foresee adds the statements to a batch that lock and read what mutations have declared.
+func (rs *rows) foresee(batch *pgx.Batch, all []*driver.Needs) {
+	rs.lock(batch, all)
+	rs.prefetch(batch, all)
 }
 
 // lock adds the statements that lock rows to a batch. It comes first: what a later statement reads

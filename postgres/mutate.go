@@ -22,7 +22,7 @@ import (
 // It returns the error of Check or Apply, unwrapped; [pawl.ErrNotAccepted] if ctx ended before the
 // queue accepted the mutation; or the error of a failed commit.
 func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
-	return q.submit(ctx, &mutate{q: q, mutation: m, size: size})
+	return q.submit(ctx, newMutate(q, m, size))
 }
 
 // Now returns the time by the clock of the queue.
@@ -42,15 +42,25 @@ type mutate struct {
 	alone    bool
 }
 
-func (op *mutate) Bytes() int { return max(op.size, 0) }
-
-func (op *mutate) needs(n *needs) {
+// declare notes what the mutation declares, so that the scheduler can read it before it accepts the call.
+func (op *mutate) declare() {
 	op.declared = driver.Needs{}
 	if d, ok := op.mutation.(driver.Declared); ok {
 		d.Declare(&op.declared)
 	} else {
-		n.alone = true
+		op.alone = true
 	}
+}
+
+func newMutate(q *Queue, m driver.Mutation, size int) *mutate {
+	op := &mutate{q: q, mutation: m, size: size}
+	op.declare()
+	return op
+}
+
+func (op *mutate) Bytes() int { return max(op.size, 0) }
+
+func (op *mutate) needs(n *needs) {
 	n.alone = n.alone || op.alone
 	n.rows = append(n.rows, &op.declared)
 	n.ids = append(n.ids, op.declared.Jobs...)
@@ -94,10 +104,10 @@ func (op *mutate) apply(t *txn) error {
 // retried returns the error that ends the transaction. A mutation that touched more than it declared
 // runs again at once, since it waits for nobody: alone unless it declares more by now.
 func (op *mutate) retried(err error) error {
-	if d, ok := op.mutation.(driver.Declared); ok && errors.Is(err, errAlone) {
-		var n driver.Needs
-		d.Declare(&n)
-		op.alone = n.Len() <= op.declared.Len()
+	if errors.Is(err, errAlone) {
+		before := op.declared.Len()
+		op.declare()
+		op.alone = op.alone || op.declared.Len() <= before
 	}
 	return err
 }
@@ -341,7 +351,7 @@ func (o *ops) add(moved []pawl.ID, taken []string, part func() error) error {
 	return nil
 }
 
-// mutations locks and reads what the mutations of a group declare.
+// mutations has the pipe lock and read what the mutations of a group declare.
 func (t *txn) mutations(n *needs) error {
 	for _, id := range n.ids {
 		t.looked[id] = true
@@ -352,7 +362,8 @@ func (t *txn) mutations(n *needs) error {
 	t.rows = newRows(t.q, t.ctx, t.tx)
 	t.rows.cover.alone = n.alone
 	t.after = append(t.after, t.rows.remember)
-	return t.rows.prepare(n.rows)
+	t.rows.foresee(&t.tx.held, n.rows)
+	return t.rows.err
 }
 
 // isOfMutation reports whether a transaction failed because of one mutation.

@@ -7,11 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
 // Rule: a transaction asks the server as often as it needs an answer, and its commit goes with its
-// writes: twice for an enqueue, or an ack, and four times for a fetch. COPY of many jobs is once more.
+// writes: twice for an enqueue, an ack, or a mutation that declares what it needs, and four times for a fetch.
+// COPY of many jobs is once more.
 func TestRoundTrips(t *testing.T) {
 	proxy := newCutter(t)
 	q := openAt(t, proxy.url, newSchema(t), noPoll)
@@ -20,7 +22,8 @@ func TestRoundTrips(t *testing.T) {
 		call()
 		return proxy.trips.Load() - before
 	}
-	var took [3]int64
+	table := driver.NewSpace("pawl.postgres.trips").Table("rows")
+	var took [4]int64
 	for range 3 { // at first, statements are prepared
 		var leases []*pawl.Lease
 		took[0] = trips(func() {
@@ -32,9 +35,13 @@ func TestRoundTrips(t *testing.T) {
 			leases, err = q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 			require.NoError(t, err)
 		})
-		took[2] = trips(func() { require.NoError(t, q.Settle(t.Context(), leases[0].Ack())) })
+		took[2] = trips(func() {
+			m := &learning{keys: []string{"row"}, table: table, known: 1}
+			require.NoError(t, q.Mutate(t.Context(), &locking{m, leases[0].ID}, 0))
+		})
+		took[3] = trips(func() { require.NoError(t, q.Settle(t.Context(), leases[0].Ack())) })
 	}
-	require.Equal(t, [3]int64{2, 4, 2}, took, "enqueue, fetch, ack")
+	require.Equal(t, [4]int64{2, 4, 2, 2}, took, "enqueue, fetch, mutation, ack")
 	jobs := make([]*pawl.Envelope, many)
 	for i := range jobs {
 		jobs[i] = &pawl.Envelope{Kind: "k"}
@@ -43,6 +50,17 @@ func TestRoundTrips(t *testing.T) {
 		_, err := q.Enqueue(t.Context(), jobs...)
 		require.NoError(t, err)
 	}))
+}
+
+// locking is a mutation that needs a job, too.
+type locking struct {
+	*learning
+	job pawl.ID
+}
+
+func (m *locking) Declare(n *driver.Needs) {
+	m.learning.Declare(n)
+	n.Jobs = append(n.Jobs, m.job)
 }
 
 // Rule: a commit does not go with a write whose answer may forbid it. Here another process begins an

@@ -139,6 +139,9 @@ func (t *txn) run(calls []*call) error {
 		if err := t.read(&n); err != nil {
 			return err
 		}
+		if err := t.tx.send(t.ctx); err != nil {
+			return err
+		}
 	}
 	if err := t.lockGroups(n.groups()); err != nil {
 		return err
@@ -206,35 +209,41 @@ func (t *txn) begin(calls []*call) (all bool, err error) {
 		t.tx.held.Queue(fmt.Sprint("set local lock_timeout = ", t.q.brief.Milliseconds()))
 	}
 	t.fence()
-	ids, seqs, all := foresee(calls)
+	n, seqs, all := foresee(calls)
 	if seqs > 0 {
 		t.write(sqlSeqs, seqs).Query(t.readSeqs)
 	}
-	if all && len(ids) > 0 {
-		_, err = t.load(ids)
+	if all {
+		err = t.mutations(&n)
+	}
+	if err == nil && all && len(n.ids) > 0 {
+		_, err = t.load(n.ids)
 	}
 	return all, errors.Join(err, t.tx.send(t.ctx))
 }
 
-// foresee returns the jobs that calls need, and how many sequences, as far as one can say before a
-// call is accepted: its caller may still withdraw it, and what it was given is the caller's then.
-func foresee(calls []*call) (ids []pawl.ID, seqs int, all bool) {
+// foresee returns what calls need, and how many sequences, as far as one can say before a call is accepted: its
+// caller may still withdraw it, and what it was given is the caller's then.
+func foresee(calls []*call) (n needs, seqs int, all bool) {
 	all = true
 	for _, c := range calls {
 		switch op := c.operation.(type) {
 		case *settle:
 			for i := range op.settlements {
-				ids = append(ids, op.settlements[i].Lease.ID)
+				n.ids = append(n.ids, op.settlements[i].Lease.ID)
 			}
 		case *enqueue:
 			seqs += len(op.jobs)
 			all = all && !op.names
+		case *mutate:
+			op.needs(&n)
+			all = all && !op.alone
 		case *fetch, *extend:
 		default:
 			all = false
 		}
 	}
-	return ids, seqs, all
+	return n, seqs, all
 }
 
 // fence proves that this process still has its leases, and reads the clock.

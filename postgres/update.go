@@ -87,7 +87,7 @@ func (q *Queue) MutateTx(tx Tx, m driver.Mutation) error {
 	if !ok {
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is not that of a running Update of this queue"}
 	}
-	op := &mutate{q: q, mutation: m}
+	op := newMutate(q, m, 0)
 	t, err := q.within(context.Background(), tx, op)
 	for errors.Is(err, errAlone) { // it declares more by now, or is to be alone
 		t, err = q.within(context.Background(), tx, op)
