@@ -98,10 +98,9 @@ func (e *Envelope) validKeys() error {
 // validPrerequisites checks what a job waits for. A job that takes the place of another one cannot wait: that
 // one may be a prerequisite of what it waits for.
 func (e *Envelope) validPrerequisites() error {
-	if len(e.After)+len(e.AfterAny) == 0 {
-		return nil
-	}
 	switch n := len(e.After) + len(e.AfterAny); {
+	case n == 0:
+		return nil
 	case n > MaxAfter:
 		return invalid("prerequisites", "%d jobs, at most %d are allowed; make a group with a callback", n, MaxAfter)
 	case slices.Contains(e.After, ID{}) || slices.Contains(e.AfterAny, ID{}):

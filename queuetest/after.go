@@ -79,6 +79,14 @@ func afterTests() []test {
 			equal(f, f.blocked(pawl.DefaultQueue), 0, "blocked jobs")
 			f.goes(id)
 		}),
+		newTest("a fetch that skips a prerequisite", "A fetch gets the job that waits for one which it skips, since its effect has taken place.", func(f *fixture) {
+			f.add(effect("x"))
+			f.ack(f.lease())
+			for _, wait := range []pawl.Wait{pawl.WaitFinished, pawl.WaitDrained, pawl.WaitNot} {
+				f.add(of("after"), afterJobs(f.add(effect("x")).ID))
+				equal(f, f.drained(pawl.Request{Queues: []string{pawl.DefaultQueue}, Max: 1, Wait: wait}, nil), "after", "kinds of the jobs")
+			}
+		}),
 		newTest("a dead prerequisite", "A job waits for a dead one until somebody retries it and it succeeds, or cancels the job. If the dead one is gone, only the cancellation is left.", func(f *fixture) {
 			first := f.add().ID
 			id, other := f.add(of("after"), afterJobs(first)).ID, f.add(of("other"), afterJobs(first)).ID
