@@ -203,6 +203,15 @@ func afterTests() []test {
 			f.ack(l)
 			f.ack(f.gets(call, leases, id, "a fetch"))
 		}),
+		newTest("a drain", "A fetch that drains a queue waits for its job that waits for one of another queue.", func(f *fixture) {
+			f.add(on("other"))
+			l := f.lease("other")
+			id := f.add(of("after"), afterJobs(l.ID)).ID
+			leases, call := f.fetching(f.patient(), pawl.Request{Max: 1, Wait: pawl.WaitDrained})
+			f.waits(call, "a drain")
+			f.ack(l)
+			f.ack(f.gets(call, leases, id, "a drain"))
+		}),
 		newTest("many", "A job may wait for many, and many for one.", func(f *fixture) {
 			var batch []*pawl.Envelope
 			var ids []pawl.ID

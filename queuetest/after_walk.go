@@ -95,7 +95,7 @@ func (f *fixture) walkEnqueue(random *rand.Rand, jobs []*pawl.Envelope, waits ne
 // compareAfter compares what jobs wait for.
 func (f *fixture) compareAfter(jobs []*pawl.Envelope, waits needing, when string) {
 	f.Helper()
-	blocked := 0
+	blocked, ready := 0, 0
 	for _, e := range jobs {
 		needs := waits[e.ID]
 		for id, anyEnd := range needs {
@@ -106,10 +106,14 @@ func (f *fixture) compareAfter(jobs []*pawl.Envelope, waits needing, when string
 			equal(f, slices.Contains(named, id), true, when+": it says that it waits for another")
 		}
 		equal(f, len(e.After)+len(e.AfterAny), len(needs), when+": prerequisites")
+		if e.State == pawl.Ready {
+			ready++
+		}
 		if e.State == pawl.Ready && len(needs) > 0 {
 			blocked++
 		}
 		equal(f, e.State == pawl.Leased && len(needs) > 0, false, when+": a job runs before its prerequisites")
 	}
 	equal(f, f.blocked(pawl.DefaultQueue), blocked, when+": blocked jobs")
+	equal(f, len(f.list(pawl.Filter{State: pawl.Ready})), ready, when+": ready jobs of a list")
 }

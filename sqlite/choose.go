@@ -55,6 +55,16 @@ ORDER BY prio, since, seq LIMIT ?`
 
 // run chooses and leases jobs.
 func (s *selection) run() {
+	for seen := -1; seen != s.t.released; { // again for the jobs that waited for one that was skipped
+		seen = s.t.released
+		s.look()
+		for len(s.leases) < s.f.Max && s.bytes < fetchBytes && s.t.err == nil && s.next() {
+		}
+	}
+}
+
+// look begins to read the lanes.
+func (s *selection) look() {
 	s.lanes = make(map[string][]*lane)
 	for _, name := range s.f.Queues {
 		l := s.t.all().queues[name]
@@ -67,11 +77,6 @@ func (s *selection) run() {
 					s.lanes[name] = append(s.lanes[name], &lane{line: id, lane: n})
 				}
 			}
-		}
-	}
-	for len(s.leases) < s.f.Max && s.bytes < fetchBytes && s.t.err == nil {
-		if !s.next() {
-			return
 		}
 	}
 }

@@ -32,7 +32,8 @@ func (op *ask) apply(t *txn) error {
 }
 
 // HotStatements are what each job costs.
-var HotStatements = []string{sqlPeek, sqlClaim, sqlJobByID, sqlJobBySeq, sqlHolder, sqlPromote, sqlExpired, sqlRetained}
+var HotStatements = []string{sqlPeek, sqlClaim, sqlJobByID, sqlJobBySeq, sqlHolder, sqlPromote, sqlExpired, sqlRetained,
+	sqlAwaitedByID, sqlWaits, sqlMeet, sqlNeeded}
 
 // SQLLibrary names the SQLite library of a connection.
 const SQLLibrary = sqlLibrary

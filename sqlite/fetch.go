@@ -108,6 +108,7 @@ func (t *txn) hasJob(line int64, delayed bool) bool {
 		counts = 1
 	}
 	t.query(`SELECT EXISTS (SELECT 1 FROM pawl_job WHERE place = 2 AND line = ?1)
+	OR EXISTS (SELECT 1 FROM pawl_job WHERE place = 1 AND line = ?1)
 	OR EXISTS (SELECT 1 FROM pawl_job WHERE place = 4 AND line = ?1)
 	OR ?2 AND EXISTS (SELECT 1 FROM pawl_job WHERE place = 3 AND line = ?1)`, one(&found), line, counts)
 	return found != 0

@@ -146,6 +146,10 @@ func readParts(c conn, ids []pawl.ID, parts driver.Parts) (found []pawl.Listed, 
 	if parts&driver.PartPayload != 0 {
 		statement = `SELECT ` + columns + `, payload FROM pawl_job WHERE id = ?`
 	}
+	awaits := int64(0)
+	if err := c.query(sqlAwaits, one(&awaits)); err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		var j *job
 		var damaged error
@@ -163,6 +167,13 @@ func readParts(c conn, ids []pawl.ID, parts driver.Parts) (found []pawl.Listed, 
 		default:
 			if err := readHistory(c, j, parts); err != nil {
 				return nil, err
+			}
+			if awaits != 0 {
+				needed, err := readNeeded(c, id)
+				if err != nil {
+					return nil, err
+				}
+				driver.SetPrerequisites(&j.Envelope, needed)
 			}
 			found = append(found, pawl.Listed{Job: &j.Envelope})
 		}

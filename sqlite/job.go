@@ -12,6 +12,7 @@ import (
 
 // The places of jobs in the table, which the partial indexes name. All have one byte in a row.
 const (
+	placeWaiting   = 1 // ready, but for what it waits for
 	placeReady     = 2
 	placeDelayed   = 3
 	placeLeased    = 4
@@ -26,6 +27,7 @@ type job struct {
 	token   int64 // of its lease
 	payload int   // bytes of the payload of a stored job
 	stored  bool  // it has a row
+	waits   bool  // it is put into ready, and waits for others
 }
 
 // jobOf returns the job of a row of columns. With an error it has only what the other columns say.
@@ -81,6 +83,9 @@ func placeOf(state pawl.State) int64 {
 // since returns the place of a job, and the time by which that is sorted.
 func (j *job) since() (place, since int64) {
 	at := j.NotBefore
+	if j.waits {
+		return placeWaiting, nanos(at)
+	}
 	switch j.State {
 	case pawl.Dead:
 		at = j.Death.At

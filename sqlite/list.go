@@ -161,7 +161,7 @@ func (p *page) keys(c conn, room int) (ids []pawl.ID, err error) {
 // chooses reports whether the filter may choose a job.
 func (p *page) chooses(ls *lines, r *keyRow) bool {
 	f, name := p.filter, ls.names[r.line]
-	return (f.State == "" || placeOf(f.State) == r.place) && (f.Kind == "" || name.kind == f.Kind) &&
+	return (f.State == "" || f.State == stateOf(r.place)) && (f.Kind == "" || name.kind == f.Kind) &&
 		(f.Queue == "" || name.queue != nil && name.queue.name == f.Queue)
 }
 
@@ -215,7 +215,9 @@ func (p *page) streams(ls *lines) (groups [][]stream) {
 			case f.Kind != "" && f.Kind != kind:
 			case f.State == pawl.Ready:
 				for lane := range int64(6) {
-					streams = append(streams, stream{l.id, "place = 2 AND line = ? AND lane = ?", "prio, since, seq", []sqldriver.Value{id, lane}})
+					for _, where := range []string{"place = 2 AND line = ? AND lane = ?", "place = 1 AND line = ? AND lane = ?"} {
+						streams = append(streams, stream{l.id, where, "prio, since, seq", []sqldriver.Value{id, lane}})
+					}
 				}
 			case f.State == pawl.Dead && f.Order == pawl.OrderDied:
 				streams = append(streams, stream{0, "place = 5 AND line = ? AND since BETWEEN ? AND ?", "since, seq", append([]sqldriver.Value{id}, died...)})

@@ -39,7 +39,7 @@ func (t *txn) maintain() {
 }
 
 const (
-	sqlPromote = `UPDATE pawl_job SET place = 2 WHERE seq IN (
+	sqlPromote = `UPDATE pawl_job SET place = 2 - EXISTS (SELECT 1 FROM pawl_after WHERE job = id) WHERE seq IN (
 	SELECT seq FROM pawl_job WHERE place = 3 AND since <= ? ORDER BY since, seq LIMIT ?)`
 
 	sqlExpired = `SELECT ` + columns + ` FROM pawl_job

@@ -31,6 +31,7 @@ func (t *txn) Take(*job) {}
 // Put puts a job into a state.
 func (t *txn) Put(j *job, state pawl.State) {
 	j.State = state
+	j.waits = state == pawl.Ready && t.waits(j.ID)
 	if j.stored {
 		t.save(j)
 	} else {
@@ -61,6 +62,7 @@ func (t *txn) Remove(j *job) {
 	if j.UniqueKey != "" {
 		t.exec(`DELETE FROM pawl_uniq WHERE name = ? AND seq = ?`, []byte(core.UniqueName(&j.Envelope)), int64(j.Seq))
 	}
+	t.forget(j.ID)
 	j.State = ""
 	t.stir()
 }
@@ -124,8 +126,3 @@ func (t *txn) Emit(j *job, e pawl.Event) {
 	e.At, e.Job = t.Now, &now
 	t.events = append(t.events, e)
 }
-
-// Await, Awaited, and Ended do nothing: the queue has no prerequisites.
-func (t *txn) Await(*job)                {}
-func (t *txn) Awaited(pawl.ID) bool      { return false }
-func (t *txn) Ended(pawl.ID, pawl.State) {}

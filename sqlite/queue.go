@@ -191,7 +191,7 @@ func migrate(c *own, file string, existing bool) error {
 // Abilities implements [pawldriver.Able].
 func (q *Queue) Abilities() pawl.Ability { return abilities }
 
-const abilities = pawldriver.Settings&^pawl.LimitKeys | pawl.Synced | pawl.Results | pawl.Cursors | pawl.RunNotes
+const abilities = pawldriver.Settings&^pawl.LimitKeys | pawl.Synced | pawl.Results | pawl.Cursors | pawl.RunNotes | pawl.Prerequisites
 
 // Close stops the queue. Accepted calls get their answers. Waiting fetches and all later calls return
 // [pawl.ErrClosed]. Leases that have not ended count as crashes at the next Open. When Close returns,

@@ -27,6 +27,8 @@ type scheduler struct {
 	waiting []*fetch // in the order of their coming
 	stirred bool     // something may have changed for the fetches that wait
 
+	noneAwaits bool // no job waits for another
+
 	now      time.Time // of the last transaction, by the wall clock
 	due      time.Time // when something falls due; zero if a transaction has to look
 	resume   time.Time // until when upkeep rests, since it failed; on monotonic time

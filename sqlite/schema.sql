@@ -28,7 +28,7 @@ CREATE TABLE pawl_job (
 	seq          INTEGER PRIMARY KEY,
 	id           BLOB NOT NULL UNIQUE,
 	line         INTEGER NOT NULL,
-	place        INTEGER NOT NULL,   -- 2 ready, 3 delayed, 4 leased, 5 dead, 6 completed
+	place        INTEGER NOT NULL,   -- 1 ready, but waits for others, 2 ready, 3 delayed, 4 leased, 5 dead, 6 completed
 	lane         INTEGER NOT NULL,   -- 2 x crashes in a row, at most 2, + 1 for a retry
 	prio         INTEGER NOT NULL,   -- 127 - priority
 	since        INTEGER NOT NULL,   -- ready: since when; delayed: due; dead: when it died; completed: kept until
@@ -41,6 +41,7 @@ CREATE TABLE pawl_job (
 	payload      BLOB NOT NULL
 );
 CREATE INDEX pawl_job_ready     ON pawl_job (line, lane, prio, since) WHERE place = 2;
+CREATE INDEX pawl_job_waiting   ON pawl_job (line, lane, prio, since) WHERE place = 1;
 CREATE INDEX pawl_job_delayed   ON pawl_job (line, since)             WHERE place = 3;
 CREATE INDEX pawl_job_due       ON pawl_job (since)                   WHERE place = 3;
 CREATE INDEX pawl_job_leased    ON pawl_job (line, leased_since)      WHERE place = 4;
@@ -57,6 +58,15 @@ CREATE TABLE pawl_history (
 	stack   BLOB NOT NULL,
 	PRIMARY KEY (seq, n)
 ) WITHOUT ROWID;
+
+-- What jobs wait for: the prerequisites that are not met.
+CREATE TABLE pawl_after (
+	job     BLOB NOT NULL,           -- that waits
+	needed  BLOB NOT NULL,           -- the prerequisite
+	any_end INTEGER NOT NULL,        -- a death will do, too
+	PRIMARY KEY (job, needed)
+) WITHOUT ROWID;
+CREATE INDEX pawl_after_needed ON pawl_after (needed, any_end);
 
 -- Who holds a unique key: the queue, a zero byte, the kind, a zero byte, the key.
 CREATE TABLE pawl_uniq (

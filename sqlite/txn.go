@@ -41,6 +41,8 @@ type txn struct {
 	started   map[string]bool     // effects of jobs that it has leased
 	repeat    bool                // it has leased a job that crashed twice or more
 	reaped    int
+	awaits    *bool // whether some job waits for another; nil before it has looked
+	released  int   // jobs that wait no more
 
 	rows *rows // of other packages; nil without a mutation
 
@@ -97,7 +99,7 @@ func (t *txn) notice() error {
 		t.lines = t.q.lines
 		return nil
 	}
-	t.q.due, t.q.stirred = time.Time{}, true
+	t.q.due, t.q.stirred, t.q.noneAwaits = time.Time{}, true, false
 	t.noticeAcks()
 	t.after = append(t.after, func() { t.q.version = version })
 	return t.err
