@@ -32,6 +32,7 @@ var tried = []*harness.Family{
 	faults.Results,
 	faults.Cursors,
 	faults.Groups,
+	faults.Prerequisites,
 	faults.Syncs,
 	faults.Full,
 	faults.FullMemory,
