@@ -151,7 +151,7 @@ type transfer struct {
 
 func (op *transfer) needs(n *needs) {
 	op.change.needs(n)
-	n.member(op.envelope)
+	n.newJob(op.envelope)
 }
 
 func (op *transfer) Bytes() int { return len(op.envelope.Payload) }

@@ -53,7 +53,7 @@ func (s *selection) run() error {
 		if len(s.skipped) > 0 {
 			jobs, err := s.t.load(s.skipped)
 			if err == nil {
-				jobs, err = s.t.countable(jobs)
+				jobs, err = s.t.movable(jobs)
 			}
 			if err != nil {
 				return err
@@ -63,9 +63,11 @@ func (s *selection) run() error {
 				s.t.Skip(j)
 				s.skipped = append(s.skipped, j.ID)
 			}
+			released := s.t.releases
 			if err := s.t.flush(); err != nil {
 				return err
 			}
+			again = again || s.t.releases > released
 		}
 		if len(s.chosen) > 0 {
 			if err := s.claim(s.chosen); err != nil {

@@ -54,8 +54,9 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 	var deadline, token *int64
 	var place, lane, prio int16
 	var queue, kind, effect []byte
+	var waits, awaited *bool
 	j := &job{stored: true}
-	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures)
+	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures, &waits, &awaited)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 		Priority: int8(127 - prio), Created: createdOf(id.Bytes), NotBefore: timeOf(since),
 		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures,
 	}
-	j.State = stateOf(place, token != nil)
+	j.State, j.waits, j.awaited = stateOf(place, token != nil), waits != nil, awaited != nil
 	if token != nil {
 		j.token = *token
 	}

@@ -28,7 +28,7 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 type enqueue struct {
 	jobs  []*pawl.Envelope
 	size  int             // of the payloads
-	names bool            // a job has an ID or a unique key
+	names bool            // a job has an ID, a unique key, or a prerequisite
 	done  []pawl.Enqueued // set if the transaction may have been committed
 }
 
@@ -36,7 +36,7 @@ func newEnqueue(jobs []*pawl.Envelope) *enqueue {
 	op := &enqueue{jobs: jobs}
 	for _, e := range jobs {
 		op.size += len(e.Payload)
-		op.names = op.names || !e.ID.IsZero() || e.UniqueKey != ""
+		op.names = op.names || !e.ID.IsZero() || e.UniqueKey != "" || driver.Waits(e)
 	}
 	return op
 }
@@ -45,13 +45,7 @@ func (op *enqueue) Bytes() int { return op.size }
 
 func (op *enqueue) needs(n *needs) {
 	for _, e := range op.jobs {
-		n.member(e)
-		if !e.ID.IsZero() {
-			n.ids = append(n.ids, e.ID)
-		}
-		if e.UniqueKey != "" {
-			n.keys = append(n.keys, []byte(core.UniqueName(withQueue(e))))
-		}
+		n.newJob(e)
 	}
 }
 

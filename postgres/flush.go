@@ -11,8 +11,11 @@ import (
 )
 
 // flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
-// order of the locks: jobs, keys, effects, rows of mutations, notes.
+// order of the locks: jobs, keys, prerequisites, effects, rows of mutations, notes.
 func (t *txn) flush() error {
+	if err := t.finishEnds(); err != nil {
+		return err
+	}
 	if err := t.finishGroups(); err != nil {
 		return err
 	}
@@ -23,6 +26,7 @@ func (t *txn) flush() error {
 	}
 	t.writeChanged(jobs)
 	t.writeKeys(jobs)
+	t.writePrerequisites(jobs)
 	t.writeEffects()
 	if tokens := t.q.unclaimed[t.unclaimed:]; len(tokens) > 0 {
 		t.write(sqlUnclaim, tokens)

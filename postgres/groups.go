@@ -180,7 +180,7 @@ func (t *txn) finishGroups() error {
 	}
 	var n needs
 	for _, e := range due {
-		n.ids = append(n.ids, e.ID)
+		n.ids, n.named = append(n.ids, e.ID), append(n.named, e.ID)
 	}
 	if err := t.read(&n); err != nil {
 		return err

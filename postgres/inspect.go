@@ -179,6 +179,7 @@ func (q *Queue) read(ctx context.Context, tx Tx, ids []pawl.ID, parts driver.Par
 	defer rows.Close()
 	byID := make(map[pawl.ID]pawl.Listed)
 	var failed []*pawl.Envelope
+	var waiting []*job
 	for rows.Next() {
 		var row jobRow
 		if err := rows.Scan(append(row.fields(), &row.payload)...); err != nil {
@@ -197,8 +198,14 @@ func (q *Queue) read(ctx context.Context, tx Tx, ids []pawl.ID, parts driver.Par
 		if j.Failures > 0 {
 			failed = append(failed, &j.Envelope)
 		}
+		if j.waits {
+			waiting = append(waiting, j)
+		}
 	}
 	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if err := q.readPrerequisites(ctx, tx, waiting); err != nil {
 		return nil, err
 	}
 	found := make([]pawl.Listed, 0, len(byID))

@@ -13,6 +13,7 @@ import (
 const (
 	placeReady     = 0 // leased jobs too: they have a token
 	placeDelayed   = 1
+	placeWaiting   = 2 // ready, but for what it waits for
 	placeDead      = 3
 	placeCompleted = 4
 )
@@ -28,6 +29,8 @@ type job struct {
 	marked    bool // it is leased, and only its mark as cancelled changes
 	rewritten bool // it is leased, and only its record changes
 	holds     bool // it takes its unique key
+	waits     bool // for other jobs
+	awaited   bool // other jobs may wait for it
 	failures  []pawl.Failure
 	snapshots []*pawl.Envelope // of a new job, which get its sequence
 }
@@ -40,11 +43,12 @@ type jobRow struct {
 	place              int16
 	cancelled          bool
 	record, payload    []byte
+	waits, awaited     *bool
 }
 
 // fields returns where the columns go.
 func (r *jobRow) fields() []any {
-	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record}
+	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited}
 }
 
 // job returns the job of a row.
@@ -60,7 +64,7 @@ func (r *jobRow) job() (*job, error) {
 	if len(r.payload) > 0 {
 		e.Payload = r.payload
 	}
-	j := &job{Envelope: *e, stored: true, payload: apart}
+	j := &job{Envelope: *e, stored: true, payload: apart, waits: r.waits != nil, awaited: r.awaited != nil}
 	j.State = stateOf(r.place, r.token != nil)
 	if r.token != nil {
 		j.token = *r.token
@@ -103,6 +107,10 @@ func placeOf(state pawl.State) int16 {
 func (j *job) since() (place int16, since int64) {
 	at := j.NotBefore
 	switch j.State {
+	case pawl.Ready:
+		if j.waits {
+			return placeWaiting, nanos(at)
+		}
 	case pawl.Dead:
 		at = j.Death.At
 	case pawl.Completed:

@@ -14,21 +14,25 @@ const (
 	lineFits = `EXISTS (SELECT FROM pawl.line l JOIN pawl.queue q ON q.id = l.queue
 	WHERE l.id = j.line AND (@queue::bytea IS NULL OR q.name = @queue) AND (@kind::bytea IS NULL OR l.kind = @kind))`
 
-	sqlKeysByID = `SELECT 0, 0, 0, 0, j.id, (@place::int2 IS NULL OR j.place = @place)
+	sqlKeysByID = `SELECT 0, 0, 0, 0, j.id, (@place::int2 IS NULL OR CASE j.place WHEN 2 THEN 0 ELSE j.place END = @place)
 	AND (@leased::bool IS NULL OR (j.token IS NOT NULL) = @leased) AND ` + lineFits + `, ` + sizeOfParts + `
 FROM (SELECT id, place, token, line, octet_length(payload) AS bytes FROM pawl.job
 	WHERE id <after> @id ORDER BY id <order> LIMIT @limit) j
 ORDER BY j.id <order>`
 
-	sqlKeysOfReady = `SELECT q.id, j.prio, j.since, j.seq, j.id, j.free, ` + sizeOfParts + `
-FROM pawl.queue q, LATERAL (
-	SELECT j.* FROM pawl.line l, unnest('{0,1,2,3,4,5}'::int2[]) AS n(lane), LATERAL (
-		SELECT prio, since, seq, id, token IS NULL AS free, octet_length(payload) AS bytes FROM pawl.job
-		WHERE place = 0 AND line = l.id AND lane = n.lane AND (prio, since, seq) <after>
+	// keysOfLane reads ready jobs of a lane, and keysOfWaiting those of them that wait for others.
+	keysOfLane    = `SELECT prio, since, seq, id, token IS NULL AS free, octet_length(payload) AS bytes FROM pawl.job WHERE place = 0 AND ` + afterKey
+	keysOfWaiting = `SELECT prio, since, seq, id, true, octet_length(payload) FROM pawl.job WHERE place = 2 AND ` + afterKey
+	afterKey      = `line = l.id AND lane = n.lane AND (prio, since, seq) <after>
 			(CASE WHEN q.id = @at THEN @prio::int2 ELSE @first_prio END,
 			CASE WHEN q.id = @at THEN @since::int8 ELSE @first_since END,
 			CASE WHEN q.id = @at THEN @seq::int8 ELSE @first_seq END)
-		ORDER BY prio <order>, since <order>, seq <order> LIMIT @limit) j
+		ORDER BY prio <order>, since <order>, seq <order> LIMIT @limit`
+
+	sqlKeysOfReady = `SELECT q.id, j.prio, j.since, j.seq, j.id, j.free, ` + sizeOfParts + `
+FROM pawl.queue q, LATERAL (
+	SELECT j.* FROM pawl.line l, unnest('{0,1,2,3,4,5}'::int2[]) AS n(lane), LATERAL (
+		(` + keysOfLane + `) UNION ALL (` + keysOfWaiting + `)) j
 	WHERE l.queue = q.id AND (@kind::bytea IS NULL OR l.kind = @kind)
 	ORDER BY j.prio <order>, j.since <order>, j.seq <order> LIMIT @limit) j
 WHERE q.id <onward> @at AND (@queue::bytea IS NULL OR q.name = @queue)

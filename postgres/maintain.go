@@ -92,7 +92,7 @@ func (t *txn) inPortions(statement string, move func(*job)) (more bool, err erro
 			return false, err
 		}
 		n := len(jobs)
-		if jobs, err = t.countable(jobs); err != nil {
+		if jobs, err = t.movable(jobs); err != nil {
 			return false, err
 		}
 		for _, j := range jobs {
@@ -293,7 +293,7 @@ func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	return len(tokens), last, t.flush()
 }
 
-// loadFree is load of the jobs that no other session has locked, and whose groups none has. It also returns the tokens of leased
+// loadFree is load of the jobs that no other session has locked, and that may end without such a lock. It also returns the tokens of leased
 // jobs that one has.
 func (t *txn) loadFree(ids []pawl.ID) (jobs []*job, locked map[pawl.ID]int64, err error) {
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlLoad+" SKIP LOCKED"), uuids(ids))
@@ -303,7 +303,7 @@ func (t *txn) loadFree(ids []pawl.ID) (jobs []*job, locked map[pawl.ID]int64, er
 	if jobs, err = t.scan(rows); err != nil {
 		return nil, nil, err
 	}
-	if jobs, err = t.countable(jobs); err != nil || len(jobs) == len(ids) {
+	if jobs, err = t.movable(jobs); err != nil || len(jobs) == len(ids) {
 		return jobs, nil, err
 	}
 	if locked, _, err = t.tokens(ids); err != nil {

@@ -48,14 +48,20 @@ func (t *txn) Put(j *job, state pawl.State) {
 	t.stir()
 	switch state {
 	case pawl.Ready:
-		t.news.ready(j.Queue)
-		t.q.marks.precede(j)
+		t.readied(j)
 	case pawl.Dead, pawl.Completed:
 		t.news.ended = append(t.news.ended, j.ID)
 	}
 	if !j.Deadline.IsZero() && (state == pawl.Ready || state == pawl.Delayed) {
 		t.FallsDue(j.Deadline)
 	}
+}
+
+// readied notes that a job is ready.
+func (t *txn) readied(j *job) {
+	t.stir()
+	t.news.ready(j.Queue)
+	t.q.marks.precede(j)
 }
 
 // stir has the fetches that wait looked at.
@@ -164,8 +170,3 @@ func (t *txn) snapshot(j *job) *pawl.Envelope {
 	}
 	return &e
 }
-
-// Await, Awaited, and Ended do nothing: the queue has no prerequisites.
-func (t *txn) Await(*job)                {}
-func (t *txn) Awaited(pawl.ID) bool      { return false }
-func (t *txn) Ended(pawl.ID, pawl.State) {}

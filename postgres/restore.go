@@ -6,7 +6,6 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
-	"github.com/gopawl/pawl/internal/core"
 )
 
 // sqlRestoreEffects notes that effects are done. The later time counts.
@@ -56,12 +55,10 @@ type restore struct {
 
 func (op *restore) needs(n *needs) {
 	for _, e := range op.jobs {
-		n.member(e)
-		if !e.ID.IsZero() {
-			n.ids = append(n.ids, e.ID)
-		}
-		if e.UniqueKey != "" {
-			n.keys = append(n.keys, []byte(core.UniqueName(withQueue(e))))
+		n.newJob(e)
+		n.restores = n.restores || driver.Waits(e)
+		if e.State == pawl.Dead || e.State == pawl.Completed {
+			n.awaited = append(n.awaited, e.ID)
 		}
 	}
 }

@@ -47,7 +47,7 @@ WHERE p.id = dead.id RETURNING p.id`
 )
 
 // columns are those that jobRow has.
-const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record`
+const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited`
 
 const (
 	sqlLoad = `SELECT ` + columns + ` FROM pawl.job j WHERE j.id = ANY($1) ORDER BY j.id FOR UPDATE`
@@ -57,13 +57,14 @@ const (
 
 	// sqlDamaged reads jobs without their records.
 	sqlDamaged = `SELECT j.id, j.seq, j.since, j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
-	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0)
+	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0),
+	j.waits, j.awaited
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue WHERE j.id = ANY($1)
 ORDER BY j.id FOR UPDATE OF j`
 	sqlFreeAll = `DELETE FROM pawl.uniq WHERE id = ANY($1)`
 
 	sqlExpired = `SELECT ` + columns + ` FROM pawl.job j
-WHERE j.place IN (0, 1) AND j.deadline IS NOT NULL AND j.deadline <= $1 AND j.token IS NULL
+WHERE j.place / 3 = 0 AND j.deadline IS NOT NULL AND j.deadline <= $1 AND j.token IS NULL
 ORDER BY j.deadline, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 	sqlRetained = `SELECT ` + columns + ` FROM pawl.job j
@@ -71,12 +72,12 @@ WHERE j.place = 4 AND j.since <= $1 ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE 
 
 	sqlPromote = `WITH due AS (
 	SELECT id FROM pawl.job WHERE place = 1 AND since <= $1 ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
-UPDATE pawl.job j SET place = 0 FROM due WHERE j.id = due.id`
+UPDATE pawl.job j SET place = CASE WHEN j.waits THEN 2 ELSE 0 END FROM due WHERE j.id = due.id`
 
 	// sqlNext returns the next time at which something falls due.
 	sqlNext = `SELECT least(
 	(SELECT min(since) FROM pawl.job WHERE place = 1),
-	(SELECT min(deadline) FROM pawl.job WHERE place IN (0, 1) AND deadline IS NOT NULL AND token IS NULL),
+	(SELECT min(deadline) FROM pawl.job WHERE place / 3 = 0 AND deadline IS NOT NULL AND token IS NULL),
 	(SELECT min(since) FROM pawl.job WHERE place = 4))`
 
 	sqlForget = `DELETE FROM pawl.effect WHERE name IN (
@@ -181,5 +182,6 @@ UPDATE pawl.job j SET token = $1, leased_since = $4 WHERE j.id = ANY($3) RETURNI
 	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
 	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
+	(SELECT FROM pawl.job WHERE place = 2 AND line = l.id LIMIT 1) UNION ALL
 	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND $3 LIMIT 1)) j)`
 )

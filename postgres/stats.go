@@ -14,6 +14,7 @@ import (
 const sqlStats = `WITH counts AS (
 	SELECT line, 0 AS place, count(*) AS n FROM pawl.job WHERE place = 0 GROUP BY line
 	UNION ALL SELECT line, 1, count(*) FROM pawl.job WHERE place = 1 GROUP BY line
+	UNION ALL SELECT line, 2, count(*) FROM pawl.job WHERE place = 2 GROUP BY line
 	UNION ALL SELECT line, 3, count(*) FROM pawl.job WHERE place = 3 GROUP BY line
 	UNION ALL SELECT line, 4, count(*) FROM pawl.job WHERE place = 4 GROUP BY line
 	UNION ALL SELECT j.line, -1, count(*) FROM pawl.claim c, unnest(c.ids) AS leased(id) JOIN pawl.job j USING (id)
@@ -65,6 +66,8 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 				if row.Ready += n; oldest != nil {
 					row.Oldest = timeOf(*oldest)
 				}
+			case placeWaiting:
+				row.Ready, row.Blocked = row.Ready+n, row.Blocked+n
 			case placeDelayed:
 				row.Delayed = n
 			case placeDead:

@@ -38,11 +38,12 @@ type txn struct {
 	restored []driver.Effect    // to write
 	notes    []*storeNotes      // to write
 	looked   map[pawl.ID]bool   // which jobs it has looked for
-	settled  map[pawl.ID]bool   // leases that ended
-	extends  map[pawl.ID]bool   // leases that were extended
-	granted  map[pawl.ID]int64  // the tokens of its new leases
-	reaped   int
-	looks    bool // a call asks for the leases of other processes
+	prerequisites
+	settled map[pawl.ID]bool  // leases that ended
+	extends map[pawl.ID]bool  // leases that were extended
+	granted map[pawl.ID]int64 // the tokens of its new leases
+	reaped  int
+	looks   bool // a call asks for the leases of other processes
 
 	rows   *rows // of other packages, and of groups; nil without a mutation and a member
 	groups driver.Groups
@@ -80,7 +81,8 @@ func (t *txn) began() bool { return t != nil && t.stage > stageFence }
 func newTxn(q *Queue, ctx context.Context, tx Tx) *txn {
 	t := &txn{
 		q: q, ctx: ctx, tx: &pipe{Tx: tx}, number: q.commits,
-		settled: make(map[pawl.ID]bool), extends: make(map[pawl.ID]bool), granted: make(map[pawl.ID]int64),
+		prerequisites: newPrerequisites(),
+		settled:       make(map[pawl.ID]bool), extends: make(map[pawl.ID]bool), granted: make(map[pawl.ID]int64),
 	}
 	t.Moves = core.NewMoves(t, q.opts.MaxCrashes)
 	t.forget()
@@ -99,6 +101,10 @@ type needs struct {
 	keys [][]byte // unique keys, by name
 	in   []string // groups
 
+	named    []pawl.ID // the IDs of new jobs
+	awaited  []pawl.ID // jobs of which it has to know whether others wait for them
+	restores bool      // a new job may wait for one that is not there
+
 	rows  []*driver.Needs // of mutations
 	alone bool            // a mutation has declared nothing
 }
@@ -107,6 +113,20 @@ type needs struct {
 func (n *needs) member(e *pawl.Envelope) {
 	if e.Group != "" {
 		n.in = append(n.in, e.Group)
+	}
+}
+
+// newJob notes what a new job needs.
+func (n *needs) newJob(e *pawl.Envelope) {
+	n.member(e)
+	if !e.ID.IsZero() {
+		n.ids, n.named = append(n.ids, e.ID), append(n.named, e.ID)
+	}
+	if e.UniqueKey != "" {
+		n.keys = append(n.keys, []byte(core.UniqueName(withQueue(e))))
+	}
+	if driver.Waits(e) {
+		n.ids, n.awaited = slices.Concat(n.ids, e.After, e.AfterAny), append(n.awaited, e.ID)
 	}
 }
 
@@ -281,6 +301,12 @@ func (t *txn) watchClock() {
 // keys cannot be written, and the transaction runs again.
 func (t *txn) read(n *needs) error {
 	ids := n.ids
+	for _, id := range n.named {
+		t.named[id] = true
+	}
+	if n.restores {
+		t.write(sqlLockJobs)
+	}
 	if len(n.keys) > 0 {
 		rows, err := t.tx.Query(t.ctx, t.q.sql(sqlHolders), n.keys)
 		if err != nil {
@@ -297,11 +323,12 @@ func (t *txn) read(n *needs) error {
 			return err
 		}
 	}
-	if len(ids) == 0 {
-		return nil
+	if len(ids) > 0 {
+		if _, err := t.load(ids); err != nil {
+			return err
+		}
 	}
-	_, err := t.load(ids)
-	return err
+	return t.readAwaited(n.awaited)
 }
 
 // load reads jobs by their IDs, and locks them.

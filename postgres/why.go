@@ -143,6 +143,9 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 			}
 			f.Holder = holder.Bytes
 		}
+		if f.Prerequisites, err = q.prerequisitesOf(ctx, tx, id); err != nil {
+			return err
+		}
 		all = f.Obstacles()
 		return nil
 	})

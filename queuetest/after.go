@@ -198,6 +198,7 @@ func afterTests() []test {
 			first := f.add().ID
 			l := f.lease()
 			id := f.add(of("after"), afterJobs(first)).ID
+			f.sameTime(f.stats(pawl.DefaultQueue).Oldest, time.Time{}, "since when a job is ready that could be fetched")
 			leases, call := f.fetching(f.patient(), pawl.Request{Max: 1})
 			f.waits(call, "a fetch")
 			f.ack(l)

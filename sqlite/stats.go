@@ -15,7 +15,7 @@ import (
 // sqlCounts counts the jobs of each line by their places, along the indexes, with the time since when
 // the first ready job is ready.
 const sqlCounts = `SELECT line, 2, count(*), min(since) FROM pawl_job WHERE place = 2 GROUP BY line
-UNION ALL SELECT line, 1, count(*), min(since) FROM pawl_job WHERE place = 1 GROUP BY line
+UNION ALL SELECT line, 1, count(*), 0 FROM pawl_job WHERE place = 1 GROUP BY line
 UNION ALL SELECT line, 3, count(*), 0 FROM pawl_job WHERE place = 3 GROUP BY line
 UNION ALL SELECT line, 4, count(*), 0 FROM pawl_job WHERE place = 4 GROUP BY line
 UNION ALL SELECT line, 5, count(*), 0 FROM pawl_job WHERE place = 5 GROUP BY line
@@ -42,6 +42,7 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 			*driver.CountOf(&row.Counts, state) += int(number(v[2]))
 			if number(v[1]) == placeWaiting {
 				row.Blocked += int(number(v[2]))
+				return nil
 			}
 			if since := timeOf(number(v[3])); state == pawl.Ready && (row.Oldest.IsZero() || since.Before(row.Oldest)) {
 				row.Oldest = since

@@ -40,12 +40,14 @@ CREATE TABLE pawl.job (
 	token        int8,             -- of its lease. No index and no predicate of one names it, so that a claim is a HOT update
 	leased_since int8,
 	line         int4 NOT NULL,
-	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 3 dead, 4 completed
+	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 2 ready but waits for others, 3 dead, 4 completed
 	lane         int2 NOT NULL,    -- 2 x crashes in a row, at most 2, + 1 for a retry
 	prio         int2 NOT NULL,    -- 127 - priority
 	cancelled    bool NOT NULL DEFAULT false,
 	effect       bytea,            -- the kind, a zero byte, the idempotency key
 	key          bytea,            -- pawl.Envelope.Key
+	waits        bool,             -- it has rows in after; NULL if not
+	awaited      bool,             -- other jobs may wait for it; NULL if not
 	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
 	payload      bytea NOT NULL
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -55,11 +57,13 @@ CREATE TABLE pawl.job (
 ALTER TABLE pawl.job ALTER payload SET STORAGE EXTERNAL;
 
 CREATE INDEX job_ready     ON pawl.job (line, lane, prio, since, seq) WHERE place = 0;
+CREATE INDEX job_waiting   ON pawl.job (line, lane, prio, since, seq) WHERE place = 2;
 CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE place = 1;
 CREATE INDEX job_due       ON pawl.job (since, seq)                   WHERE place = 1;
 CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
 CREATE INDEX job_completed ON pawl.job (since, seq) INCLUDE (line)    WHERE place = 4;
-CREATE INDEX job_deadline  ON pawl.job (deadline, seq)                WHERE deadline IS NOT NULL AND place IN (0, 1);
+-- Of the places below 3. As the server expects few rows of an expression, it reads them in order, and does not sort.
+CREATE INDEX job_deadline  ON pawl.job (deadline, seq)                WHERE deadline IS NOT NULL AND place / 3 = 0;
 
 CREATE TABLE pawl.history (
 	id      uuid NOT NULL,
@@ -70,6 +74,15 @@ CREATE TABLE pawl.history (
 	stack   bytea NOT NULL,
 	PRIMARY KEY (id, n)
 );
+
+-- What jobs wait for: the prerequisites that are not met.
+CREATE TABLE pawl.after (
+	job     uuid NOT NULL,         -- that waits
+	needed  uuid NOT NULL,         -- the prerequisite
+	any_end bool NOT NULL,         -- a death will do, too
+	PRIMARY KEY (job, needed)
+);
+CREATE INDEX after_needed ON pawl.after (needed, job);
 
 -- What runs noted of themselves, which outlives their jobs until a later store finds it.
 CREATE TABLE pawl.progress (
