@@ -27,7 +27,7 @@ func (q *Queue) FindIDs(ctx context.Context, part string, most int) (ids []pawl.
 	}
 	var from, to pgtype.UUID
 	rest := 2*len(pawl.ID{}) - len(digits)
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		ids = nil
 		if rest < 0 {
 			return nil
@@ -83,7 +83,7 @@ func (q *Queue) Effects(ctx context.Context, after string, max int) (effects []d
 		}
 	}
 	begin := last
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		effects, last = nil, begin
 		rows, err := tx.Query(ctx, q.sql(sqlEffects), begin, max)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -39,7 +40,7 @@ func (tick) apply(*txn) error { return nil }
 
 // look runs fn on the queue as it is now, in a transaction that only reads: what is due has
 // happened.
-func (q *Queue) look(ctx context.Context, fn func(tx pgx.Tx) error) error {
+func (q *Queue) look(ctx context.Context, fn func(tx *viewTx) error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -59,22 +60,16 @@ func (q *Queue) look(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return q.view(ctx, fn)
 }
 
-// beginView begins a transaction that reads one state of the queue. The estimates for a table that
-// was never analyzed would have the server compile what takes a millisecond without.
-const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
-
 // view is look as far as it reads. As it changes nothing, it tries again after a connection broke,
 // until Options.Timeout is over. Each statement has as long.
-func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
+func (q *Queue) view(ctx context.Context, fn func(tx *viewTx) error) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(q.opts.Timeout, cancel)
 	defer timer.Stop()
 	until := time.Now().Add(q.opts.Timeout)
 	for try := 0; ; try++ {
-		err := pgx.BeginTxFunc(within, q.pool, pgx.TxOptions{BeginQuery: beginView}, func(tx pgx.Tx) error {
-			return fn(viewTx{tx, within, func() { timer.Reset(q.opts.Timeout) }})
-		})
+		err := q.viewOnce(within, timer, fn)
 		switch {
 		case err == nil:
 			return nil
@@ -98,28 +93,68 @@ func (q *Queue) view(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	}
 }
 
-// viewTx is the transaction of a view, which calls no other methods. Its statements end with the context
-// of the view.
+// The statements that begin the transaction of a view, which reads one state of the queue. The estimates
+// for a table that was never analyzed would have the server compile what takes a millisecond without.
+const (
+	sqlBeginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	sqlNoJIT     = "SET LOCAL jit = off"
+)
+
+// viewOnce runs fn on one connection.
+func (q *Queue) viewOnce(ctx context.Context, timer *time.Timer, fn func(tx *viewTx) error) error {
+	conn, err := q.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	tx := &viewTx{pipe: pipe{Tx: conn}, conn: conn.Conn(), ctx: ctx, begin: func() { timer.Reset(q.opts.Timeout) }}
+	tx.held.Queue(sqlBeginView)
+	tx.held.Queue(sqlNoJIT)
+	tx.then(func() { tx.began = true })
+	defer tx.end(conn)
+	return fn(tx)
+}
+
+// viewTx is the transaction of a view. It begins in the round trip of its first statement, and its
+// statements end with the context of the view.
 type viewTx struct {
-	pgx.Tx
+	pipe
+	conn  *pgx.Conn
 	ctx   context.Context
 	begin func() // a statement begins
+	began bool   // the transaction has begun
 }
 
-func (v viewTx) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
-	v.begin()
-	return v.Tx.Query(v.ctx, sql, args...)
+// end ends the transaction. The caller of the view does not wait for that: it has read what it asked for, and there is
+// nothing to commit.
+func (v *viewTx) end(conn *pgxpool.Conn) {
+	if v.conn.IsClosed() || v.conn.PgConn().TxStatus() == 'I' {
+		conn.Release()
+		return
+	}
+	go func() {
+		defer conn.Release() // it closes a connection that is still in a transaction
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		_, _ = conn.Exec(ctx, "rollback")
+	}()
 }
 
-func (v viewTx) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+// Query implements [Tx].
+func (v *viewTx) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
 	v.begin()
-	return v.Tx.QueryRow(v.ctx, sql, args...)
+	return v.pipe.Query(v.ctx, sql, args...)
+}
+
+// QueryRow implements [Tx].
+func (v *viewTx) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+	v.begin()
+	return v.pipe.QueryRow(v.ctx, sql, args...)
 }
 
 // Job returns a job with its state, payload and history. [pawl.ErrNotFound] says that it is not in
 // the queue: it was never there, or is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
-	found, err := q.lookSound(ctx, func(tx pgx.Tx) ([]pawl.Listed, error) {
+	found, err := q.lookSound(ctx, func(tx *viewTx) ([]pawl.Listed, error) {
 		return q.read(ctx, tx, []pawl.ID{id}, driver.AllParts)
 	})
 	switch {
@@ -135,9 +170,9 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 
 // lookSound is look for jobs. If some of them have a damaged record, it has them set aside, and looks
 // again.
-func (q *Queue) lookSound(ctx context.Context, fn func(tx pgx.Tx) ([]pawl.Listed, error)) (found []pawl.Listed, err error) {
+func (q *Queue) lookSound(ctx context.Context, fn func(tx *viewTx) ([]pawl.Listed, error)) (found []pawl.Listed, err error) {
 	look := func() error {
-		return q.look(ctx, func(tx pgx.Tx) (err error) {
+		return q.look(ctx, func(tx *viewTx) (err error) {
 			found, err = fn(tx)
 			return err
 		})

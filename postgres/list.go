@@ -87,7 +87,7 @@ func (p *page) Resume(b []byte) bool {
 // Read reads at most room jobs after p.last.
 func (p *page) Read(ctx context.Context, room int) error {
 	var next page
-	found, err := p.q.lookSound(ctx, func(tx pgx.Tx) ([]pawl.Listed, error) {
+	found, err := p.q.lookSound(ctx, func(tx *viewTx) ([]pawl.Listed, error) {
 		next = *p
 		ids, err := next.keys(ctx, tx, room)
 		if err != nil || len(ids) == 0 {
@@ -111,7 +111,7 @@ func (p *page) Read(ctx context.Context, room int) error {
 }
 
 // keys reads the IDs of at most room jobs that the filter may choose, and moves the page behind them.
-func (p *page) keys(ctx context.Context, tx pgx.Tx, room int) (ids []pawl.ID, err error) {
+func (p *page) keys(ctx context.Context, tx Tx, room int) (ids []pawl.ID, err error) {
 	limit := max(core.ListPage, min(room, listKeys))
 	rows, err := tx.Query(ctx, p.q.sql(p.statement()), p.arguments(limit))
 	if err != nil {

@@ -173,7 +173,7 @@ func (t *txn) writeProgress(notes []runnotes.Notes) {
 
 // ReadProgress implements [driver.NoteStore]. Operators use package admin.
 func (q *Queue) ReadProgress(ctx context.Context, ids ...pawl.ID) (all map[pawl.ID]pawl.Progress, err error) {
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		all = make(map[pawl.ID]pawl.Progress)
 		rows, err := tx.Query(ctx, q.sql(sqlReadProgress), uuids(ids))
 		if err != nil {
@@ -195,7 +195,7 @@ func (q *Queue) ReadProgress(ctx context.Context, ids ...pawl.ID) (all map[pawl.
 
 // ReadLogs implements [driver.NoteStore]. Operators use package admin.
 func (q *Queue) ReadLogs(ctx context.Context, id pawl.ID) (logs []pawl.RunLog, err error) {
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		logs = nil
 		rows, err := tx.Query(ctx, q.sql(sqlReadLogs), pgtype.UUID{Bytes: id, Valid: true})
 		if err != nil {

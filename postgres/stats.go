@@ -37,7 +37,7 @@ GROUP BY q.id, c.place ORDER BY q.id`
 // Stats returns how many jobs each queue has in each state. It counts rows of indexes, so it takes
 // longer the more jobs there are, about a second for some millions.
 func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		stats = pawl.Stats{}
 		rows, err := tx.Query(ctx, q.sql(sqlStats))
 		if err != nil {
@@ -86,7 +86,7 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 }
 
 // countBlocked adds the limits of queues, and how many of their ready jobs are blocked.
-func (q *Queue) countBlocked(ctx context.Context, tx pgx.Tx, stats *pawl.Stats) error {
+func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) error {
 	names := make([]string, len(stats.Queues))
 	for i := range stats.Queues {
 		names[i] = stats.Queues[i].Name

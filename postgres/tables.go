@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/jackc/pgx/v5"
 
@@ -108,24 +109,24 @@ func (rs *rows) remember() {
 }
 
 // ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. The
-// transaction sees one moment. Each read of a row, and each portion of a scan, is a round trip. If the
-// connection breaks while fn reads, ViewRows returns [ErrUnavailable].
+// transaction sees one moment. Each read of a row, and each portion of a scan, is a round trip, of which the
+// first also begins the transaction. If the connection breaks while fn reads, ViewRows returns [ErrUnavailable].
+// If it was broken before, fn runs again on another one.
 func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	var seen *rows
-	var result error
-	err := q.look(ctx, func(tx pgx.Tx) error {
-		if seen == nil { // fn runs once, though a connection that broke at the end has look try again
-			seen = newRows(q, ctx, tx)
-			seen.view = true
-			err := fn(seen)
-			switch {
-			case err != nil && tx.Conn().IsClosed(): // fn met the end of the connection
-				result = viewError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
-			case err != nil:
-				result = viewError{err}
-			}
+	err := q.look(ctx, func(tx *viewTx) error {
+		seen = newRows(q, ctx, tx)
+		seen.view = true
+		err := fn(seen)
+		switch {
+		case err != nil && tx.conn.IsClosed() && !tx.began:
+			return fmt.Errorf("%w: %w", net.ErrClosed, err)
+		case err != nil && tx.conn.IsClosed(): // fn met the end of the connection
+			return viewError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
+		case err != nil:
+			return viewError{err}
 		}
-		return result
+		return nil
 	})
 	if own, ok := err.(viewError); ok {
 		return own.error
@@ -136,5 +137,5 @@ func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) erro
 	return err
 }
 
-// viewError is an error of the function of a view, which is its caller's.
+// viewError is an error of the function of a view, which is its caller's: look does not try again.
 type viewError struct{ error }

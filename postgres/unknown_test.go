@@ -172,16 +172,27 @@ func TestViewKeepsToItsTimeout(t *testing.T) {
 }
 
 // Rule: a view whose connection breaks amid the function returns ErrUnavailable, although the function
-// returned its own error.
+// returned its own error. If the connection was broken before the first read, the function runs again.
 func TestViewWhoseConnectionBreaks(t *testing.T) {
 	q := open(t, newSchema(t))
-	table := driver.NewSpace("view").Table("rows")
+	table, other := driver.NewSpace("view").Table("rows"), driver.NewSpace("other").Table("rows")
 	require.ErrorIs(t, q.ViewRows(patient(t), func(r driver.Reader) error {
-		execute(t, breakConnections)
 		_, err := r.Get(table, []byte("key"))
+		require.NoError(t, err)
+		execute(t, breakConnections)
+		_, err = r.Get(other, []byte("key"))
 		require.Error(t, err)
 		return err
 	}), postgres.ErrUnavailable)
+	runs := 0
+	require.NoError(t, q.ViewRows(patient(t), func(r driver.Reader) error {
+		if runs++; runs == 1 {
+			execute(t, breakConnections)
+		}
+		_, err := r.Get(table, []byte("key"))
+		return err
+	}))
+	require.Equal(t, 2, runs)
 	require.ErrorIs(t, q.ViewRows(patient(t), func(driver.Reader) error { return io.ErrUnexpectedEOF }), io.ErrUnexpectedEOF)
 }
 

@@ -33,7 +33,7 @@ WHERE j.token = c.token AND q.name = $1 AND j.key = $2 ORDER BY j.id LIMIT $3`
 
 // keysOf counts the keys of queues with limits per key: their leased and ready jobs, and the rates that are used
 // up. Short keys come first.
-func (q *Queue) keysOf(ctx context.Context, tx pgx.Tx, names ...string) (of map[string][]pawl.KeyStats, rooms map[string]*room, err error) {
+func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[string][]pawl.KeyStats, rooms map[string]*room, err error) {
 	rows, err := tx.Query(ctx, q.sql(sqlLimits), bytesOf(names))
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +94,7 @@ func (q *Queue) keysOf(ctx context.Context, tx pgx.Tx, names ...string) (of map[
 func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // holdersOf reads some leased jobs of a key.
-func (q *Queue) holdersOf(ctx context.Context, tx pgx.Tx, queue, key string) ([]pawl.ID, error) {
+func (q *Queue) holdersOf(ctx context.Context, tx Tx, queue, key string) ([]pawl.ID, error) {
 	rows, err := tx.Query(ctx, q.sql(sqlHoldersOfKey), []byte(queue), []byte(key), pawl.MaxHolders)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 	if err != nil {
 		return nil, fmt.Errorf("look for what keeps a job from running: %w", err)
 	}
-	err = q.view(ctx, func(tx pgx.Tx) error {
+	err = q.view(ctx, func(tx *viewTx) error {
 		f := driver.Facts{Job: e, Queue: pawl.QueueStats{Name: e.Queue}}
 		if err := tx.QueryRow(ctx, q.sql(sqlPaused), []byte(e.Queue)).Scan(&f.Queue.Paused); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 // Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
 // no counts of that key. It counts all keys of the queue.
 func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		keys, _, err := q.keysOf(ctx, tx, queue)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []p
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err
 	}
-	err = q.look(ctx, func(tx pgx.Tx) error {
+	err = q.look(ctx, func(tx *viewTx) error {
 		keys, _, err := q.keysOf(ctx, tx, queue)
 		all = slices.DeleteFunc(keys[queue], func(k pawl.KeyStats) bool { return byLength(k.Key, after) <= 0 })
 		all = all[:min(len(all), max)]
