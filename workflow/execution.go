@@ -57,7 +57,8 @@ type execution struct {
 	undos         []undo
 	open          sync.WaitGroup // running branches
 	turn          *turn
-	warm          bool // it is suspended and stays in memory
+	grace         time.Duration // how long it waits for a signal before it is suspended; see comesWithin
+	warm          bool          // it is suspended and stays in memory
 
 	loaded  int           // bytes in memory of the entries that were read
 	wrote   uint32        // seq of the last entry in the file, when it was suspended in a shared store
@@ -198,6 +199,11 @@ func (x *execution) notify() {
 		return // the next write will report it
 	}
 	x.observe(row)
+	x.signalled()
+}
+
+// signalled wakes the scopes that wait for signals, once one is durable.
+func (x *execution) signalled() {
 	x.wakeWaiting(func(s *scope) bool { return len(s.waits.signals) > 0 })
 }
 

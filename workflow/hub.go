@@ -68,6 +68,16 @@ func (h *hub) notify(run pawl.ID) {
 	}
 }
 
+// signalled makes an active run look for signals. Call it when the signal is durable.
+func (h *hub) signalled(run pawl.ID) {
+	h.mu.Lock()
+	x := h.running[run]
+	h.mu.Unlock()
+	if x != nil && !x.dry {
+		x.signalled()
+	}
+}
+
 // ended wakes the waiters for the end of a run, and those for what it publishes.
 func (h *hub) ended(run pawl.ID) {
 	h.mu.Lock()

@@ -172,12 +172,12 @@ func (c *call) awaitCase(cases []Case) error {
 	ended := func() int { // the first case whose branch has ended; the caller holds the lock
 		return slices.IndexFunc(cases, func(each Case) bool { return each.branch != nil && each.branch.finished && !each.branch.losing })
 	}
-	for passed := false; ; {
+	for passed, woken := false, false; ; woken = true {
 		again := x.lookAgain()
 		x.mu.Lock()
 		first := ended()
 		x.mu.Unlock()
-		taken, err := c.takeSignal(&takeSignal{signals: signals, ready: first, timer: timer, over: passed || wait <= 0 && fresh, result: result})
+		taken, err := c.takeSignal(&takeSignal{signals: signals, ready: first, timer: timer, woken: woken, over: passed || wait <= 0 && fresh, result: result})
 		if taken || err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []b
 	if err := e.queue.Mutate(ctx, s, len(payload)+requestBytes); err != nil {
 		return fmt.Errorf("send signal %q: %w", name, err)
 	}
-	e.hub.notify(run)
+	e.hub.signalled(run)
 	return nil
 }
 

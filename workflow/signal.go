@@ -76,9 +76,9 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	if fresh && timeout < Forever {
 		e.Due = x.after(timeout)
 	}
-	for passed := false; ; {
+	for passed, woken := false, false; ; woken = true {
 		ready := x.lookAgain()
-		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, ready: -1, timer: -1, over: passed || timeout <= 0 && fresh})
+		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, ready: -1, timer: -1, woken: woken, over: passed || timeout <= 0 && fresh})
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	x := c.x
 	t.over = t.over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
-	if !t.over && t.ready < 0 {
+	if !t.over && !t.woken && t.ready < 0 {
 		has := false
 		err := x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) (err error) {
 			for _, name := range t.names() {
@@ -150,6 +150,7 @@ type takeSignal struct {
 	ready   int      // the case without a signal that is ready; -1 for none
 	timer   int      // the case that is ready when the time is over; -1 for ErrTimeout
 	over    bool     // the time is over
+	woken   bool     // something has come since the call began: most likely a signal, so do not look for one first
 
 	// result encodes the result of the call; nil for the payload itself.
 	result func(selected int, payload []byte) ([]byte, error)

@@ -202,7 +202,7 @@ func (x *execution) goOn(ctx context.Context, l *pawl.Lease, t *turn) bool {
 		return false
 	}
 	x.ctx, x.lease, x.row, x.turn = ctx, l, w.row, t
-	x.warm, x.resting = false, false
+	x.warm, x.resting, x.grace = false, false, 0
 	if w.row.Changes >= x.observed {
 		x.observed, x.paused = w.row.Changes, false
 	}
