@@ -51,7 +51,7 @@ func (h *handlerJob) register(c *cobra.Command) {
 	f.IntSliceVar(&h.permanent, "permanent", nil, "never retry after these exit `CODES`")
 	f.VarP(textFlag(&h.method), "method", "X", "the `METHOD` of the request (default GET, with --data POST)")
 	f.VarP(manyFlag{flagFunc{h.addHeader}}, "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
-	c.Use = "enqueue KIND [JSON] | --batch | --exec | --http"
+	c.Use = "enqueue KIND [JSON] | --batch|--file|--exec|--http"
 	c.Long += `
 
 --exec and --http add a job for 'jobctl work': a command, run without a shell, or a
@@ -119,8 +119,8 @@ func (h *handlerJob) check(e *enqueuing, args []string) error {
 	switch {
 	case !h.exec && !h.http:
 		return nil
-	case h.exec && h.http, e.batch:
-		return refuse("--exec, --http and --batch exclude each other; choose one")
+	case h.exec && h.http, e.many():
+		return refuse("--exec, --http, --batch and --file exclude each other; choose one")
 	case h.flags.Changed("timeout") && !h.flags.Changed("run-timeout"):
 		return refuse("--timeout is how long to wait for an app's answer; --run-timeout is how long the job may run: use that, or both")
 	case h.exec && len(args) == 0:

@@ -23,7 +23,7 @@ var printing = []string{
 	"job list", "dead list", "dead summary", "job show JOB1", "job why JOB5", "job wait JOB1", "queue list", "queue show email", "stats",
 	"db info", "db check", "export --to jobs.jsonl", "import jobs.jsonl --dry-run",
 	"db backup copy.db", "db compact small.db", "db salvage bad.db saved.db",
-	"job enqueue greet", "job enqueue greet --dry-run", "job enqueue --batch @lines", "job enqueue --batch @lines --dry-run",
+	"job enqueue greet", "job enqueue greet --dry-run", "job enqueue --batch @lines", "job enqueue --batch @lines --dry-run", "job enqueue --file lines",
 	"queue pause email", "queue resume email", "db reap",
 	"job cancel JOB6", "job run-now JOB5", "job retry JOB1", "dead retry JOB2", "dead retry JOB3", "job delete JOB6",
 	"job cancel -q reports -y", "dead forward --all -y -n 1", "queue purge email --state ready -y", "dead delete --all -y",

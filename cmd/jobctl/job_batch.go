@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
@@ -126,10 +127,15 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		f.text += fmt.Sprintf("; the first %d of %d jobs are stored, %sthe rest are not", out.count, count, perhaps)
 		return f
 	}
+	noteExisting(a, existing)
+	return nil
+}
+
+// noteExisting says how many of many jobs existed already.
+func noteExisting(a *app, existing int) {
 	if existing > 0 {
 		a.say("note: %d of them %s not added: another job has the unique key", existing, wasWere(existing))
 	}
-	return nil
 }
 
 // inPortions passes the jobs of all lines to store. It checks for an interruption between two
@@ -155,29 +161,45 @@ func (e *enqueuing) inPortions(ctx context.Context, from io.Reader, store func([
 
 // eachLine makes a job of every nonempty line.
 func (e *enqueuing) eachLine(from io.Reader, do func(*pawl.Envelope) error) error {
+	return eachText(from, func(n int, text []byte) error {
+		line := e.line.clone()
+		if err := decodeLine(text, &line); err != nil {
+			return atLine(n, err)
+		}
+		job, err := line.checked()
+		if err != nil {
+			return atLine(n, err)
+		}
+		return do(job)
+	})
+}
+
+// eachText calls do for every nonempty line, with its number.
+func eachText(from io.Reader, do func(n int, text []byte) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxArgument)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		line, err := e.line.read(lines.Bytes())
-		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		job, err := line.envelope()
-		if err == nil {
-			err = checkHandled(job)
-		}
-		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		if err := do(job); err != nil {
+		if err := do(n, lines.Bytes()); err != nil {
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return atLine(n, fmt.Errorf("it has %s or more; enqueue a reference to the data instead", plain.Size(maxArgument)))
+	case err != nil:
 		return fmt.Errorf("read the lines: %w", err)
 	}
 	return nil
+}
+
+// atLine adds the number of a line to an error.
+func atLine(n int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("line %d: %w", n, err)
 }

@@ -21,6 +21,7 @@ import (
 type enqueuing struct {
 	line  jobLine // from the flags
 	batch bool
+	file  string // "" for none
 	dry   bool
 	wait  bool
 	fresh bool       // the user expects a new queue
@@ -37,7 +38,7 @@ type enqueuedView struct {
 func (a *app) jobEnqueueCommand() *cobra.Command {
 	e := &enqueuing{line: jobLine{MaxRetries: pawl.DefaultMaxRetries}}
 	c := a.command(&spec{
-		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE]", short: "add a job, or many", args: -1, ids: true,
+		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE] | --file FILE", short: "add a job, or many", args: -1, ids: true,
 		long: `Adds a job of a kind. Its arguments are JSON: as given, from standard input for -,
 or from a file; without arguments they are null. A handler of a Go type decodes them
 as if a program had enqueued that type: an object matches a struct by the names in its
@@ -53,12 +54,17 @@ on_conflict, idempotency_key, idempotency_ttl, retain, group, after, after_any a
 headers. All lines are checked before the first is stored; then they are stored in
 portions, each completely or not at all. Flags supply what a line omits.
 
+--file reads such lines of up to 10,000 jobs that wait for each other, in any order, and
+stores all of them in one commit, or none. A line may have a name, and after and
+after_any take names of other lines as well as IDs.
+
 A queue that does not exist is refused, unless there is no queue yet: add
 --create-queue. The command prints the IDs, one per line.`,
 		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
-  jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl`,
-		json:  "one object, with --batch a list, with id (null for --dry-run), existing\n  (nothing was stored: id is the job that has the unique key), dry_run\n",
+  jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl
+  jobctl --db jobs.db job enqueue --file graph.jsonl`,
+		json:  "one object, with --batch or --file a list, with name (of --file), id (null\n  for --dry-run), existing (nothing was stored: id is the job that has the\n  unique key), dry_run\n",
 		exits: []int{exitConflict, exitDead},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
@@ -88,10 +94,11 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` stored beside the arguments; may be repeated")
 	flags.BoolVar(&e.fresh, "create-queue", false, "even on a queue that does not exist yet")
 	flags.BoolVar(&e.batch, "batch", false, "add many jobs from JSON lines")
+	flags.Var(textFlag(&e.file), "file", "add the jobs of the JSON lines in `FILE`, which may wait for each other, in one commit; - is standard input")
 	flags.BoolVar(&e.wait, "wait", false, "wait until the job has ended, as 'job wait' does, and keep its record for 10m unless --retain is set")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 || e.batch {
+		if len(args) > 0 || e.many() {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return a.completeKinds(c, args, typed)
@@ -103,8 +110,12 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	switch {
-	case e.wait && (e.batch || e.dry):
-		return usage("job enqueue", "--wait waits for one job that is stored; leave out --batch and --dry-run")
+	case e.wait && (e.many() || e.dry):
+		return usage("job enqueue", "--wait waits for one job that is stored; leave out --batch, --file and --dry-run")
+	case e.file != "" && (e.batch || len(args) > 0):
+		return usage("job enqueue", "--file names all jobs; leave out --batch and all arguments")
+	case e.file != "":
+		return e.runGraph(ctx, a)
 	case e.batch:
 		return e.runBatch(ctx, a, args)
 	}
@@ -130,6 +141,9 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 	}
 	return e.store(ctx, a, job)
 }
+
+// many reports whether jobs come as lines.
+func (e *enqueuing) many() bool { return e.batch || e.file != "" }
 
 // store adds a checked job, and prints its ID.
 func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// jobLine is a job to enqueue: a line of `job enqueue --batch`, or the values of the flags.
+// jobLine is a job to enqueue: a line of `job enqueue --batch` or `--file`, or the values of the flags.
 type jobLine struct {
 	Kind           string            `json:"kind"`
 	Args           json.RawMessage   `json:"args"`
@@ -52,22 +52,34 @@ func (l *jobLine) header(text string) error {
 	return nil
 }
 
-// read overrides values with those of a line. It rejects an unknown field.
-func (l jobLine) read(text []byte) (jobLine, error) {
+// clone returns a copy that a line may change.
+func (l jobLine) clone() jobLine {
+	l.Args = json.RawMessage("null")
 	l.Headers = maps.Clone(l.Headers) // the line adds to the headers of the flags
 	l.UniqueIn, l.After, l.AfterAny = slices.Clone(l.UniqueIn), slices.Clone(l.After), slices.Clone(l.AfterAny)
+	return l
+}
+
+// decodeLine overrides values with those of a line. It rejects an unknown field.
+func decodeLine(text []byte, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&l); err != nil {
-		return l, err
+	if err := dec.Decode(to); err != nil {
+		return err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return l, errors.New("text follows the object; a line has one job")
+		return errors.New("text follows the object; a line has one job")
 	}
-	if l.Args == nil {
-		l.Args = json.RawMessage("null")
+	return nil
+}
+
+// checked returns the job, if 'jobctl work' would not reject it either.
+func (l *jobLine) checked() (*pawl.Envelope, error) {
+	job, err := l.envelope()
+	if err == nil {
+		err = checkHandled(job)
 	}
-	return l, nil
+	return job, err
 }
 
 var conflicts = map[string]pawl.Conflict{"": pawl.UseExisting, "use_existing": pawl.UseExisting, "reject": pawl.Reject, "replace": pawl.Replace}

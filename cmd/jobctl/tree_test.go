@@ -88,7 +88,7 @@ func TestFlagsAreCompleted(t *testing.T) {
 	build(t, everyState)
 	a := &app{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, env: func(string) string { return "app.db" }, now: time.Now, note: func(string) {}}
 	root := a.commands()
-	files := []string{"to", "to-db", "data", "dir", "allow", "allow-dir", "output-dir"}
+	files := []string{"to", "to-db", "file", "data", "dir", "allow", "allow-dir", "output-dir"}
 	words := map[string]string{"on-conflict": "reject", "sort": "died", "reason": "poison", "drain": "all", "queue": "email", "to-queue": "email", "kind": "mail.send"}
 	for _, c := range leaves(root) {
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {

@@ -54,6 +54,12 @@ type ctl struct {
 // copiedName is the file that commands make from the hostile file.
 const copiedName = "copied.db"
 
+// graphName is a file with jobs that wait for each other.
+const (
+	graphName = "graph.jsonl"
+	graph     = `{"kind":"k","name":"a"}` + "\n" + `{"kind":"k","after":["a"],"unique":"key"}` + "\n"
+)
+
 // line is a command line.
 type line struct {
 	words []string
@@ -72,7 +78,7 @@ var forms = map[string][]string{
 	"job cancel":   {"!JOB", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},
 	"job run-now":  {"!JOB", "!--all -y"},
-	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`, "!kind --after JOB"},
+	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`, "!kind --after JOB", "!--file " + graphName},
 	"dead list":    {"-n 0", "-n 0 -o jsonl"},
 	"dead summary": {"", "--by kind -o jsonl"},
 	"dead retry":   {"!JOB", "!--all -y"},
@@ -212,6 +218,9 @@ func (c *ctl) try(t *harness.Try) error {
 			d.close()
 		}
 	}()
+	if err := os.WriteFile(filepath.Join(t.Dir, graphName), []byte(graph), 0o600); err != nil {
+		return err
+	}
 	for n := 0; n < ofOne && !t.Enough(); n++ {
 		h := forge(c.bases, seedOf(t.Seed, n), filepath.Join(t.Dir, "scratch.db"))
 		if d == nil {
