@@ -287,7 +287,7 @@ func (q *Queue) readPrerequisites(ctx context.Context, tx Tx, jobs []*job) error
 }
 
 // prerequisitesOf reads what a job waits for, and in which state that is.
-func (q *Queue) prerequisitesOf(ctx context.Context, tx pgx.Tx, id pawl.ID) (all []driver.Prerequisite, err error) {
+func (q *Queue) prerequisitesOf(ctx context.Context, tx Tx, id pawl.ID) (all []driver.Prerequisite, err error) {
 	rows, err := tx.Query(ctx, q.sql(sqlObstacles), uuids([]pawl.ID{id})[0])
 	if err != nil {
 		return nil, err
