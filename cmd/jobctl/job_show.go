@@ -27,6 +27,8 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
   policy (null: the kind's or the worker's), policy_data (the same as form,
     base, multiplier, cap, jitter, full_jitter)
   group (that it is a member of; omitted if none)
+  after (the IDs of jobs that must still succeed before it starts; after_any: of
+    jobs that must still end; each is omitted if there are none)
   key_id, signature (base64; null: not signed)
   headers (an object of texts), last_error
   history: a list of attempt, at (a time), error; the oldest first. Commands
@@ -210,6 +212,8 @@ func (a *app) showRare(e *pawl.Envelope) {
 	if e.Group != "" {
 		a.fact("group", "%s", plain.Text(e.Group))
 	}
+	a.showIDs("after", e.After)
+	a.showIDs("after any", e.AfterAny)
 	if e.IdempotencyKey != "" {
 		a.fact("idempotency", "%s", plain.Text(e.IdempotencyKey))
 	}
@@ -218,6 +222,19 @@ func (a *app) showRare(e *pawl.Envelope) {
 	}
 	if !e.Completed.IsZero() {
 		a.fact("completed", "%s", a.moment(e.Completed))
+	}
+}
+
+// showIDs prints the jobs that a job waits for, of which there may be many.
+func (a *app) showIDs(name string, ids []pawl.ID) {
+	const shown = 10
+	for i, id := range ids {
+		if i == shown {
+			a.fact("", "and %d more; -o json has all", len(ids)-shown)
+			return
+		}
+		a.fact(name, "%s", id)
+		name = ""
 	}
 }
 

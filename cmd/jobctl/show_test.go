@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,22 @@ func TestJobShowUnknown(t *testing.T) {
 	require.Equal(t, outcomeOf{exitUsage, "", `error: invalid id: "17" is not of the form 01234567-89ab-7cde-8f01-23456789abcd
   See 'jobctl job show --help'.
 `}, jobctl(t, "--db", "app.db", "job", "show", "17"))
+}
+
+// Rule: job show prints the first jobs that a job waits for, and how many more there are.
+func TestJobShowPrerequisites(t *testing.T) {
+	build(t, func(f *file) {
+		var all []pawl.ID
+		for n := range 12 {
+			f.add(pawl.Envelope{})
+			all = append(all, id(n+1))
+		}
+		f.add(pawl.Envelope{After: all[:1], AfterAny: all[1:]})
+	})
+	out := jobctl(t, "--db", "app.db", "job", "show", id(13).String()).stdout
+	require.Contains(t, out, fmt.Sprintf("\nafter       %s\nafter any   %s\n            %s\n", id(1), id(2), id(3)))
+	require.Contains(t, out, fmt.Sprintf("\n            %s\n            and 1 more; -o json has all\n", id(11)))
+	require.NotContains(t, out, id(12).String())
 }
 
 // Rule: job show prints how far the runs of a job got.
