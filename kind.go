@@ -332,8 +332,8 @@ func After(ids ...ID) Option {
 	return func(d *draft) { d.env.After = slices.Concat(d.env.After, ids) }
 }
 
-// AfterAny is [After] for jobs that must have ended, whether they succeeded or died. A dead job that is retried
-// afterwards has ended.
+// AfterAny is [After] for jobs that must all have ended: each has succeeded or is dead. If a dead job is retried
+// afterwards, it still counts as ended.
 func AfterAny(ids ...ID) Option {
 	return func(d *draft) { d.env.AfterAny = slices.Concat(d.env.AfterAny, ids) }
 }

@@ -39,13 +39,13 @@ func (a *app) jobEnqueueCommand() *cobra.Command {
 	e := &enqueuing{line: jobLine{MaxRetries: pawl.DefaultMaxRetries}}
 	c := a.command(&spec{
 		use: "enqueue KIND [JSON|-|@FILE] | --batch [-|@FILE] | --file FILE", short: "add a job, or many", args: -1, ids: true,
-		long: `Adds a job of a kind. Its arguments are JSON: as given, from standard input for -,
-or from a file; without arguments they are null. A handler of a Go type decodes them
-as if a program had enqueued that type: an object matches a struct by the names in its
-msgpack or json tags, or else by the exact names of its fields (To, not to). A job with
-a name that the struct lacks does not run: it becomes dead with the reason payload. A
-time is {"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="}, and a
-time.Duration is a number of nanoseconds. Jobctl does not know the program's other
+		long: `Adds a job of a kind. Its arguments are JSON: the JSON itself, - to read it from standard
+input, or @ and the name of a file. Without JSON, they are null. A handler decodes them
+into its Go type as if a Go program had enqueued them. An object matches a struct by the
+names in its msgpack or json tags, or else by the exact names of its fields (To, not to).
+If the struct lacks a name of the object, the job does not run: it becomes dead with the
+reason payload. A time is {"$time":"2026-03-01T12:00:00Z"}, bytes are {"$base64":"AP8="},
+and a time.Duration is a number of nanoseconds. Jobctl does not know the program's other
 settings for the kind (queue, retries, deadline): set them with flags.
 
 --batch reads many jobs from JSON lines: objects with kind, and optionally args,
@@ -54,17 +54,17 @@ on_conflict, idempotency_key, idempotency_ttl, retain, group, after, after_any a
 headers. All lines are checked before the first is stored; then they are stored in
 portions, each completely or not at all. Flags supply what a line omits.
 
---file reads such lines of up to 10,000 jobs that wait for each other, in any order, and
-stores all of them in one commit, or none. A line may have a name, and after and
-after_any take names of other lines as well as IDs.
+--file reads up to 10,000 such lines, in any order, and stores all of their jobs in one
+commit, or none. A line may have a name. Other lines may use it in after and after_any, in
+place of the ID of its job.
 
-A queue that does not exist is refused, unless there is no queue yet: add
+A queue that does not exist is refused, unless there is no queue yet. To create one, add
 --create-queue. The command prints the IDs, one per line.`,
 		example: `  jobctl --db jobs.db job enqueue mail.welcome '{"To":"ada@example.com"}'
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl
   jobctl --db jobs.db job enqueue --file graph.jsonl`,
-		json:  "one object, with --batch or --file a list, with name (of --file), id (null\n  for --dry-run), existing (nothing was stored: id is the job that has the\n  unique key), dry_run\n",
+		json:  "one object, or a list of objects with --batch or --file: name (only with\n  --file), id (null for --dry-run), existing (nothing was stored: id is the job\n  that has the unique key), dry_run\n",
 		exits: []int{exitConflict, exitDead},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
@@ -79,22 +79,22 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.IntVar(&l.Priority, "priority", 0, "a `NUMBER` from -128 to 127; higher runs first")
 	flags.Var(ageFlag((*time.Duration)(&l.Delay)), "delay", "run no sooner than after this `TIME`")
 	flags.Var(a.futureFlag(&l.At.Time), "at", "run no sooner than at that `TIME`")
-	flags.Var(a.futureFlag(&l.Deadline.Time), "deadline", "become dead instead of running from that `TIME` on")
+	flags.Var(a.futureFlag(&l.Deadline.Time), "deadline", "from that `TIME` on, become dead instead of running")
 	flags.Var(ageFlag((*time.Duration)(&l.RunTimeout)), "run-timeout", "the `TIME` limit of one attempt (default: the worker's)")
 	flags.Var(countFlag(&l.MaxRetries), "max-retries", fmt.Sprintf("at most `COUNT` attempts after the first (default %d)", pawl.DefaultMaxRetries))
 	flags.Var(textFlag(&l.Unique), "unique", "allow no other job of its queue and kind with this `KEY`")
 	flags.Var(textFlag(&l.Group), "group", "make it a member of the group `NAME`, which must exist")
-	flags.Var(idsFlag(&l.After), "after", "start once the jobs with these `IDS` have succeeded, separated by commas; 'job why' names those it waits for")
-	flags.Var(idsFlag(&l.AfterAny), "after-any", "start once the jobs with these `IDS` have ended, whether they succeeded or died")
+	flags.Var(idsFlag(&l.After), "after", "start once the jobs with these `IDS`, separated by commas, have all succeeded; 'job why' names those that it still waits for")
+	flags.Var(idsFlag(&l.AfterAny), "after-any", "start once the jobs with these `IDS` have all ended: each has succeeded or is dead")
 	flags.StringSliceVar(&l.UniqueIn, "unique-in", nil, "the key is taken in these `STATES` (default: until the job has ended)")
 	flags.Var(oneOf(&l.OnConflict, "use_existing", "reject", "replace"), "on-conflict", "`WHAT` to do if the key is taken: use_existing (default), reject or replace")
 	flags.Var(textFlag(&l.IdempotencyKey), "idempotency-key", "of the jobs of its kind with this `KEY`, only one succeeds")
-	flags.Var(ageFlag((*time.Duration)(&l.IdempotencyTTL)), "idempotency-ttl", "for this `TIME` (default 24h)")
+	flags.Var(ageFlag((*time.Duration)(&l.IdempotencyTTL)), "idempotency-ttl", "how long a success counts for the idempotency key, a `TIME` (default 24h)")
 	flags.Var(ageFlag((*time.Duration)(&l.Retain)), "retain", "keep the record of its success for this `TIME`")
 	flags.Var(manyFlag{flagFunc{l.header}}, "header", "a `KEY=VALUE` stored beside the arguments; may be repeated")
-	flags.BoolVar(&e.fresh, "create-queue", false, "even on a queue that does not exist yet")
+	flags.BoolVar(&e.fresh, "create-queue", false, "create the queue if it does not exist yet")
 	flags.BoolVar(&e.batch, "batch", false, "add many jobs from JSON lines")
-	flags.Var(textFlag(&e.file), "file", "add the jobs of the JSON lines in `FILE`, which may wait for each other, in one commit; - is standard input")
+	flags.Var(textFlag(&e.file), "file", "add the jobs of the JSON lines in `FILE`, all in one commit; a job may wait for others in it; - is standard input")
 	flags.BoolVar(&e.wait, "wait", false, "wait until the job has ended, as 'job wait' does, and keep its record for 10m unless --retain is set")
 	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -1,15 +1,16 @@
-// Thumbnails is an HTTP app that makes thumbnails of pictures, in one program with its queue.
+// Thumbnails is an HTTP app that makes thumbnails of pictures. The app and its queue are one program.
 //
 //	go run ./examples/thumbnails [-addr 127.0.0.1:8080] [-folder thumbnails] [-pause 0s]
 //
-// It prints its URL: a page that uploads a picture, shows the progress, and then the thumbnail. From a shell:
+// It prints its URL. The page there uploads a picture, shows the progress, and then shows the thumbnail. From a shell:
 //
 //	curl --data-binary @photo.jpg http://127.0.0.1:8080/pictures    # prints the ID of the job
 //	curl http://127.0.0.1:8080/pictures/ID/events                   # follows its progress
 //	curl -o small.png http://127.0.0.1:8080/pictures/ID             # the thumbnail
 //
-// Stop or kill it at any moment, and start it again: a picture that was accepted gets its thumbnail. While it
-// runs, jobctl --db thumbnails/jobs.db works beside it. With -pause it waits after each row, to be watched.
+// You can stop or kill it at any moment, and start it again: every picture that it accepted still gets its thumbnail.
+// While it runs, jobctl --db thumbnails/jobs.db shows its queue. With -pause, it waits after each row of pixels, so that
+// you can watch the progress.
 //
 //   - main.go: the app, from start to clean shutdown
 //   - routes.go: upload, progress, and result

@@ -36,8 +36,8 @@ func (a *app) routes() http.Handler {
 	return mux
 }
 
-// upload answers with the ID of a job, once the picture and the job are on the disk. The same picture gets the same
-// job, as long as that waits or its thumbnail is kept.
+// upload answers with the ID of a job, once the picture and the job are on the disk. If a job for the same picture
+// waits or runs, or its thumbnail is still kept, upload answers with the ID of that job.
 func (a *app) upload(rw http.ResponseWriter, r *http.Request) {
 	path, err := a.store(http.MaxBytesReader(rw, r.Body, maxUpload))
 	if errors.As(err, new(*http.MaxBytesError)) {
