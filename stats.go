@@ -33,8 +33,8 @@ type Counts struct {
 	Ready, Delayed, Leased, Dead, Completed int
 
 	// Blocked is how many of the ready jobs cannot run yet, because a job with their idempotency key
-	// is leased or because their [Key] is at a limit of its queue. The rest of the ready jobs is what
-	// more workers could run. It is exact after a fetch that found no job; until then some blocked
+	// is leased, because their [Key] is at a limit of its queue, or because they wait for other jobs
+	// ([After]). The rest of the ready jobs is what more workers could run. It is exact after a fetch that found no job; until then some blocked
 	// jobs, at most as many of each key as may run at a time, may be missing. Jobs that wait for
 	// [Limits].Running do not count.
 	Blocked int
