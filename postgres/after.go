@@ -132,11 +132,13 @@ func (t *txn) Ended(id pawl.ID, state pawl.State) {
 
 // finishEnds lets the stored jobs go that waited for those which have ended.
 func (t *txn) finishEnds() error {
-	if len(t.ended) == 0 {
+	ended := t.ended
+	t.ended = nil
+	if len(ended) == 0 {
 		return nil
 	}
 	var ids []pawl.ID
-	for _, e := range t.ended {
+	for _, e := range ended {
 		ids = append(ids, e.id)
 	}
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlDependents), uuids(ids))
@@ -147,8 +149,6 @@ func (t *txn) finishEnds() error {
 	if err != nil {
 		return err
 	}
-	ended := t.ended
-	t.ended = nil
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return j.gone || !j.stored || !j.waits })
 	if len(jobs) == 0 {
 		return nil

@@ -13,11 +13,13 @@ import (
 // flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
 // order of the locks: jobs, keys, prerequisites, effects, rows of mutations, notes.
 func (t *txn) flush() error {
-	if err := t.finishEnds(); err != nil {
-		return err
-	}
-	if err := t.finishGroups(); err != nil {
-		return err
+	for len(t.ended) > 0 || t.groups.Any() { // each may find a damaged job, which ends
+		if err := t.finishEnds(); err != nil {
+			return err
+		}
+		if err := t.finishGroups(); err != nil {
+			return err
+		}
 	}
 	jobs := t.touched
 	t.writeGone(jobs)

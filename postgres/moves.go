@@ -15,9 +15,13 @@ func (j *job) Base() *pawl.Envelope { return &j.Envelope }
 // New returns a job that is not stored yet.
 func (t *txn) New(e *pawl.Envelope) *job { return &job{Envelope: *e} }
 
-// Number has a new job get its sequence when it is stored.
+// Number has a new job get its sequence when it is stored. Other jobs wait for it if they waited for the one that it
+// replaces.
 func (t *txn) Number(j *job) {
 	j.Seq, j.failures, j.History = 0, j.History, nil
+	if old := t.jobs[j.ID]; old != nil && old.awaited {
+		t.awaited[j.ID], t.named[j.ID] = true, true
+	}
 	t.jobs[j.ID] = j
 }
 

@@ -57,9 +57,7 @@ func (op *restore) needs(n *needs) {
 	for _, e := range op.jobs {
 		n.newJob(e)
 		n.restores = n.restores || driver.Waits(e)
-		if e.State == pawl.Dead || e.State == pawl.Completed {
-			n.awaited = append(n.awaited, e.ID)
-		}
+		n.awaited = append(n.awaited, e.ID) // it may have ended, or end with its arrival
 	}
 }
 

@@ -250,6 +250,14 @@ func afterTests() []test {
 			f.ack(f.lease())
 			f.goes(id)
 		}),
+		newTest("a replaced prerequisite", "A job that waits for one which is replaced waits for the replacement.", func(f *fixture) {
+			first := f.add(unique("u")).ID
+			id := f.add(of("after"), afterJobs(first)).ID
+			f.enqueueOne(&pawl.Envelope{Kind: "k", UniqueKey: "u", OnConflict: pawl.Replace}, nil)
+			f.blockedBy(pawl.ByJobs, id, first)
+			f.ack(f.lease())
+			f.goes(id)
+		}).alsoRequiring(pawl.UniqueKeys),
 		newTest("a replacement", "A job that replaces one that waits waits for nothing.", func(f *fixture) {
 			first := f.add().ID
 			id := f.add(of("after"), unique("u"), afterJobs(first)).ID
@@ -303,6 +311,13 @@ func afterTests() []test {
 			f.ack(f.lease())
 			f.goes(id)
 		}).alsoRequiring(pawl.Retention),
+		newTest("a restore of a canceled prerequisite", "A restored job goes once the one is restored that it waits for, if its arrival ends that.", func(f *fixture) {
+			f.restorer()
+			first, id := pawl.NewID(time.Now()), pawl.NewID(time.Now())
+			f.restore([]*pawl.Envelope{{ID: id, Kind: "after", State: pawl.Ready, AfterAny: []pawl.ID{first}}})
+			f.restore([]*pawl.Envelope{{ID: first, Kind: "k", State: pawl.Leased, Cancelled: true}})
+			f.goes(id)
+		}),
 		newTest("keys of jobs that wait", "A job that waits takes no room of its key.", (*fixture).keysAfter).
 			alsoRequiring(pawl.LimitKeys).with(Settings{Limits: map[string]pawl.Limits{pawl.DefaultQueue: {RunningPerKey: 1}}}),
 		newTest("turns of jobs that wait", "A job that waits takes no turn of its key.", (*fixture).keysAfter).
