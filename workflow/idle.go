@@ -43,6 +43,9 @@ func (s *scope) idle(w waitCondition, ready func() bool) (passed bool, err error
 	x.active--
 	turn, grace := x.turn, x.grace
 	x.mu.Unlock()
+	if time.Since(turn.began) > graceTurn {
+		grace = 0
+	}
 
 	began := time.Now()
 	if !x.comesWithin(grace, &w) {
@@ -76,8 +79,13 @@ func (s *scope) idle(w waitCondition, ready func() bool) (passed bool, err error
 	}
 }
 
-// mostGrace is how long a run at most waits for a signal before it is suspended.
-const mostGrace = 20 * time.Millisecond
+const (
+	// mostGrace is how long a run at most waits for a signal before it is suspended.
+	mostGrace = 20 * time.Millisecond
+
+	// graceTurn is how long a run waits so under one lease. Then it gives its slot to others.
+	graceTurn = time.Second
+)
 
 // comesWithin waits for a signal until the grace is over, and reports whether the scope has been woken. A run
 // whose last signal came soon expects the next one soon, and saves a suspension and a lease: it waits up to twice

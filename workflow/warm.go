@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -30,10 +31,11 @@ const (
 
 // turn is the part of an execution during one lease.
 type turn struct {
-	over chan struct{} // closed once the run is suspended and stays in memory
+	began time.Time
+	over  chan struct{} // closed once the run is suspended and stays in memory
 }
 
-func newTurn() *turn { return &turn{make(chan struct{})} }
+func newTurn() *turn { return &turn{time.Now(), make(chan struct{})} }
 
 func (t *turn) isOver() bool { return isClosed(t.over) }
 
