@@ -111,7 +111,11 @@ func (q *Queue) viewOnce(ctx context.Context, timer *time.Timer, fn func(tx *vie
 	tx.held.Queue(sqlNoJIT)
 	tx.then(func() { tx.began = true })
 	defer tx.end(conn)
-	return fn(tx)
+	err = fn(tx)
+	if err == nil && tx.began && (tx.conn.IsClosed() || tx.conn.PgConn().TxStatus() == 'E') {
+		err = errors.New("a statement of the view failed, and its reader ignored that")
+	}
+	return err
 }
 
 // viewTx is the transaction of a view. It begins in the round trip of its first statement, and its
