@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -49,6 +50,7 @@ type namedView struct {
 type graph struct {
 	lines   []*graphJob
 	byName  map[string]*graphJob
+	bytes   int              // of all arguments
 	ordered []*pawl.Envelope // each job behind those that it waits for
 	path    []*graphJob      // the jobs that are being placed
 }
@@ -115,6 +117,9 @@ func (g *graph) add(a *app, n int, l *graphLine) error {
 	job, err := alone.checked()
 	if err != nil {
 		return err
+	}
+	if g.bytes += len(job.Payload); g.bytes > pawl.MaxBatchBytes {
+		return fmt.Errorf("the arguments of a file have at most %s, since one commit stores them; --batch takes more", plain.Size(pawl.MaxBatchBytes))
 	}
 	job.ID = pawl.NewID(a.now())
 	j := &graphJob{Envelope: job, line: n, name: l.Name}
@@ -245,25 +250,27 @@ func (g *graph) blame(ctx context.Context, queue admin.Admin, err error) error {
 	if !errors.Is(err, pawl.ErrNotFound) {
 		return err
 	}
-	own := make(map[pawl.ID]bool)
+	known, groups := make(map[pawl.ID]bool), map[string]bool{"": true}
 	for _, j := range g.lines {
-		own[j.ID] = true
+		known[j.ID] = true
 	}
 	for _, j := range g.lines {
 		for _, id := range slices.Concat(j.After, j.AfterAny) {
-			if own[id] {
+			if known[id] {
 				continue
 			}
 			if _, missing := queue.Job(ctx, id); errors.Is(missing, pawl.ErrNotFound) {
 				return atLine(j.line, err)
 			}
+			known[id] = true
 		}
-		if j.Group == "" {
+		if groups[j.Group] {
 			continue
 		}
 		if _, missing := queue.Groups().Show(ctx, j.Group); errors.Is(missing, pawl.ErrNotFound) {
 			return atLine(j.line, err)
 		}
+		groups[j.Group] = true
 	}
 	return err
 }
