@@ -79,27 +79,30 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	site := &app{queue: q, folder: *folder, stopping: ctx}
+	site := &app{queue: q, folder: *folder, stopping: ctx, log: log}
 	server := &http.Server{Handler: site.routes(), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() {
 		defer stop() // an app without its server stops
 		served <- server.Serve(listener)
 	}()
-	closed := make(chan error, 1)
+	closed := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		limit, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		closed <- server.Shutdown(limit) // uploads may finish, and streams end
+		if server.Shutdown(limit) != nil { // uploads may finish, and streams end
+			_ = server.Close() // an upload took too long; its client has no answer, and tries again
+		}
+		close(closed)
 	})
 	fmt.Fprintf(out, "http://%s/\n", listener.Addr())
 
 	w := worker.New(q, &worker.Options{Concurrency: 4, Logger: log})
-	worker.HandleTask(w, MakeThumbnail, thumbnails{*pause}.make)
+	worker.HandleTask(w, MakeThumbnail, thumbnails{*folder, *pause}.make)
 	err = w.Run(ctx)
 
 	stop() // ctx is still alive if Run returned an error
-	err = errors.Join(err, <-closed)
+	<-closed
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}

@@ -10,13 +10,14 @@ import (
 	"image/png"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/gopawl/pawl"
 )
 
-// Picture is a file with a picture.
-type Picture struct{ Path string }
+// Picture is a picture in a file of the app's folder.
+type Picture struct{ Name string }
 
 // Thumbnail is a small picture. A result may have 1 MiB; larger ones belong in a file.
 type Thumbnail struct{ PNG []byte }
@@ -26,14 +27,17 @@ var MakeThumbnail = pawl.DefineTask[Picture, Thumbnail]("thumbnail", pawl.Retain
 
 const (
 	side      = 200        // the most pixels of a thumbnail in each direction
-	maxPixels = 50_000_000 // of a picture, since a small file may have a huge one
+	maxPixels = 20_000_000 // of a picture, since a small file may have a huge one
 )
 
-type thumbnails struct{ pause time.Duration }
+type thumbnails struct {
+	folder string
+	pause  time.Duration
+}
 
 // make is the handler. It may run again after a crash, and makes the same thumbnail.
 func (t thumbnails) make(ctx context.Context, job *pawl.Job[Picture]) (Thumbnail, error) {
-	f, err := os.Open(job.Args.Path)
+	f, err := os.Open(filepath.Join(t.folder, job.Args.Name))
 	if err != nil {
 		return Thumbnail{}, err
 	}

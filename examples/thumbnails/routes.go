@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
@@ -25,6 +27,7 @@ type app struct {
 	queue    *bolt.Queue
 	folder   string
 	stopping context.Context // ends when the app stops
+	log      hclog.Logger
 }
 
 func (a *app) routes() http.Handler {
@@ -39,17 +42,18 @@ func (a *app) routes() http.Handler {
 // upload answers with the ID of a job, once the picture and the job are on the disk. If a job for the same picture
 // waits or runs, or its thumbnail is still kept, upload answers with the ID of that job.
 func (a *app) upload(rw http.ResponseWriter, r *http.Request) {
-	path, err := a.store(http.MaxBytesReader(rw, r.Body, maxUpload))
+	name, err := a.store(http.MaxBytesReader(rw, r.Body, maxUpload))
 	if errors.As(err, new(*http.MaxBytesError)) {
 		http.Error(rw, "the picture is too large", http.StatusRequestEntityTooLarge)
 		return
 	}
 	var job pawl.Enqueued
 	if err == nil {
-		job, err = MakeThumbnail.Enqueue(r.Context(), a.queue, Picture{path},
-			pawl.Unique(filepath.Base(path), pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Completed))
+		job, err = MakeThumbnail.Enqueue(r.Context(), a.queue, Picture{name},
+			pawl.Unique(name, pawl.Ready, pawl.Delayed, pawl.Leased, pawl.Completed))
 	}
 	if err != nil {
+		a.log.Error("cannot accept a picture", "error", err)
 		http.Error(rw, "try again later", http.StatusServiceUnavailable)
 		return
 	}
@@ -57,8 +61,8 @@ func (a *app) upload(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(rw, job.ID)
 }
 
-// store writes a picture to a file that has its checksum as the name.
-func (a *app) store(from io.Reader) (path string, err error) {
+// store writes a picture to a file that has its checksum as the name. The app never removes it.
+func (a *app) store(from io.Reader) (name string, err error) {
 	f, err := os.CreateTemp(a.folder, "upload-*")
 	if err != nil {
 		return "", err
@@ -69,15 +73,15 @@ func (a *app) store(from io.Reader) (path string, err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return "", err
 	}
-	path = filepath.Join(a.folder, hex.EncodeToString(sum.Sum(nil)))
-	if err := os.Rename(f.Name(), path); err != nil || runtime.GOOS == "windows" {
-		return path, err
+	name = hex.EncodeToString(sum.Sum(nil))
+	if err := os.Rename(f.Name(), filepath.Join(a.folder, name)); err != nil || runtime.GOOS == "windows" {
+		return name, err
 	}
 	names, err := os.Open(a.folder)
 	if err != nil {
 		return "", err
 	}
-	return path, errors.Join(names.Sync(), names.Close()) // the name outlives a power failure, too
+	return name, errors.Join(names.Sync(), names.Close()) // the name outlives a power failure, too
 }
 
 // thumbnail answers with the result of a job.
@@ -131,8 +135,10 @@ func (a *app) events(rw http.ResponseWriter, r *http.Request) {
 		case err := <-ended:
 			switch {
 			case ctx.Err() != nil:
-			case err != nil:
+			case errors.As(err, new(*pawl.DeadError)):
 				send("failed", "no thumbnail could be made")
+			case err != nil:
+				send("failed", "no such picture")
 			default:
 				send("done", "/pictures/"+id.String())
 			}
