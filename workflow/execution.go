@@ -58,6 +58,7 @@ type execution struct {
 	open          sync.WaitGroup // running branches
 	turn          *turn
 	grace         time.Duration // how long it waits for a signal before it is suspended; see comesWithin
+	tried         time.Time     // when its last suspension was tried
 	warm          bool          // it is suspended and stays in memory
 
 	loaded  int           // bytes in memory of the entries that were read

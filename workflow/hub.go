@@ -60,22 +60,23 @@ func hubOf(q Store) *hub {
 // notify makes an active run look again: at requests, for signals, and for children that have
 // ended. Call it when the change is durable.
 func (h *hub) notify(run pawl.ID) {
-	h.mu.Lock()
-	x := h.running[run]
-	h.mu.Unlock()
-	if x != nil {
+	if x := h.active(run); x != nil {
 		x.notify()
 	}
 }
 
 // signalled makes an active run look for signals. Call it when the signal is durable.
 func (h *hub) signalled(run pawl.ID) {
-	h.mu.Lock()
-	x := h.running[run]
-	h.mu.Unlock()
-	if x != nil && !x.dry {
+	if x := h.active(run); x != nil && !x.dry {
 		x.signalled()
 	}
+}
+
+// active returns the run that is active here, or nil.
+func (h *hub) active(run pawl.ID) *execution {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running[run]
 }
 
 // ended wakes the waiters for the end of a run, and those for what it publishes.

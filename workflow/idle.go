@@ -42,10 +42,10 @@ func (s *scope) idle(w waitCondition, ready func() bool) (passed bool, err error
 	x.idle = append(x.idle, s)
 	x.active--
 	turn, grace := x.turn, x.grace
-	x.mu.Unlock()
-	if time.Since(turn.began) > graceTurn {
+	if time.Since(x.tried) > graceTurn {
 		grace = 0
 	}
+	x.mu.Unlock()
 
 	began := time.Now()
 	if !x.comesWithin(grace, &w) {
@@ -83,7 +83,8 @@ const (
 	// mostGrace is how long a run at most waits for a signal before it is suspended.
 	mostGrace = 20 * time.Millisecond
 
-	// graceTurn is how long a run waits so under one lease. Then it gives its slot to others.
+	// graceTurn is how long a run waits so between two tries to suspend it. So it gives its slot to others, unless
+	// the next signal has come by then.
 	graceTurn = time.Second
 )
 
@@ -181,7 +182,7 @@ func (x *execution) rest() {
 		}
 		return // a timer wakes the scope
 	}
-	x.resting = true
+	x.resting, x.tried = true, time.Now()
 	s.journal = x.take()
 	stay, bytes := x.mayStay(), x.warmBytes()
 	x.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -31,11 +30,10 @@ const (
 
 // turn is the part of an execution during one lease.
 type turn struct {
-	began time.Time
-	over  chan struct{} // closed once the run is suspended and stays in memory
+	over chan struct{} // closed once the run is suspended and stays in memory
 }
 
-func newTurn() *turn { return &turn{time.Now(), make(chan struct{})} }
+func newTurn() *turn { return &turn{make(chan struct{})} }
 
 func (t *turn) isOver() bool { return isClosed(t.over) }
 
