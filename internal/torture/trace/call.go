@@ -57,8 +57,8 @@ func parseCalls(r io.Reader) (moments []moment, err error) {
 		if bytes.HasPrefix(rest, []byte("+++")) || bytes.HasPrefix(rest, []byte("---")) {
 			continue // the end of a thread; a signal
 		}
-		if bytes.HasPrefix(rest, []byte("???")) {
-			continue // a thread that died early
+		if bytes.HasPrefix(rest, []byte("???")) || bytes.HasPrefix(rest, []byte("<... ??? resumed>")) {
+			continue // a thread that died before strace could read its call
 		}
 		if moments, err = parseLine(moments, open, string(thread), rest); err != nil {
 			return nil, fmt.Errorf("%w in %q", err, truncate(line))
@@ -121,8 +121,8 @@ func (c *Call) end(text []byte) error {
 		return errors.New("no result")
 	}
 	c.Injected = strings.Contains(result, "(INJECTED)")
-	result, _, _ = strings.Cut(result, " ")
-	if result == "?" { // the process ended inside it
+	result, reason, _ := strings.Cut(result, " ")
+	if result == "?" || strings.HasPrefix(reason, "(errno ") { // the process ended inside it
 		return nil
 	}
 	c.Known = true

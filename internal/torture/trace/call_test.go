@@ -38,6 +38,16 @@ func TestCalls(t *testing.T) {
 			[]string{"begin pwrite64 [5 \x00 1 4096]"},
 		},
 		{
+			"killed before it began", "a thread that died before its call could be read leaves no call",
+			"7 ???( <unfinished ...>\n7 <... ??? resumed>) = ?\n",
+			nil,
+		},
+		{
+			"killed as it returned", "the result of a process that died is not known if it is no error of the system",
+			"7 pwrite64(5, \"\\x00\", 1, 4096) = -1 (errno 18446744073709551598)\n",
+			[]string{"begin pwrite64 [5 \x00 1 4096]", "end pwrite64 [5 \x00 1 4096] unknown"},
+		},
+		{
 			"a string that is cut off", "a call of which a part is missing says so",
 			"7 write(5, \"\\x61\"..., 4) = 4\n",
 			[]string{"begin write [5 a 4]", "end write [5 a 4] 4 clipped"},
