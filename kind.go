@@ -22,6 +22,7 @@ type Kind[T any] struct {
 type kindSettings struct {
 	aliases       []string // former names
 	unknownFields bool     // fields that the type lacks are skipped
+	needs         []string // besides a worker
 }
 
 // Define makes the kind called name. Options given here are the defaults of its
@@ -60,6 +61,9 @@ func (k *Kind[T]) Name() string { return k.name }
 
 // Aliases returns the former names of the kind; see [Alias].
 func (k *Kind[T]) Aliases() []string { return slices.Clone(k.aliases) }
+
+// Needs returns what the jobs of the kind need; see [Needs].
+func (k *Kind[T]) Needs() []string { return slices.Clone(k.needs) }
 
 // Policy is the kind's policy, nil when it has none. A worker reads it, not the
 // stored job, so a new build changes it for jobs that are stored already.
@@ -213,11 +217,25 @@ func Alias(old string) Option {
 	})
 }
 
+// Needs names what the jobs of a kind need besides a worker, such as "network". A worker takes them
+// only while its gate of each name is open; see package worker. Until then they stay ready, and
+// count no attempt. Give it to [Define].
+func Needs(names ...string) Option {
+	return ofKind(func(d *draft, k *kindSettings) {
+		for _, name := range names {
+			if err := checkName("need", name); err != nil {
+				d.refuse(err)
+			}
+		}
+		k.needs = append(k.needs, names...)
+	})
+}
+
 // ofKind is an option that no job has.
 func ofKind(set func(*draft, *kindSettings)) Option {
 	return func(d *draft) {
 		if d.kind == nil {
-			d.refuse(invalid("option", "Alias and AllowUnknownFields belong to a kind; give them to Define"))
+			d.refuse(invalid("option", "Alias, AllowUnknownFields, and Needs belong to a kind; give them to Define"))
 			return
 		}
 		set(d, d.kind)

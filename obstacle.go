@@ -20,6 +20,7 @@ type Obstacle struct {
 	Limit   int       // how many of them may run
 	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, ByEffect, and prerequisites
 	Reason  Reason    // of a dead job
+	Need    string    // of the kind, for ByNeed
 }
 
 // ObstacleKind says what keeps a job from running.
@@ -34,6 +35,7 @@ const (
 	ByStop      ObstacleKind = "stopped"    // no process has the queue open
 	ByPause     ObstacleKind = "paused"     // its queue is paused
 	ByNoWorker  ObstacleKind = "no_worker"  // nobody fetches its kind from its queue
+	ByNeed      ObstacleKind = "need"       // the workers of its kind have a closed gate, see [Needs]
 	ByQueue     ObstacleKind = "queue"      // its queue is at Limits.Running
 	ByQueueRate ObstacleKind = "queue_rate" // its queue is at Limits.Rate
 	ByKey       ObstacleKind = "key"        // its key is at Limits.RunningPerKey
@@ -65,6 +67,8 @@ func (o Obstacle) String() string {
 		return fmt.Sprintf("queue %q is paused, until somebody resumes it", o.Queue)
 	case ByNoWorker:
 		return fmt.Sprintf("nobody fetches jobs of kind %q from queue %q", o.Kind, o.Queue)
+	case ByNeed:
+		return fmt.Sprintf("jobs of kind %q need %q, whose gate is closed", o.Kind, o.Need)
 	case ByQueue:
 		return fmt.Sprintf("queue %q has %d of %d jobs running", o.Queue, o.Running, o.Limit)
 	case ByQueueRate:

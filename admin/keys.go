@@ -163,6 +163,7 @@ type ObstacleView struct {
 	Queue   Text      `json:"queue"`
 	Kind    Text      `json:"kind"`
 	Key     *Text     `json:"key"`
+	Need    *Text     `json:"need"`
 	Until   Stamp     `json:"until_at"`
 	Running int       `json:"running"`
 	Limit   int       `json:"limit"`
@@ -190,6 +191,10 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 	if o.Key != "" {
 		key := Text(o.Key)
 		v.Key = &key
+	}
+	if o.Need != "" {
+		need := Text(o.Need)
+		v.Need = &need
 	}
 	return v
 }

@@ -179,7 +179,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if cut := r.Max - maxGroup; cut > 0 {
 		r.Max, r.Ahead = maxGroup, max(0, r.Ahead-cut)
 	}
-	defer q.sessions.end(q.sessions.begin(r.Queues, r.Kinds))
+	defer q.sessions.end(q.sessions.begin(&session{queues: r.Queues, kinds: r.Kinds}))
 	for {
 		f, err := q.scheduler.intake.fetch(ctx, r)
 		if err != nil {

@@ -15,10 +15,12 @@ type sessions struct {
 }
 
 // session is one such user.
-type session struct{ queues, kinds []string }
+type session struct {
+	queues, kinds []string
+	lacks         map[string]string // kinds that it does not take now, and what they need
+}
 
-func (s *sessions) begin(queues, kinds []string) *session {
-	one := &session{queues, kinds}
+func (s *sessions) begin(one *session) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -47,23 +49,29 @@ func (s *sessions) served() map[string]bool {
 	return names
 }
 
-// serve reports whether somebody fetches jobs of a kind from a queue.
-func (s *sessions) serve(queue, kind string) bool {
+// serve reports whether somebody fetches jobs of a kind from a queue, and otherwise what the kind
+// needs, if a worker would fetch them but for that.
+func (s *sessions) serve(queue, kind string) (served bool, need string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for one := range s.all {
-		if slices.Contains(one.queues, queue) && (one.kinds == nil || slices.Contains(one.kinds, kind)) {
-			return true
+		switch {
+		case !slices.Contains(one.queues, queue):
+		case one.kinds == nil || slices.Contains(one.kinds, kind):
+			return true, ""
+		case one.lacks[kind] != "":
+			need = one.lacks[kind]
 		}
 	}
-	return false
+	return false, need
 }
 
 // Serving reports to the queue that a worker serves these kinds, or all if kinds is nil, on these
-// queues until it calls end. Package worker calls it, so that Stats reports a queue as served while
-// all of its workers are busy.
-func (q *Queue) Serving(queues, kinds []string) (end func()) {
-	one := q.sessions.begin(queues, kinds)
+// queues until it calls end. Lacks has the kinds that it handles and does not take now, each with
+// what it needs. Package worker calls it, so that Stats reports a queue as served while all of its
+// workers are busy, and Why knows closed gates.
+func (q *Queue) Serving(queues, kinds []string, lacks map[string]string) (end func()) {
+	one := q.sessions.begin(&session{queues, kinds, lacks})
 	return func() { q.sessions.end(one) }
 }
 

@@ -29,7 +29,7 @@ func TestStatsShowWhoIsServed(t *testing.T) {
 		require.NoError(t, q.Pause(t.Context(), "b"))
 		require.Equal(t, map[string]bool{"a": false, "b": false}, served(), "nobody fetches")
 
-		end, endOther := q.Serving([]string{"a", "b"}, nil), q.Serving([]string{"a"}, nil)
+		end, endOther := q.Serving([]string{"a", "b"}, nil, nil), q.Serving([]string{"a"}, nil, nil)
 		end()
 		require.Equal(t, map[string]bool{"a": true, "b": false}, served(), "one of two workers has ended")
 		endOther()

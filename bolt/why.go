@@ -27,7 +27,8 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for what keeps a job from running: %w", err)
 	}
-	f.Unserved = !q.sessions.serve(f.Job.Queue, f.Job.Kind)
+	served, need := q.sessions.serve(f.Job.Queue, f.Job.Kind)
+	f.Unserved, f.Need = !served, need
 	return f.Obstacles(), nil
 }
 

@@ -187,7 +187,7 @@ func (q *request) obstacles(e *pawl.Envelope) (lines []string) {
 	}
 	for _, o := range all {
 		switch o.What {
-		case pawl.ByNoWorker, pawl.ByQueue, pawl.ByQueueRate, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByEffect:
+		case pawl.ByNoWorker, pawl.ByNeed, pawl.ByQueue, pawl.ByQueueRate, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByEffect:
 			if !q.Can(ViewPayload) && o.Key != "" {
 				o.Key = hiddenText
 			}

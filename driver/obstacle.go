@@ -15,6 +15,7 @@ type Facts struct {
 	Key       pawl.KeyStats   // of the job
 	Holder    pawl.ID         // the leased job with its idempotency key; zero if there is none
 	Unserved  bool            // nobody fetches its kind from its queue
+	Need      string          // of the kind, for which each worker has a closed gate; "" for none
 
 	Prerequisites []Prerequisite // that are not met
 }
@@ -49,7 +50,10 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 	if f.Queue.Paused {
 		add(pawl.Obstacle{What: pawl.ByPause})
 	}
-	if f.Unserved {
+	switch {
+	case f.Need != "":
+		add(pawl.Obstacle{What: pawl.ByNeed, Need: f.Need})
+	case f.Unserved:
 		add(pawl.Obstacle{What: pawl.ByNoWorker})
 	}
 	if e.State != pawl.Ready { // limits count when it is due

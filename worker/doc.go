@@ -49,7 +49,8 @@
 //
 // [Options].Middleware wraps every handler of a worker. [Options].Verify refuses jobs without a
 // valid signature before their payload is decoded. A job of a kind that has no handler here stays
-// ready for a worker that has one.
+// ready for a worker that has one. A job whose kind has [pawl.Needs] stays ready until the [Gate] of
+// each need is open.
 //
 // The code follows a job: fetch.go leases it, slots.go gives it a slot, attempt.go runs the
 // handler, decide.go decides what its result means, and settle.go settles the lease. A heartbeat

@@ -12,6 +12,9 @@ import (
 
 // fetchOne brings one job, if there is one.
 func (s *session) fetchOne(ctx context.Context) error {
+	if s.shut {
+		return pawl.ErrEmpty
+	}
 	leases, err := s.w.queue.Fetch(ctx, s.request(1, 0, pawl.WaitNot))
 	if err != nil {
 		return err
@@ -25,11 +28,14 @@ func (s *session) fetchOne(ctx context.Context) error {
 func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 	retries := pawl.DefaultStrategy()
 	for failed := 0; ; {
-		want, ahead, fetching, err := s.demand(ctx)
+		r, fetching, err := s.demand(ctx, until)
+		if errors.Is(err, pawl.ErrEmpty) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		leases, err := s.w.queue.Fetch(fetching, s.request(want, ahead, until))
+		leases, err := s.w.queue.Fetch(fetching, r)
 		s.fetchEnded()
 		switch {
 		case err == nil:
@@ -61,39 +67,43 @@ func isLacking(err error) bool {
 	return errors.As(err, &refused) && refused.Lacks != 0
 }
 
-// request is what to ask of the queue.
+// request is what to ask of the queue. The caller holds mu.
 func (s *session) request(limit, ahead int, wait pawl.Wait) pawl.Request {
 	r := s.w.request
 	r.Kinds, r.Max, r.Ahead, r.Wait = s.kinds, limit, ahead, wait
 	return r
 }
 
-// demand waits until jobs are wanted and says how many, and how many of them would
-// wait for a slot. The context ends when that is out of date.
-func (s *session) demand(ctx context.Context) (want, waiting int, fetching context.Context, err error) {
+// demand waits until jobs are wanted, and returns what to ask for. The context ends when that is out
+// of date. The error is [pawl.ErrEmpty] if every gate is closed and until is not to wait for jobs.
+func (s *session) demand(ctx context.Context, until pawl.Wait) (r pawl.Request, fetching context.Context, err error) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		if want := s.wanted(); want > 0 {
 			fetching, end := context.WithCancel(ctx)
 			s.asked, s.endFetch = s.idle(), end
-			waiting := max(0, want-s.asked)
+			r := s.request(want, max(0, want-s.asked), until)
 			s.mu.Unlock()
-			return want, waiting, fetching, nil
+			return r, fetching, nil
 		}
+		shut := s.shut
 		s.mu.Unlock()
+		if shut && until != pawl.WaitForJob {
+			return r, nil, pawl.ErrEmpty
+		}
 		select {
 		case <-s.changed:
 		case <-ctx.Done():
 		}
 	}
-	return 0, 0, nil, ctx.Err()
+	return r, nil, ctx.Err()
 }
 
 // wanted is how many jobs to fetch now. It is 0 while enough wait for the slots, so that
 // fetches are few and large. The caller holds mu.
 func (s *session) wanted() int {
 	idle, ahead := s.idle(), s.pace.ahead(s.w.opts.Concurrency)
-	if s.unsettled >= maxUnsettled || idle == 0 && (len(s.waiting) > ahead/2 || s.aheadBytes >= maxAheadBytes) {
+	if s.shut || s.unsettled >= maxUnsettled || idle == 0 && (len(s.waiting) > ahead/2 || s.aheadBytes >= maxAheadBytes) {
 		return 0
 	}
 	return max(0, idle+ahead-len(s.waiting))

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -43,6 +44,10 @@ type Options struct {
 	// not run: it becomes dead with pawl.ReasonSignature, its payload is not decoded, and no
 	// attempt is counted. For a queue of forwarded dead jobs, use pawl.Keyring.Forwarded.
 	Verify *pawl.Keyring
+
+	// Gates has the gate of each thing that kinds of the worker need; see [pawl.Needs]. Jobs whose gate
+	// is closed stay in their queue.
+	Gates map[string]*Gate
 
 	// Policy is for jobs that have none and whose kind has none. The default is
 	// pawl.DefaultStrategy.
@@ -86,7 +91,7 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 	if o.Concurrency < 0 {
 		refuse(&pawl.InvalidError{Field: "Concurrency", Reason: fmt.Sprintf("%d is negative", o.Concurrency)})
 	}
-	o.Middleware = slices.Clone(o.Middleware)
+	o.Middleware, o.Gates = slices.Clone(o.Middleware), maps.Clone(o.Gates)
 	if slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }) {
 		refuse(&pawl.InvalidError{Field: "Middleware", Reason: "one of it is nil"})
 		o.Middleware = nil

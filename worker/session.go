@@ -30,9 +30,7 @@ const releaseGrace = 1500 * time.Millisecond
 
 // session is one run of a worker, from its start to its return.
 type session struct {
-	w     *Worker
-	kinds []string // that the worker handles
-
+	w            *Worker
 	feeding      context.Context // when it ends no handler starts any more
 	handling     context.Context // of every handler; ends with ErrStopping
 	stopHandling context.CancelCauseFunc
@@ -45,6 +43,9 @@ type session struct {
 	leased  chan struct{}  // closed with the first lease
 
 	mu            sync.Mutex
+	kinds         []string              // that it fetches: those whose gates are open
+	shut          bool                  // there are none; a request without kinds would ask for all
+	endServing    func()                // reports to the queue that it serves these no more; nil after it
 	length        time.Duration         // of the leases, once there was one
 	held          map[*attempt]struct{} // all that are not settled
 	waiting       []*attempt            // fetched ahead, in the order in which they start
@@ -68,13 +69,14 @@ type session struct {
 func newSession(ctx context.Context, w *Worker) *session {
 	s := &session{
 		w:       w,
-		kinds:   w.kinds(),
 		feeding: ctx,
 		notes:   driver.NewNotes(w.queue),
 		changed: make(chan struct{}, 1),
 		leased:  make(chan struct{}),
 		held:    make(map[*attempt]struct{}),
 	}
+	s.chooseKinds()
+	s.endServing = func() {}
 	ctx = context.WithoutCancel(ctx) // keeps its values
 	s.giveBackTimer = time.AfterFunc(time.Hour, s.giveBack)
 	s.giveBackTimer.Stop()

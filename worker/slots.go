@@ -16,7 +16,7 @@ import (
 // job is put off so that the worker does not spin.
 func (s *session) deliver(leases []*pawl.Lease) {
 	forged := s.w.verify(leases)
-	var start []*attempt
+	var start, shut []*attempt
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range leases {
@@ -32,6 +32,8 @@ func (s *session) deliver(leases []*pawl.Lease) {
 		}
 		s.open.Add(1)
 		switch err := forged[l]; {
+		case err == nil && known && s.w.lacking(h) != "":
+			shut = append(shut, a)
 		case err == nil && known:
 			start = append(start, a)
 		case !a.claim():
@@ -50,6 +52,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	for _, a := range start {
 		s.aheadBytes += len(a.Payload)
 	}
+	s.release(shut)
 	s.moved = time.Now()
 	s.startWaiting()
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"github.com/gopawl/pawl"
@@ -32,6 +30,7 @@ type Worker struct {
 // handler runs jobs of one kind, whatever their type.
 type handler struct {
 	policy pawl.Policy // the kind's, or nil
+	needs  []string    // of the kind
 	run    HandlerFunc // within the middleware
 }
 
@@ -96,7 +95,7 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 		return
 	}
 	for _, name := range names {
-		w.handlers[name] = handler{policy, run}
+		w.handlers[name] = handler{policy, k.Needs(), run}
 	}
 }
 
@@ -133,9 +132,6 @@ func (w *Worker) Handles(kind string) bool {
 	return ok
 }
 
-// kinds are those that the worker handles, sorted.
-func (w *Worker) kinds() []string { return slices.Sorted(maps.Keys(w.handlers)) }
-
 // Run works until ctx ends, then stops: it fetches no more, lets running handlers
 // finish for Options.Drain, ends their contexts, waits for Options.StopGrace, and
 // releases the jobs that did not settle, for which it waits 1.5 s. A job that a stop
@@ -156,7 +152,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // Drain works like [Worker.Run], but returns nil as soon as the queues are empty. With
 // [pawl.WaitDrained] that means no ready and no leased job, and with [pawl.WaitFinished] no delayed
 // job either, so it waits for every retry. Drain waits for the jobs of a paused queue, but not for
-// jobs of kinds that the worker does not handle.
+// jobs of kinds that the worker does not handle, or whose gate is closed.
 //
 // If ctx ends first, Drain stops and returns ctx's error. If handlers that ignore their timeout
 // take every slot, Drain waits until ctx ends.
@@ -172,11 +168,7 @@ func (w *Worker) work(ctx context.Context, until pawl.Wait) error {
 	if err != nil {
 		return err
 	}
-	if q, ok := w.queue.(interface {
-		Serving(queues, kinds []string) (end func())
-	}); ok {
-		defer q.Serving(w.request.Queues, w.request.Kinds)()
-	}
+	defer s.watchGates()()
 	return s.work(ctx, func() error {
 		w.fetching.Add(1)
 		defer w.fetching.Add(-1)
@@ -196,6 +188,9 @@ func (w *Worker) start(ctx context.Context) (*session, error) {
 	if len(w.handlers) == 0 {
 		return nil, fmt.Errorf("start worker: %w", &pawl.InvalidError{
 			Field: "worker", Reason: "it has no handler and would fetch nothing; register one with worker.Handle"})
+	}
+	if err := w.checkGates(); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	if err := pawl.Require(w.queue, w.needs); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)

@@ -16,13 +16,14 @@ func (a *app) jobWhyCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "why ID", short: "what keeps a job from running", args: -1,
 		long: `Prints what keeps a job from running now, one line for each thing: a delay, a paused
-queue, a kind that nobody fetches, a limit or a rate of its queue or its key, or a job
-with the same idempotency key. ID may also be the beginning or the end of an ID.`,
+queue, a kind that nobody fetches, a closed gate, a limit or a rate of its queue or its
+key, a job with the same idempotency key, or jobs that it waits for. ID may also be the beginning or the end of an ID.`,
 		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
 		json: `one object with id and
   obstacles: a list, empty for a job that only waits for its turn, of
-    what (running, dead, completed, delay, stopped, paused, no_worker, queue,
-    queue_rate, key, key_rate, effect), text, queue, kind, key (null: none)
+    what (running, dead, completed, delay, stopped, paused, no_worker, need,
+    queue, queue_rate, key, turn, key_rate, effect, jobs, dead_jobs, gone_jobs),
+    text, queue, kind, key (null: none), need (null: none)
     until_at (a time: when it ends by itself, or since when the job runs, is
     dead, or is completed; null: not known)
     running, limit (jobs that run, and may run)

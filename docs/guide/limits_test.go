@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/worker"
 )
 
 type SyncArgs struct{ Folder string }
@@ -36,6 +37,54 @@ func limit(ctx context.Context, path string) error {
 var rates = pawl.Limits{
 	Rate:       pawl.Rate{Starts: 1000, Per: time.Minute},
 	RatePerKey: pawl.Rate{Starts: 100, Per: time.Minute, Burst: 20},
+}
+
+type UploadArgs struct{ File string }
+
+func upload(context.Context, *pawl.Job[UploadArgs]) error { return nil }
+
+// answers says that the server answers.
+func answers(context.Context) bool { return true }
+
+var Upload = pawl.Define[UploadArgs]("upload", pawl.Needs("network"))
+
+func uploads(ctx context.Context, q *bolt.Queue) error {
+	network := new(worker.Gate)
+	w := worker.New(q, &worker.Options{Gates: map[string]*worker.Gate{"network": network}})
+	worker.Handle(w, Upload, upload)
+	go probe(ctx, network)
+	return w.Run(ctx)
+}
+
+// probe opens the gate while the server answers.
+func probe(ctx context.Context, network *worker.Gate) {
+	for ctx.Err() == nil {
+		if answers(ctx) {
+			network.Open()
+		} else {
+			network.Close()
+		}
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Rule: a job that needs the network runs once the probe of the guide has opened its gate.
+func TestNeeds(t *testing.T) {
+	q, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), nil)
+	require.NoError(t, err)
+	defer q.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	id, err := Upload.Enqueue(ctx, q, UploadArgs{File: "a"}, pawl.Retain(time.Hour))
+	require.NoError(t, err)
+	go func() { ended <- uploads(ctx, q) }()
+	_, err = q.Await(ctx, id.ID)
+	require.NoError(t, err)
+	stop()
+	require.NoError(t, <-ended)
 }
 
 // Rule: the rates of the guide are valid.

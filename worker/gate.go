@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/gopawl/pawl"
+)
+
+// Gate holds jobs back whose kinds need what is not there; see [pawl.Needs] and Options.Gates. A new
+// gate is closed. An app opens and closes it as its own probe finds, a probe of the network for
+// example. Several workers may share one.
+type Gate struct {
+	mu       sync.Mutex
+	open     bool
+	watchers map[*session]struct{}
+}
+
+// Open lets workers take the jobs that need the gate.
+func (g *Gate) Open() { g.set(true) }
+
+// Close keeps workers from taking the jobs that need the gate. When it returns, no more of them starts.
+// Those that run go on. Those that a worker has fetched ahead go back to the queue, and count no
+// attempt.
+func (g *Gate) Close() { g.set(false) }
+
+// IsOpen reports whether the gate is open.
+func (g *Gate) IsOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+func (g *Gate) set(open bool) {
+	g.mu.Lock()
+	changed := g.open != open
+	g.open = open
+	watchers := slices.Collect(maps.Keys(g.watchers))
+	g.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, s := range watchers {
+		s.gatesChanged()
+	}
+}
+
+// watch has a session learn of each change until it calls end.
+func (g *Gate) watch(s *session) (end func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.watchers == nil {
+		g.watchers = make(map[*session]struct{})
+	}
+	g.watchers[s] = struct{}{}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.watchers, s)
+	}
+}
+
+// checkGates returns an error for a kind that needs a gate which the options lack.
+func (w *Worker) checkGates() error {
+	for kind, h := range w.handlers {
+		for _, need := range h.needs {
+			if w.opts.Gates[need] == nil {
+				return &pawl.InvalidError{Field: "Gates",
+					Reason: fmt.Sprintf("kind %q needs %q, and there is no gate of that name; add one to Options.Gates", kind, need)}
+			}
+		}
+	}
+	return nil
+}
+
+// lacking returns the first need of a handler whose gate is closed, "" for none.
+func (w *Worker) lacking(h handler) string {
+	for _, need := range h.needs {
+		if !w.opts.Gates[need].IsOpen() {
+			return need
+		}
+	}
+	return ""
+}
+
+// watchGates follows the gates until it calls end. It reports to the queue which kinds the worker
+// takes.
+func (s *session) watchGates() (end func()) {
+	var ends []func()
+	for _, g := range s.w.opts.Gates {
+		if g != nil {
+			ends = append(ends, g.watch(s))
+		}
+	}
+	s.gatesChanged()
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.endServing()
+		s.endServing = nil
+	}
+}
+
+// gatesChanged has the session fetch the kinds whose gates are open now, and gives back what waits for
+// a slot behind a closed gate.
+func (s *session) gatesChanged() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.endServing == nil {
+		return // it has ended
+	}
+	lacks := s.chooseKinds()
+	s.release(s.takeShut())
+	s.serve(lacks)
+	if s.endFetch != nil {
+		s.endFetch()
+	}
+	s.demandChanged()
+}
+
+// chooseKinds has the session fetch the kinds whose gates are open, and returns what the others need.
+// The caller holds mu.
+func (s *session) chooseKinds() (lacks map[string]string) {
+	s.kinds, lacks = []string{}, make(map[string]string)
+	for kind, h := range s.w.handlers {
+		if need := s.w.lacking(h); need != "" {
+			lacks[kind] = need
+		} else {
+			s.kinds = append(s.kinds, kind)
+		}
+	}
+	slices.Sort(s.kinds)
+	s.shut = len(s.kinds) == 0
+	return lacks
+}
+
+// serve reports to the queue which kinds the worker takes, and which it does not take for want of
+// what they need. The caller holds mu.
+func (s *session) serve(lacks map[string]string) {
+	before := s.endServing
+	s.endServing = func() {}
+	defer before()
+	if q, ok := s.w.queue.(interface {
+		Serving(queues, kinds []string, lacks map[string]string) (end func())
+	}); ok {
+		s.endServing = q.Serving(s.w.request.Queues, s.kinds, lacks)
+	}
+}
+
+// takeShut takes the attempts out that wait for a slot and whose gate is closed. The caller holds mu.
+func (s *session) takeShut() (shut []*attempt) {
+	keep := func(some []*attempt) []*attempt {
+		return slices.DeleteFunc(some, func(a *attempt) bool {
+			if s.w.lacking(a.handler) == "" {
+				return false
+			}
+			s.aheadBytes -= len(a.Payload)
+			shut = append(shut, a)
+			return true
+		})
+	}
+	s.waiting, s.behind = keep(s.waiting), keep(s.behind)
+	return shut
+}
