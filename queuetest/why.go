@@ -68,11 +68,10 @@ func (f *fixture) keysAre(when string, want ...pawl.KeyStats) {
 }
 
 func whyTests() []test {
-	full := pawl.Limits{Running: 2, RunningPerKey: 1}
-	slow := pawl.Limits{Rate: pawl.Rate{Starts: 2, Per: time.Minute}, RatePerKey: pawl.Rate{Starts: 1, Per: time.Hour}}
 	return []test{
 		newTest("why, by state", "What keeps a job from running follows from its state: nothing keeps a ready job, a delayed one waits for its time, and "+
 			"a leased, completed, or dead one does not run again by itself.", func(f *fixture) {
+			able[Explainer](f)
 			delayed := f.held(pawl.Delayed)
 			f.sameTime(f.obstructed(delayed, "a delayed job", pawl.ByDelay)[0].Until, f.must(delayed).NotBefore, "its time")
 			f.obstructed(f.held(pawl.Leased), "a leased job", pawl.IsRunning)
@@ -84,6 +83,7 @@ func whyTests() []test {
 			f.is(err, pawl.ErrNotFound, "why, for a job that is not there")
 		}),
 		newTest("why, in a paused queue", "A paused queue keeps its jobs from running, besides what else does.", func(f *fixture) {
+			able[Explainer](f)
 			ready, delayed := f.held(pawl.Ready), f.held(pawl.Delayed)
 			p := f.pauser()
 			f.ok(p.Pause(f.Context(), pawl.DefaultQueue), "pause")
@@ -93,11 +93,20 @@ func whyTests() []test {
 			f.obstructed(ready, "a ready job")
 		}),
 		newTest("why, for an effect", "A job waits for a leased job with its idempotency key.", func(f *fixture) {
+			able[Explainer](f)
 			f.add(effect("e"))
 			waits := f.add(effect("e")).ID
 			l := f.lease()
 			equal(f, f.obstructed(waits, "a job", pawl.ByEffect)[0].Holders[0], l.ID, "holder")
 		}),
+	}
+}
+
+// whyLimitTests are those of queues with limits.
+func whyLimitTests() []test {
+	full := pawl.Limits{Running: 2, RunningPerKey: 1}
+	slow := pawl.Limits{Rate: pawl.Rate{Starts: 2, Per: time.Minute}, RatePerKey: pawl.Rate{Starts: 1, Per: time.Hour}}
+	tests := []test{
 		limitTest("why, at a limit", "A job waits for its key if the key is at its limit, and for its queue if the queue is. The obstacle names the jobs that run.",
 			full, func(f *fixture) {
 				ids := f.addKeys("aab")
@@ -159,4 +168,8 @@ func whyTests() []test {
 			f.keysAre("an hour later")
 		}),
 	}
+	for i := range tests {
+		tests[i] = tests[i].alsoRequiring(pawl.LimitKeys)
+	}
+	return tests
 }
