@@ -20,7 +20,8 @@ type selection struct {
 	bytes  int // of the payloads of the leases
 	leases []*pawl.Lease
 
-	rooms map[string]*room // of the queues with limits
+	rooms   map[string]*room // of the queues with limits
+	crowded bool             // more keys may have another head than one transaction looks at
 
 	// Of a round.
 
@@ -63,11 +64,11 @@ func (s *selection) run() error {
 				s.t.Skip(j)
 				s.skipped = append(s.skipped, j.ID)
 			}
-			released := s.t.releases
+			before := s.t.releases + s.t.turnsNoted
 			if err := s.t.flush(); err != nil {
 				return err
 			}
-			again = again || s.t.releases > released
+			again = again || s.t.releases+s.t.turnsNoted > before
 		}
 		if len(s.chosen) > 0 {
 			if err := s.claim(s.chosen); err != nil {

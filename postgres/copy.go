@@ -85,6 +85,16 @@ func (r copyRow) job(j *job, line int32) copyRow {
 	} else {
 		r = r.null()
 	}
+	if j.turn != "" {
+		r = r.bytes([]byte(j.turn)).int2(int16(j.order))
+	} else {
+		r = r.null().null()
+	}
+	if j.HoldsKey {
+		r = append(r.length(1), 1)
+	} else {
+		r = r.null()
+	}
 	at := len(r)
 	r = driver.AppendRecord(r.length(0), &j.Envelope, len(j.Payload))
 	binary.BigEndian.PutUint32(r[at:], uint32(len(r)-at-4))

@@ -53,18 +53,21 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 	var seq, since int64
 	var deadline, token *int64
 	var place, lane, prio int16
-	var queue, kind, effect []byte
-	var waits, awaited *bool
+	var queue, kind, effect, keyName, turn []byte
+	var order *int16
+	var waits, awaited, holds *bool
 	j := &job{stored: true}
-	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures, &waits, &awaited)
+	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures, &waits, &awaited,
+		&keyName, &turn, &order, &holds)
 	if err != nil {
 		return nil, err
 	}
 	j.Envelope = pawl.Envelope{
 		ID: id.Bytes, Seq: uint64(seq), Queue: string(queue), Origin: string(queue), Kind: string(kind),
 		Priority: int8(127 - prio), Created: createdOf(id.Bytes), NotBefore: timeOf(since),
-		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures,
+		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures, Key: string(keyName),
 	}
+	j.inTurn(turn, order, holds)
 	j.State, j.waits, j.awaited = stateOf(place, token != nil), waits != nil, awaited != nil
 	if token != nil {
 		j.token = *token

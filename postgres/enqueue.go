@@ -29,6 +29,7 @@ type enqueue struct {
 	jobs  []*pawl.Envelope
 	size  int             // of the payloads
 	names bool            // a job has an ID, a unique key, or a prerequisite
+	keyed map[string]bool // the queues of jobs with keys
 	done  []pawl.Enqueued // set if the transaction may have been committed
 }
 
@@ -36,6 +37,12 @@ func newEnqueue(jobs []*pawl.Envelope) *enqueue {
 	op := &enqueue{jobs: jobs}
 	for _, e := range jobs {
 		op.size += len(e.Payload)
+		if e.Key != "" {
+			if op.keyed == nil {
+				op.keyed = make(map[string]bool)
+			}
+			op.keyed[withQueue(e).Queue] = true
+		}
 		op.names = op.names || !e.ID.IsZero() || e.UniqueKey != "" || driver.Waits(e)
 	}
 	return op

@@ -180,7 +180,7 @@ func (t *txn) grant(j *job) *pawl.Lease {
 		t.effects[repeatSlot] = effect{id: j.ID}
 	}
 	e := j.Envelope
-	e.State, e.LeasedSince = "", time.Time{}
+	e.State, e.LeasedSince, e.HoldsKey = "", time.Time{}, false
 	j.State, j.LeasedSince, j.Payload = pawl.Leased, t.Now, nil
 	fetched := pawl.Event{Type: pawl.EventFetched}
 	if !j.BackoffSince.IsZero() {
@@ -219,6 +219,7 @@ type candidate struct {
 	seq    int64
 	effect string
 	key    string
+	order  pawl.KeyOrder
 	done   bool // its effect is done, so it ends without a run
 	bytes  int  // of its payload
 
@@ -237,9 +238,14 @@ func (s *selection) peek(n int) (map[string][]*candidate, error) {
 		}
 	}
 	found, err := s.peekBehind(marks, n)
-	if err == nil && !known && len(found) > 0 { // the limits came in the same round trip
+	if err == nil && !known && (len(found) > 0 || s.waitsForTurns()) { // the limits came in the same round trip
 		var limited bool
 		if limited, err = s.measure(); err == nil && limited {
+			found, err = s.peekBehind(marks, n)
+		}
+	}
+	for err == nil && s.adopt(found) {
+		if _, err = s.measure(); err == nil {
 			found, err = s.peekBehind(marks, n)
 		}
 	}
@@ -268,10 +274,12 @@ func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) 
 	found := make(map[string][]*candidate)
 	var queue, effect, key []byte
 	var id pgtype.UUID
+	var order int16
 	c := new(candidate)
-	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &c.done, &c.bytes}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &order, &c.done, &c.bytes}, func() error {
 		next := *c
 		next.queue, next.id, next.effect, next.key = string(queue), id.Bytes, string(effect), string(key)
+		next.order = pawl.KeyOrder(order)
 		found[next.queue] = append(found[next.queue], &next)
 		return nil
 	})

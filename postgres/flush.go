@@ -11,7 +11,7 @@ import (
 )
 
 // flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
-// order of the locks: jobs, keys, prerequisites, effects, rows of mutations, notes.
+// order of the locks: jobs, keys, prerequisites, effects, rows of mutations, notes. Rows of turns are new, so nobody else has locked them.
 func (t *txn) flush() error {
 	for len(t.ended) > 0 || t.groups.Any() { // each may find a damaged job, which ends
 		if err := t.finishEnds(); err != nil {
@@ -29,6 +29,7 @@ func (t *txn) flush() error {
 	t.writeChanged(jobs)
 	t.writeKeys(jobs)
 	t.writePrerequisites(jobs)
+	t.writeTurns(jobs)
 	t.writeEffects()
 	if tokens := t.q.unclaimed[t.unclaimed:]; len(tokens) > 0 {
 		t.write(sqlUnclaim, tokens)
@@ -100,6 +101,9 @@ func (t *txn) writeNew(jobs []*job) error {
 	if err := t.takeSeqs(fresh); err != nil {
 		return err
 	}
+	if err := t.orderNew(fresh); err != nil {
+		return err
+	}
 	lines, err := t.linesOf(fresh)
 	if err != nil {
 		return err
@@ -120,7 +124,8 @@ func (t *txn) insertNew(jobs []*job, lines []int32) {
 	for _, j := range jobs {
 		c.add(j)
 	}
-	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.keys, c.records, c.payloads)
+	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.keys,
+		c.turns, c.orders, c.holds, c.records, c.payloads)
 }
 
 // takeSeqs gives new jobs their sequences, in their order.
@@ -160,7 +165,9 @@ type newColumns struct {
 	deadlines            pgtype.FlatArray[*int64]
 	lines                []int32
 	places, lanes, prios []int16
-	effects, keys        pgtype.FlatArray[[]byte]
+	effects, keys, turns pgtype.FlatArray[[]byte]
+	orders               pgtype.FlatArray[*int16]
+	holds                pgtype.FlatArray[*bool]
 	records, payloads    pgtype.FlatArray[[]byte]
 }
 
@@ -169,7 +176,8 @@ func makeNewColumns(n int) newColumns {
 		ids:  make([]pgtype.UUID, 0, n),
 		seqs: make([]int64, 0, n), since: make([]int64, 0, n), deadlines: make([]*int64, 0, n),
 		places: make([]int16, 0, n), lanes: make([]int16, 0, n), prios: make([]int16, 0, n),
-		effects: make([][]byte, 0, n), keys: make([][]byte, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
+		effects: make([][]byte, 0, n), keys: make([][]byte, 0, n), turns: make([][]byte, 0, n),
+		orders: make([]*int16, 0, n), holds: make([]*bool, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
 	}
 }
 
@@ -191,6 +199,8 @@ func (c *newColumns) add(j *job) {
 		key = []byte(j.Key)
 	}
 	c.keys = append(c.keys, key)
+	turn, order, holds := j.turnColumns()
+	c.turns, c.orders, c.holds = append(c.turns, turn), append(c.orders, order), append(c.holds, holds)
 	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
 	c.payloads = append(c.payloads, orEmpty(j.Payload))
 }
@@ -208,6 +218,7 @@ func (t *txn) writeChanged(jobs []*job) {
 	var ids, marked, kept []pawl.ID
 	var since []int64
 	var places, lanes []int16
+	var holding pgtype.FlatArray[*bool]
 	var records, rewritten [][]byte
 	for _, j := range jobs {
 		switch {
@@ -223,6 +234,8 @@ func (t *txn) writeChanged(jobs []*job) {
 			place, at := j.since()
 			ids, since = append(ids, j.ID), append(since, at)
 			places, lanes = append(places, place), append(lanes, j.lane())
+			_, _, holds := j.turnColumns()
+			holding = append(holding, holds)
 			records = append(records, driver.AppendRecord(nil, &j.Envelope, j.payload))
 		}
 	}
@@ -233,7 +246,7 @@ func (t *txn) writeChanged(jobs []*job) {
 		t.write(sqlRewrite, uuids(kept), rewritten)
 	}
 	if len(ids) > 0 {
-		t.write(sqlUpdate, uuids(ids), since, places, lanes, records)
+		t.write(sqlUpdate, uuids(ids), since, places, lanes, holding, records)
 	}
 	t.writeHistory(jobs, true)
 }

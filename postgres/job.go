@@ -16,21 +16,24 @@ const (
 	placeWaiting   = 2 // ready, but for what it waits for
 	placeDead      = 3
 	placeCompleted = 4
+	placeTurn      = -1 // ready, but not its turn
 )
 
 // job is a job in a transaction. Its state says where it is to be.
 type job struct {
 	pawl.Envelope
 	token     int64
-	payload   int  // bytes of the payload of a stored job
-	stored    bool // it has a row
-	changed   bool // it is among those that the transaction has touched
-	gone      bool // its row goes
-	marked    bool // it is leased, and only its mark as cancelled changes
-	rewritten bool // it is leased, and only its record changes
-	holds     bool // it takes its unique key
-	waits     bool // for other jobs
-	awaited   bool // other jobs may wait for it
+	payload   int    // bytes of the payload of a stored job
+	stored    bool   // it has a row
+	changed   bool   // it is among those that the transaction has touched
+	gone      bool   // its row goes
+	marked    bool   // it is leased, and only its mark as cancelled changes
+	rewritten bool   // it is leased, and only its record changes
+	holds     bool   // it takes its unique key
+	waits     bool   // for other jobs
+	awaited   bool   // other jobs may wait for it
+	turn      string // its queue and key, if that runs its jobs in order
+	order     pawl.KeyOrder
 	failures  []pawl.Failure
 	snapshots []*pawl.Envelope // of a new job, which get its sequence
 }
@@ -44,11 +47,15 @@ type jobRow struct {
 	cancelled          bool
 	record, payload    []byte
 	waits, awaited     *bool
+	turn               []byte
+	order              *int16
+	holds              *bool
 }
 
 // fields returns where the columns go.
 func (r *jobRow) fields() []any {
-	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited}
+	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited,
+		&r.turn, &r.order, &r.holds}
 }
 
 // job returns the job of a row.
@@ -65,6 +72,7 @@ func (r *jobRow) job() (*job, error) {
 		e.Payload = r.payload
 	}
 	j := &job{Envelope: *e, stored: true, payload: apart, waits: r.waits != nil, awaited: r.awaited != nil}
+	j.inTurn(r.turn, r.order, r.holds)
 	j.State = stateOf(r.place, r.token != nil)
 	if r.token != nil {
 		j.token = *r.token
@@ -108,8 +116,11 @@ func (j *job) since() (place int16, since int64) {
 	at := j.NotBefore
 	switch j.State {
 	case pawl.Ready:
-		if j.waits {
+		switch {
+		case j.waits:
 			return placeWaiting, nanos(at)
+		case j.turn != "" && !j.HoldsKey:
+			return placeTurn, nanos(at)
 		}
 	case pawl.Dead:
 		at = j.Death.At

@@ -20,12 +20,14 @@ import (
 // limits pays for them, and no count can be wrong.
 
 const (
-	sqlSetLimits = `INSERT INTO pawl.limits (queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, key_starts, key_per, key_burst)
-	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.key_starts, excluded.key_per, excluded.key_burst)`
+	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst, in_order, turns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int2, $10::int2 > 0)
+ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, key_starts, key_per, key_burst, in_order, turns)
+	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.key_starts, excluded.key_per,
+	excluded.key_burst, excluded.in_order, l.turns OR excluded.turns)`
 	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1`
 
-	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst
+	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst, in_order, turns
 FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
 	sqlLockLimits = sqlLimits + ` FOR UPDATE`
 
@@ -54,10 +56,6 @@ func checkLimits(all map[string]pawl.Limits) error {
 		if err := all[name].Validate(); err != nil {
 			return fmt.Errorf("limits of queue %q: %w", name, err)
 		}
-		if all[name].InOrder != pawl.OrderNone {
-			return fmt.Errorf("limits of queue %q: %w", name, &pawl.InvalidError{
-				Field: "InOrder", Reason: "PostgreSQL does not run the jobs of a key in order", Lacks: pawl.OrderedKeys})
-		}
 	}
 	return nil
 }
@@ -65,27 +63,63 @@ func checkLimits(all map[string]pawl.Limits) error {
 // declareLimits stores the limits of queues.
 func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Limits)) {
-		l := o.Limits[name]
-		statement, args := sqlRemoveLimits, []any{[]byte(name)}
-		if l != (pawl.Limits{}) {
-			statement = sqlSetLimits
-			args = append(args, l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per), l.Rate.Burst,
-				l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst)
+		var err error
+		for range attempts { // it may meet a deadlock with a process that settles jobs
+			err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+				return declareOf(ctx, tx, o.Schema, name, o.Limits[name])
+			})
+			if !isRace(err) {
+				break
+			}
 		}
-		if _, err := pool.Exec(ctx, sqlIn(o.Schema, statement), args...); err != nil {
+		if err != nil {
 			return fmt.Errorf("declare the limits of queue %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
+// declareOf stores the limits of a queue. It excludes fetches from the queue until its commit.
+func declareOf(ctx context.Context, tx pgx.Tx, schema, name string, l pawl.Limits) error {
+	rows, err := tx.Query(ctx, sqlIn(schema, sqlLockLimits), [][]byte{[]byte(name)})
+	if err != nil {
+		return err
+	}
+	all, err := scanLimits(rows)
+	if err != nil {
+		return err
+	}
+	before := all[name]
+	if l == (pawl.Limits{}) && !before.turns {
+		_, err := tx.Exec(ctx, sqlIn(schema, sqlRemoveLimits), []byte(name))
+		return err
+	}
+	if _, err := tx.Exec(ctx, sqlIn(schema, sqlSetLimits), []byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per),
+		l.Rate.Burst, l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, int16(l.InOrder)); err != nil {
+		return err
+	}
+	if l.InOrder == before.InOrder {
+		return nil
+	}
+	_, err = tx.Exec(ctx, sqlIn(schema, sqlReorder), []byte(name), int16(l.InOrder))
+	return err
+}
+
+// queueLimits are the limits of a queue.
+type queueLimits struct {
+	pawl.Limits
+	turns bool // jobs may wait for their turn, also without an order by now
+}
+
 // scanLimits reads the limits of queues.
-func scanLimits(rows pgx.Rows) (map[string]pawl.Limits, error) {
-	all := make(map[string]pawl.Limits)
+func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
+	all := make(map[string]queueLimits)
 	var name []byte
-	var l pawl.Limits
+	var l queueLimits
+	var order int16
 	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst,
-		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst}, func() error {
+		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &order, &l.turns}, func() error {
+		l.InOrder = pawl.KeyOrder(order)
 		all[string(name)] = l
 		return nil
 	})
@@ -95,6 +129,8 @@ func scanLimits(rows pgx.Rows) (map[string]pawl.Limits, error) {
 // room is how many more jobs of a queue with limits may be leased.
 type room struct {
 	limits        pawl.Limits
+	oldest        time.Time // of the heads of keys, as far as somebody has read them
+	perKey        int       // how many jobs of a key run at a time; 0 for no limit
 	pace, keyPace driver.Pace
 	now           time.Time
 	leased        int                  // jobs of the queue
@@ -104,7 +140,11 @@ type room struct {
 }
 
 func newRoom(l pawl.Limits, now time.Time) *room {
-	return &room{limits: l, pace: driver.PaceOf(l.Rate), keyPace: driver.PaceOf(l.RatePerKey), now: now,
+	perKey := l.RunningPerKey
+	if l.InOrder != pawl.OrderNone {
+		perKey = 1
+	}
+	return &room{limits: l, perKey: perKey, pace: driver.PaceOf(l.Rate), keyPace: driver.PaceOf(l.RatePerKey), now: now,
 		byKey: make(map[string]int), tats: make(map[string]time.Time), started: make(map[string]bool)}
 }
 
@@ -135,8 +175,8 @@ func (r *room) leftOf(key string) int {
 		return math.MaxInt
 	}
 	left := r.paceLeft(r.keyPace, key)
-	if r.limits.RunningPerKey > 0 {
-		left = min(left, max(0, r.limits.RunningPerKey-r.byKey[key]))
+	if r.perKey > 0 {
+		left = min(left, max(0, r.perKey-r.byKey[key]))
 	}
 	return left
 }
@@ -203,10 +243,10 @@ type batcher interface {
 }
 
 // readRooms counts the leases and the starts of queues with limits.
-func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]pawl.Limits, now time.Time) (map[string]*room, error) {
+func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]queueLimits, now time.Time) (map[string]*room, error) {
 	rooms := make(map[string]*room)
 	for name, l := range limits {
-		rooms[name] = newRoom(l, now)
+		rooms[name] = newRoom(l.Limits, now)
 	}
 	if len(rooms) == 0 {
 		return rooms, nil
@@ -261,13 +301,25 @@ func (t *txn) lockLimits(fetches []*fetch) {
 
 // measure counts what the limits of the queues of the fetch leave. It reports whether any has limits.
 func (s *selection) measure() (limited bool, err error) {
-	limits := make(map[string]pawl.Limits)
+	limits := make(map[string]queueLimits)
+	var inTurn [][]byte
 	for _, name := range s.f.Queues {
-		if l, ok := s.t.limits[name]; ok {
-			limits[name] = l
+		l, ok := s.t.limits[name]
+		if _, known := limits[name]; !ok || known {
+			continue
+		}
+		if limits[name] = l; l.turns {
+			inTurn = append(inTurn, []byte(name))
 		}
 	}
+	var taken *takenTurns
+	if len(inTurn) > 0 {
+		taken = s.t.takeTurns(inTurn)
+	}
 	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.Now)
+	if err == nil && taken != nil {
+		s.crowded, err = s.t.giveTurns(taken, inTurn)
+	}
 	return len(limits) > 0, err
 }
 
@@ -280,13 +332,16 @@ func (s *selection) open() (queues, of, keys [][]byte) {
 			queues = append(queues, []byte(name))
 			continue
 		}
-		if r.left() == 0 {
+		if r.left() == 0 || s.crowded && s.t.limits[name].turns {
 			continue
 		}
 		queues = append(queues, []byte(name))
 		for _, key := range r.full() {
 			of, keys = append(of, []byte(name)), append(keys, []byte(key))
 		}
+	}
+	for k := range s.t.kept {
+		of, keys = append(of, []byte(k.queue)), append(keys, []byte(k.key))
 	}
 	return queues, of, keys
 }
@@ -332,5 +387,8 @@ func (s *selection) writePaces() {
 func (s *selection) rests() {
 	for _, r := range s.rooms {
 		s.t.rest = earlier(s.t.rest, r.next())
+	}
+	if s.crowded {
+		s.t.rest = earlier(s.t.rest, s.t.Now) // the next transaction continues, at once
 	}
 }

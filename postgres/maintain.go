@@ -69,8 +69,9 @@ func (t *txn) maintain() error {
 // since it was due.
 func (t *txn) promote() (more bool, err error) {
 	for range portions {
-		tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion)
-		if err != nil || tag.RowsAffected() == 0 {
+		var n int
+		err := t.tx.QueryRow(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion).Scan(&n)
+		if err != nil || n == 0 {
 			return false, err
 		}
 		t.stir()

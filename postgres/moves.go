@@ -54,6 +54,7 @@ func (t *txn) Put(j *job, state pawl.State) {
 	case pawl.Ready:
 		t.readied(j)
 	case pawl.Dead, pawl.Completed:
+		j.leaveTurn()
 		t.news.ended = append(t.news.ended, j.ID)
 	}
 	if !j.Deadline.IsZero() && (state == pawl.Ready || state == pawl.Delayed) {

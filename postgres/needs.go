@@ -15,6 +15,7 @@ type needs struct {
 	in   []string // groups
 
 	named    []pawl.ID // the IDs of new jobs
+	ordered  []string  // queues of new jobs with keys
 	awaited  []pawl.ID // jobs of which it has to know whether others wait for them
 	restores bool      // a new job may wait for one that is not there
 

@@ -71,22 +71,12 @@ func TestOpenIsRefused(t *testing.T) {
 	}
 }
 
-// Rule: a queue declares everything but jobs in order and synced changes, which it has only if its server syncs. The
+// Rule: a queue declares everything but synced changes, which it has only if its server syncs. The
 // server of the tests does not.
 func TestAbilities(t *testing.T) {
 	q := open(t, newSchema(t))
-	require.NoError(t, pawl.Require(q, driver.Settings|pawl.Shared|pawl.Groups))
+	require.NoError(t, pawl.Require(q, driver.Settings|pawl.Shared|pawl.Groups|pawl.OrderedKeys))
 	require.ErrorIs(t, pawl.Require(q, pawl.Synced), pawl.ErrUnsupported)
-}
-
-// Rule: limits that the queue cannot keep are refused at open, by name.
-func TestLimitsInOrder(t *testing.T) {
-	_, err := postgres.Open(t.Context(), server.url, &postgres.Options{Schema: newSchema(t), Limits: map[string]pawl.Limits{
-		"orders": {InOrder: pawl.OrderHold},
-	}})
-	require.ErrorIs(t, err, pawl.ErrUnsupported)
-	require.ErrorContains(t, err, `limits of queue "orders"`)
-	require.ErrorContains(t, err, "InOrder")
 }
 
 // Rule: no error of Open has the password.

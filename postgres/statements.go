@@ -47,7 +47,8 @@ WHERE p.id = dead.id RETURNING p.id`
 )
 
 // columns are those that jobRow has.
-const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited`
+const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited,
+	j.turn, j.key_order, j.holds`
 
 const (
 	sqlLoad = `SELECT ` + columns + ` FROM pawl.job j WHERE j.id = ANY($1) ORDER BY j.id FOR UPDATE`
@@ -58,7 +59,7 @@ const (
 	// sqlDamaged reads jobs without their records.
 	sqlDamaged = `SELECT j.id, j.seq, j.since, j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
 	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0),
-	j.waits, j.awaited
+	j.waits, j.awaited, j.key, j.turn, j.key_order, j.holds
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue WHERE j.id = ANY($1)
 ORDER BY j.id FOR UPDATE OF j`
 	sqlFreeAll = `DELETE FROM pawl.uniq WHERE id = ANY($1)`
@@ -71,8 +72,11 @@ ORDER BY j.deadline, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 WHERE j.place = 4 AND j.since <= $1 ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 	sqlPromote = `WITH due AS (
-	SELECT id FROM pawl.job WHERE place = 1 AND since <= $1 ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
-UPDATE pawl.job j SET place = CASE WHEN j.waits THEN 2 ELSE 0 END FROM due WHERE j.id = due.id`
+	SELECT id FROM pawl.job WHERE place = 1 AND since <= $1 ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
+moved AS (UPDATE pawl.job j SET place = CASE WHEN j.waits THEN 2 WHEN j.turn IS NOT NULL AND j.holds IS NULL THEN -1 ELSE 0 END
+	FROM due WHERE j.id = due.id RETURNING j.place, j.turn),
+noted AS (INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM moved WHERE place = -1)
+SELECT count(*) FROM moved`
 
 	// sqlNext returns the next time at which something falls due.
 	sqlNext = `SELECT least(
@@ -86,8 +90,8 @@ UPDATE pawl.job j SET place = CASE WHEN j.waits THEN 2 ELSE 0 END FROM due WHERE
 
 // The columns of a new job.
 const (
-	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, key, record, payload`
-	newColumnCount = 12
+	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, key, turn, key_order, holds, record, payload`
+	newColumnCount = 15
 )
 
 const (
@@ -106,14 +110,14 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 
 	sqlInsert = `INSERT INTO pawl.job (` + newColumnNames + `)
 SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int2[], $8::int2[],
-	$9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[])`
+	$9::bytea[], $10::bytea[], $11::bytea[], $12::int2[], $13::bool[], $14::bytea[], $15::bytea[])`
 
 	sqlCopy = `COPY pawl.job (` + newColumnNames + `) FROM STDIN (FORMAT binary)`
 
 	// sqlUpdate stores jobs at their new places, without a lease.
-	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, record = t.record,
+	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
 	cancelled = false, token = NULL, leased_since = NULL
-FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bytea[]) AS t(id, since, place, lane, record)
+FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[]) AS t(id, since, place, lane, holds, record)
 WHERE j.id = t.id`
 
 	sqlCancel = `UPDATE pawl.job SET cancelled = true WHERE id = ANY($1)`
@@ -159,7 +163,7 @@ CROSS JOIN unnest($3::int2[]) AS lanes(lane)
 LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
 	ON mark.line = q.line AND mark.lane = lanes.lane
 CROSS JOIN LATERAL (
-	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key,
+	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key, COALESCE(j.key_order, 0::int2) AS key_order,
 		EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.done_until > $4) AS done,
 		octet_length(j.payload) AS bytes
 	FROM pawl.job j
@@ -177,11 +181,11 @@ WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 
 	// sqlClaim leases jobs that a peek has locked.
 	sqlClaim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
-UPDATE pawl.job j SET token = $1, leased_since = $4 WHERE j.id = ANY($3) RETURNING ` + columns + `, j.payload`
+UPDATE pawl.job j SET token = $1, leased_since = $4, holds = CASE WHEN j.turn IS NOT NULL THEN true END WHERE j.id = ANY($3) RETURNING ` + columns + `, j.payload`
 
 	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
 	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
-	(SELECT FROM pawl.job WHERE place = 2 AND line = l.id LIMIT 1) UNION ALL
+	(SELECT FROM pawl.job WHERE place IN (-1, 2) AND line = l.id LIMIT 1) UNION ALL
 	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND $3 LIMIT 1)) j)`
 )

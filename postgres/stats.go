@@ -8,16 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// sqlStats counts the jobs of each queue by their places, along the indexes. Place -1 is the leased
+// sqlStats counts the jobs of each queue by their places, along the indexes. Place -2 is the leased
 // jobs, which are at place 0 too. Since when the oldest job is ready comes from the first job of
 // each priority.
 const sqlStats = `WITH counts AS (
 	SELECT line, 0 AS place, count(*) AS n FROM pawl.job WHERE place = 0 GROUP BY line
 	UNION ALL SELECT line, 1, count(*) FROM pawl.job WHERE place = 1 GROUP BY line
 	UNION ALL SELECT line, 2, count(*) FROM pawl.job WHERE place = 2 GROUP BY line
+	UNION ALL SELECT line, -1, count(*) FROM pawl.job WHERE place = -1 GROUP BY line
 	UNION ALL SELECT line, 3, count(*) FROM pawl.job WHERE place = 3 GROUP BY line
 	UNION ALL SELECT line, 4, count(*) FROM pawl.job WHERE place = 4 GROUP BY line
-	UNION ALL SELECT j.line, -1, count(*) FROM pawl.claim c, unnest(c.ids) AS leased(id) JOIN pawl.job j USING (id)
+	UNION ALL SELECT j.line, -2, count(*) FROM pawl.claim c, unnest(c.ids) AS leased(id) JOIN pawl.job j USING (id)
 		WHERE j.token = c.token GROUP BY j.line)
 SELECT q.name, q.paused, c.place, COALESCE(sum(c.n), 0)::int8, min(first.since)
 FROM pawl.queue q LEFT JOIN pawl.line l ON l.queue = q.id LEFT JOIN counts c ON c.line = l.id
@@ -59,13 +60,15 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 			}
 			row := &stats.Queues[last]
 			switch *place {
-			case -1:
+			case -2:
 				row.Leased += n
 				row.Ready -= n
 			case placeReady:
 				if row.Ready += n; oldest != nil {
 					row.Oldest = timeOf(*oldest)
 				}
+			case placeTurn:
+				row.Ready += n
 			case placeWaiting:
 				row.Ready, row.Blocked = row.Ready+n, row.Blocked+n
 			case placeDelayed:
@@ -99,6 +102,9 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 		row := &stats.Queues[i]
 		if r := rooms[row.Name]; r != nil {
 			row.Limits = r.limits
+			if !r.oldest.IsZero() && (row.Oldest.IsZero() || r.oldest.Before(row.Oldest)) {
+				row.Oldest = r.oldest
+			}
 		}
 		for _, k := range keys[row.Name] {
 			row.Blocked += k.Blocked

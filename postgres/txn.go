@@ -39,6 +39,7 @@ type txn struct {
 	notes    []*storeNotes      // to write
 	looked   map[pawl.ID]bool   // which jobs it has looked for
 	prerequisites
+	turns
 	settled map[pawl.ID]bool  // leases that ended
 	extends map[pawl.ID]bool  // leases that were extended
 	granted map[pawl.ID]int64 // the tokens of its new leases
@@ -47,7 +48,7 @@ type txn struct {
 
 	rows   *rows // of other packages, and of groups; nil without a mutation and a member
 	groups driver.Groups
-	limits map[string]pawl.Limits // of the queues of its fetches; nil until they are read
+	limits map[string]queueLimits // of the queues of its fetches; nil until they are read
 	rest   time.Time              // when a rate has room for a fetch that waits; zero for never
 	broken error                  // ends the transaction, whatever the answer of a call
 	vain   bool                   // there is nothing to commit
@@ -186,6 +187,7 @@ func (t *txn) begin(calls []*call) (all bool, err error) {
 	}
 	t.fence()
 	n, seqs, all := foresee(calls)
+	t.readOrders(n.ordered)
 	if seqs > 0 {
 		t.write(sqlSeqs, seqs).Query(t.readSeqs)
 	}
@@ -210,6 +212,9 @@ func foresee(calls []*call) (n needs, seqs int, all bool) {
 			}
 		case *enqueue:
 			seqs += len(op.jobs)
+			for queue := range op.keyed {
+				n.ordered = append(n.ordered, queue)
+			}
 			all = all && !op.names
 		case *mutate:
 			op.needs(&n)

@@ -20,7 +20,15 @@ const (
 	sqlReadyKeys = `SELECT q.name, j.key, count(*)::int8, count(*) FILTER (
 	WHERE NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL))::int8
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
-WHERE j.place = 0 AND j.token IS NULL AND j.key IS NOT NULL AND q.name = ANY($1) GROUP BY 1, 2`
+WHERE j.place IN (-1, 0) AND j.token IS NULL AND j.key IS NOT NULL AND q.name = ANY($1) GROUP BY 1, 2`
+
+	// sqlKeyHeads reads the heads of the keys of queues with an order, whether they are ready, and whether nobody has their
+	// effect.
+	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, j.since, j.place < 1 AND j.token IS NULL, NOT EXISTS (
+	SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
+FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+WHERE j.turn IS NOT NULL AND (j.place IN (-1, 0) OR j.holds) AND q.name = ANY($1)
+ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, j.since, j.seq`
 
 	// sqlHoldersOfKey reads some leased jobs of a key.
 	sqlHoldersOfKey = `SELECT j.id FROM pawl.claim c, unnest(c.ids) AS leased(id)
@@ -81,6 +89,9 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 	}); err != nil {
 		return nil, nil, err
 	}
+	if err := q.readHeads(ctx, tx, rooms, count); err != nil {
+		return nil, nil, err
+	}
 	of = make(map[string][]pawl.KeyStats)
 	for at, k := range counts {
 		of[at.queue] = append(of[at.queue], *k)
@@ -89,6 +100,39 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 		slices.SortFunc(list, func(a, b pawl.KeyStats) int { return byLength(a.Key, b.Key) })
 	}
 	return of, rooms, nil
+}
+
+// readHeads fills in the heads of the keys of queues with an order. Of the ready jobs of such a key, all but the head
+// are blocked.
+func (q *Queue) readHeads(ctx context.Context, tx Tx, rooms map[string]*room, count func(queue, key string) *pawl.KeyStats) error {
+	var ordered []string
+	for name, r := range rooms {
+		if r.limits.InOrder != pawl.OrderNone {
+			ordered = append(ordered, name)
+		}
+	}
+	if len(ordered) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, q.sql(sqlKeyHeads), bytesOf(ordered))
+	if err != nil {
+		return err
+	}
+	var name, key []byte
+	var id pgtype.UUID
+	var since int64
+	var ready, free bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &key, &id, &since, &ready, &free}, func() error {
+		k, r := count(string(name), string(key)), rooms[string(name)]
+		if k.Head, k.Blocked = id.Bytes, k.Ready; ready {
+			r.oldest = earlier(r.oldest, timeOf(since))
+			if free && r.leftOf(k.Key) > 0 {
+				k.Blocked--
+			}
+		}
+		return nil
+	})
+	return err
 }
 
 func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

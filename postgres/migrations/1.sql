@@ -40,7 +40,7 @@ CREATE TABLE pawl.job (
 	token        int8,             -- of its lease. No index and no predicate of one names it, so that a claim is a HOT update
 	leased_since int8,
 	line         int4 NOT NULL,
-	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 2 ready but waits for others, 3 dead, 4 completed
+	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 2 ready but waits for others, 3 dead, 4 completed, -1 ready but waits for its turn
 	lane         int2 NOT NULL,    -- 2 x crashes in a row, at most 2, + 1 for a retry
 	prio         int2 NOT NULL,    -- 127 - priority
 	cancelled    bool NOT NULL DEFAULT false,
@@ -48,6 +48,9 @@ CREATE TABLE pawl.job (
 	key          bytea,            -- pawl.Envelope.Key
 	waits        bool,             -- it has rows in after; NULL if not
 	awaited      bool,             -- other jobs may wait for it; NULL if not
+	turn         bytea,            -- the queue, a zero byte, the key, if the jobs of the key run in order; NULL if not
+	key_order    int2,             -- pawl.KeyOrder, if they do
+	holds        bool,             -- it was leased, and no other job of its key runs until it is done; NULL if not
 	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
 	payload      bytea NOT NULL
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -57,12 +60,15 @@ CREATE TABLE pawl.job (
 ALTER TABLE pawl.job ALTER payload SET STORAGE EXTERNAL;
 
 CREATE INDEX job_ready     ON pawl.job (line, lane, prio, since, seq) WHERE place = 0;
-CREATE INDEX job_waiting   ON pawl.job (line, lane, prio, since, seq) WHERE place = 2;
+CREATE INDEX job_waiting   ON pawl.job (line, lane, prio, since, seq) WHERE place IN (-1, 2);
+CREATE INDEX job_turn      ON pawl.job (turn, since, seq)             WHERE place = -1;
+-- The heads of keys: the jobs that may run, that run, or that hold their keys.
+CREATE INDEX job_head      ON pawl.job (turn)                         WHERE turn IS NOT NULL AND (place = 0 OR holds);
 CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE place = 1;
 CREATE INDEX job_due       ON pawl.job (since, seq)                   WHERE place = 1;
 CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
 CREATE INDEX job_completed ON pawl.job (since, seq) INCLUDE (line)    WHERE place = 4;
--- Of the places below 3. As the server expects few rows of an expression, it reads them in order, and does not sort.
+-- Of the places -1 to 2. As the server expects few rows of an expression, it reads them in order, and does not sort.
 CREATE INDEX job_deadline  ON pawl.job (deadline, seq)                WHERE deadline IS NOT NULL AND place / 3 = 0;
 
 CREATE TABLE pawl.history (
@@ -136,8 +142,17 @@ CREATE TABLE pawl.limits (
 	burst           int4 NOT NULL,
 	key_starts      int4 NOT NULL, -- of the rate of each key
 	key_per         int8 NOT NULL,
-	key_burst       int4 NOT NULL
+	key_burst       int4 NOT NULL,
+	in_order        int2 NOT NULL, -- pawl.KeyOrder
+	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
 );
+-- Keys whose first job may be another one by now. Whoever changes such a job adds a row, and a fetch takes it.
+CREATE TABLE pawl.turn (
+	name bytea NOT NULL,           -- job.turn
+	n    int8 GENERATED ALWAYS AS IDENTITY,
+	PRIMARY KEY (name, n)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000);
 -- Until when starts have used up the rate of a key, or that of the queue in the row of the empty key.
 CREATE TABLE pawl.pace (
 	queue bytea NOT NULL,

@@ -1,0 +1,381 @@
+package postgres
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+)
+
+// In a queue that runs the jobs of a key in order, a ready job has a place of its own, where no fetch looks, until
+// it has its turn. The head of a key is the job that holds it, or else the job that has its turn. A fetch chooses
+// the heads, since it has locked the limits of its queues. Whoever else changes a job that may be a head, or
+// before one, adds a row to turn in the same transaction. That row is new, so nobody waits for it. The next fetch
+// takes the rows of its queues, and looks at these keys only. See docs/internals/postgres.md.
+
+const (
+	// sqlOrders reads which queues run the jobs of a key in order.
+	sqlOrders = `SELECT queue, in_order FROM pawl.limits WHERE queue = ANY($1) AND in_order > 0`
+
+	sqlAddTurns = `INSERT INTO pawl.turn (name) SELECT * FROM unnest($1::bytea[])`
+
+	// sqlTakeTurns takes up to $2 rows of each of the queues $1.
+	sqlTakeTurns = `DELETE FROM pawl.turn WHERE (name, n) IN (
+	SELECT t.name, t.n FROM unnest($1::bytea[]) AS q(name), LATERAL (
+		SELECT name, n FROM pawl.turn WHERE name >= q.name || '\x00'::bytea AND name < q.name || '\x01'::bytea
+		ORDER BY name, n LIMIT $2) t)
+RETURNING name`
+
+	// sqlHeads reads of each key the jobs that may be its head, and the first of those that wait for their turn. It locks
+	// those that are not leased, unless another session has. Free says that a job is locked, and as it was read.
+	sqlHeads = `WITH heads AS MATERIALIZED (
+	SELECT n.name, j.* FROM unnest($1::bytea[]) AS n(name), LATERAL (
+		(SELECT id, place, since, seq, COALESCE(holds, false) AS holds, token IS NOT NULL AS leased
+			FROM pawl.job WHERE turn = n.name AND (place = 0 OR holds))
+		UNION ALL
+		(SELECT id, place, since, seq, false, false FROM pawl.job WHERE turn = n.name AND place = -1 ORDER BY since, seq LIMIT 1)) j),
+locked AS MATERIALIZED (
+	SELECT id, place, since, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED)
+SELECT h.name, h.id, h.place, h.since, h.seq, h.holds, h.leased,
+	EXISTS (SELECT FROM locked l WHERE l.id = h.id AND l.place = h.place AND l.since = h.since AND l.token IS NULL)
+FROM heads h`
+
+	sqlSetHeads = `UPDATE pawl.job j SET place = t.place, holds = NULLIF(t.holds, false)
+FROM unnest($1::uuid[], $2::int2[], $3::bool[]) AS t(id, place, holds) WHERE j.id = t.id`
+
+	// sqlAdopt has jobs at place 0 follow an order that they do not know of, as they were enqueued while it was declared.
+	sqlAdopt = `UPDATE pawl.job j SET turn = t.turn, key_order = t.key_order,
+	holds = CASE WHEN t.turn IS NOT NULL THEN j.holds END, place = CASE WHEN t.turn IS NOT NULL AND j.holds IS NULL THEN -1 ELSE 0 END
+FROM unnest($1::uuid[], $2::bytea[], $3::int2[]) AS t(id, turn, key_order) WHERE j.id = t.id`
+
+	// sqlReorder has the jobs of a queue follow another order. Of the leased jobs of a key, the first one holds it.
+	sqlReorder = `WITH jobs AS (
+	SELECT j.id, j.place, j.since, j.seq, j.token, q.name || '\x00'::bytea || j.key AS turn,
+		j.place <> 3 AND COALESCE(j.holds, j.token IS NOT NULL) OR j.place = 3 AND j.holds IS TRUE AND $2::int2 = 2 AS holds
+	FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+	WHERE q.name = $1 AND j.key IS NOT NULL AND j.place <> 4),
+heads AS (SELECT DISTINCT ON (turn) id, turn FROM jobs WHERE holds ORDER BY turn, token IS NULL, since, seq),
+changed AS (
+	UPDATE pawl.job j SET turn = CASE WHEN $2::int2 > 0 THEN n.turn END, key_order = NULLIF($2::int2, 0),
+		holds = CASE WHEN $2::int2 > 0 AND h.id IS NOT NULL THEN true END,
+		place = CASE WHEN j.place NOT IN (-1, 0) OR j.token IS NOT NULL THEN j.place WHEN $2::int2 > 0 AND h.id IS NULL THEN -1 ELSE 0 END
+	FROM jobs n LEFT JOIN heads h ON h.id = n.id WHERE j.id = n.id)
+INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM jobs WHERE $2::int2 > 0`
+
+	// sqlEndTurns lets the jobs of keys go that wait for turns in queues without an order.
+	sqlEndTurns = `UPDATE pawl.job SET turn = NULL, key_order = NULL, place = 0 WHERE turn = ANY($1) AND place = -1`
+)
+
+// turnName returns the name of a key whose jobs run in order. No name of a queue has a zero byte.
+func turnName(queue, key string) string { return queue + "\x00" + key }
+
+// inTurn sets what the columns of a stored job say about its turn.
+func (j *job) inTurn(turn []byte, order *int16, holds *bool) {
+	j.turn, j.HoldsKey = string(turn), turn != nil && holds != nil && *holds
+	if order != nil {
+		j.order = pawl.KeyOrder(*order)
+	}
+}
+
+// turnColumns returns the columns of the turn of a job.
+func (j *job) turnColumns() (turn []byte, order *int16, holds *bool) {
+	if j.turn == "" {
+		return nil, nil, nil
+	}
+	number, held := int16(j.order), true
+	if j.HoldsKey {
+		holds = &held
+	}
+	return []byte(j.turn), &number, holds
+}
+
+// leaveTurn has a job that is done or dead hold its key no more, unless it is dead and its order says so.
+func (j *job) leaveTurn() {
+	if j.stored && !(j.State == pawl.Dead && j.order == pawl.OrderHold) {
+		j.HoldsKey = false
+	}
+}
+
+// turns is what a transaction knows of jobs in order.
+type turns struct {
+	orders     map[string]pawl.KeyOrder // of the queues of new jobs; nil until they are read
+	noted      map[string]bool          // keys whose first job may be another one, by name
+	turnsNoted int                      // how often it noted keys
+	kept       map[keyOfQueue]bool      // keys whose head another session has locked
+}
+
+// orderNew has new jobs with keys wait for their turn, in the queues with an order. The next fetch finds the jobs of
+// queues whose order has changed since it was read.
+func (t *txn) orderNew(fresh []*job) error {
+	var unknown []string
+	for _, j := range fresh {
+		if _, known := t.orders[j.Queue]; !known && j.Key != "" {
+			unknown = append(unknown, j.Queue)
+		}
+	}
+	if len(unknown) > 0 {
+		t.readOrders(unknown)
+		if err := t.tx.send(t.ctx); err != nil {
+			return err
+		}
+	}
+	for _, j := range fresh {
+		order := t.orders[j.Queue]
+		if j.Key == "" || order == pawl.OrderNone || j.State == pawl.Completed {
+			j.HoldsKey = false
+			continue
+		}
+		j.turn, j.order = turnName(j.Queue, j.Key), order
+		j.HoldsKey = j.HoldsKey && (j.State != pawl.Dead || order == pawl.OrderHold)
+	}
+	return nil
+}
+
+// readOrders has the pipe read which of the queues of new jobs with keys have an order.
+func (t *txn) readOrders(queues []string) {
+	if len(queues) == 0 {
+		return
+	}
+	if t.orders == nil {
+		t.orders = make(map[string]pawl.KeyOrder)
+	}
+	for _, name := range queues {
+		t.orders[name] = pawl.OrderNone
+	}
+	t.write(sqlOrders, bytesOf(queues)).Query(func(rows pgx.Rows) error {
+		var name []byte
+		var order int16
+		_, err := pgx.ForEachRow(rows, []any{&name, &order}, func() error {
+			t.orders[string(name)] = pawl.KeyOrder(order)
+			return nil
+		})
+		return err
+	})
+}
+
+// noteTurn notes that the first job of the key of a job may be another one.
+func (t *txn) noteTurn(j *job) {
+	if j.turn == "" {
+		return
+	}
+	if t.noted == nil {
+		t.noted = make(map[string]bool)
+	}
+	t.noted[j.turn] = true
+	t.news.ready(j.Queue)
+	t.stir()
+}
+
+// writeTurns stores whose first job may be another one. That is so unless a job holds its key, as before.
+func (t *txn) writeTurns(jobs []*job) {
+	for _, j := range jobs {
+		if isHead := j.stored && (j.HoldsKey || j.State == pawl.Leased); j.gone && j.stored || !j.gone && !isHead {
+			t.noteTurn(j)
+		}
+	}
+	if len(t.noted) > 0 {
+		t.write(sqlAddTurns, bytesOf(slices.Sorted(maps.Keys(t.noted))))
+		clear(t.noted)
+		t.turnsNoted++
+	}
+}
+
+// takenTurns are rows of turn that a transaction has taken.
+type takenTurns struct {
+	names map[string]bool
+	rows  int
+}
+
+// takeTurns has the pipe take rows of turn.
+func (t *txn) takeTurns(queues [][]byte) *takenTurns {
+	taken := &takenTurns{names: make(map[string]bool)}
+	t.write(sqlTakeTurns, queues, portion).Query(func(rows pgx.Rows) error {
+		var name []byte
+		_, err := pgx.ForEachRow(rows, []any{&name}, func() error {
+			taken.names[string(name)] = true
+			taken.rows++
+			return nil
+		})
+		return err
+	})
+	return taken
+}
+
+// giveTurns chooses the heads of the keys of queues that were taken, and of those that follow. It reports whether there
+// are more, which are too many for one transaction.
+func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more bool, err error) {
+	for n := 1; ; n++ {
+		var ordered, ended []string
+		for _, name := range slices.Sorted(maps.Keys(taken.names)) {
+			if t.limits[queueOfTurn(name).queue].InOrder == pawl.OrderNone {
+				ended = append(ended, name)
+			} else {
+				ordered = append(ordered, name)
+			}
+		}
+		if len(ended) > 0 {
+			t.write(sqlEndTurns, bytesOf(ended))
+		}
+		if err := t.elect(ordered); err != nil || taken.rows < portion || n == portions {
+			return taken.rows >= portion, err
+		}
+		taken = t.takeTurns(queues)
+		if err := t.tx.send(t.ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+func queueOfTurn(name string) keyOfQueue {
+	queue, key, _ := strings.Cut(name, "\x00")
+	return keyOfQueue{queue, key}
+}
+
+// turnJob is a job that may be the head of its key.
+type turnJob struct {
+	id            pawl.ID
+	place         int16
+	since, seq    int64
+	holds, leased bool
+	free          bool // this transaction has locked it
+}
+
+// elect chooses the heads of keys.
+func (t *txn) elect(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlHeads), bytesOf(names))
+	if err != nil {
+		return err
+	}
+	keys := make(map[string][]*turnJob)
+	var name []byte
+	var id pgtype.UUID
+	var c turnJob
+	if _, err = pgx.ForEachRow(rows, []any{&name, &id, &c.place, &c.since, &c.seq, &c.holds, &c.leased, &c.free}, func() error {
+		next := c
+		next.id = id.Bytes
+		keys[string(name)] = append(keys[string(name)], &next)
+		return nil
+	}); err != nil {
+		return err
+	}
+	var changed []*turnJob
+	var again [][]byte
+	for _, name := range names {
+		moved := headOf(keys[name])
+		if slices.ContainsFunc(moved, func(j *turnJob) bool { return !j.free }) {
+			again = append(again, []byte(name))
+			t.keepTurn(name)
+			continue
+		}
+		changed = append(changed, moved...)
+	}
+	if len(again) > 0 {
+		t.write(sqlAddTurns, again)
+	}
+	t.writeHeads(changed)
+	return nil
+}
+
+// headOf chooses the head of a key, and returns the jobs that have to move: the head is to be found by fetches, and
+// no other job of the key.
+func headOf(jobs []*turnJob) (moved []*turnJob) {
+	slices.SortFunc(jobs, func(a, b *turnJob) int {
+		return cmp.Or(first(a.holds, b.holds), first(a.leased, b.leased), cmp.Compare(a.since, b.since), cmp.Compare(a.seq, b.seq))
+	})
+	for i, j := range jobs {
+		before := *j
+		switch {
+		case j.leased:
+		case i > 0: // a second job that holds the key comes from elsewhere, such as another database
+			if j.holds = false; j.place == placeReady {
+				j.place = placeTurn
+			}
+		case j.place == placeTurn:
+			j.place = placeReady
+		}
+		if *j != before {
+			moved = append(moved, j)
+		}
+	}
+	return moved
+}
+
+// first orders what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// keepTurn has no fetch of this transaction look at a key whose head another session has locked, and looks again soon.
+func (t *txn) keepTurn(name string) {
+	if t.kept == nil {
+		t.kept = make(map[keyOfQueue]bool)
+	}
+	t.kept[queueOfTurn(name)] = true
+	t.rest = earlier(t.rest, t.Now.Add(lockedSleep))
+}
+
+func (t *txn) writeHeads(jobs []*turnJob) {
+	if len(jobs) == 0 {
+		return
+	}
+	var ids []pawl.ID
+	var places []int16
+	var holds []bool
+	for _, j := range jobs {
+		ids, places, holds = append(ids, j.id), append(places, j.place), append(holds, j.holds)
+	}
+	t.write(sqlSetHeads, uuids(ids), places, holds)
+}
+
+// waitsForTurns reports whether jobs may wait for their turns in the queues of the fetch.
+func (s *selection) waitsForTurns() bool {
+	return slices.ContainsFunc(s.f.Queues, func(name string) bool { return s.t.limits[name].turns })
+}
+
+// adopt has candidates follow the order of their queue, if they do not know of it. It reports whether there were some,
+// so that the fetch has to look again.
+func (s *selection) adopt(found map[string][]*candidate) bool {
+	var ids []pawl.ID
+	var names [][]byte
+	var orders pgtype.FlatArray[*int16]
+	for queue, list := range found {
+		r := s.rooms[queue]
+		if r == nil {
+			continue
+		}
+		for _, c := range list {
+			if c.key == "" || c.order == r.limits.InOrder {
+				continue
+			}
+			j := &job{Envelope: pawl.Envelope{Queue: queue}, turn: turnName(queue, c.key), order: r.limits.InOrder}
+			ids = append(ids, c.id)
+			if j.order == pawl.OrderNone {
+				names, orders = append(names, nil), append(orders, nil)
+				continue
+			}
+			name, order, _ := j.turnColumns()
+			names, orders = append(names, name), append(orders, order)
+			s.t.noteTurn(j)
+		}
+	}
+	if len(ids) == 0 {
+		return false
+	}
+	s.t.write(sqlAdopt, uuids(ids), names, orders)
+	s.t.writeTurns(nil)
+	return true
+}

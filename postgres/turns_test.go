@@ -1,0 +1,213 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// inOrder declares an order for the default queue.
+func inOrder(o pawl.KeyOrder) func(*postgres.Options) {
+	return func(opts *postgres.Options) {
+		opts.Limits = map[string]pawl.Limits{pawl.DefaultQueue: {InOrder: o}}
+	}
+}
+
+// runnable fetches all jobs that may run, and returns them by their kinds.
+func runnable(t *testing.T, q *postgres.Queue) map[string]*pawl.Lease {
+	t.Helper()
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 9, Wait: pawl.WaitNot})
+	if !errors.Is(err, pawl.ErrEmpty) {
+		require.NoError(t, err)
+	}
+	found := make(map[string]*pawl.Lease)
+	for _, l := range leases {
+		found[l.Kind] = l
+	}
+	return found
+}
+
+// runsAlone requires that a job is the only one that may run, also after a retry, and acks it.
+func runsAlone(t *testing.T, q *postgres.Queue) *pawl.Lease {
+	t.Helper()
+	retries := 0
+	for {
+		found := runnable(t, q)
+		require.Len(t, found, 1)
+		for _, l := range found {
+			if retries++; retries > 1 {
+				require.NoError(t, q.Settle(t.Context(), l.Ack()))
+				return l
+			}
+			require.NoError(t, q.Settle(t.Context(), l.Nack(time.Hour, errors.New("again"))))
+			require.Empty(t, runnable(t, q), "while the job waits for its retry")
+			require.NoError(t, q.RunNow(t.Context(), l.ID))
+		}
+	}
+}
+
+func keyed(kind, key string) *pawl.Envelope { return &pawl.Envelope{Kind: kind, Key: key} }
+
+// Rule: several clients that fetch at the same time run the jobs of each key one after another, in order, over
+// retries and releases.
+func TestTurnsOfSeveralClients(t *testing.T) {
+	const clients, keys, jobs = 3, 3, 16
+	schema := newSchema(t)
+	first := open(t, schema, inOrder(pawl.OrderContinue))
+	var batch []*pawl.Envelope
+	for i := range keys * jobs {
+		batch = append(batch, keyed(fmt.Sprint(i/keys), fmt.Sprint(i%keys)))
+	}
+	require.NoError(t, withid.Enqueue(t.Context(), first, batch...))
+	var mu sync.Mutex
+	next, running, ended := make(map[string]int), make(map[string]bool), 0
+	begin := func(l *pawl.Lease) {
+		mu.Lock()
+		defer mu.Unlock()
+		if running[l.Key] || l.Kind != fmt.Sprint(next[l.Key]) {
+			t.Errorf("job %s of key %s runs instead of job %d; another one is running: %v", l.Kind, l.Key, next[l.Key], running[l.Key])
+		}
+		running[l.Key] = true
+	}
+	end := func(l *pawl.Lease) pawl.Settlement {
+		mu.Lock()
+		defer mu.Unlock()
+		running[l.Key] = false
+		n := next[l.Key]
+		if l.Attempts == 0 && n%4 == 1 {
+			return l.Nack(0, errors.New("again"))
+		}
+		ended++
+		if next[l.Key]++; n%4 == 2 {
+			return l.Abandon(pawl.ReasonPermanent, errors.New("dead"))
+		}
+		return l.Ack()
+	}
+	all := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return ended == keys*jobs || t.Failed()
+	}
+	var wg sync.WaitGroup
+	for n := range clients {
+		q := first
+		if n > 0 {
+			q = open(t, schema)
+		}
+		wg.Go(func() {
+			for !all() {
+				leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2, Wait: pawl.WaitNot})
+				if err != nil && !errors.Is(err, pawl.ErrEmpty) {
+					t.Errorf("client %d: fetch: %v", n, err)
+				}
+				for _, l := range leases {
+					begin(l)
+					if err := q.Settle(t.Context(), end(l)); err != nil {
+						t.Errorf("client %d: settle: %v", n, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Rule: of the jobs of a key, one is where fetches look, however many there are. So a fetch of other jobs does not walk over them.
+func TestFetchesSeeOneJobOfAKey(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
+	var batch []*pawl.Envelope
+	for range 300 {
+		batch = append(batch, keyed("k", "a"))
+	}
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("k", "a"), keyed("other", "b")))
+	require.Len(t, runnable(t, q), 2)
+	require.EqualValues(t, 2, count(t, "SELECT count(*) FROM "+schema+".job WHERE place = 0"))
+	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".turn"))
+}
+
+// Rule: a job that is enqueued in a transaction follows the order of its queue, although that was declared or removed
+// while the transaction was open.
+func TestOrderDeclaredBesideATransaction(t *testing.T) {
+	schema := newSchema(t)
+	q, begin := open(t, schema, noPoll), appTxs["pgx"](t)
+	tx := begin()
+	require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), keyed("a", "x"), keyed("b", "x")))
+	q = open(t, schema, noPoll, inOrder(pawl.OrderHold))
+	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("c", "x")))
+	require.NoError(t, tx.commit())
+	require.Equal(t, "a", runsAlone(t, q).Kind)
+	require.Equal(t, "b", runsAlone(t, q).Kind)
+	tx = begin()
+	require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), keyed("d", "x")))
+	q = open(t, schema, noPoll, func(o *postgres.Options) { o.Limits = map[string]pawl.Limits{pawl.DefaultQueue: {}} })
+	require.NoError(t, tx.commit())
+	found := runnable(t, q)
+	require.Contains(t, found, "c")
+	require.Contains(t, found, "d")
+}
+
+// Rule: while another session has locked the first job of a key, no job behind it runs. It runs when it is free.
+func TestTurnOfALockedJob(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
+	a := keyed("a", "x")
+	require.NoError(t, withid.Enqueue(t.Context(), q, a, keyed("b", "x"), keyed("c", "y")))
+	tx := appTxs["pgx"](t)()
+	var id string
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT id::text FROM "+schema+".job WHERE id = $1 FOR UPDATE", a.ID.String()).Scan(&id))
+	found := runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "c")
+	leases := make(chan []*pawl.Lease, 1)
+	go func() {
+		found, _ := q.Fetch(patient(t), pawl.Request{Max: 9})
+		leases <- found
+	}()
+	require.NoError(t, tx.rollback())
+	got := <-leases
+	require.Len(t, got, 1)
+	require.Equal(t, "a", got[0].Kind)
+	require.Empty(t, runnable(t, q))
+}
+
+// Rule: of several jobs that hold one key, as they come from several databases, one holds it here, and none is lost.
+func TestRestoreOfSeveralHolders(t *testing.T) {
+	q := open(t, newSchema(t), noPoll, inOrder(pawl.OrderHold))
+	var jobs []*pawl.Envelope
+	for _, kind := range []string{"a", "b", "c"} {
+		e := keyed(kind, "x")
+		e.HoldsKey, e.State, e.NotBefore = kind != "c", pawl.Ready, time.Now().Add(-time.Hour)
+		jobs = append(jobs, e)
+	}
+	require.NoError(t, q.Restore(context.WithoutCancel(t.Context()), jobs, nil))
+	for range jobs {
+		runsAlone(t, q)
+	}
+	require.Empty(t, runnable(t, q))
+}
+
+// Rule: if more keys may have another first job than one transaction looks at, the next ones go on, and a fetch that waits
+// gets its job.
+func TestManyTurnsAtOnce(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
+	execute(t, "INSERT INTO "+schema+`.turn (name) SELECT convert_to('default', 'UTF8') || '\x00'::bytea || convert_to(n::text, 'UTF8')
+		FROM generate_series(1, 10500) n`)
+	e := keyed("k", "x") // after all these keys
+	require.NoError(t, withid.Enqueue(t.Context(), q, e))
+	leases, err := q.Fetch(patient(t), pawl.Request{Max: 9})
+	require.NoError(t, err)
+	require.Equal(t, e.ID, leases[0].ID)
+	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".turn"))
+}
