@@ -130,8 +130,9 @@ func TestFetchesSeeOneJobOfAKey(t *testing.T) {
 		batch = append(batch, keyed("k", "a"))
 	}
 	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
+	require.Len(t, runnable(t, q), 1)
 	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("k", "a"), keyed("other", "b")))
-	require.Len(t, runnable(t, q), 2)
+	require.Len(t, runnable(t, q), 1)
 	require.EqualValues(t, 2, count(t, "SELECT count(*) FROM "+schema+".job WHERE place = 0"))
 	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".turn"))
 }
@@ -197,17 +198,19 @@ func TestRestoreOfSeveralHolders(t *testing.T) {
 	require.Empty(t, runnable(t, q))
 }
 
-// Rule: if more keys may have another first job than one transaction looks at, the next ones go on, and a fetch that waits
-// gets its job.
+// Rule: if more keys may have another first job than one transaction looks at, the next ones go on, and a fetch gets its
+// job, also one that does not wait for jobs.
 func TestManyTurnsAtOnce(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
-	execute(t, "INSERT INTO "+schema+`.turn (name) SELECT convert_to('default', 'UTF8') || '\x00'::bytea || convert_to(n::text, 'UTF8')
+	for n, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitNot} {
+		execute(t, "INSERT INTO "+schema+`.turn (name) SELECT convert_to('default', 'UTF8') || '\x00'::bytea || convert_to(n::text, 'UTF8')
 		FROM generate_series(1, 10500) n`)
-	e := keyed("k", "x") // after all these keys
-	require.NoError(t, withid.Enqueue(t.Context(), q, e))
-	leases, err := q.Fetch(patient(t), pawl.Request{Max: 9})
-	require.NoError(t, err)
-	require.Equal(t, e.ID, leases[0].ID)
-	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".turn"))
+		e := keyed("k", fmt.Sprint("x", n)) // after all these keys
+		require.NoError(t, withid.Enqueue(t.Context(), q, e))
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 9, Wait: wait})
+		require.NoError(t, err)
+		require.Equal(t, e.ID, leases[0].ID)
+		require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".turn"))
+	}
 }

@@ -143,6 +143,22 @@ func TestJudgeRuns(t *testing.T) {
 	}
 }
 
+// Rule: the jobs of a key have their turns in order. A turn may be noted again, as of a job that is retried.
+func TestJudgeTurns(t *testing.T) {
+	a, b := idOf(t, false), idOf(t, false) // in this order
+	for _, test := range []struct {
+		turns map[string][]pawl.ID
+		wrong string
+	}{
+		{map[string][]pawl.ID{"x": {a, a, b, b}, "y": {a}}, ""},
+		{map[string][]pawl.ID{"x": {b}, "y": {a}}, ""},
+		{map[string][]pawl.ID{"x": {b, a}}, "had its turn before"},
+		{map[string][]pawl.ID{"x": {a, b, a}}, "had its turn before"},
+	} {
+		requireVerdict(t, test.wrong, New().Judge(Found{Turns: test.turns}))
+	}
+}
+
 // Rule: only acknowledged operations count.
 func TestCounts(t *testing.T) {
 	a := idOf(t, false).String()

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ type Found struct {
 	Jobs map[pawl.ID]pawl.State
 	Rows map[pawl.ID]int // of the app, by job
 	Runs map[string]Run  // by the ID that a run was started with
+
+	// Turns are the turns of the jobs of each key, some of them twice. The IDs of a key are in the order of the jobs.
+	Turns map[string][]pawl.ID
 }
 
 // Run is a workflow run in the end.
@@ -53,7 +57,7 @@ func (a *Account) Judge(f Found) error {
 	if crashes > a.unheard {
 		wrong = append(wrong, fmt.Errorf("%d crashes were counted that nobody had, and fetches without an answer had %d jobs at most", crashes, a.unheard))
 	}
-	wrong = append(wrong, a.judgeRuns(f.Runs)...)
+	wrong = append(append(wrong, a.judgeRuns(f.Runs)...), judgeTurns(f.Turns)...)
 	if more := len(wrong) - mostWrong; more > 0 {
 		wrong = append(wrong[:mostWrong:mostWrong], fmt.Errorf("and %d more", more))
 	}
@@ -222,6 +226,18 @@ func (a *Account) judgeRuns(found map[string]Run) (wrong []error) {
 	for id := range found {
 		if a.runs[id] == nil {
 			wrong = append(wrong, fmt.Errorf("run %s: nobody started it", id))
+		}
+	}
+	return wrong
+}
+
+// judgeTurns requires that no job had its turn before one of its key that was enqueued earlier.
+func judgeTurns(turns map[string][]pawl.ID) (wrong []error) {
+	for key, ids := range turns {
+		for i := 1; i < len(ids); i++ {
+			if bytes.Compare(ids[i-1][:], ids[i][:]) > 0 {
+				wrong = append(wrong, fmt.Errorf("job %s of key %s had its turn before job %s", ids[i-1], key, ids[i]))
+			}
 		}
 	}
 	return wrong

@@ -49,6 +49,7 @@ const (
 	Hasty  Fault = "hasty"  // it takes an enqueue for done before the commit
 	Split  Fault = "split"  // it commits the effect of a job and its ack in two transactions
 	Forget Fault = "forget" // it acks a job, and then forgets that it did
+	Mix    Fault = "mix"    // it enqueues jobs in another order than it says
 )
 
 // Up is the first line of a client, once the queue is open.
@@ -59,6 +60,7 @@ func Options(schema string, lease, timeout time.Duration) *postgres.Options {
 	return &postgres.Options{
 		Schema: schema, Lease: lease, Timeout: timeout, Poll: 50 * time.Millisecond,
 		MaxCrashes: postgres.NoMaxCrashes, Logger: hclog.NewNullLogger(),
+		Limits: map[string]pawl.Limits{InOrder: {InOrder: pawl.OrderContinue}},
 	}
 }
 
@@ -95,6 +97,8 @@ func work(args harness.Args) error {
 	for n := range consumers {
 		all.Go(func() { u.consume(ctx, rand.New(rand.NewPCG(c.Seed, uint64(100+n)))) })
 	}
+	all.Go(func() { u.produceInOrder(ctx, rand.New(rand.NewPCG(c.Seed, 300))) })
+	all.Go(func() { u.consumeInOrder(ctx, rand.New(rand.NewPCG(c.Seed, 301))) })
 	all.Go(func() { u.flows(ctx, rand.New(rand.NewPCG(c.Seed, 200))) })
 	all.Wait()
 	return q.Close()
@@ -125,6 +129,7 @@ type User struct {
 
 	numbers atomic.Uint64 // of operations and attempts
 	ahead   atomic.Int64
+	inOrder atomic.Int64 // ahead, of the queue InOrder
 }
 
 // emit writes a line in one piece, so that a kill leaves it out or whole.

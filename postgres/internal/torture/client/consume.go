@@ -24,7 +24,7 @@ type held struct {
 // consume fetches and settles jobs until ctx ends.
 func (u *User) consume(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
-		leases, err := u.Fetch(ctx, 1+r.IntN(100), pawl.WaitForJob)
+		leases, err := u.Fetch(ctx, oracle.Queues, 1+r.IntN(100), pawl.WaitForJob)
 		if err != nil {
 			pause(ctx)
 			continue
@@ -33,11 +33,11 @@ func (u *User) consume(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// Fetch fetches and reports up to most jobs of the queues of package oracle.
-func (u *User) Fetch(ctx context.Context, most int, wait pawl.Wait) ([]*held, error) {
+// Fetch fetches and reports up to most jobs.
+func (u *User) Fetch(ctx context.Context, queues []string, most int, wait pawl.Wait) ([]*held, error) {
 	number := u.next()
 	u.emit("begin", "fetch", number, most)
-	leases, err := u.Queue.Fetch(ctx, pawl.Request{Queues: oracle.Queues, Max: most, Wait: wait})
+	leases, err := u.Queue.Fetch(ctx, pawl.Request{Queues: queues, Max: most, Wait: wait})
 	if err != nil && !errors.Is(err, pawl.ErrEmpty) {
 		u.outcome(err)
 	}
@@ -52,7 +52,7 @@ func (u *User) Fetch(ctx context.Context, most int, wait pawl.Wait) ([]*held, er
 	}
 	u.emit(words...)
 	for _, l := range leases {
-		if err := oracle.SameJob(l.Envelope); err != nil {
+		if err := sameJob(l.Envelope); err != nil {
 			u.emit("odd", err)
 		}
 	}
@@ -64,7 +64,7 @@ func (u *User) Fetch(ctx context.Context, most int, wait pawl.Wait) ([]*held, er
 func (u *User) Drain(ctx context.Context, limit time.Duration) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	leases, err := u.Fetch(ctx, 1000, pawl.WaitFinished)
+	leases, err := u.Fetch(ctx, append(oracle.Queues, InOrder), 1000, pawl.WaitFinished)
 	if errors.Is(err, pawl.ErrEmpty) {
 		return false, nil
 	}
@@ -116,7 +116,7 @@ func (u *User) extend(r *rand.Rand, leases []*held) (rest []*held) {
 	for _, l := range leases {
 		if gone[l.Lease] {
 			u.emit("lost", l.number, u.lost(l))
-			u.ahead.Add(-1)
+			u.aheadOn(l.Queue).Add(-1)
 			continue
 		}
 		l.Expires = begun.Add(l.Length) // at least
@@ -175,7 +175,7 @@ func (u *User) Settle(leases []*held) {
 			}
 			words = append(words, outcome)
 			if settled {
-				u.ahead.Add(-1)
+				u.aheadOn(l.Queue).Add(-1)
 				continue
 			}
 			l.unknown = l.unknown || outcome == account.Unknown
@@ -208,6 +208,9 @@ func (u *User) book(l *held) {
 	u.emit("begin", "settle", number, fmt.Sprintf("%s:%d", account.Book, l.number))
 	insert := func(tx postgres.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO "+u.Schema+".booked VALUES ($1)", l.ID.String())
+		if err == nil && l.Queue == InOrder {
+			err = u.noteTurn(ctx, tx, l)
+		}
 		return err
 	}
 	err := u.Queue.Update(ctx, func(tx postgres.Tx) error {
@@ -234,5 +237,5 @@ func (u *User) book(l *held) {
 		u.Settle([]*held{l})
 		return
 	}
-	u.ahead.Add(-1)
+	u.aheadOn(l.Queue).Add(-1)
 }

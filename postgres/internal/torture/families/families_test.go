@@ -28,7 +28,8 @@ func TestSchedule(t *testing.T) {
 
 // Rule: every family finds an app that commits the effect of a job and its ack in two transactions. Those
 // that kill find an app that takes an enqueue for done before the commit. All find an app that acks a job
-// and forgets that it did.
+// and forgets that it did. The one that kills clients finds an app that enqueues the jobs of a key in another order than
+// it says.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("takes minutes; set PAWL_SLOW_TESTS=1 to run it")
@@ -47,6 +48,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		{client.Forget, disturbed, "it is lost|it is completed, and nobody acked it"},
 		{client.Split, disturbed, "took effect|it ended"},
 		{client.Hasty, []*harness.Family{Kill, Server}, "it is lost|it is missing"},
+		{client.Mix, []*harness.Family{Kill}, "had its turn before"},
 	} {
 		for _, f := range test.families {
 			t.Run(string(test.fault)+"/"+f.Name, func(t *testing.T) {

@@ -78,6 +78,7 @@ func New(t *harness.Try, c Config) (*Scene, error) {
 		return nil, err
 	}
 	err = s.execute(c.URL, fmt.Sprintf(`CREATE TABLE %[1]s.booked (id uuid NOT NULL);
+CREATE TABLE %[1]s.noted (key text NOT NULL, id uuid NOT NULL, n int8 GENERATED ALWAYS AS IDENTITY);
 CREATE TABLE %[1]s.trip (run text, part text, n int8 NOT NULL, PRIMARY KEY (run, part))`, s.schema))
 	return s, err
 }
@@ -324,6 +325,9 @@ func (s *Scene) read(ctx context.Context, q *postgres.Queue, flows *client.Flows
 	if err != nil {
 		return f, err
 	}
+	if err := s.readTurns(ctx, conn, &f); err != nil {
+		return f, err
+	}
 	if err := flows.Runs(ctx, f.Runs); err != nil {
 		return f, err
 	}
@@ -341,4 +345,20 @@ func (s *Scene) read(ctx context.Context, q *postgres.Queue, flows *client.Flows
 		return f, err
 	}
 	return f, flows.Engine.Check(ctx)
+}
+
+// readTurns reads the turns of the jobs in order.
+func (s *Scene) readTurns(ctx context.Context, conn *pgx.Conn, f *account.Found) error {
+	rows, err := conn.Query(ctx, "SELECT key, id::text FROM "+s.schema+".noted ORDER BY n")
+	if err != nil {
+		return err
+	}
+	f.Turns = make(map[string][]pawl.ID)
+	var key, id string
+	_, err = pgx.ForEachRow(rows, []any{&key, &id}, func() error {
+		of, err := pawl.ParseID(id)
+		f.Turns[key] = append(f.Turns[key], of)
+		return err
+	})
+	return err
 }

@@ -1,0 +1,110 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/torture/oracle"
+	"github.com/gopawl/pawl/postgres"
+	"github.com/gopawl/pawl/postgres/internal/torture/account"
+)
+
+// InOrder is the queue that runs the jobs of a key in order. The jobs of a key come from one client, which enqueues them
+// by their IDs. Each run notes its turn when it begins, and some do when they end.
+const InOrder = "ordered"
+
+// How many jobs in order a client has stored and not settled, at most, and how many keys these have.
+const (
+	aheadInOrder = 60
+	keysInOrder  = 4
+)
+
+// aheadOn counts the jobs of a queue that the client has stored and not settled.
+func (u *User) aheadOn(queue string) *atomic.Int64 {
+	if queue == InOrder {
+		return &u.inOrder
+	}
+	return &u.ahead
+}
+
+// sameJob requires that a job is what its ID says.
+func sameJob(e *pawl.Envelope) error {
+	if e.Queue == InOrder {
+		same := *e
+		same.Queue = oracle.JobOf(e.ID).Queue
+		e = &same
+	}
+	return oracle.SameJob(e)
+}
+
+// produceInOrder stores jobs whose keys are the client's own. After a call without a certain answer it begins other keys,
+// as that call may take effect later.
+func (u *User) produceInOrder(ctx context.Context, r *rand.Rand) {
+	keys := r.Uint64()
+	for ctx.Err() == nil {
+		if u.inOrder.Load() > aheadInOrder {
+			pause(ctx)
+			continue
+		}
+		jobs, ids := make([]*pawl.Envelope, 1+r.IntN(12)), []any(nil)
+		for i := range jobs {
+			id := pawl.NewID(time.Now())
+			ids = append(ids, id)
+			jobs[i] = oracle.JobOf(id)
+			jobs[i].Queue, jobs[i].Key, jobs[i].Delay = InOrder, fmt.Sprint(keys, "-", r.IntN(keysInOrder)), 0
+		}
+		if u.Fault == Mix {
+			slices.Reverse(jobs)
+		}
+		if u.enqueue(r, jobs, ids) == account.Done {
+			u.inOrder.Add(int64(len(jobs)))
+			continue
+		}
+		keys = r.Uint64()
+		pause(ctx)
+	}
+}
+
+// consumeInOrder fetches and settles jobs until ctx ends. It seldom waits for jobs: such a fetch would lock the limits
+// in most transactions of the client, and those of all clients would take turns.
+func (u *User) consumeInOrder(ctx context.Context, r *rand.Rand) {
+	for ctx.Err() == nil {
+		wait := pawl.WaitNot
+		if r.IntN(8) == 0 {
+			wait = pawl.WaitForJob
+		}
+		if leases, err := u.Fetch(ctx, []string{InOrder}, 1+r.IntN(20), wait); err == nil {
+			u.settleInOrder(r, leases)
+		}
+		pause(ctx)
+	}
+}
+
+// settleInOrder notes that the turns of jobs have begun, and ends them as others.
+func (u *User) settleInOrder(r *rand.Rand, leases []*held) {
+	var rest []*held
+	for _, l := range leases {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_ = u.Queue.Update(ctx, func(tx postgres.Tx) error { return u.noteTurn(ctx, tx, l) }) // if it fails, one note is missing
+		cancel()
+		if r.IntN(4) == 0 {
+			u.book(l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	u.settle(r, rest)
+}
+
+// noteTurn notes that a job has its turn, unless its lease has ended. The lock on the job keeps the next turn from
+// beginning before the commit.
+func (u *User) noteTurn(ctx context.Context, tx postgres.Tx, l *held) error {
+	_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s.noted (key, id) SELECT $1, id FROM %[1]s.job WHERE id = $2 AND token = $3 FOR SHARE", u.Schema),
+		l.Key, l.ID.String(), int64(l.Token))
+	return err
+}
