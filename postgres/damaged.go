@@ -54,11 +54,10 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 	var deadline, token *int64
 	var place, lane, prio int16
 	var queue, kind, effect, keyName, turn []byte
-	var order *int16
-	var waits, awaited, holds *bool
+	var waits, awaited *bool
 	j := &job{stored: true}
 	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures, &waits, &awaited,
-		&keyName, &turn, &order, &holds)
+		&keyName, &turn)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 		Priority: int8(127 - prio), Created: createdOf(id.Bytes), NotBefore: timeOf(since),
 		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures, Key: string(keyName),
 	}
-	j.inTurn(turn, order, holds)
+	j.inTurn(turn)
 	j.State, j.waits, j.awaited = stateOf(place, token != nil), waits != nil, awaited != nil
 	if token != nil {
 		j.token = *token

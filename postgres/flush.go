@@ -158,7 +158,8 @@ func (t *txn) readSeqs(rows pgx.Rows) error {
 	return err
 }
 
-// newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice.
+// newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Those of turns end with the last
+// job that has one, as unnest pads them with NULL.
 type newColumns struct {
 	ids                  pgtype.FlatArray[pgtype.UUID]
 	seqs, since          []int64
@@ -176,8 +177,7 @@ func makeNewColumns(n int) newColumns {
 		ids:  make([]pgtype.UUID, 0, n),
 		seqs: make([]int64, 0, n), since: make([]int64, 0, n), deadlines: make([]*int64, 0, n),
 		places: make([]int16, 0, n), lanes: make([]int16, 0, n), prios: make([]int16, 0, n),
-		effects: make([][]byte, 0, n), keys: make([][]byte, 0, n), turns: make([][]byte, 0, n),
-		orders: make([]*int16, 0, n), holds: make([]*bool, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
+		effects: make([][]byte, 0, n), keys: make([][]byte, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
 	}
 }
 
@@ -199,11 +199,16 @@ func (c *newColumns) add(j *job) {
 		key = []byte(j.Key)
 	}
 	c.keys = append(c.keys, key)
-	turn, order, holds := j.turnColumns()
-	c.turns, c.orders, c.holds = append(c.turns, turn), append(c.orders, order), append(c.holds, holds)
+	if turn, order, holds := j.turnColumns(); turn != nil {
+		n := len(c.ids) - 1
+		c.turns, c.orders, c.holds = append(padded(c.turns, n), turn), append(padded(c.orders, n), order), append(padded(c.holds, n), holds)
+	}
 	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
 	c.payloads = append(c.payloads, orEmpty(j.Payload))
 }
+
+// padded returns a list of n elements that begins with list, and ends with zero values.
+func padded[S ~[]T, T any](list S, n int) S { return append(list, make(S, n-len(list))...) }
 
 // orEmpty returns b, which is not NULL.
 func orEmpty(b []byte) []byte {
@@ -234,8 +239,9 @@ func (t *txn) writeChanged(jobs []*job) {
 			place, at := j.since()
 			ids, since = append(ids, j.ID), append(since, at)
 			places, lanes = append(places, place), append(lanes, j.lane())
-			_, _, holds := j.turnColumns()
-			holding = append(holding, holds)
+			if _, _, holds := j.turnColumns(); holds != nil {
+				holding = append(padded(holding, len(ids)-1), holds)
+			}
 			records = append(records, driver.AppendRecord(nil, &j.Envelope, j.payload))
 		}
 	}

@@ -47,15 +47,12 @@ type jobRow struct {
 	cancelled          bool
 	record, payload    []byte
 	waits, awaited     *bool
-	turn               []byte
-	order              *int16
-	holds              *bool
+	turn               []byte // as turnColumn
 }
 
 // fields returns where the columns go.
 func (r *jobRow) fields() []any {
-	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited,
-		&r.turn, &r.order, &r.holds}
+	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited, &r.turn}
 }
 
 // job returns the job of a row.
@@ -72,7 +69,7 @@ func (r *jobRow) job() (*job, error) {
 		e.Payload = r.payload
 	}
 	j := &job{Envelope: *e, stored: true, payload: apart, waits: r.waits != nil, awaited: r.awaited != nil}
-	j.inTurn(r.turn, r.order, r.holds)
+	j.inTurn(r.turn)
 	j.State = stateOf(r.place, r.token != nil)
 	if r.token != nil {
 		j.token = *r.token

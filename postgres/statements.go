@@ -47,8 +47,10 @@ WHERE p.id = dead.id RETURNING p.id`
 )
 
 // columns are those that jobRow has.
-const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited,
-	j.turn, j.key_order, j.holds`
+const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited, ` + turnColumn
+
+// turnColumn is the turn of a job, its order, and whether it holds its key, in one column, since few jobs have a turn.
+const turnColumn = `j.turn || set_byte('\x00'::bytea, 0, j.key_order * 2 + COALESCE(j.holds, false)::int4)`
 
 const (
 	sqlLoad = `SELECT ` + columns + ` FROM pawl.job j WHERE j.id = ANY($1) ORDER BY j.id FOR UPDATE`
@@ -59,7 +61,7 @@ const (
 	// sqlDamaged reads jobs without their records.
 	sqlDamaged = `SELECT j.id, j.seq, j.since, j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
 	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0),
-	j.waits, j.awaited, j.key, j.turn, j.key_order, j.holds
+	j.waits, j.awaited, j.key, ` + turnColumn + `
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue WHERE j.id = ANY($1)
 ORDER BY j.id FOR UPDATE OF j`
 	sqlFreeAll = `DELETE FROM pawl.uniq WHERE id = ANY($1)`

@@ -74,11 +74,11 @@ INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM jobs WHERE $2::int2 > 0`
 // turnName returns the name of a key whose jobs run in order. No name of a queue has a zero byte.
 func turnName(queue, key string) string { return queue + "\x00" + key }
 
-// inTurn sets what the columns of a stored job say about its turn.
-func (j *job) inTurn(turn []byte, order *int16, holds *bool) {
-	j.turn, j.HoldsKey = string(turn), turn != nil && holds != nil && *holds
-	if order != nil {
-		j.order = pawl.KeyOrder(*order)
+// inTurn sets what turnColumn says of a stored job.
+func (j *job) inTurn(column []byte) {
+	j.HoldsKey = false
+	if n := len(column) - 1; n > 0 {
+		j.turn, j.order, j.HoldsKey = string(column[:n]), pawl.KeyOrder(column[n]/2), column[n]%2 == 1
 	}
 }
 
