@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gopawl/pawl/bench/system"
@@ -76,6 +77,49 @@ func TestOwnCases(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// slowQueue does its jobs at their times.
+type slowQueue struct {
+	system.Queue
+	at []time.Duration
+}
+
+func (q slowQueue) Work(ctx context.Context, _ int, do func([]byte)) error {
+	for _, after := range q.at {
+		select {
+		case <-time.After(after):
+			do(nil)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Rule: a drain ends at its limit, but not before its first job.
+func TestDrainHasAJob(t *testing.T) {
+	for _, test := range []struct {
+		at   []time.Duration // each from the one before
+		done int
+		took time.Duration
+	}{
+		{[]time.Duration{time.Millisecond, time.Millisecond, time.Second}, 2, 2 * time.Millisecond},
+		{[]time.Duration{time.Second, time.Second}, 1, time.Second},
+		{nil, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := &trial{size: size{limit: 50 * time.Millisecond}, ctx: t.Context()}
+			done, took, err := tr.drain(slowQueue{at: test.at}, 1, 9)
+			if (err != nil) != (test.done == 0) {
+				t.Error(err)
+			}
+			if done != test.done || took != test.took {
+				t.Errorf("%d jobs in %v, want %d in %v", done, took, test.done, test.took)
+			}
+		})
 	}
 }
 
