@@ -22,7 +22,7 @@ import (
 )
 
 var torture = command.Command{
-	Line: "go run -C postgres ./internal/torture", Families: families.All, Each: 4 * time.Minute, Night: 3 * time.Hour,
+	Line: "go run -C postgres ./internal/torture", Families: families.All, Each: 6 * time.Minute, Night: 3 * time.Hour,
 	Summary: func() string {
 		return fmt.Sprintf("The families over PostgreSQL acknowledged %s jobs.", harness.Thousands(int(scene.Acknowledged.Load())))
 	},
