@@ -351,3 +351,20 @@ func TestBackoffTakesPointer(t *testing.T) {
 type policyFunc func(pawl.Retry) (time.Duration, bool)
 
 func (f policyFunc) Delay(r pawl.Retry) (time.Duration, bool) { return f(r) }
+
+// Rule: what a kind needs belongs to the kind. A job cannot have needs of its own, and a name that is no
+// name is refused by the first use of the kind.
+func TestNeeds(t *testing.T) {
+	k := pawl.Define[int]("needs", pawl.Needs("network"), pawl.Needs("mains"))
+	require.Equal(t, []string{"network", "mains"}, k.Needs())
+	_, err := k.Envelope(1)
+	require.NoError(t, err)
+	var invalid *pawl.InvalidError
+	_, err = k.Envelope(1, pawl.Needs("disk"))
+	require.ErrorAs(t, err, &invalid, "a need of a job")
+	for _, name := range []string{"", strings.Repeat("x", 1000)} {
+		_, err = pawl.Define[int]("needs", pawl.Needs(name)).Envelope(1)
+		require.ErrorAs(t, err, &invalid, "a need named %.9q", name)
+		require.Equal(t, "need", invalid.Field)
+	}
+}

@@ -155,8 +155,8 @@ func (t *trial) fill(q system.Queue, n int, payload []byte) (int, error) {
 // over before that on a busy machine.
 const firstJob = time.Minute
 
-// drain has workers complete up to n jobs, and at least one, within the limit. It returns how many they
-// did and the time from their start to the last.
+// drain has workers complete up to n jobs within the limit, or the first one after it. It returns how
+// many they did and the time from their start to the last.
 func (t *trial) drain(q system.Queue, workers, n int) (done int, took time.Duration, err error) {
 	ctx, stop := context.WithTimeout(t.ctx, t.limit+firstJob)
 	defer stop()

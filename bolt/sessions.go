@@ -59,8 +59,8 @@ func (s *sessions) serve(queue, kind string) (served bool, need string) {
 		case !slices.Contains(one.queues, queue):
 		case one.kinds == nil || slices.Contains(one.kinds, kind):
 			return true, ""
-		case one.lacks[kind] != "":
-			need = one.lacks[kind]
+		case one.lacks[kind] != "" && (need == "" || one.lacks[kind] < need):
+			need = one.lacks[kind] // the first by name, so that the answer does not change by chance
 		}
 	}
 	return false, need

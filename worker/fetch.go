@@ -12,10 +12,13 @@ import (
 
 // fetchOne brings one job, if there is one.
 func (s *session) fetchOne(ctx context.Context) error {
-	if s.shut {
+	s.mu.Lock()
+	r, shut := s.request(1, 0, pawl.WaitNot), s.shut
+	s.mu.Unlock()
+	if shut {
 		return pawl.ErrEmpty
 	}
-	leases, err := s.w.queue.Fetch(ctx, s.request(1, 0, pawl.WaitNot))
+	leases, err := s.w.queue.Fetch(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func TestClosedGate(t *testing.T) {
 				send(t, q, "c", false)
 				enqueueTo(t, q, "other")
 				require.Equal(t, []string{"other"}, ran.taken())
-				time.Sleep(time.Hour)
+				<-time.After(time.Hour)
 				require.Empty(t, ran.taken())
 				g.Open()
 				require.Equal(t, []string{"c"}, ran.taken())
@@ -125,21 +125,23 @@ func TestGateClosesBeforeASlot(t *testing.T) {
 			return nil
 		})
 		start(t, w)
-		send(t, q, "quick", false) // after which the worker fetches ahead
-		time.Sleep(time.Minute)
+		_, err := q.Await(t.Context(), send(t, q, "quick", false)) // after which the worker fetches ahead
+		require.NoError(t, err)
+		synctest.Wait()
 		both := make([]*pawl.Envelope, 2)
 		for i, args := range []string{"holds", "last"} {
 			both[i], _ = upload.Envelope(args)
 		}
 		done, err := q.Enqueue(t.Context(), both...)
 		require.NoError(t, err)
-		last := done[1].ID
+		held, last := done[0].ID, done[1].ID
 		<-holds
 		require.Equal(t, []string{"quick", "holds"}, ran.taken())
 		require.Equal(t, pawl.Leased, stored(t, q, last).State, "it waits for the slot")
 		g.Close()
 		close(goOn)
-		time.Sleep(time.Minute)
+		_, err = q.Await(t.Context(), held)
+		require.NoError(t, err)
 		require.Empty(t, ran.taken())
 		e := stored(t, q, last)
 		require.Equal(t, pawl.Ready, e.State)

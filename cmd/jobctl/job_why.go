@@ -17,7 +17,8 @@ func (a *app) jobWhyCommand() *cobra.Command {
 		use: "why ID", short: "what keeps a job from running", args: -1,
 		long: `Prints what keeps a job from running now, one line for each thing: a delay, a paused
 queue, a kind that nobody fetches, a closed gate, a limit or a rate of its queue or its
-key, a job with the same idempotency key, or jobs that it waits for. ID may also be the beginning or the end of an ID.`,
+key, a job with the same idempotency key, or jobs that it waits for. ID may also be the
+beginning or the end of an ID.`,
 		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
 		json: `one object with id and
   obstacles: a list, empty for a job that only waits for its turn, of
