@@ -18,10 +18,10 @@ func (s *session) storeNotes(ctx context.Context) {
 		select {
 		case <-s.notes.Noted():
 		case <-ctx.Done():
-			s.storeNotesOnce(s.settling)
+			s.storeNotesOnce()
 			return
 		}
-		s.storeNotesOnce(ctx)
+		s.storeNotesOnce()
 		select {
 		case <-time.After(notesEvery):
 		case <-ctx.Done():
@@ -29,8 +29,9 @@ func (s *session) storeNotes(ctx context.Context) {
 	}
 }
 
-func (s *session) storeNotesOnce(ctx context.Context) {
-	if err := s.notes.Store(ctx); err != nil {
+// storeNotesOnce goes on when the worker stops, since the notes of a run that has ended are nowhere else.
+func (s *session) storeNotesOnce() {
+	if err := s.notes.Store(s.settling); err != nil {
 		s.notesFailed(err)
 	}
 }

@@ -204,3 +204,47 @@ func TestNotesWhileTheDiskStandsStill(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
+
+// heldNotes stores notes once goOn is closed. Began receives when a store begins.
+type heldNotes struct {
+	*bolt.Queue
+	began, goOn chan struct{}
+}
+
+func (q heldNotes) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	select {
+	case q.began <- struct{}{}:
+	default:
+	}
+	select {
+	case <-q.goOn:
+	case <-ctx.Done():
+		return pawl.ErrNotAccepted
+	}
+	return q.Queue.Mutate(ctx, m, size)
+}
+
+// Rule: the log of a run that has ended is stored before the worker has stopped, also if its store was under
+// way as the run ended.
+func TestStopAmidAStoreOfNotes(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		held := heldNotes{q, make(chan struct{}, 1), make(chan struct{})}
+		w := newWorker(held, worker.Options{})
+		worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error {
+			pawl.Log(ctx).Info("no address")
+			<-held.began
+			return pawl.Permanent(errBroken)
+		})
+		id := enqueue(t, q, "a")
+		drained := make(chan error, 1)
+		go func() { drained <- w.Drain(t.Context(), pawl.WaitDrained) }()
+		_, err := q.Await(t.Context(), id)
+		require.NoError(t, err)
+		synctest.Wait()
+		close(held.goOn)
+		require.NoError(t, <-drained)
+		logs, _ := notesOf(t, q, id)
+		require.Len(t, logs, 1)
+		require.Contains(t, logs[0].Head+logs[0].Tail, "no address")
+	})
+}
