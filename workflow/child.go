@@ -17,7 +17,7 @@ import (
 func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error) {
 	var out Out
 	err := r.s.call(name, r.decodeInto(&out), func(id string) (*start, error) {
-		return f.prepare(r.x.engine, id, in, r.x.engine.headers(r.x.ctx)...)
+		return f.prepare(r.x.engine, id, in, nil, r.x.engine.headers(r.x.ctx)...)
 	})
 	if err != nil {
 		var zero Out

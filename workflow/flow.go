@@ -118,13 +118,13 @@ func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 // run within the flow. If a run with that ID and the same input exists, ended or not, Start
 // returns it and starts nothing. If the input differs, it returns [ErrConflict]. Inputs are the
 // same if the flow's type reads the same value from both. A field that the type lacked when the
-// run began counts as zero.
-func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) (*Handle[Out], error) {
-	s, err := f.prepare(e, id, in, e.headers(ctx)...)
+// run began counts as zero. See [StartOption] for options.
+func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In, opts ...StartOption) (*Handle[Out], error) {
+	s, err := f.prepare(e, id, in, opts, e.headers(ctx)...)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.queue.Mutate(ctx, s, len(s.input)); err != nil {
+	if err := e.queue.Mutate(ctx, s, s.size()); err != nil {
 		return nil, f.refused(id, err)
 	}
 	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
@@ -133,12 +133,12 @@ func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In) 
 // StartTx starts a run as part of an app's transaction, as [Flow.Start] does. After any error
 // other than [ErrConflict] and errors about bad arguments, the app must roll the transaction
 // back.
-func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in In) (*Handle[Out], error) {
+func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in In, opts ...StartOption) (*Handle[Out], error) {
 	q, err := transactor[Tx](e)
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.prepare(e, id, in)
+	s, err := f.prepare(e, id, in, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -157,22 +157,26 @@ func (f *Flow[In, Out]) refused(id string, err error) error {
 }
 
 // prepare does the work that needs no transaction.
-func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts ...pawl.Option) (*start, error) {
+func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts []StartOption, ofJob ...pawl.Option) (*start, error) {
 	if f.err != nil {
 		return nil, fmt.Errorf("flow %q: %w", f.name, f.err)
 	}
 	if err := validID(id); err != nil {
 		return nil, err
 	}
+	o, err := e.startOptions(opts)
+	if err != nil {
+		return nil, err
+	}
 	input, err := encode("the input", in)
 	if err != nil {
 		return nil, err
 	}
-	job, err := e.envelope(f.job, pawl.NewID(e.now()), opts...)
+	job, err := e.envelope(f.job, pawl.NewID(e.now()), ofJob...)
 	if err != nil {
 		return nil, err
 	}
-	return &start{job: job, input: input, reread: reread[In], row: runRow{
+	return &start{job: job, input: input, reread: reread[In], signal: o.signal, row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
 		Input: fingerprint(input), OutputBytes: -1, Declared: f.draft.receives,
 	}}, nil

@@ -62,9 +62,14 @@ func (s *start) Declare(n *driver.Needs) {
 	s.needsKnown(n)
 }
 
-// needsKnown declares the runs that have the ID, with their inputs.
+// needsKnown declares the runs that have the ID, with what the mutation compares or changes.
 func (s *start) needsKnown(n *driver.Needs) {
 	for _, run := range s.known {
+		if s.signal != nil {
+			s.signal.run = run
+			s.signal.Declare(n)
+			continue
+		}
 		n.Own(tableRuns, run[:])
 		n.Read(tableBlobs, seqKey(run, inputSeq))
 	}

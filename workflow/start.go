@@ -14,6 +14,7 @@ type start struct {
 	input  []byte
 	reread func(stored []byte) ([]byte, error) // re-encodes another input as the flow's type reads it
 	job    *pawl.Envelope
+	signal *send // for the run that has the ID then; nil for none
 
 	run pawl.ID // the run that has the ID now
 	new bool
@@ -30,13 +31,14 @@ func (s *start) Check(ops driver.Ops) error {
 	}
 	s.new = known == pawl.ID{}
 	if s.new {
-		s.run = s.job.ID
-		s.row.Created = ops.Now().UnixNano()
-		_, err := ops.Enqueue(s.job)
-		return err
+		return s.begin(ops)
 	}
 	if !slices.Contains(s.known, known) {
 		s.known = append(s.known, known)
+	}
+	if s.run = known; s.signal != nil {
+		s.signal.run = known
+		return s.signal.Check(ops)
 	}
 	row, err := r.mustRun(known)
 	if err != nil {
@@ -45,8 +47,30 @@ func (s *start) Check(ops driver.Ops) error {
 	if !s.sameInput(r, known, row) {
 		return ErrConflict
 	}
-	s.run = known
 	return nil
+}
+
+// begin begins a new run.
+func (s *start) begin(ops driver.Ops) error {
+	s.run = s.job.ID
+	s.row.Created = ops.Now().UnixNano()
+	if s.signal != nil {
+		if err := s.signal.undeclared(&s.row); err != nil {
+			return err
+		}
+		s.row.Signals, s.row.Unread = 1, 1
+		s.signal.run, s.signal.row = s.run, &s.row
+	}
+	_, err := ops.Enqueue(s.job)
+	return err
+}
+
+// size returns roughly how many bytes the mutation writes.
+func (s *start) size() int {
+	if s.signal == nil {
+		return len(s.input)
+	}
+	return len(s.input) + len(s.signal.payload)
 }
 
 // sameInput reports whether a run began with the given input. If the file still has the
@@ -67,7 +91,7 @@ func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
 // Apply writes the rows of the run.
 func (s *start) Apply(tx driver.Writer) error {
 	if !s.new {
-		return nil
+		return s.send(tx)
 	}
 	r := rowsTo(tx)
 	if err := r.put(tableIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
@@ -76,5 +100,18 @@ func (s *start) Apply(tx driver.Writer) error {
 	if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.input); err != nil {
 		return err
 	}
+	if s.signal != nil {
+		return s.signal.Apply(tx) // writes the row, too
+	}
 	return r.putRun(s.run, &s.row)
+}
+
+// send stores the signal for a run that was there.
+func (s *start) send(tx driver.Writer) error {
+	if s.signal == nil {
+		return nil
+	}
+	hub, run := s.signal.hub, s.run
+	tx.OnCommit(func() { hub.signalled(run) })
+	return s.signal.Apply(tx)
 }

@@ -25,12 +25,12 @@ func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 // StartFrom starts a run of the flow from a run, as a step whose name is start, a space, and that
 // of the flow. It does not wait for the run, which continues whatever becomes of the one that
 // started it; see [Call] for a child. As with [Flow.Start], a run that has the ID and the same
-// input is found, and not started again. The error is a *StepError that matches [ErrConflict], or
-// [pawl.ErrInvalid] for a bad ID. Any other error means that the run does not continue now: return
-// it.
-func (f *Flow[In, Out]) StartFrom(r *Run, id string, in In) (run pawl.ID, err error) {
+// input is found, and not started again. The error is a *StepError that matches [ErrConflict],
+// [pawl.ErrInvalid] for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom].
+// Any other error means that the run does not continue now: return it.
+func (f *Flow[In, Out]) StartFrom(r *Run, id string, in In, opts ...StartOption) (run pawl.ID, err error) {
 	return Step(r, "start "+f.name, func(ctx context.Context) (pawl.ID, error) {
-		h, err := f.Start(ctx, r.x.engine, id, in)
+		h, err := f.Start(ctx, r.x.engine, id, in, append(slices.Clone(opts), fromStep(r.Key()))...)
 		if err != nil {
 			return pawl.ID{}, decided(err)
 		}

@@ -15,9 +15,9 @@ type Run[Out any] struct {
 
 // Start starts a run and settles, so that the run waits or has ended. To start without settling, use
 // the flow's Start with [Kit.Engine].
-func Start[In, Out any](k *Kit, f *workflow.Flow[In, Out], id string, in In) *Run[Out] {
+func Start[In, Out any](k *Kit, f *workflow.Flow[In, Out], id string, in In, opts ...workflow.StartOption) *Run[Out] {
 	k.t.Helper()
-	h, err := f.Start(k.t.Context(), k.engine, id, in)
+	h, err := f.Start(k.t.Context(), k.engine, id, in, opts...)
 	if err != nil {
 		k.t.Fatalf("workflowtest: %v", err)
 	}

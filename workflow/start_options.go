@@ -1,0 +1,55 @@
+package workflow
+
+import "github.com/gopawl/pawl"
+
+// StartOption sets one property of a start: see [Signal.WithStart]. Options apply to a run that
+// starts, except where they say otherwise, and not to a run that had the ID before.
+type StartOption func(*startOptions)
+
+type startOptions struct {
+	signal *send
+	err    error
+}
+
+// startOptions collects the options of a start.
+func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if s := o.signal; s != nil && o.err == nil {
+		s.hub = e.hub
+		o.err = CheckSignal(s.name, s.payload, s.dedup)
+	}
+	return o, o.err
+}
+
+// WithStart sends the signal with the start, in one commit. If no run has the ID, a run starts and has the
+// signal already. If a run has the ID, it receives the signal, whatever its input is. A run that
+// has ended, and does not know the key, makes the start return [ErrNotRunning]. For the key and
+// other errors see [Signal.Send]. From a run, the key of the step takes the place of an empty key. A
+// start has at most one signal.
+func (s *Signal[T]) WithStart(value T, key string) StartOption {
+	return func(o *startOptions) {
+		err := s.err
+		var payload []byte
+		if err == nil {
+			payload, err = encode("the signal", value)
+		}
+		if err == nil && o.signal != nil {
+			err = &pawl.InvalidError{Field: "start", Reason: "it has two signals; send the second one after it"}
+		}
+		if o.err == nil {
+			o.err = err
+		}
+		o.signal = &send{name: s.name, payload: payload, dedup: key}
+	}
+}
+
+// fromStep identifies the signal of a start that may be repeated after a crash.
+func fromStep(key string) StartOption {
+	return func(o *startOptions) {
+		if o.signal != nil && o.signal.dedup == "" {
+			o.signal.dedup = key
+		}
+	}
+}
