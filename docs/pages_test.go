@@ -31,7 +31,7 @@ var (
 func TestSnippetsCompile(t *testing.T) {
 	var sources []string
 	for _, pattern := range []string{
-		"*_test.go", "*/example_test.go", "docs/guide/*_test.go", "examples/*/*.go",
+		"*_test.go", "*/example*_test.go", "docs/guide/*_test.go", "examples/*/*.go",
 		"workflow/workflowtest/example_test.go",
 	} {
 		for _, file := range glob(t, pattern) {

@@ -23,6 +23,7 @@ const (
 	KindUndo    EntryKind = "undo"    // a step that undoes another
 	KindBranch  EntryKind = "branch"  // a branch began
 	KindEach    EntryKind = "each"    // a list of branches, identified by the keys of their items
+	KindDecide  EntryKind = "decide"  // a value that was decided once
 )
 
 // begins reports whether a call of the kind only begins something.

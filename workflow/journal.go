@@ -32,7 +32,7 @@ type backlog struct {
 	tx    driver.Writer // the transaction that wrote last
 	wrote int           // total entries after that transaction
 
-	slept   int // total entries up to the last sleep that had ended
+	results int // total entries up to the last one that has ended
 	waiting int // total entries up to the last one that is not the start of a branch
 }
 
@@ -190,4 +190,7 @@ func (x *execution) later(e *entry) {
 		return
 	}
 	x.backlog.add(&j, e.Kind.begins())
+	if e.State == EntryDone || e.State == EntryFailed && !e.Kind.begins() {
+		x.backlog.results = x.backlog.waiting
+	}
 }

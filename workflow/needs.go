@@ -114,9 +114,6 @@ func (q *request) Declare(n *driver.Needs) {
 }
 
 // Declare declares the run.
-func (w *publish) Declare(n *driver.Needs) { needsRun(n, w.run) }
-
-// Declare declares the run.
 func (b *block) Declare(n *driver.Needs) { needsRun(n, b.x.run) }
 
 // Declare declares the run.

@@ -38,7 +38,10 @@ func Publish(r *Run, name string, value any) error {
 	if !fresh {
 		return nil
 	}
-	err = x.engine.queue.Mutate(x.writing(), &publish{x.lease, x.run, name, content, key, n}, len(content))
+	x.mu.Lock()
+	p := &publish{checkpoint{x.lease, x.take()}, x.run, name, content, key, n} // the value may depend on the backlog
+	x.mu.Unlock()
+	err = x.engine.queue.Mutate(x.writing(), p, p.journal.bytes+len(content))
 	switch {
 	case errors.Is(err, ErrTooMany), errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("published name %q: %w", name, err)
@@ -51,7 +54,7 @@ func Publish(r *Run, name string, value any) error {
 
 // publish is the mutation that publishes a value.
 type publish struct {
-	lease   *pawl.Lease
+	checkpoint
 	run     pawl.ID
 	name    string
 	content []byte
@@ -64,7 +67,7 @@ func (w *publish) Check(ops driver.Ops) error {
 	if err := w.room(rowsOf(ops)); err != nil {
 		return err
 	}
-	return ops.Hold(w.lease)
+	return w.checkpoint.Check(ops)
 }
 
 // room checks the size of what the run has published under other names. It reads no values.
@@ -98,6 +101,9 @@ func (w *publish) room(r rows) (err error) {
 
 // Apply stores the value and counts the call.
 func (w *publish) Apply(tx driver.Writer) error {
+	if err := w.checkpoint.Apply(tx); err != nil {
+		return err
+	}
 	r := rowsTo(tx)
 	if err := r.putPublished(w.run, w.key, w.n); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s *scope) looked(e *entry) {
 		return
 	}
 	switch e.Kind {
-	case KindWait, KindSelect, KindSleep, KindVersion:
+	case KindWait, KindSelect, KindSleep, KindVersion, KindDecide:
 		s.x.tail = append(s.x.tail, e)
 	default:
 		s.x.tail, s.x.tailPublished = nil, nil

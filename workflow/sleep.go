@@ -45,8 +45,5 @@ func (s *scope) sleep(name string, due func() int64, d time.Duration) error {
 	}
 	c.e.finish(nil, s.x.engine.now())
 	s.x.later(c.e) // after a crash its time is still over
-	s.x.mu.Lock()
-	s.x.backlog.slept = s.x.backlog.waiting
-	s.x.mu.Unlock()
 	return nil
 }

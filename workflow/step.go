@@ -161,7 +161,7 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		if err := c.awaitDue(); err != nil {
 			return err
 		}
-		if err := x.saveSleep(); err != nil {
+		if err := x.saveResults(); err != nil {
 			return err
 		}
 		if o.once {
@@ -204,13 +204,14 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 	}
 }
 
-// saveSleep writes the end of a sleep before a call with an outside effect. If the run is
-// cancelled then, it is past the sleep even after a crash, and runs the undo steps named since.
-func (x *execution) saveSleep() error {
+// saveResults writes, before a call with an outside effect, the calls that have ended and are not
+// durable: decided values, on which the effect may depend, and sleeps. If the run is cancelled then,
+// it is past the sleep even after a crash, and runs the undo steps named since.
+func (x *execution) saveResults() error {
 	x.mu.Lock()
-	slept := x.backlog.slept > x.backlog.base
+	unsaved := x.backlog.results > x.backlog.base
 	x.mu.Unlock()
-	if !slept {
+	if !unsaved {
 		return nil
 	}
 	return x.save()

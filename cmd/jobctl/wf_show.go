@@ -28,8 +28,8 @@ show' shows the job of a run.`,
 		example: `  jobctl --db jobs.db wf show order:1042
   jobctl --db jobs.db wf show 01902a3b-7a40-7000-8000-0123456789ab -v`,
 		json: "one object with\n" + runFields + `  journal: a list of seq, step (as --from of a fork takes it), scope, name,
-    occurrence, kind (step, step-tx, sleep, wait, child, race, version, undo,
-    branch or each), state (pending, done, failed or begun), attempts,
+    occurrence, kind (step, step-tx, sleep, wait, select, child, race, version, undo,
+    branch, each or decide), state (pending, done, failed or begun), attempts,
     started_at, finished_at (times), took (a duration), due_at (a time: when it
     continues by itself), error, bytes (of the result), build, child (a run),
     result (a value)
