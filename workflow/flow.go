@@ -176,10 +176,12 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts []StartOption,
 	if err != nil {
 		return nil, err
 	}
-	return &start{job: job, input: input, reread: reread[In], signal: o.signal, row: runRow{
+	s := &start{job: job, input: input, reread: reread[In], row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
 		Input: fingerprint(input), OutputBytes: -1, Declared: f.draft.receives,
-	}}, nil
+	}}
+	o.apply(s)
+	return s, nil
 }
 
 // reread re-encodes an input as this build reads it.

@@ -1,18 +1,37 @@
 package workflow
 
-import "github.com/gopawl/pawl"
+import (
+	"time"
 
-// StartOption sets one property of a start: see [Signal.WithStart]. Options apply to a run that
-// starts, except where they say otherwise, and not to a run that had the ID before.
+	"github.com/gopawl/pawl"
+)
+
+// StartOption sets one property of a start: see [Delay], [At], and [Signal.WithStart]. Options apply
+// to a run that starts, except where they say otherwise, and not to a run that had the ID before.
 type StartOption func(*startOptions)
 
 type startOptions struct {
+	now    time.Time // by the clock of the store
+	begin  time.Time // the run begins then; zero for at once
 	signal *send
 	err    error
 }
 
+// Delay makes the run begin after d. Until then it is [Sleeping], and signals to it are kept. If it
+// is cancelled, it ends at once. [Engine.Resume] makes it begin at once. With 0 or less, there is no
+// delay. Of several Delay and At, the last one counts.
+func Delay(d time.Duration) StartOption {
+	return func(o *startOptions) { o.begin = o.now.Add(d) }
+}
+
+// At makes the run begin at a time, as [Delay] does. A time in the past means at once.
+func At(t time.Time) StartOption {
+	return func(o *startOptions) { o.begin = t }
+}
+
 // startOptions collects the options of a start.
 func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
+	o.now = e.now()
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -42,6 +61,14 @@ func (s *Signal[T]) WithStart(value T, key string) StartOption {
 			o.err = err
 		}
 		o.signal = &send{name: s.name, payload: payload, dedup: key}
+	}
+}
+
+// apply sets what the options say of a run that starts, and of its job.
+func (o *startOptions) apply(s *start) {
+	s.signal = o.signal
+	if o.begin.After(o.now) {
+		s.row.Status, s.row.Due, s.job.NotBefore = Sleeping, unixNano(o.begin), o.begin
 	}
 }
 

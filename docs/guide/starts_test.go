@@ -44,3 +44,20 @@ func TestGuideCart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a lamp", "a desk"}, items)
 }
+
+// Rule: the guide's reminder begins after its delay.
+func TestGuideDelay(t *testing.T) {
+	k := workflowtest.New(t, nil, Cart)
+	ctx, e := t.Context(), k.Engine()
+	require.NoError(t, func() error {
+		_, err := Cart.Start(ctx, e, "ada", "ada", workflow.Delay(24*time.Hour)) // or workflow.At(t)
+		return err
+	}())
+	k.Settle()
+	run := workflowtest.Of(k, Cart, "ada")
+	require.Equal(t, workflow.Sleeping, run.Info().Status)
+	k.Advance(24 * time.Hour)
+	require.Equal(t, workflow.Waiting, run.Info().Status)
+	_, err := run.Result()
+	require.NoError(t, err)
+}
