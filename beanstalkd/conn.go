@@ -28,8 +28,8 @@ type conn struct {
 	watched map[string]bool
 
 	// Guarded by the mutex of the queue.
-	grants map[uint64]*grant // by the number of the job on the server
-	busy   int               // calls that settle or extend on it
+	reserved map[uint64]*reservation // by the number of the job
+	busy     int                     // calls that extend leases on it
 
 	mu  sync.Mutex
 	err error // why it is broken
@@ -43,7 +43,7 @@ func dial(ctx context.Context, network, address string, timeout time.Duration) (
 		return nil, err
 	}
 	return &conn{nc: nc, timeout: timeout, in: bufio.NewReaderSize(nc, 32<<10), using: "default",
-		watched: map[string]bool{"default": true}, grants: make(map[uint64]*grant)}, nil
+		watched: map[string]bool{"default": true}, reserved: make(map[uint64]*reservation)}, nil
 }
 
 // fail notes why the connection is broken, and closes it. The server releases its reservations.

@@ -21,10 +21,10 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 	if len(jobs) > 1 {
 		return nil, fmt.Errorf("%w: beanstalkd stores one job a call, not %d; enqueue them one by one", pawl.ErrBatchTooLarge, len(jobs))
 	}
-	if err := q.gate.Begin(ctx); err != nil {
+	if err := q.leases.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer q.gate.End()
+	defer q.leases.End()
 	if len(jobs) == 0 {
 		return nil, nil
 	}
@@ -61,6 +61,6 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 		return done, q.unknown(sent, err)
 	}
 	e.Seq, e.Payload = p.number, nil
-	q.reporter.Emit(pawl.Event{Type: pawl.EventEnqueued, At: now, Job: &e})
+	q.leases.Emit(pawl.Event{Type: pawl.EventEnqueued, At: now, Job: &e})
 	return done, nil
 }

@@ -2,12 +2,14 @@ package beanstalkd_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/beanstalkd"
 	"github.com/gopawl/pawl/internal/faults"
 )
@@ -43,4 +45,22 @@ func TestNothingIsLost(t *testing.T) {
 		},
 	})
 	require.Greater(t, accepted, faults.Jobs(t)/2)
+}
+
+// Rule: while the server is away, an enqueue over a new connection is refused, and its outcome is known, even if a proxy
+// in front of the server accepts the connection.
+func TestProxyWithoutServer(t *testing.T) {
+	proxy := faults.NewProxy(t, strings.TrimPrefix(url(t), "beanstalkd://"))
+	q := open(t, "beanstalkd://"+proxy.Addr, beanstalkd.Options{})
+	proxy.Down()
+	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.Error(t, err) // over the connection that was cut
+	for range 10 {
+		_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+		require.ErrorIs(t, err, beanstalkd.ErrUnavailable)
+		require.NotErrorIs(t, err, pawl.ErrUnknownOutcome)
+	}
+	proxy.Up()
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.NoError(t, err)
 }

@@ -22,7 +22,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	f := transport.Fetching{Ready: q.gate.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
+	f := transport.Fetching{Ready: q.leases.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
 	return f.Fetch(ctx, r)
 }
 
@@ -53,7 +53,7 @@ func (q *Queue) take(ctx context.Context, most int, sources []transport.Source) 
 	}
 	defer func() { q.giveBack(c) }()
 	leases, err := q.turns.Take(most, sources, func(s transport.Source, n int) ([]*pawl.Lease, bool, error) {
-		return q.reserve(c, s.Lines, min(n, maxReserved), 0)
+		return q.reserve(ctx, c, s.Lines, min(n, maxReserved), 0)
 	})
 	if broken := c.broken(); broken != nil { // and its leases have ended
 		return nil, q.unavailable(broken)
@@ -68,7 +68,7 @@ func (q *Queue) await(ctx context.Context, wait time.Duration, _ int, sources []
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-		case <-q.gate.Done():
+		case <-q.leases.Done():
 		}
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (q *Queue) await(ctx context.Context, wait time.Duration, _ int, sources []
 	defer func() { q.giveBack(c) }()
 	// The protocol cannot end a reserve. The server takes back what it gave to a connection that ends.
 	stop := context.AfterFunc(ctx, func() { c.fail(errEnded) })
-	leases, _, err := q.reserve(c, tubes, 1, wait)
+	leases, _, err := q.reserve(ctx, c, tubes, 1, wait)
 	if !stop() {
 		c.fail(errEnded) // before anybody else borrows the connection
 		return nil, nil  // Fetch returns the error of the context
@@ -88,7 +88,7 @@ func (q *Queue) await(ctx context.Context, wait time.Duration, _ int, sources []
 }
 
 // reserve leases up to n jobs of some tubes. It waits only for the first. Dry says that they had no more.
-func (q *Queue) reserve(c *conn, tubes []string, n int, wait time.Duration) (leases []*pawl.Lease, dry bool, err error) {
+func (q *Queue) reserve(ctx context.Context, c *conn, tubes []string, n int, wait time.Duration) (leases []*pawl.Lease, dry bool, err error) {
 	if len(tubes) == 0 {
 		return nil, true, nil
 	}
@@ -108,7 +108,7 @@ func (q *Queue) reserve(c *conn, tubes []string, n int, wait time.Duration) (lea
 		dry = true
 	}
 	answers = slices.DeleteFunc(answers, func(f found) bool { return f.answer != "RESERVED" })
-	leases, err = q.deliver(c, answers, began, wait > 0)
+	leases, err = q.deliver(ctx, c, answers, began, wait > 0)
 	return leases, dry, err
 }
 
@@ -129,10 +129,17 @@ func (c *conn) watch(tubes []string) (requests []request) {
 	return requests
 }
 
-// deliver makes leases of jobs that a reserve gave, and puts away what must not run. Leases start
-// when the reserve began. If it waited, the server started them at some later time, so deliver touches
-// the jobs: their leases start again.
-func (q *Queue) deliver(c *conn, reserved []found, began time.Time, waited bool) (leases []*pawl.Lease, err error) {
+// reservation is a job that a connection has reserved.
+type reservation struct {
+	conn   *conn
+	number uint64 // of the job on the server
+	ttr    uint32 // in seconds, with the margin
+	tube   string
+}
+
+// deliver makes leases of jobs that a reserve gave. Leases start when the reserve began. If it waited, the
+// server started them at some later time, so deliver touches the jobs: their leases start again.
+func (q *Queue) deliver(ctx context.Context, c *conn, reserved []found, began time.Time, waited bool) ([]*pawl.Lease, error) {
 	if len(reserved) == 0 {
 		return nil, nil
 	}
@@ -150,113 +157,67 @@ func (q *Queue) deliver(c *conn, reserved []found, began time.Time, waited bool)
 	if _, err := c.exchange(0, requests...); err != nil {
 		return nil, q.unavailable(err) // and the server has taken them back
 	}
-	var back []request // jobs that are no leases
-	var abandons []pawl.Settlement
-	var events []pawl.Event
-	now := time.Now()
+	var deliveries []transport.Delivery[*reservation]
 	for i, f := range reserved {
 		if waited && touched[i] != "TOUCHED" {
 			continue // its lease has expired, so the server gives the job to another fetch
 		}
 		of := figures(answers[i].body)
-		g := &grant{conn: c, number: f.number, body: f.body, ttr: uint32(max(1, figure(of, "ttr")))}
-		e, _, err := transport.ParseBody(slices.Clone(f.body))
-		if err != nil {
-			q.opts.Logger.Error("a job cannot be read; it is buried", "number", f.number, "tube", of["tube"], "error", err)
-			back = append(back, command(new(string), "bury %d 0", f.number))
-			continue
-		}
-		if early := e.NotBefore.Sub(now); seconds(early) > 1 { // its delay is longer than the server's longest, or clocks differ
-			back = append(back, command(new(string), "release %d %d %d", f.number, serverPriority(e.Priority), seconds(early)))
-			continue
-		}
-		g.id, g.revived = e.ID, e.Death != nil && figure(of, "kicks") > 0
-		g.revive(e)
-		e.Seq = f.number
-		e.Crashes = max(0, figure(of, "reserves")-1-figure(of, "releases")-figure(of, "buries"))
-		length := g.length()
-		l := &pawl.Lease{Envelope: e, Token: q.hold(g, began.Add(length)), Length: length, Expires: began.Add(length)}
-		switch {
-		case e.Death != nil: // its abandon was cut short, and it was not kicked
-			abandons = append(abandons, l.Abandon(e.Death.Reason, nil))
-			continue
-		case q.opts.MaxCrashes != NoMaxCrashes && e.Crashes >= q.opts.MaxCrashes:
-			abandons = append(abandons, l.Abandon(pawl.ReasonPoison, fmt.Errorf("its lease ended %d times without a settlement", e.Crashes)))
-			continue
-		}
-		leases = append(leases, l)
-		own := *e
-		own.State, own.LeasedSince, own.Payload = pawl.Leased, now, nil
-		fetched := pawl.Event{Type: pawl.EventFetched, At: now, Job: &own}
-		if !e.BackoffSince.IsZero() {
-			fetched.Backoff = now.Sub(e.BackoffSince)
-		}
-		events = append(events, fetched)
+		r := &reservation{conn: c, number: f.number, ttr: uint32(max(1, figure(of, "ttr"))), tube: of["tube"]}
+		deliveries = append(deliveries, transport.Delivery[*reservation]{
+			Message: r, Body: f.body, Seq: f.number, Revived: figure(of, "kicks") > 0,
+			Crashes: max(0, figure(of, "reserves")-1-figure(of, "releases")-figure(of, "buries")),
+			Length:  max(time.Second, time.Duration(r.ttr)*time.Second-margin),
+		})
 	}
-	if len(back) > 0 {
-		if _, err := c.exchange(0, back...); err != nil {
-			return nil, q.unavailable(err)
-		}
-	}
-	if len(abandons) > 0 {
-		if err := q.settle(abandons); err != nil {
-			q.opts.Logger.Error("cannot put a job away; it comes again", "error", err)
-		}
-	}
-	q.reporter.Emit(events...)
-	return leases, nil
-}
-
-// hold gives out a token. An older grant of the same job on this connection has ended.
-func (q *Queue) hold(g *grant, until time.Time) uint64 {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.token++
-	g.token = q.token
-	if old := g.conn.grants[g.number]; old != nil {
-		q.forget(old)
+	for _, d := range deliveries {
+		c.reserved[d.Message.number] = d.Message
 	}
-	g.until = until
-	g.timer = time.AfterFunc(time.Until(until), func() { q.expire(g) })
-	g.conn.grants[g.number] = g
-	if q.gate.Closed() {
-		g.timer.Stop()
-	} else {
-		q.held[g.token] = g
-	}
-	return g.token
-}
-
-// expire releases a job whose lease has expired: version 1.12 of the server may forget to do so as
-// long as the connection lasts.
-func (q *Queue) expire(g *grant) {
-	q.mu.Lock()
-	if q.held[g.token] != g || time.Until(g.until) > 0 || q.gate.Begin(context.Background()) != nil {
-		q.mu.Unlock()
-		return
-	}
-	defer q.gate.End()
-	q.forget(g)
-	g.conn.busy++
-	defer q.finish(g.conn)
 	q.mu.Unlock()
-	e, _, err := transport.ParseBody(g.body)
-	if err != nil {
-		return // it was read before
+	return q.leases.Deliver(ctx, began, deliveries), nil
+}
+
+// early releases a job whose delay is longer than the server's longest, or whose server has another clock.
+func (q *Queue) early(r *reservation, e *pawl.Envelope) bool {
+	delay := seconds(time.Until(e.NotBefore))
+	if delay <= 1 {
+		return false
+	}
+	_, _ = r.conn.exchange(0, command(new(string), "release %d %d %d", r.number, serverPriority(e.Priority), delay))
+	return true
+}
+
+// discard buries a job that cannot be read.
+func (q *Queue) discard(r *reservation, err error) {
+	q.opts.Logger.Error("a job cannot be read; it is buried", "number", r.number, "tube", r.tube, "error", err)
+	_, _ = r.conn.exchange(0, command(new(string), "bury %d 0", r.number))
+}
+
+// expired releases a job whose lease has expired: version 1.12 of the server may forget to do so as
+// long as the connection lasts. It fails if the server has released the job.
+func (q *Queue) expired(g *transport.Grant[*reservation], e *pawl.Envelope) bool {
+	r := g.Message
+	if !q.holds(r) {
+		return false
 	}
 	var answer string
-	_, err = g.conn.exchange(0, command(&answer, "release %d %d 0", g.number, serverPriority(e.Priority)))
-	if err != nil || answer != "RELEASED" {
-		return // the server has released it
-	}
-	g.revive(e)
-	e.State, e.Payload, e.Seq = pawl.Ready, nil, g.number
-	q.reporter.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
+	_, err := r.conn.exchange(0, command(&answer, "release %d %d 0", r.number, serverPriority(e.Priority)))
+	return err == nil && answer == "RELEASED"
 }
 
-// revive begins the life of a dead job that was kicked anew.
-func (g *grant) revive(e *pawl.Envelope) {
-	if g.revived {
-		e.Death, e.Attempts, e.BackoffSince = nil, 0, time.Time{}
+// holds reports whether the connection has not reserved the job anew.
+func (q *Queue) holds(r *reservation) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return r.conn.reserved[r.number] == r
+}
+
+// over forgets a reservation, after which a fetch that waits may have its connection.
+func (q *Queue) over(r *reservation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.conn.reserved[r.number] == r {
+		delete(r.conn.reserved, r.number)
 	}
 }

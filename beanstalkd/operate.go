@@ -17,7 +17,7 @@ import (
 // Stats returns how many jobs each queue has in each state. It counts one tube after another, so the
 // counts are not a snapshot.
 func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
-	if err := q.gate.Ready(ctx); err != nil {
+	if err := q.leases.Ready(ctx); err != nil {
 		return stats, err
 	}
 	tubes, err := q.tubes(ctx, "")
@@ -97,7 +97,7 @@ func (q *Queue) Dead(ctx context.Context, queue, kind string) (*pawl.Envelope, e
 }
 
 func (q *Queue) firstDead(ctx context.Context, queue, kind string) (f found, err error) {
-	if err := cmp.Or(driver.CheckQueue(queue), driver.CheckKind(kind), q.gate.Ready(ctx)); err != nil {
+	if err := cmp.Or(driver.CheckQueue(queue), driver.CheckKind(kind), q.leases.Ready(ctx)); err != nil {
 		return f, err
 	}
 	tube := q.tube(queue, kind)

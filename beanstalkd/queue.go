@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"slices"
@@ -36,44 +35,21 @@ func init() {
 // Queue is a queue on a server. Its methods may be called from any goroutine.
 type Queue struct {
 	opts             Options
-	reporter         driver.Reporter
 	network, address string
-	maxJob           int            // bytes of a body
-	gate             transport.Gate // admits calls that change something
+	maxJob           int // bytes of a body
+	leases           transport.Leases[*reservation]
+	turns            transport.Turns
 
 	mu    sync.Mutex // guards what follows
 	conns map[*conn]struct{}
 	puts  *conn   // for what needs no lease
 	idle  []*conn // for fetches
-	held  map[uint64]*grant
-	token uint64 // the last one
-	turns transport.Turns
 }
 
 // margin is how much longer the server reserves a job than its lease lasts. So the process that has
 // the job ends the lease first: if both did at the same moment, the end by the process could hit the next
 // reservation of the job on its connection.
 const margin = 2 * time.Second
-
-// grant is a reservation.
-type grant struct {
-	conn    *conn
-	number  uint64
-	token   uint64
-	id      pawl.ID
-	body    []byte // as stored
-	ttr     uint32 // in seconds, with the margin
-	revived bool
-
-	// Guarded by the mutex of the queue.
-	until time.Time   // when the lease expires
-	timer *time.Timer // calls expire then
-}
-
-// length returns how long the lease lasts unless it is extended.
-func (g *grant) length() time.Duration {
-	return max(time.Second, time.Duration(g.ttr)*time.Second-margin)
-}
 
 var _ pawl.Queue = (*Queue)(nil)
 
@@ -87,11 +63,10 @@ func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
-	q := &Queue{
-		opts: o, reporter: driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent},
-		conns: make(map[*conn]struct{}), held: make(map[uint64]*grant),
-		token: uint64(rand.Uint32()) << 32, // no token of another process
-	}
+	q := &Queue{opts: o, conns: make(map[*conn]struct{})}
+	q.leases.MaxCrashes, q.leases.Reporter = o.MaxCrashes, driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent}
+	q.leases.Finish, q.leases.Renew, q.leases.Discard, q.leases.Expired = q.finish, q.renew, q.discard, q.expired
+	q.leases.Early, q.leases.Over = q.early, q.over
 	if q.network, q.address, err = parsePlace(where); err == nil {
 		err = q.check(ctx)
 	}
@@ -132,6 +107,7 @@ func (q *Queue) check(ctx context.Context) error {
 		return fmt.Errorf("%w: beanstalkd %.32q; version 1.12 or later is needed", pawl.ErrUnsupported, server["version"])
 	}
 	q.maxJob = figure(server, "max-job-size")
+	q.leases.MaxBody = q.maxJob
 	room := q.maxJob - transport.BodyHeader - transport.HistoryRoom
 	if room < 1<<10 {
 		return fmt.Errorf("%w: the server takes jobs of %d bytes; start it with -z and more", pawl.ErrUnsupported, q.maxJob)
@@ -167,26 +143,27 @@ func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 // the connections. Waiting fetches and all later calls return [pawl.ErrClosed]. The server makes
 // leased jobs ready again, which counts as a crash. Stop workers first.
 func (q *Queue) Close() error {
-	q.gate.Close()
+	q.leases.Gate.Close()
+	q.leases.Grants.Close()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for c := range q.conns {
 		c.fail(pawl.ErrClosed)
 	}
-	for _, g := range q.held {
-		g.timer.Stop()
-	}
-	clear(q.held)
 	q.idle, q.puts = nil, nil
 	return nil
 }
 
 // Reap implements [pawl.Queue]. The server takes expired leases back by itself, so it returns 0.
-func (q *Queue) Reap(ctx context.Context) (int, error) { return 0, q.gate.Ready(ctx) }
+func (q *Queue) Reap(ctx context.Context) (int, error) { return 0, q.leases.Ready(ctx) }
 
-// connect opens a connection.
+// connect opens a connection, and waits for a first answer: what is in front of a server that is away, such as a proxy,
+// may accept connections, and what is sent over them has no known outcome.
 func (q *Queue) connect(ctx context.Context) (*conn, error) {
 	c, err := dial(ctx, q.network, q.address, q.opts.Timeout)
+	if err == nil {
+		_, err = c.exchange(0, command(new(string), "list-tube-used"))
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, driver.NotAccepted(ctx)
@@ -195,7 +172,7 @@ func (q *Queue) connect(ctx context.Context) (*conn, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.gate.Closed() {
+	if q.leases.Closed() {
 		c.fail(pawl.ErrClosed)
 		return nil, pawl.ErrClosed
 	}
@@ -238,7 +215,7 @@ func (q *Queue) borrow(ctx context.Context, waits bool) (*conn, error) {
 	q.mu.Lock()
 	for _, c := range q.idle {
 		if c.broken() != nil {
-			q.drop(c)
+			delete(q.conns, c)
 		}
 	}
 	q.idle = slices.DeleteFunc(q.idle, func(c *conn) bool { return c.broken() != nil })
@@ -255,7 +232,7 @@ func (q *Queue) borrow(ctx context.Context, waits bool) (*conn, error) {
 
 // unused reports whether a connection has no lease and no call under way. The caller holds the mutex
 // of the queue.
-func (c *conn) unused() bool { return len(c.grants) == 0 && c.busy == 0 }
+func (c *conn) unused() bool { return len(c.reserved) == 0 && c.busy == 0 }
 
 // giveBack ends a borrow. If the connection failed, the server may have been restarted, so giveBack
 // also ends the connections that nobody uses.
@@ -263,9 +240,9 @@ func (q *Queue) giveBack(c *conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.gate.Closed():
+	case q.leases.Closed():
 	case c.broken() != nil:
-		q.drop(c)
+		delete(q.conns, c)
 		for _, other := range q.idle {
 			if c.broken() != errEnded && other.unused() {
 				other.fail(c.broken())
@@ -274,16 +251,6 @@ func (q *Queue) giveBack(c *conn) {
 	default:
 		q.idle = append(q.idle, c)
 	}
-}
-
-// drop forgets a connection that is broken, and its leases. The caller holds mu.
-func (q *Queue) drop(c *conn) {
-	delete(q.conns, c)
-	for _, g := range c.grants {
-		g.timer.Stop()
-		delete(q.held, g.token)
-	}
-	clear(c.grants)
 }
 
 // unavailable returns the error for one of the network.

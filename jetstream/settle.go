@@ -78,8 +78,9 @@ func (q *Queue) renew(_ context.Context, some []*transport.Grant[delivered]) []e
 }
 
 // expired makes a job ready whose lease has expired in this process.
-func (q *Queue) expired(g *transport.Grant[delivered]) {
+func (q *Queue) expired(g *transport.Grant[delivered], _ *pawl.Envelope) bool {
 	_ = q.nc.Publish(g.Message.msg.Reply, nak) // otherwise the server does, later by the margin
+	return true
 }
 
 // discard moves a message that cannot be read to the stream of dead jobs. Its subject has a token more than that of a

@@ -161,11 +161,12 @@ func (q *Queue) renew(_ context.Context, some []*transport.Grant[received]) []er
 }
 
 // expired makes a job ready whose lease has expired in this process.
-func (q *Queue) expired(g *transport.Grant[received]) {
+func (q *Queue) expired(g *transport.Grant[received], _ *pawl.Envelope) bool {
 	// Otherwise the service does, later by the margin.
 	_ = q.settleOn(g.Message, func(ctx context.Context, r *receiver, msg *azservicebus.ReceivedMessage) error {
 		return r.AbandonMessage(ctx, msg, nil)
 	})
+	return true
 }
 
 // discard moves a message that cannot be read to the dead-letter queue, where Dead and RetryDead pass it over.

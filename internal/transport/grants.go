@@ -2,6 +2,7 @@ package transport
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,13 +13,27 @@ import (
 type Grant[M any] struct {
 	Token   uint64
 	ID      pawl.ID
+	Seq     uint64
 	Body    []byte
+	Revived bool          // a job that the body says is dead begins anew
 	Length  time.Duration // of the lease, unless it is extended
 	Message M
 
 	// Guarded by the mutex of the grants.
 	until time.Time
 	timer *time.Timer
+}
+
+// job reads the job.
+func (g *Grant[M]) job() (*pawl.Envelope, []pawl.Failure, error) {
+	e, history, err := ParseBody(slices.Clone(g.Body))
+	if err != nil {
+		return nil, nil, err
+	}
+	if e.Seq = g.Seq; g.Revived && e.Death != nil {
+		e.Death, e.Attempts, e.BackoffSince = nil, 0, time.Time{}
+	}
+	return e, history, nil
 }
 
 // Grants are the leases of this process. A lease ends here before it ends at the broker, so a holder that is late
@@ -107,14 +122,16 @@ func (s *Grants[M]) Extend(g *Grant[M], began time.Time) bool {
 	return true
 }
 
-// Drop forgets a grant whose lease is lost.
-func (s *Grants[M]) Drop(g *Grant[M]) {
+// Drop forgets a grant whose lease is lost. It reports whether nobody did so before.
+func (s *Grants[M]) Drop(g *Grant[M]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[g.Token] == g {
-		delete(s.held, g.Token)
-		g.timer.Stop()
+	if s.held[g.Token] != g {
+		return false
 	}
+	delete(s.held, g.Token)
+	g.timer.Stop()
+	return true
 }
 
 // Messages returns the messages of the leases that hold.

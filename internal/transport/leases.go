@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
-// Leases deliver messages as leases, settle them, and extend them. All fields but the first two are required.
+// Leases deliver messages as leases, settle them, and extend them. Finish, Renew, Discard, and Expired are required.
 type Leases[M any] struct {
 	Gate
 	Grants[M]
@@ -29,8 +28,15 @@ type Leases[M any] struct {
 	// Discard puts away a message that cannot be read.
 	Discard func(m M, err error)
 
-	// Expired gives a job back whose lease has expired in this process, and not yet at the broker.
-	Expired func(g *Grant[M])
+	// Expired gives a job back whose lease has expired in this process, and not yet at the broker. It returns false if
+	// the broker took the job back first.
+	Expired func(g *Grant[M], e *pawl.Envelope) bool
+
+	// Early, unless nil, gives a job back that the broker delivered before its time, and reports whether it did so.
+	Early func(m M, e *pawl.Envelope) bool
+
+	// Over, unless nil, is called once for each message that was delivered, when its lease needs no more of the broker.
+	Over func(m M)
 }
 
 // Delivery is a message that a broker delivered.
@@ -38,26 +44,36 @@ type Delivery[M any] struct {
 	Message M
 	Body    []byte
 	Seq     uint64
-	Crashes int // deliveries before this one that ended without a settlement
+	Crashes int  // deliveries before this one that ended without a settlement
+	Revived bool // somebody else made the job ready at the broker, so a dead one begins anew
 	Length  time.Duration
 }
 
 // Deliver makes leases, which began at a time, of messages, and puts away what must not run.
 func (q *Leases[M]) Deliver(ctx context.Context, began time.Time, deliveries []Delivery[M]) (leases []*pawl.Lease) {
-	var poison []pawl.Settlement
+	var abandons []pawl.Settlement
 	var events []pawl.Event
 	for _, d := range deliveries {
-		e, _, err := ParseBody(slices.Clone(d.Body))
+		g := &Grant[M]{Seq: d.Seq, Body: d.Body, Revived: d.Revived, Length: d.Length, Message: d.Message}
+		e, _, err := g.job()
 		if err != nil {
 			q.Discard(d.Message, err)
+			q.over(d.Message)
 			continue
 		}
-		e.Seq, e.Crashes = d.Seq, d.Crashes
-		g := &Grant[M]{ID: e.ID, Body: d.Body, Length: d.Length, Message: d.Message}
+		if q.Early != nil && q.Early(d.Message, e) {
+			q.over(d.Message)
+			continue
+		}
+		g.ID, e.Crashes = e.ID, d.Crashes
 		expires := q.Hold(g, began, q.expire)
 		l := &pawl.Lease{Envelope: e, Token: g.Token, Length: g.Length, Expires: expires}
-		if q.MaxCrashes >= 0 && e.Crashes >= q.MaxCrashes {
-			poison = append(poison, l.Abandon(pawl.ReasonPoison, fmt.Errorf("its lease ended %d times without a settlement", e.Crashes)))
+		switch {
+		case e.Death != nil: // its abandon was cut short
+			abandons = append(abandons, l.Abandon(e.Death.Reason, nil))
+			continue
+		case q.MaxCrashes >= 0 && e.Crashes >= q.MaxCrashes:
+			abandons = append(abandons, l.Abandon(pawl.ReasonPoison, fmt.Errorf("its lease ended %d times without a settlement", e.Crashes)))
 			continue
 		}
 		leases = append(leases, l)
@@ -69,8 +85,8 @@ func (q *Leases[M]) Deliver(ctx context.Context, began time.Time, deliveries []D
 		}
 		events = append(events, fetched)
 	}
-	if len(poison) > 0 {
-		if err := q.settle(ctx, poison); err != nil {
+	if len(abandons) > 0 {
+		if err := q.settle(ctx, abandons); err != nil {
 			q.Logger.Error("cannot put a job away; it comes again", "error", err)
 		}
 	}
@@ -84,13 +100,19 @@ func (q *Leases[M]) expire(g *Grant[M]) {
 		return
 	}
 	defer q.End()
-	e, _, err := ParseBody(g.Body)
-	if err != nil {
-		return // it was read before
+	defer q.over(g.Message)
+	e, _, err := g.job()
+	if err != nil || !q.Expired(g, e) { // it was read before
+		return
 	}
-	q.Expired(g)
 	e.State, e.Payload, e.Crashes = pawl.Ready, nil, 0
 	q.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
+}
+
+func (q *Leases[M]) over(m M) {
+	if q.Over != nil {
+		q.Over(m)
+	}
 }
 
 // Settling is a settlement under way.
@@ -98,7 +120,7 @@ type Settling[M any] struct {
 	*pawl.Settlement
 	*Ending
 	Grant *Grant[M]
-	Body  []byte // of the job as it becomes
+	Body  []byte // of the job as it becomes; none after an ack
 	Err   error
 
 	// Kept says that the broker refused the change, so the lease goes on.
@@ -129,13 +151,14 @@ func (q *Leases[M]) settle(ctx context.Context, settlements []pawl.Settlement) e
 			n.Err = pawl.ErrLeaseLost
 			continue
 		}
-		e, history, err := ParseBody(slices.Clone(n.Grant.Body))
+		e, history, err := n.Grant.job()
 		if n.Err = err; err != nil {
 			continue
 		}
 		end := End(n.Settlement, e, history, now)
-		n.Ending = &end
-		n.Body = AppendBody(end.Job, end.History, q.MaxBody)
+		if n.Ending = &end; n.Outcome != pawl.OutcomeAck {
+			n.Body = AppendBody(end.Job, end.History, q.MaxBody)
+		}
 		end.Job.Payload = nil
 		some = append(some, n)
 	}
@@ -143,8 +166,11 @@ func (q *Leases[M]) settle(ctx context.Context, settlements []pawl.Settlement) e
 		q.Finish(context.WithoutCancel(ctx), some)
 	}
 	for i, n := range all {
-		if n.Kept {
+		switch {
+		case n.Kept:
 			q.Restore(n.Grant)
+		case n.Grant != nil:
+			q.over(n.Grant.Message)
 		}
 		if n.Err == nil {
 			q.Emit(n.Event)
@@ -163,20 +189,23 @@ func (q *Leases[M]) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*
 	}
 	defer q.End()
 	var some []*Grant[M]
+	var held []*pawl.Lease // in the order of some
 	began := time.Now()
 	for _, l := range leases {
 		if g := q.Find(l); g != nil {
-			some = append(some, g)
+			some, held = append(some, g), append(held, l)
 		}
 	}
-	renewed := make(map[uint64]bool)
+	renewed := make(map[*pawl.Lease]bool)
 	if len(some) > 0 {
 		for i, failure := range q.Renew(context.WithoutCancel(ctx), some) {
 			switch g := some[i]; {
 			case failure == nil:
-				renewed[g.Token] = q.Grants.Extend(g, began)
+				renewed[held[i]] = q.Grants.Extend(g, began)
 			case errors.Is(failure, pawl.ErrLeaseLost):
-				q.Drop(g)
+				if q.Drop(g) {
+					q.over(g.Message)
+				}
 			default:
 				err = failure
 			}
@@ -186,7 +215,7 @@ func (q *Leases[M]) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*
 		return nil, err // what is lost comes with the next call
 	}
 	for _, l := range leases {
-		if !renewed[l.Token] {
+		if !renewed[l] {
 			lost = append(lost, l)
 		}
 	}
