@@ -2,9 +2,9 @@
 // durable workflows. All systems of a comparison run in one run and take turns in every round, so that
 // they share the machine's conditions. It prints tables, and writes docs/performance.md with its chart,
 // docs/workflows-performance.md, and docs/postgres-performance.md. The comparisons over Redis, and over SQLite,
-// beanstalkd, and NATS, have no page.
+// beanstalkd, and NATS, and of schedules, have no page.
 //
-//	go run . [queues | workflows | postgres | redis | engines | endurance] [flags]
+//	go run . [queues | workflows | postgres | redis | engines | endurance | recurring] [flags]
 package main
 
 import (
@@ -19,11 +19,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gopawl/pawl/bench/recurring"
 	"github.com/gopawl/pawl/bench/workflows"
 )
 
 func main() {
-	if child() || workflows.Child() {
+	if child() || workflows.Child() || recurring.Child() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -61,8 +62,8 @@ func run(ctx context.Context, args []string) error {
 	jobs := what != "workflows" && o.callers == 0 && o.profiles == ""
 	flows := (what == "" || what == "workflows") && o.cases == ""
 	switch {
-	case !slices.Contains([]string{"", "queues", "workflows", "postgres", "redis", "engines", "endurance"}, what):
-		return fmt.Errorf("unknown comparison %q; use queues, workflows, postgres, redis, engines, endurance, or none for queues and workflows", what)
+	case !slices.Contains([]string{"", "queues", "workflows", "postgres", "redis", "engines", "endurance", "recurring"}, what):
+		return fmt.Errorf("unknown comparison %q; use queues, workflows, postgres, redis, engines, endurance, recurring, or none for queues and workflows", what)
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q; bench -h lists the flags", flags.Arg(0))
 	case o.rounds < 0:
@@ -71,6 +72,9 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("-callers: %d is negative", o.callers)
 	case !jobs && !flows:
 		return errors.New("-case is for comparisons of queues, and -callers and -profile are for workflows")
+	}
+	if what == "recurring" {
+		return recurring.Compare(ctx, os.Stdout, recurring.Options{Quick: o.quick, Disk: o.disk})
 	}
 	var r runner
 	var w *workflows.Runner

@@ -82,6 +82,15 @@ func startRedis(ctx context.Context, dir, appendfsync string) (*Server, error) {
 	return &Server{Addr: socket, Version: "Redis " + version, Stop: p.stop}, nil
 }
 
+// StartRedis starts a server that syncs every change, with its data in a folder, and returns its Unix socket.
+func StartRedis(ctx context.Context, dir string) (*Server, string, error) {
+	server, err := startRedis(ctx, dir, "always")
+	if err != nil {
+		return nil, "", err
+	}
+	return server, server.Addr, nil
+}
+
 func redisClient(socket string) *redis.Client {
 	return redis.NewClient(&redis.Options{Network: "unix", Addr: socket, PoolSize: asynqPool})
 }
