@@ -44,7 +44,7 @@ func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
 }
 
 // Wait waits until the branch ends, and returns the result of its function. The error is
-// [ErrAbandoned] if the branch has lost a [Race] and gave back a signal.
+// [ErrAbandoned] if the branch has lost a [Race], or was cancelled, and gave back a signal.
 func (b *Branch[T]) Wait(r *Run) (out T, err error) {
 	if err := r.s.join(func() bool { return r.s.follows(b.branch) }); err != nil {
 		return out, err

@@ -19,6 +19,7 @@ const (
 	KindChild   EntryKind = "child"   // runs another flow
 	KindSelect  EntryKind = "select"  // which of several cases was ready
 	KindRace    EntryKind = "race"    // which of several branches was first
+	KindCancel  EntryKind = "cancel"  // a branch was cancelled
 	KindVersion EntryKind = "version" // which version of the code runs
 	KindUndo    EntryKind = "undo"    // a step that undoes another
 	KindBranch  EntryKind = "branch"  // a branch began
@@ -28,6 +29,9 @@ const (
 
 // begins reports whether a call of the kind only begins something.
 func (k EntryKind) begins() bool { return k == KindBranch || k == KindEach }
+
+// abandons reports whether a call of the kind may end branches early.
+func (k EntryKind) abandons() bool { return k == KindRace || k == KindCancel }
 
 // receives reports whether a call of the kind may receive a signal.
 func (k EntryKind) receives() bool { return k == KindWait || k == KindSelect }

@@ -39,8 +39,9 @@ var (
 	// of a step, or from a goroutine that [Go] did not start.
 	ErrNested = errors.New("a call was made inside another")
 
-	// ErrAbandoned is what the calls of a branch return once another branch has won a race.
-	ErrAbandoned = errors.New("another branch won the race")
+	// ErrAbandoned is what the calls of a branch return once another branch has won a [Race], or
+	// the branch was cancelled, see [Branch.Cancel].
+	ErrAbandoned = errors.New("the branch was abandoned")
 
 	// ErrNotFound says that there is no such run. It is [pawl.ErrNotFound] for runs.
 	ErrNotFound error = notFound{}

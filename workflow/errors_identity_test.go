@@ -29,7 +29,7 @@ var journalTexts = map[string]struct {
 	"workflow.ErrTimeout":     {ErrTimeout, "no signal came in time"},
 	"workflow.ErrInterrupted": {ErrInterrupted, "the step was interrupted, and runs at most once"},
 	"workflow.ErrNested":      {ErrNested, "a call was made inside another"},
-	"workflow.ErrAbandoned":   {ErrAbandoned, "another branch won the race"},
+	"workflow.ErrAbandoned":   {ErrAbandoned, "the branch was abandoned"},
 	"workflow.ErrNotFound":    {ErrNotFound, "no such run"},
 	"workflow.ErrConflict":    {ErrConflict, "the ID is taken by another run"},
 	"workflow.ErrNotRunning":  {ErrNotRunning, "the run has ended"},

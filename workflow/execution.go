@@ -27,7 +27,7 @@ type execution struct {
 	dry    bool    // only compare the code with the journal
 	spare  bool    // the journal that is not in use has rows to remove
 
-	abandoned map[string]bool // scopes that had lost a race
+	abandoned map[string]bool // scopes that had lost a race, or were cancelled
 
 	mu            sync.Mutex
 	behind        map[string]bool     // scopes that have not reached the end of the journal
@@ -118,7 +118,7 @@ func (x *execution) index(r rows, entries []*entry) error {
 		if e.Kind == KindChild {
 			x.calls = append(x.calls, e)
 		}
-		if e.Kind == KindRace && e.State == EntryDone {
+		if e.Kind.abandons() && e.State == EntryDone {
 			won := new(raceResult)
 			result, err := r.value(x.run, e)
 			if err == nil {

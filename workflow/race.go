@@ -9,12 +9,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// raceResult is a journal's record of a race.
+// raceResult is a journal's record of a race, or of a [Branch.Cancel], which all branches lose.
 type raceResult struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
-	Winner int
+	Winner int      // -1 for none
 	Losers []string // scopes of the losers
 
 	// Unheard are the losers' entries that waited for a child or were about to. The child may
@@ -85,19 +85,14 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 		return 0, err
 	}
 	defer c.end()
-	x := s.x
-	var won raceResult
 	if c.known {
-		if err := c.outcome(func(b []byte) error { return driver.DecodePayload(b, &won) }); err != nil {
+		won, err := c.decided(0, all)
+		if err != nil {
 			return 0, err
-		}
-		if now := namesOf(all); !slices.Equal(won.Branches, now) || won.Winner < 0 || won.Winner >= len(all) {
-			return 0, x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s of the branches %q, won by number %d", c.e, won.Branches, won.Winner+1),
-				Got: fmt.Sprintf("%s of the branches %q", c.e, now), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep the branches of a race, and their order"})
 		}
 		return won.Winner, s.await(func() bool { return s.follows(all[won.Winner]) })
 	}
-	won.Winner, won.Branches = -1, namesOf(all)
+	won := raceResult{Winner: -1, Branches: namesOf(all)}
 	err = s.await(func() bool {
 		for i, b := range all {
 			if won.Winner < 0 && b.finished && !b.losing {
@@ -109,12 +104,32 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	result, looks, err := x.abandon(s, &won, all)
+	return won.Winner, c.decide(&won, all, "the branch that started it has lost a race")
+}
+
+// decided returns the journal's record of the call, and requires that it is about these branches.
+// The winner is at least a number.
+func (c *call) decided(least int, all []*branch) (won raceResult, err error) {
+	if err := c.outcome(func(b []byte) error { return driver.DecodePayload(b, &won) }); err != nil {
+		return won, err
+	}
+	now := namesOf(all)
+	if slices.Equal(won.Branches, now) && won.Winner >= least && won.Winner < len(all) {
+		return won, nil
+	}
+	return won, c.x.mismatch(&DeterminismError{Want: fmt.Sprintf("%s of the branches %q", c.e, won.Branches),
+		Got: fmt.Sprintf("%s of the branches %q", c.e, now), Seq: c.e.seq, Wrote: c.e.Build, Reason: "keep its branches, and their order"})
+}
+
+// decide ends the call: it abandons the branches that did not win. The reason is for their children.
+func (c *call) decide(won *raceResult, all []*branch, reason string) error {
+	x := c.x
+	result, looks, err := x.abandon(c.scope, won, all)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	c.e.finish(result, x.engine.now())
-	return won.Winner, x.decide(c.e, &won, all, looks)
+	return x.decide(c.e, won, all, looks, reason)
 }
 
 // namesOf returns the scopes of branches, "" for a branch that could not begin.
@@ -140,7 +155,10 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 	if err := x.mayGoOn(by, KindRace); err != nil {
 		return nil, nil, err
 	}
-	winner := all[won.Winner]
+	var winner *branch
+	if won.Winner >= 0 {
+		winner = all[won.Winner]
+	}
 	for _, b := range all {
 		if b != winner && b.scope != nil {
 			won.Losers = append(won.Losers, b.scope.name)
@@ -159,7 +177,9 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 	if result, err = encode("the result of a race", won); err != nil {
 		return nil, nil, err
 	}
-	by.follows(winner)
+	if winner != nil {
+		by.follows(winner)
+	}
 	for _, b := range all {
 		b.losing = b != winner && b.scope != nil
 	}
@@ -180,15 +200,16 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 type decide struct {
 	checkpoint
 	x       *execution
+	reason  string   // for the children
 	unheard []uint32 // entries
 	signals unread
 
 	children map[pawl.ID]*runRow
 }
 
-func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []*look) error {
+func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []*look, reason string) error {
 	x.mu.Lock()
-	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, unheard: won.Unheard, signals: unread{run: x.run, looks: looks}}
+	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, reason: reason, unheard: won.Unheard, signals: unread{run: x.run, looks: looks}}
 	x.mu.Unlock()
 	err := d.journal.err
 	if err == nil {
@@ -225,7 +246,7 @@ func (d *decide) Check(ops driver.Ops) error {
 		}
 	}
 	var err error
-	if d.children, err = d.x.engine.cancelAll(ops, r, open, "the branch that started it has lost a race"); err != nil {
+	if d.children, err = d.x.engine.cancelAll(ops, r, open, d.reason); err != nil {
 		return err
 	}
 	if err := d.signals.find(r, ops.Now()); err != nil {

@@ -67,7 +67,7 @@ type scope struct {
 	refusal   error // the error of the last refusal
 	spun      bool  // a goroutine that ignored the refusals was ended
 	cancelled bool  // it received ErrCancelled
-	abandoned bool  // another branch won the race
+	abandoned bool  // another branch won the race, or it was cancelled
 	cut       bool  // it received ErrAbandoned, and its later entries in the journal are void
 
 	looks map[*look]bool // signals that it has received and nobody has used

@@ -17,6 +17,49 @@ type Basket struct {
 	Cents    int64
 }
 
+// GivenUp is the signal that a passenger needs no driver any more.
+var GivenUp = workflow.DefineSignal[string]("given up")
+
+// find asks for a driver until somebody answers.
+func find(r *workflow.Run, street string) (string, error) {
+	for {
+		if err := workflow.Sleep(r, "a minute", time.Minute); err != nil {
+			return "", err
+		}
+		free, err := workflow.Step(r, "ask", func(context.Context) (bool, error) { return street == "Main Street", nil })
+		if err != nil || free {
+			return "ada", err
+		}
+	}
+}
+
+var Ride = workflow.Define("ride", func(r *workflow.Run, street string) (string, error) {
+	var driver string
+	search := workflow.Go(r, "search", func(r *workflow.Run) (string, error) { return find(r, street) })
+	i, err := workflow.Select(r, "found or given up", search.Case(&driver), GivenUp.Case(nil))
+	if i == 1 {
+		driver, err = "nobody", search.Cancel(r, "stop the search") // and go on at once
+	}
+	return driver, err
+})
+
+// Rule: a cancelled branch makes no more calls, whatever crashes.
+func TestCancelledBranch(t *testing.T) {
+	workflowtest.EachCrash(t, func(t *testing.T, at *workflowtest.Point) {
+		k := workflowtest.New(t, &workflowtest.Options{At: at}, Ride)
+		run := workflowtest.Start(k, Ride, "1", "Side Street")
+		k.Advance(90 * time.Second)
+		workflowtest.Send(run, GivenUp, "")
+		driver, err := run.Result()
+		require.NoError(t, err)
+		require.Equal(t, "nobody", driver)
+		require.LessOrEqual(t, k.Attempts("ask"), 2)
+		driver, err = workflowtest.Start(k, Ride, "2", "Main Street").Result()
+		require.NoError(t, err)
+		require.Equal(t, "ada", driver)
+	})
+}
+
 // Approved is the signal that an order waits for.
 var Approved = workflow.DefineSignal[bool]("approved")
 

@@ -57,7 +57,7 @@ func modelOf(journal []workflow.Entry, dry bool) *model {
 			}
 			m.versions[e.Scope][e.Name] = true
 		default:
-			if e.Kind == workflow.KindRace && e.State == workflow.EntryDone {
+			if (e.Kind == workflow.KindRace || e.Kind == workflow.KindCancel) && e.State == workflow.EntryDone {
 				m.losers = append(m.losers, wonBy(&e).Losers...)
 			}
 			m.unwound = m.unwound || e.Kind == workflow.KindUndo

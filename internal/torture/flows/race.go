@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// decided has the fields of a race's result that this package reads.
+// decided has the fields of the result of a race, or of a cancelled branch, that this package reads.
 type decided struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -23,7 +23,7 @@ type decided struct {
 func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
 	var lost []string
 	for _, e := range journal {
-		if e.Kind == workflow.KindRace && e.State == workflow.EntryDone {
+		if (e.Kind == workflow.KindRace || e.Kind == workflow.KindCancel) && e.State == workflow.EntryDone {
 			var race decided
 			if err := driver.DecodePayload(e.Result, &race); err != nil {
 				return differ("%s has a result that cannot be read: %v", e.Step(), err)
@@ -40,7 +40,7 @@ func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
 			return err
 		}
 		if !child.Status.Ended() && child.Cancelling == "" {
-			return differ("%s has lost a race, and its child %s is %s", e.Step(), child.Run, child.Status)
+			return differ("%s was abandoned, and its child %s is %s", e.Step(), child.Run, child.Status)
 		}
 	}
 	return nil
