@@ -30,9 +30,9 @@ show' shows the job of a run.`,
 		json: "one object with\n" + runFields + `  journal: a list of seq, step (as --from of a fork takes it), scope, name,
     occurrence, kind (step, step-tx, sleep, wait, select, child, race, cancel,
     version, undo, branch, each or decide), state (pending, done, failed or
-    begun), attempts, started_at, finished_at (times), took (a duration), due_at (a
-    time: when it continues by itself), error, bytes (of the result), build,
-    child (a run), result (a value)
+    begun), attempts, started_at, finished_at (times), took (a duration),
+    due_at (a time: when it continues by itself), error, bytes (of the result),
+    build, child (a run), result (a value)
   input, output (values)
   signals: a list of name, number, and the fields of a value
   published: a list of the same, with 0 as number
