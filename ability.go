@@ -8,7 +8,7 @@ import (
 // Ability is a part of the contract that some queues lack. A queue refuses what it cannot do: the
 // call returns an [*InvalidError] that matches [ErrUnsupported], and stores nothing. A set of
 // abilities is their sum.
-type Ability uint16
+type Ability uint32
 
 // The abilities. The first seven are settings of jobs and of requests.
 const (
@@ -27,11 +27,12 @@ const (
 	RunNotes                            // Job.Progress, and Log
 	OrderedKeys                         // Limits.InOrder
 	Prerequisites                       // Envelope.After and AfterAny
+	FairKeys                            // Limits.Fair
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites",
+	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites", "fair keys",
 }
 
 // String names the abilities.

@@ -43,6 +43,7 @@ type Envelope struct {
 	Key            string        // what limits it besides its queue, see [Limits]; "" means none
 	Group          string        // the group that it is a member of, see package group; "" means none
 	HoldsKey       bool          // no other job of its Key runs until it is done, see [Limits.InOrder]; set by the queue
+	FairTag        int64         // its place among the jobs of its priority in a queue with [Limits.Fair]; 0 while it has none; set by the queue
 	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
 	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise

@@ -23,6 +23,16 @@ type Limits struct {
 	// InOrder runs the jobs of a key one after another, in order. It does not order jobs without a
 	// key. RunningPerKey is then 0 or 1. An engine that has it declares [OrderedKeys].
 	InOrder KeyOrder
+
+	// Fair lets the keys of the queue take turns, so that a key with many jobs does not delay those of
+	// another. An engine that has it declares [FairKeys].
+	//
+	// Jobs without a key take turns together, as if they had one key. Priority comes before turns: keys
+	// take turns among the jobs of one priority. A job gets its turn when it becomes ready. It keeps it
+	// when it is released or its process crashes, and gets a new one for a retry. The jobs of a key keep
+	// their order. Jobs that are ready when Fair is declared, or no longer declared, run before those that
+	// become ready later.
+	Fair bool
 }
 
 // KeyOrder says whether the jobs of a [Key] run in order.
@@ -73,9 +83,9 @@ type Rate struct {
 	Burst  int           // how many may start at once; 0 means 1
 }
 
-// PerKey reports whether any of the limits is one for each key.
+// PerKey reports whether any of the limits is one for each key, or the keys take turns.
 func (l Limits) PerKey() bool {
-	return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 || l.InOrder != OrderNone
+	return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 || l.InOrder != OrderNone || l.Fair
 }
 
 // Validate checks the limits of a queue. Its error is an [*InvalidError].

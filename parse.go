@@ -277,7 +277,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	if r.err != nil || n == -1 {
 		return
 	}
-	if n != rareFields {
+	if n != rareFields && n != rareFields+1 {
 		r.fail(fmt.Errorf("%d rare fields in place of %d", n, rareFields))
 	}
 	e.IdempotencyKey = r.string()
@@ -296,6 +296,9 @@ func (r *recordDecoder) rare(e *Envelope) {
 	e.Group = r.string()
 	e.Cursor = r.bytes()
 	e.HoldsKey = r.bool()
+	if n > rareFields {
+		e.FairTag = r.within(1, 1<<62)
+	}
 }
 
 func (r *recordDecoder) optional() (t time.Time) {

@@ -25,7 +25,7 @@ const (
 	recordVersion = 2
 	recordHeader  = 5
 	recordFields  = 21
-	rareFields    = 16
+	rareFields    = 16 // one more if the job has a tag
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -143,7 +143,11 @@ func (r *recordEncoder) rare(e *Envelope) {
 		r.enc.EncodeNil()
 		return
 	}
-	r.enc.EncodeArrayLen(rareFields)
+	fields := rareFields
+	if e.FairTag != 0 {
+		fields++
+	}
+	r.enc.EncodeArrayLen(fields)
 	r.enc.EncodeString(e.IdempotencyKey)
 	r.enc.EncodeInt(int64(e.IdempotencyTTL))
 	r.enc.EncodeString(e.UniqueKey)
@@ -160,12 +164,15 @@ func (r *recordEncoder) rare(e *Envelope) {
 	r.enc.EncodeString(e.Group)
 	r.enc.EncodeBytes(e.Cursor)
 	r.enc.EncodeBool(e.HoldsKey)
+	if e.FairTag != 0 {
+		r.enc.EncodeInt(e.FairTag)
+	}
 }
 
 func (e *Envelope) isRare() bool {
 	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
 		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
-		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey || e.FairTag != 0
 }
 
 // optional writes a time that may be zero.

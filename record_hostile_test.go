@@ -62,12 +62,13 @@ const (
 	rareGroup
 	rareCursor
 	rareHoldsKey
+	rareFairTag
 	rareInAll
 )
 
 // rare is the rare fields of a record that parses, value by value.
 func rare() []any {
-	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}, "t", []byte("result"), "g", []byte("cursor"), true}
+	return []any{"i", 1, "u", 5, []any{2, 3}, 4, "key", []byte("signature"), true, []any{6, 7}, []any{8, 9}, "t", []byte("result"), "g", []byte("cursor"), true, 3}
 }
 
 // fields is a record that parses, value by value.
@@ -236,6 +237,9 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 		"cursor is a number":            {rareCursor, 1},
 		"cursor of 4 GiB":               {rareCursor, huge},
 		"holding a key is a number":     {rareHoldsKey, 1},
+		"tag is a string":               {rareFairTag, "3"},
+		"tag of none":                   {rareFairTag, 0},
+		"tag far ahead":                 {rareFairTag, math.MaxInt64},
 		"seconds are a string":          {rareCompleted, []any{"1", 2}},
 		"nanoseconds are a list":        {rareCompleted, []any{1, []any{}}},
 		"nanoseconds are a big integer": {rareCompleted, []any{1, int64(math.MaxInt64)}},
@@ -248,7 +252,7 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 		})
 	}
 	for name, value := range map[string]any{
-		"too few":        rare()[:rareInAll-1],
+		"too few":        rare()[:rareFairTag-1],
 		"too many":       append(rare(), nil),
 		"none":           []any{},
 		"a map":          map[string]any{"deadline": 1},

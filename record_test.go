@@ -30,7 +30,7 @@ func fullJob() *pawl.Envelope {
 		Attempts: math.MaxInt, Crashes: 4, Failures: 1_000_000,
 		Death: &pawl.Death{Reason: pawl.ReasonPoison, At: time.Date(2032, 1, 1, 0, 0, 0, 1, time.UTC)},
 
-		Key: "tenant \xff", HoldsKey: true, IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
+		Key: "tenant \xff", HoldsKey: true, FairTag: 1 << 60, IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
 		UniqueKey: "customer", UniqueIn: pawl.States(),
 		Deadline: time.Date(2033, 1, 1, 0, 0, 0, 2, time.UTC), Retain: math.MaxInt64,
 		KeyID: "2031", Signature: bytes.Repeat([]byte{0xfe}, 32), Cancelled: true,
@@ -52,7 +52,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 	want := *e
 	want.NotBefore = now
 	want.Attempts, want.Crashes, want.Failures, want.Death, want.History = 0, 0, 0, nil, nil
-	want.Cancelled, want.HoldsKey, want.BackoffSince, want.Completed, want.Result = false, false, time.Time{}, time.Time{}, nil
+	want.Cancelled, want.HoldsKey, want.FairTag, want.BackoffSince, want.Completed, want.Result = false, false, 0, time.Time{}, time.Time{}, nil
 	want.State, want.LeasedSince = "", time.Time{}
 	driver.Accept(e, now)
 	require.Equal(t, want, *e)
@@ -62,7 +62,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 func withoutRare(e *pawl.Envelope) *pawl.Envelope {
 	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key, e.Group = "", 0, "", nil, "", ""
 	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
-	e.Cancelled, e.HoldsKey, e.BackoffSince, e.Completed, e.Result, e.Cursor = false, false, time.Time{}, time.Time{}, nil, nil
+	e.Cancelled, e.HoldsKey, e.FairTag, e.BackoffSince, e.Completed, e.Result, e.Cursor = false, false, 0, time.Time{}, time.Time{}, nil, nil
 	return e
 }
 

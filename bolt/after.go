@@ -103,6 +103,7 @@ func (t *txn) release(id pawl.ID) {
 	}
 	t.delete(at.table, at.key)
 	t.countBlocked(at.line, -1)
+	t.giveTag(&j, at.line.queue)
 	t.becomeReady(readyKey(nil, at.line, j.Envelope), indexRow{id, j.flags()}, j.Envelope)
 }
 

@@ -12,6 +12,7 @@ import (
 type keyScan struct {
 	leased int
 	lanes  map[laneAt]*laneScan
+	last   tags // of a queue whose keys take turns
 
 	// Of a queue that runs the jobs of a key in order:
 	holders []pawl.ID // jobs that hold the key by their record
@@ -63,6 +64,9 @@ func (c *check) countKey(j stored, p place) {
 	if p.state == pawl.Leased {
 		s.leased++
 	}
+	if j.FairTag != 0 {
+		s.last.set(j.Priority, max(j.FairTag, s.last.of(j.Priority, 0)))
+	}
 	if ordered {
 		s.inOrder(j, p, c)
 	}
@@ -107,6 +111,7 @@ func (c *check) keyRows() {
 				limits.RunningPerKey = 1
 			}
 			c.keyLanes(k, row, found, limits)
+			c.keyTags(k, row, found, limits)
 		}
 		if !row.wake.IsZero() && c.store.expiry.Get(restKey(nil, row.wake, k)) == nil {
 			c.wrong("key %q says that %s has a row at %v, a scan finds none", k, c.store.expiry.name, row.wake)
@@ -149,6 +154,18 @@ func (c *check) keyLanes(key []byte, row *keyRow, found *keyScan, limits pawl.Li
 		if counted.ready != len(l.ready) || counted.blocked != l.blocked {
 			c.wrong("key %q counts %d ready and %d blocked jobs in a lane, a scan finds %d and %d", key,
 				counted.ready, counted.blocked, len(l.ready), l.blocked)
+		}
+	}
+}
+
+// keyTags requires that the next tag of a key in a fair queue comes after those of its jobs.
+func (c *check) keyTags(key []byte, row *keyRow, found *keyScan, limits pawl.Limits) {
+	if !limits.Fair {
+		return
+	}
+	for _, one := range found.last {
+		if last := row.last.of(one.priority, 0); last < one.tag {
+			c.wrong("key %q says that the last tag of priority %d is %d, a scan finds %d", key, one.priority, last, one.tag)
 		}
 	}
 }

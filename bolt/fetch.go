@@ -123,6 +123,7 @@ func (t *txn) grantJobs(jobs []*fetched) {
 		if own := t.ownRow(queueOf(job.key)); own != nil {
 			own.start(t.now)
 		}
+		t.passFront(job.key)
 		t.granted = append(t.granted, g)
 		job.key, job.effect, job.limit = nil, nil, nil // they belong to the transaction
 	}
@@ -143,7 +144,7 @@ func (job *fetched) lease(at time.Time, length time.Duration) (*pawl.Lease, erro
 	case j.apart != 0:
 		e.Payload = job.payload
 	}
-	e.HoldsKey = false
+	e.HoldsKey, e.FairTag = false, 0
 	job.record, job.payload, job.parsed = nil, nil, stored{} // the lease table keeps the job, and these may be large
 	return &pawl.Lease{Envelope: e, Token: job.grant.token, Cancelled: &job.grant.cancelled, Length: length, Expires: at.Add(length)}, nil
 }

@@ -72,6 +72,7 @@ func (t *txn) recountOrder(n queueNumber) {
 			return
 		}
 		r := of(j.Key)
+		r.restoreTag(j.Envelope)
 		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
 			r.head = &keyHead{j.ID, true, turnOf(j.Envelope)}
 		}

@@ -15,6 +15,7 @@ type keyRow struct {
 	lanes  []keyLane  // lanes in which jobs of the key wait, besides those that wait for their turn
 	few    [1]keyLane // initial array of lanes
 	times
+	fair
 
 	// For a queue that runs the jobs of a key in order:
 	head    *keyHead // nil if none
@@ -54,7 +55,7 @@ func (r *keyRow) size() int {
 	if r.times != (times{}) {
 		n += 2 * (2 + timeWidth)
 	}
-	return n
+	return n + (len(r.last)+len(r.fronts))*(2+tagWidth)
 }
 
 func (r *keyRow) append(b []byte) []byte {
@@ -72,7 +73,7 @@ func (r *keyRow) append(b []byte) []byte {
 	if r.waiting > 0 {
 		b = appendField(b, keyFieldWaiting, binary.BigEndian.AppendUint32(nil, uint32(r.waiting)))
 	}
-	return r.times.append(b)
+	return r.fair.append(r.times.append(b))
 }
 
 func parseKeyRow(key, sealed []byte) (*keyRow, error) {
@@ -102,6 +103,8 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 const (
 	keyFieldHead    byte = 1 // the head of a key whose jobs run in order
 	keyFieldWaiting byte = 2 // how many of its jobs wait for their turn
+	keyFieldLast    byte = 3 // the last tag of a priority
+	keyFieldFront   byte = 4 // the front of a priority, in the row of a queue itself
 )
 
 // field reads a field of the row of a key.
@@ -111,6 +114,8 @@ func (r *keyRow) field(tag byte, value []byte) (known bool) {
 		r.head = parseKeyHead(value)
 	case tag == keyFieldWaiting && len(value) == 4:
 		r.waiting = int(binary.BigEndian.Uint32(value))
+	case (tag == keyFieldLast || tag == keyFieldFront) && len(value) == tagWidth:
+		r.fair.field(tag, value)
 	default:
 		return r.times.field(tag, value)
 	}

@@ -22,7 +22,7 @@ var (
 	bucketHistory  = []byte("history")  // ID, number -> one failed attempt
 
 	// The states. Each job has a row in exactly one of them.
-	bucketReady     = []byte("ready")     // queue, kind, lane, priority, since, seq -> ID
+	bucketReady     = []byte("ready")     // queue, kind, lane, priority, since or tag, seq -> ID
 	bucketDelayed   = []byte("delayed")   // wait condition -> ID and place in ready
 	bucketLeased    = []byte("leased")    // ID -> token and start of the lease
 	bucketFailed    = []byte("failed")    // queue, time of death, seq -> ID
@@ -92,7 +92,7 @@ const (
 	timeWidth  = 12
 	lineWidth  = 4 + 4
 	lanePrefix = lineWidth + 1
-	orderWidth = 1 + timeWidth + 8 // priority, since, seq: the order within a lane
+	orderWidth = 1 + timeWidth + 8 // priority, since or tag, seq: the order within a lane
 )
 
 // appendTime appends t so that byte order is time order for any year: seconds with the sign bit
@@ -125,7 +125,11 @@ func readyKey(b []byte, ln line, e *pawl.Envelope) []byte {
 
 func appendOrder(b []byte, e *pawl.Envelope) []byte {
 	b = append(b, byte(127-int(e.Priority)))
-	b = appendTime(b, e.NotBefore)
+	if e.FairTag != 0 {
+		b = appendTime(b, time.Unix(0, e.FairTag))
+	} else {
+		b = appendTime(b, e.NotBefore)
+	}
 	return binary.BigEndian.AppendUint64(b, e.Seq)
 }
 

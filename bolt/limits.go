@@ -98,17 +98,19 @@ func (t *txn) limit(r *keyRow) {
 	if r.limit, r.order = limits.RunningPerKey, limits.InOrder; r.order != pawl.OrderNone {
 		r.limit = 1
 	}
-	r.pace = driver.PaceOf(limits.RatePerKey)
+	if r.pace = driver.PaceOf(limits.RatePerKey); !t.limitsOf(queueOf(r.key)).Fair {
+		r.fair = fair{}
+	}
 	t.settleClock(r)
 }
 
 // finishKeys writes the rows of keys. The row of a key without jobs goes, once its rate is not used
-// up any more.
+// up any more. That of a queue whose keys take turns stays.
 func (t *txn) finishKeys() {
 	t.setWakes()
 	for _, r := range t.usedKeys {
 		r.used = false
-		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && !r.busy(t.now) {
+		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && r.fronts == nil && !r.busy(t.now) {
 			t.delete(t.keys, r.key)
 			delete(t.keyRows, string(r.key))
 			if !r.woken.IsZero() {
@@ -193,6 +195,7 @@ func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
 		t.putReady(key, row)
 		return
 	}
+	r.restoreTag(e)
 	if r.order == pawl.OrderNone || t.takeTurn(r, key, row, e) {
 		t.enterLane(r, key, row)
 	}

@@ -54,7 +54,8 @@ func (t *txn) setLimits(queue string, limits pawl.Limits) {
 	if before.InOrder != limits.InOrder {
 		t.reorderKeys(n, limits.InOrder)
 	}
-	if before.InOrder != limits.InOrder || before.RunningPerKey != limits.RunningPerKey || before.RatePerKey != limits.RatePerKey {
+	if before.InOrder != limits.InOrder || before.RunningPerKey != limits.RunningPerKey ||
+		before.RatePerKey != limits.RatePerKey || before.Fair != limits.Fair {
 		t.recountKeys(n)
 	}
 }
@@ -70,13 +71,15 @@ func (t *txn) recountKeys(n queueNumber) {
 		t.promoteRows(blocked, nil, math.MaxInt)
 		return
 	}
+	t.restoreFronts(n)
 	if t.limitsOf(n).InOrder != pawl.OrderNone {
 		t.recountOrder(n)
 		return
 	}
 	of := func(id pawl.ID, name string) *keyRow {
-		if name == "" {
-			name = t.keyNameOf(id)
+		j, err := t.record(id)
+		if err == nil {
+			name = j.Key
 		}
 		if name == "" {
 			return nil // it is dead soon
@@ -84,6 +87,9 @@ func (t *txn) recountKeys(n queueNumber) {
 		key := limitKey(nil, n, name)
 		if rows[string(key)] == nil {
 			rows[string(key)] = t.addKey(key, new(keyRow))
+		}
+		if err == nil {
+			rows[string(key)].restoreTag(j.Envelope)
 		}
 		return rows[string(key)]
 	}

@@ -48,14 +48,14 @@ func (t *txn) placeReady(j stored) {
 	}
 	t.keepKey(j, pawl.Ready)
 	ln := t.lineOf(j.Envelope)
-	t.scratch = readyKey(t.scratch[:0], ln, j.Envelope)
-	key := t.scratch
 	t.counts(ln).Ready++
-	if index := (indexRow{j.ID, j.flags()}); t.waits(j.ID) {
-		t.await(key, index)
-	} else {
-		t.becomeReady(key, index, j.Envelope)
+	if t.waits(j.ID) {
+		t.await(readyKey(nil, ln, j.Envelope), indexRow{j.ID, j.flags()})
+		return
 	}
+	t.giveTag(&j, ln.queue)
+	t.scratch = readyKey(t.scratch[:0], ln, j.Envelope)
+	t.becomeReady(t.scratch, indexRow{j.ID, j.flags()}, j.Envelope)
 }
 
 // promote moves the row at key from delayed to ready. A job whose time has come may be blocked
@@ -71,6 +71,9 @@ func (t *txn) promote(key []byte, row delayedRow) {
 			t.await(row.ready, row.indexRow)
 			return
 		}
+		if t.promoteTagged(row) {
+			return
+		}
 	} else {
 		t.countBlocked(row.line(), -1)
 	}
@@ -80,6 +83,7 @@ func (t *txn) promote(key []byte, row delayedRow) {
 			return
 		} else if err == nil {
 			r, _ := t.keyOf(queueOf(row.ready), j.Key)
+			r.restoreTag(j.Envelope)
 			r.lane(row.ready).enter(row.ready)
 		}
 	}
@@ -91,6 +95,9 @@ func (t *txn) promote(key []byte, row delayedRow) {
 func (t *txn) unplace(j stored, p place) {
 	t.delete(p.table, p.key)
 	*driver.CountOf(t.counts(p.line), p.state)--
+	if p.state == pawl.Ready {
+		t.returnTag(j, p.line.queue)
+	}
 	switch {
 	case p.state != pawl.Ready:
 	case p.table == t.ready:
@@ -172,7 +179,7 @@ func (t *txn) succeed(j stored) {
 		t.remove(j.ID, j.flags())
 		return
 	}
-	j.Crashes, j.Cancelled, j.BackoffSince, j.Cursor, j.Completed = 0, false, time.Time{}, nil, t.now
+	j.Crashes, j.Cancelled, j.BackoffSince, j.Cursor, j.Completed, j.FairTag = 0, false, time.Time{}, nil, t.now, 0
 	t.forgetDeadline(j)
 	t.rewrite(&j)
 	t.placeCompleted(j)
@@ -247,7 +254,7 @@ type run struct {
 // makeDead makes a job without a row dead and rewrites its record.
 func (t *txn) makeDead(j stored, reason pawl.Reason, r run) {
 	j.Death = &pawl.Death{Reason: reason, At: t.now}
-	j.Cancelled, j.BackoffSince = false, time.Time{}
+	j.Cancelled, j.BackoffSince, j.FairTag = false, time.Time{}, 0
 	t.forgetDeadline(j)
 	j.HoldsKey = t.leaveKey(j, true)
 	t.rewrite(&j)

@@ -155,14 +155,24 @@ func (s *store) oldest(n queueNumber) (oldest time.Time) {
 	c := s.ready.Cursor()
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
 	var behind []byte
-	for k, _ := c.Seek(prefix); len(k) == readyKeyWidth && bytes.HasPrefix(k, prefix) && bytes.Compare(k, behind) > 0; {
-		if since := timeAt(k[lanePrefix+1:]); oldest.IsZero() || since.Before(oldest) {
+	for k, v := c.Seek(prefix); len(k) == readyKeyWidth && bytes.HasPrefix(k, prefix) && bytes.Compare(k, behind) > 0; {
+		if since := s.readySince(k, v); oldest.IsZero() || since.Before(oldest) {
 			oldest = since
 		}
 		behind = append(bytes.Clone(k[:lanePrefix+1]), bytes.Repeat([]byte{0xff}, timeWidth+8)...)
-		k, _ = c.Seek(behind)
+		k, v = c.Seek(behind)
 	}
 	return oldest
+}
+
+// readySince returns since when the job of a row in ready is ready.
+func (s *store) readySince(key, sealed []byte) time.Time {
+	if row, err := parseIndexRow(key, sealed); err == nil && row.flags&hasTag != 0 {
+		if j, err := s.listed(row.id); err == nil {
+			return j.NotBefore
+		}
+	}
+	return timeAt(key[lanePrefix+1:])
 }
 
 // Job reads one job with its state, payload and history. It returns [pawl.ErrNotFound] if the

@@ -18,6 +18,7 @@ const (
 	hasHistory                   // in bucketHistory
 	hasKey                       // counts in bucketKeys, if its queue limits keys
 	hasMore                      // in buckets that only its record names: keys, a deadline, a retention
+	hasTag                       // none, but its record has a tag, which its next place in ready may not have
 )
 
 // indexRow is the value in bucketReady, and the start of a value in bucketDelayed, bucketFailed
@@ -178,6 +179,9 @@ func (r *queueRow) append(b []byte) []byte {
 	if r.limits.InOrder != pawl.OrderNone {
 		b = appendField(b, queueFieldOrder, []byte{byte(r.limits.InOrder)})
 	}
+	if r.limits.Fair {
+		b = appendField(b, queueFieldFair, nil)
+	}
 	b = appendRate(b, queueFieldRate, r.limits.Rate)
 	return appendRate(b, queueFieldRatePerKey, r.limits.RatePerKey)
 }
@@ -197,15 +201,22 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 }
 
 // Fields of the row of a queue.
-const queueFieldOrder byte = 1 // of the jobs of a key
+const (
+	queueFieldOrder byte = 1 + iota // of the jobs of a key
+	queueFieldFair                  // empty: its keys take turns
+)
 
 // field reads a field of the row of a queue.
 func (r *queueRow) field(tag byte, value []byte) (known bool) {
-	if tag == queueFieldOrder && len(value) == 1 && pawl.KeyOrder(value[0]) <= pawl.OrderHold {
+	switch {
+	case tag == queueFieldOrder && len(value) == 1 && pawl.KeyOrder(value[0]) <= pawl.OrderHold:
 		r.limits.InOrder = pawl.KeyOrder(value[0])
-		return true
+	case tag == queueFieldFair && len(value) == 0:
+		r.limits.Fair = true
+	default:
+		return readRate(&r.limits, tag, value)
 	}
-	return readRate(&r.limits, tag, value)
+	return true
 }
 
 // lineRow is the value in bucketQueues for a line: how many of its jobs are in each state. The

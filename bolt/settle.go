@@ -236,7 +236,7 @@ func (op *settle) move(t *txn, row leaseRow) {
 }
 
 func (op *settle) nack(t *txn, j stored) {
-	j.NotBefore = after(t.now, op.given.Delay)
+	j.NotBefore, j.FairTag = after(t.now, op.given.Delay), 0
 	j.BackoffSince = t.now
 	t.rewrite(&j)
 	op.retried(t, j)
@@ -253,7 +253,7 @@ func (op *settle) retried(t *txn, j stored) {
 // the failure in front of the record, and needs no more of the job than the row of its lease. It
 // returns false, and has done nothing, if there is no room in front of the record, or damage.
 func (op *settle) nackPlain(t *txn, row leaseRow) bool {
-	if row.flags&(hasKey|hasMore) != 0 || op.stack != "" {
+	if row.flags&(hasKey|hasMore|hasTag) != 0 || op.stack != "" {
 		return false
 	}
 	failures, record, err := cutRecent(op.id, t.jobs.Get(op.id[:]))
@@ -290,7 +290,7 @@ func (op *settle) snooze(t *txn, j stored) {
 	if op.ran { // and did not fail
 		j.Attempts = 0
 	}
-	j.NotBefore = after(t.now, op.given.Delay)
+	j.NotBefore, j.FairTag = after(t.now, op.given.Delay), 0
 	t.rewrite(&j)
 	t.emit(op.event(pawl.EventSnoozed, j.Envelope))
 	t.place(j)

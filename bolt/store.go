@@ -89,6 +89,9 @@ func (j stored) flags() (f flags) {
 	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 || j.Group != "" || j.Cancelled {
 		f |= hasMore
 	}
+	if j.FairTag != 0 {
+		f |= hasTag
+	}
 	return f
 }
 

@@ -144,5 +144,8 @@ func limitsText(l pawl.Limits) string {
 	if l.InOrder != pawl.OrderNone {
 		add("keys in order: %s", l.InOrder)
 	}
+	if l.Fair {
+		add("keys take turns")
+	}
 	return strings.Join(parts, ", ")
 }

@@ -61,3 +61,14 @@ func SupportsRequest(a pawl.Ability, r pawl.Request) error {
 func lacks(field string, a pawl.Ability) error {
 	return &pawl.InvalidError{Field: field, Reason: "the queue has no " + a.String() + "; see pawl.Require", Lacks: a}
 }
+
+// SupportsLimits returns the error of an engine that opens a queue with limits which it cannot keep.
+func SupportsLimits(a pawl.Ability, l pawl.Limits) error {
+	switch {
+	case l.InOrder != pawl.OrderNone && a&pawl.OrderedKeys == 0:
+		return lacks("InOrder", pawl.OrderedKeys)
+	case l.Fair && a&pawl.FairKeys == 0:
+		return lacks("Fair", pawl.FairKeys)
+	}
+	return nil
+}

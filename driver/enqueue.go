@@ -91,7 +91,7 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	e.Deadline = e.Deadline.Round(0)
 	e.Delay = 0
 	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil
-	e.Cancelled, e.HoldsKey, e.BackoffSince, e.Completed, e.Result = false, false, time.Time{}, time.Time{}, nil
+	e.Cancelled, e.HoldsKey, e.FairTag, e.BackoffSince, e.Completed, e.Result = false, false, 0, time.Time{}, time.Time{}, nil
 	e.State, e.LeasedSince = "", time.Time{}
 	return ready
 }

@@ -145,7 +145,7 @@ func checkState(e *pawl.Envelope) error {
 // it was canceled, is leased until the queue ends it.
 func Arrive(e *pawl.Envelope, now time.Time) {
 	now = now.Round(0) // without its monotonic part, as all times of a stored job
-	e.Delay, e.OnConflict, e.LeasedSince = 0, pawl.UseExisting, time.Time{}
+	e.Delay, e.OnConflict, e.LeasedSince, e.FairTag = 0, pawl.UseExisting, time.Time{}, 0
 	if e.ID.IsZero() {
 		e.ID = pawl.NewID(now)
 	}

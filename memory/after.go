@@ -70,7 +70,7 @@ func (q *Queue) release() {
 			p := driver.Prerequisite{ID: e.id, Any: !slices.Contains(j.After, e.id)}
 			met := p.Met(e.state)
 			if met {
-				j.meet(e.id)
+				q.meet(j, e.id)
 			}
 			return met
 		}))
@@ -79,11 +79,15 @@ func (q *Queue) release() {
 
 // meet notes that a prerequisite is met. A job that waits for no other takes its turn with the other jobs of its
 // key.
-func (j *job) meet(id pawl.ID) {
+func (q *Queue) meet(j *job, id pawl.ID) {
+	ready := j.State == pawl.Ready
+	if ready {
+		q.take(j)
+	}
 	is := func(other pawl.ID) bool { return other == id }
 	j.After, j.AfterAny = slices.DeleteFunc(j.After, is), slices.DeleteFunc(j.AfterAny, is)
-	if !j.waits() && j.State == pawl.Ready {
-		j.line.enterOrder(j)
+	if ready {
+		q.put(j, pawl.Ready)
 	}
 }
 

@@ -110,7 +110,7 @@ func (q *Queue) grant(j *job) *pawl.Lease {
 	}
 	txn{q}.Emit(j, fetched)
 	e := j.copy()
-	e.State, e.LeasedSince, e.History, e.HoldsKey = "", time.Time{}, nil, false
+	e.State, e.LeasedSince, e.History, e.HoldsKey, e.FairTag = "", time.Time{}, nil, false, 0
 	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires, Cancelled: j.signal}
 }
 

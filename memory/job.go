@@ -68,9 +68,9 @@ func (l *list) remove(j *job) {
 // The orders of the lists. All end with the sequence, which no two jobs share.
 
 // byRank is the order in which ready jobs are fetched. NotBefore is the time since
-// when a ready job is ready.
+// when a ready job is ready; see [job.since].
 func byRank(a, b *job) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq))
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.since().Compare(b.since()), cmp.Compare(a.Seq, b.Seq))
 }
 
 func byDue(a, b *job) int {

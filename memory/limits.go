@@ -51,12 +51,13 @@ func (l *line) occupy(j *job, n int) {
 	}
 }
 
-// start counts a start of a job for the rates of its queue.
+// start counts a start of a job for the rates of its queue, and for the turns of its keys.
 func (l *line) start(j *job, now time.Time) {
 	l.pace.start("", now)
 	if j.Key != "" {
 		l.keyPace.start(j.Key, now)
 	}
+	l.startFair(j, now)
 }
 
 // full reports whether a queue is at a limit of its own.

@@ -19,6 +19,7 @@ func (q *Queue) take(j *job) {
 		j.line.occupy(j, -1)
 	}
 	j.line.leaveOrder(j)
+	j.line.countTagged(j, -1)
 	if j.isMortal() {
 		q.mortal.remove(j)
 	}
@@ -27,6 +28,10 @@ func (q *Queue) take(j *job) {
 // put puts a job that is in no list into that of a state.
 func (q *Queue) put(j *job, state pawl.State) {
 	j.State = state
+	if state == pawl.Ready && !j.waits() {
+		j.line.tag(j, q.moves.Now)
+	}
+	j.line.countTagged(j, 1)
 	j.line.enterOrder(j)
 	q.listOf(j).add(j)
 	j.line.count(j, 1)

@@ -69,6 +69,7 @@ type line struct {
 	limits  pawl.Limits
 	leased  map[string]int // leases of each key
 	order   inOrder
+	fair    fair
 	pace    pacer // of the queue
 	keyPace pacer // of each key
 	ready   list
@@ -111,7 +112,7 @@ func New(opts *Options) *Queue {
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites
+	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys
 }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
@@ -213,7 +214,7 @@ func (q *Queue) line(name string) *line {
 	}
 	limits := q.opts.Limits[name]
 	l := &line{
-		name: name, limits: limits, leased: make(map[string]int), order: newInOrder(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
+		name: name, limits: limits, leased: make(map[string]int), order: newInOrder(), fair: newFair(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
 		kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath},
 	}
 	q.lines = append(q.lines, l)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -53,7 +54,7 @@ func checkLimits(all map[string]pawl.Limits) error {
 		if err := driver.CheckQueue(name); err != nil {
 			return err
 		}
-		if err := all[name].Validate(); err != nil {
+		if err := cmp.Or(all[name].Validate(), driver.SupportsLimits(abilities, all[name])); err != nil {
 			return fmt.Errorf("limits of queue %q: %w", name, err)
 		}
 	}

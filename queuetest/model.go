@@ -23,6 +23,8 @@ type model struct {
 	paused     map[string]bool
 	limits     map[string]pawl.Limits
 	rates      rates
+	fronts     map[modelTag]int64 // of priorities of queues whose keys take turns
+	lasts      map[modelTag]int64 // the last tag that a key had
 	turns      modelTurns
 	groups     map[string]*modelGroup
 	tardy      map[*modelJob]bool // whose turn came during the current fetch, and which it has not given
@@ -47,6 +49,7 @@ func newModel(s Settings) *model {
 	m := &model{lease: s.Lease, maxCrashes: s.MaxCrashes, now: time.Now()}
 	m.holders, m.done, m.paused = make(map[modelKey]*modelJob), make(map[modelKey]time.Time), make(map[string]bool)
 	m.limits, m.rates = s.Limits, newRates()
+	m.fronts, m.lasts = make(map[modelTag]int64), make(map[modelTag]int64)
 	m.groups = make(map[string]*modelGroup)
 	m.turns.reset()
 	return m
@@ -166,7 +169,7 @@ func (j *modelJob) note(now time.Time, cause string) {
 
 // makeDead makes a job dead. Run describes its last attempt.
 func (m *model) makeDead(j *modelJob, reason pawl.Reason, run pawl.Event) {
-	j.State, j.Death, j.Cancelled = pawl.Dead, &pawl.Death{Reason: reason, At: m.now}, false
+	j.State, j.Death, j.Cancelled, j.FairTag = pawl.Dead, &pawl.Death{Reason: reason, At: m.now}, false, 0
 	j.HoldsKey = j.HoldsKey && m.limits[j.Queue].InOrder == pawl.OrderHold
 	j.open = true
 	run.Type = pawl.EventDied
@@ -202,7 +205,7 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 	case verb == "abandon":
 		m.makeDead(j, reason, run)
 	case verb == "nack":
-		j.BackoffSince = m.now
+		j.BackoffSince, j.FairTag = m.now, 0
 		run.Type, run.Delay = pawl.EventRetried, delay
 		m.emit(j, run)
 		m.place(j, m.now.Add(delay))
@@ -211,6 +214,7 @@ func (m *model) settle(j *modelJob, verb string, run pawl.Event, reason pawl.Rea
 		m.place(j, j.NotBefore)
 	case verb == "snooze":
 		m.emit(j, pawl.Event{Type: pawl.EventSnoozed})
+		j.FairTag = 0
 		m.place(j, m.now.Add(delay))
 	}
 }
@@ -233,7 +237,7 @@ func (m *model) complete(j *modelJob) {
 		m.remove(j)
 		return
 	}
-	j.State, j.Completed, j.HoldsKey, j.open = pawl.Completed, m.now, false, true
+	j.State, j.Completed, j.HoldsKey, j.FairTag, j.open = pawl.Completed, m.now, false, 0, true
 }
 
 // place makes a job delayed until a time, or ready when that is not later than now. A
@@ -307,6 +311,9 @@ func (m *model) retry(j *modelJob, keepAttempts bool) error {
 func (m *model) compare(jobs []*pawl.Envelope) error {
 	if len(jobs) != len(m.jobs) {
 		return fmt.Errorf("the queue has %d jobs, the model %d", len(jobs), len(m.jobs))
+	}
+	if err := m.takeTags(jobs); err != nil {
+		return err
 	}
 	for _, e := range jobs {
 		j := m.find(e.ID)

@@ -65,7 +65,7 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 			idle--
 		}
 		leased := want.Envelope
-		leased.State, leased.History, leased.HoldsKey = "", nil, false
+		leased.State, leased.History, leased.HoldsKey, leased.FairTag = "", nil, false, 0
 		if d := difference(l.Envelope, &leased); d != "" {
 			return fmt.Errorf("the lease of job %s: %s", l.ID, d)
 		}
@@ -76,6 +76,7 @@ func (m *model) fetch(r pawl.Request, leases []*pawl.Lease, skipped func(pawl.ID
 			fetched.Backoff = m.now.Sub(want.BackoffSince)
 		}
 		m.emit(want, fetched)
+		m.startFair(want)
 		if err := m.rates.start(m.limits[want.Queue], want, m.now); err != nil {
 			return err
 		}
@@ -210,7 +211,11 @@ func (m *model) leased(is func(*modelJob) bool) (n int) {
 }
 
 func (j *modelJob) before(other *modelJob) bool {
-	return cmp.Or(cmp.Compare(other.Priority, j.Priority), j.NotBefore.Compare(other.NotBefore), cmp.Compare(j.Seq, other.Seq)) < 0
+	since := j.NotBefore.Compare(other.NotBefore)
+	if j.FairTag != 0 || other.FairTag != 0 {
+		since = cmp.Compare(j.FairTag, other.FairTag)
+	}
+	return cmp.Or(cmp.Compare(other.Priority, j.Priority), since, cmp.Compare(j.Seq, other.Seq)) < 0
 }
 
 // waits reports whether a fetch finds nothing and continues to wait, or may do so.

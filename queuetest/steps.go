@@ -126,6 +126,9 @@ func (w *walker) stepFetch() {
 
 // fetchAs fetches and compares the jobs with those that the model would return.
 func (w *walker) fetchAs(r pawl.Request) []*pawl.Lease {
+	if w.model.anyFair() {
+		w.after(w.model.takeTags(w.list(pawl.Filter{})))
+	}
 	leases := w.request(r)
 	w.note("fetch %+v: %d leases", r, len(leases))
 	w.after(w.model.fetch(r, leases, func(id pawl.ID) bool {

@@ -94,6 +94,12 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 		if order := pick(random, orders...); order != pawl.OrderNone {
 			settings.Limits["y"] = pawl.Limits{InOrder: order, RatePerKey: anyRate(random)}
 		}
+		if abilitiesOf(f.q)&pawl.FairKeys != 0 {
+			for name, limits := range settings.Limits {
+				limits.Fair = random.IntN(2) == 0
+				settings.Limits[name] = limits
+			}
+		}
 	}
 	w := &walker{fixture: f, random: random, figures: newFigures()}
 	if f.config.Events {

@@ -39,6 +39,14 @@ var rates = pawl.Limits{
 	RatePerKey: pawl.Rate{Starts: 100, Per: time.Minute, Burst: 20},
 }
 
+func fair(path string) (*bolt.Queue, error) {
+	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{"crawl": {Fair: true, RunningPerKey: 2}}})
+	if err != nil {
+		return nil, err
+	}
+	return q, pawl.Require(q, pawl.LimitKeys|pawl.FairKeys)
+}
+
 type UploadArgs struct{ File string }
 
 func upload(context.Context, *pawl.Job[UploadArgs]) error { return nil }
@@ -128,4 +136,18 @@ func TestLimits(t *testing.T) {
 		require.Equal(t, step.limit, stats.Queues[0].Limits.RunningPerKey)
 		require.Equal(t, 1, want(stats))
 	}
+}
+
+// Rule: keys take turns in a queue that is declared fair.
+func TestFair(t *testing.T) {
+	q, err := fair(filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	defer q.Close()
+	for _, key := range []string{"a", "a", "b"} {
+		_, err := Sync.Enqueue(t.Context(), q, SyncArgs{}, pawl.OnQueue("crawl"), pawl.Key(key))
+		require.NoError(t, err)
+	}
+	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"crawl"}, Max: 2})
+	require.NoError(t, err)
+	require.Equal(t, "b", leases[1].Key)
 }

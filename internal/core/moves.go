@@ -89,7 +89,7 @@ func (m *Moves[J]) place(j J) {
 
 // schedule puts a job where it waits for a delay, or makes it ready without one.
 func (m *Moves[J]) schedule(j J, delay time.Duration) {
-	j.Base().NotBefore = m.Now.Add(max(delay, 0))
+	j.Base().NotBefore, j.Base().FairTag = m.Now.Add(max(delay, 0)), 0
 	m.place(j)
 }
 
@@ -111,7 +111,7 @@ func (m *Moves[J]) member(e *pawl.Envelope, from, to driver.Standing) {
 func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 	e := j.Base()
 	e.Death = &pawl.Death{Reason: reason, At: m.Now}
-	e.Cancelled, e.BackoffSince = false, time.Time{}
+	e.Cancelled, e.BackoffSince, e.FairTag = false, time.Time{}, 0
 	m.member(e, driver.MemberPending, driver.MemberDead)
 	m.txn.Put(j, pawl.Dead)
 	m.txn.Ended(e.ID, pawl.Dead)
@@ -130,7 +130,7 @@ func (m *Moves[J]) complete(j J) {
 		return
 	}
 	e.Crashes, e.Cancelled, e.BackoffSince = 0, false, time.Time{}
-	e.Completed = m.Now
+	e.Completed, e.FairTag = m.Now, 0
 	m.txn.Put(j, pawl.Completed)
 	m.txn.FallsDue(e.Completed.Add(e.Retain))
 }

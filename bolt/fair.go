@@ -1,0 +1,178 @@
+package bolt
+
+import (
+	"encoding/binary"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// In a queue with [pawl.Limits.Fair], a job that becomes ready gets a tag (see [driver.NextTag]). Its
+// record has it, and in its key in ready it stands in place of the time since when it is ready. The
+// last tags of a key are in the row of the key, and go with it when the key has no more jobs. The fronts
+// of the queue, and the last tags of its jobs without a key, are in the queue's own row.
+//
+// Tags are nanoseconds since 1970, and the first is the time when it was given. They advance slower than
+// the clock unless a key gets a million jobs each second. So jobs that became ready before the queue
+// became fair, or while it was, precede those that become ready after it changed.
+
+// fair is what the row of a key has for a queue whose keys take turns.
+type fair struct {
+	last   tags // of the key
+	fronts tags // of the queue; nil in the rows of other keys
+}
+
+// tags has one tag for each priority. Most queues use one.
+type tags []tagOf
+
+type tagOf struct {
+	priority int8
+	tag      int64
+}
+
+const tagWidth = 1 + 8
+
+// of returns the tag of a priority, or another value for none.
+func (s tags) of(priority int8, none int64) int64 {
+	for _, one := range s {
+		if one.priority == priority {
+			return one.tag
+		}
+	}
+	return none
+}
+
+// set changes the tag of a priority.
+func (s *tags) set(priority int8, tag int64) {
+	for i := range *s {
+		if one := &(*s)[i]; one.priority == priority {
+			one.tag = tag
+			return
+		}
+	}
+	*s = append(*s, tagOf{priority, tag})
+}
+
+// append writes the tags as fields, one for each priority.
+func (f *fair) append(b []byte) []byte {
+	var buf [tagWidth]byte
+	write := func(field byte, all tags) {
+		for _, one := range all {
+			b = appendField(b, field, binary.BigEndian.AppendUint64(append(buf[:0], byte(one.priority)), uint64(one.tag)))
+		}
+	}
+	write(keyFieldLast, f.last)
+	write(keyFieldFront, f.fronts)
+	return b
+}
+
+// field reads a field that append wrote.
+func (f *fair) field(field byte, value []byte) {
+	to := &f.last
+	if field == keyFieldFront {
+		to = &f.fronts
+	}
+	to.set(int8(value[0]), int64(binary.BigEndian.Uint64(value[1:])))
+}
+
+// fairRow returns a queue's own row if its keys take turns, or nil.
+func (t *txn) fairRow(n queueNumber) *keyRow {
+	if !t.limitsOf(n).Fair {
+		return nil
+	}
+	own, _ := t.keyRow(ownKey(n))
+	return own
+}
+
+// giveTag gives a job that becomes ready its tag, and rewrites its record, if its queue is fair. A job that
+// has kept its tag does not get another.
+func (t *txn) giveTag(j *stored, n queueNumber) {
+	if j.FairTag != 0 {
+		return
+	}
+	own := t.fairRow(n)
+	if own == nil {
+		return
+	}
+	r := own
+	if j.Key != "" {
+		r, _ = t.keyOf(n, j.Key)
+	}
+	tagged := *j.Envelope // the operation may run again
+	front := own.fronts.of(j.Priority, t.now.UnixNano())
+	tagged.FairTag = driver.NextTag(front, r.last.of(j.Priority, 0))
+	own.fronts.set(j.Priority, front)
+	r.last.set(j.Priority, tagged.FairTag)
+	j.Envelope = &tagged
+	t.rewrite(j)
+}
+
+// promoteTagged makes a job whose time has come ready with a tag, if its queue is fair.
+func (t *txn) promoteTagged(row delayedRow) bool {
+	ln := row.line()
+	if !t.limitsOf(ln.queue).Fair {
+		return false
+	}
+	j, err := t.record(row.id)
+	if err != nil {
+		return false // a fetch finds the damage
+	}
+	t.giveTag(&j, ln.queue)
+	t.becomeReady(readyKey(nil, ln, j.Envelope), indexRow{j.ID, j.flags()}, j.Envelope)
+	return true
+}
+
+// returnTag makes room behind the last job without a key when one leaves ready without a lease. Those of a
+// key do not need it: the tags of a key without jobs are forgotten.
+func (t *txn) returnTag(j stored, n queueNumber) {
+	if j.Key != "" || j.FairTag == 0 {
+		return
+	}
+	if own := t.fairRow(n); own != nil {
+		own.last.set(j.Priority, own.last.of(j.Priority, 0)-driver.FairStep)
+	}
+}
+
+// passFront moves the front of a queue past a job that starts, given its key in ready.
+func (t *txn) passFront(ready []byte) {
+	own := t.fairRow(queueOf(ready))
+	if own == nil {
+		return
+	}
+	priority, tag := tagAt(ready)
+	own.fronts.set(priority, driver.NextFront(own.fronts.of(priority, t.now.UnixNano()), tag))
+}
+
+// restoreTag gives the row of a key, which may be a new one, the tag of one of its jobs: one that an
+// idempotency key blocked, or that a scan finds.
+func (r *keyRow) restoreTag(e *pawl.Envelope) {
+	if e.FairTag != 0 {
+		r.last.set(e.Priority, max(e.FairTag, r.last.of(e.Priority, 0)))
+	}
+}
+
+// restoreFronts gives a queue whose own row is lost its fronts, and the last tags of its jobs without a key,
+// from its ready jobs.
+func (t *txn) restoreFronts(n queueNumber) {
+	own := t.fairRow(n)
+	if own == nil || own.fronts != nil {
+		return
+	}
+	eachRow(t.ready, own.key[:queueWidth], func(k, v []byte) {
+		row, err := parseIndexRow(k, v)
+		if err != nil || len(k) != readyKeyWidth || row.flags&hasTag == 0 {
+			return
+		}
+		priority, tag := tagAt(k)
+		own.fronts.set(priority, min(tag-driver.FairStep, own.fronts.of(priority, tag)))
+		if row.flags&hasKey == 0 {
+			own.last.set(priority, max(tag, own.last.of(priority, 0)))
+		}
+	})
+}
+
+// tagAt reads the priority and the tag in a key in ready.
+func tagAt(ready []byte) (priority int8, tag int64) {
+	order := orderOf(ready)
+	return priorityAt(order), timeAt(order[1:]).UnixNano()
+}
