@@ -4,12 +4,12 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
 
-# The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, and otel are modules of their own, so that users of
+# The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, otel, and workflowvet are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
 # some run on a server, and so are the tests of the dashboard in a browser. PACKAGES are those of every module but
 # bench, which the workspace joins, so that one command has them all: it loads what they share once, and no processor
 # waits at the end of a module.
-MODULES = postgres . cmd/jobctl sqlite redis beanstalkd jetstream servicebus prometheus otel examples dashboard/browsertest
+MODULES = postgres . cmd/jobctl sqlite redis beanstalkd jetstream servicebus prometheus otel workflowvet examples dashboard/browsertest
 PACKAGES = $(subst ././,./,$(MODULES:%=./%/...))
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
@@ -20,8 +20,11 @@ help: ## print this list
 fmt: ## check that gofmt would change no file
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 
-vet: ## run go vet
+vet: ## run go vet, and workflowvet over packages with workflows
 	go vet $(PACKAGES)
+	@tool=$$(mktemp -d) && trap 'rm -rf "$$tool"' EXIT && go build -o "$$tool/" ./workflowvet && \
+	go vet -vettool="$$tool/workflowvet" ./examples/... ./docs/guide ./workflow/workflowtest && \
+	cd bench && go vet -vettool="$$tool/workflowvet" ./workflows
 
 lint: ## run staticcheck
 	go run $(STATICCHECK) $(PACKAGES)

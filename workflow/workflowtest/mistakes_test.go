@@ -1,7 +1,6 @@
 package workflowtest_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -26,7 +25,10 @@ type mistake struct {
 	when    string // it is found
 	message string // a part of it
 	found   func(t *testing.T) string
+	vet     string // whether workflowvet finds it in these functions, as its own test checks
 }
+
+const yes, no = "yes", "no"
 
 // When a mistake is found.
 const (
@@ -38,32 +40,32 @@ const (
 )
 
 var mistakes = []mistake{
-	{"A clock decides which call is made", onWake, `the journal has step "morning" (entry 1, written by build 1), build 1 has step "afternoon"`, clockDecides},
-	{"A random number is in the name of a call", onWake, "the build has the same name, so what is between calls was not the same again", repeated(randomName)},
-	{"A loop over a map makes calls", onWake, "as a clock, chance, the order of a map, a goroutine: do that in a step", mapOrder},
-	{"A variable of the program decides how many calls are made", onWake, "the function returned before it; keep the calls that were made", repeated(fewerCalls)},
-	{"A step gets other arguments, and has a `Fingerprint`", onWake, "the step was made with other input than now, which has to come from the input of the run and from steps", repeated(otherArguments)},
-	{"A call inside the function of a step", atOnce, `a call was made inside another: step "outer" is under way`, ended(callInStep)},
-	{"A call in a goroutine that `Go` did not start", atOnce, `a call was made inside another: step "outer" is under way`, ended(callInGoroutine)},
-	{"A branch makes its calls by the `Run` of the function", atOnce, "the function of this Run waits; a branch makes its calls by its own", outerRun},
-	{"A `Run` is used after its function returned", atOnce, "the function of this Run has returned", ended(runOfBranch)},
-	{"Two items of an `Each` have one key", atOnce, `items 0 and 1 both have "a"; give each a key of its own`, ended(sameKeys)},
-	{"A wait for a signal that the flow does not declare", atOnce, "the flow does not declare this signal", undeclared},
-	{"An endless loop around a call whose error is dropped", atOnce, "a function goes on without end after it was told that its run does not, and is ended", droppedError},
-	{"A new build renames a call", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has step "b"`, deployed(step("a"), step("b"))},
-	{"A new build removes a call", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has sleep "night"`, deployed(step("a"), nothing)},
-	{"A new build inserts a call before others", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has step "new"`, deployed(step("a"), steps("new", "a"))},
-	{"A new build changes the order of calls", onDeploy, "keep the calls before as they were, in their order, or tell older runs apart by Version", deployed(steps("a", "b"), steps("b", "a"))},
-	{"A new build changes the kind of a call", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has sleep "a"`, deployed(step("a"), sleep)},
-	{"A new build changes the type of a result", onDeploy, `has step "a" of another type: its result cannot be read`, deployed(step("a"), numberStep)},
-	{"A new build removes a `Version` too early", onWake, "keep the call of Version until no open run has it in its journal", continued(version, nothing)},
-	{"A new build renames a branch", onDeploy, `the journal has branch "left" (entry 1, written by build 1), build 2 has branch "right"`, deployed(branch("left"), branch("right"))},
-	{"A clock is read between calls, and its time returned", onReplay, "all calls are the same, but not what is computed between them", replayed(clockResult)},
-	{"A random number is drawn between calls", onReplay, "all calls are the same, but not what is computed between them", replayed(randomResult)},
-	{"A step writes a variable of the function", onReplay, `the journal has the result "7", build 1 has the result "0"`, replayed(capturedWrite)},
-	{"The function reads a variable that other runs write", onReplay, "all calls are the same, but not what is computed between them", replayed(globalState)},
-	{"An effect outside of a step", onCrash, "2 parcels instead of 1", crashed(false)},
-	{"A new ID for each execution, given to a step", onCrash, "2 parcels instead of 1", crashed(true)},
+	{"A clock decides which call is made", onWake, `the journal has step "morning" (entry 1, written by build 1), build 1 has step "afternoon"`, clockDecides, yes},
+	{"A random number is in the name of a call", onWake, "the build has the same name, so what is between calls was not the same again", repeated(randomName), yes},
+	{"A loop over a map makes calls", onWake, "as a clock, chance, the order of a map, a goroutine: do that in a step", mapOrder, yes},
+	{"A variable of the program decides how many calls are made", onWake, "the function returned before it; keep the calls that were made", repeated(fewerCalls), no},
+	{"A step gets other arguments, and has a `Fingerprint`", onWake, "the step was made with other input than now, which has to come from the input of the run and from steps", repeated(otherArguments), no},
+	{"A call inside the function of a step", atOnce, `a call was made inside another: step "outer" is under way`, ended(callInStep), yes},
+	{"A call in a goroutine that `Go` did not start", atOnce, `a call was made inside another: step "outer" is under way`, ended(callInGoroutine), yes},
+	{"A branch makes its calls by the `Run` of the function", atOnce, "the function of this Run waits; a branch makes its calls by its own", outerRun, yes},
+	{"A `Run` is used after its function returned", atOnce, "the function of this Run has returned", ended(runOfBranch), yes},
+	{"Two items of an `Each` have one key", atOnce, `items 0 and 1 both have "a"; give each a key of its own`, ended(sameKeys), no},
+	{"A wait for a signal that the flow does not declare", atOnce, "the flow does not declare this signal", undeclared, no},
+	{"An endless loop around a call whose error is dropped", atOnce, "a function goes on without end after it was told that its run does not, and is ended", droppedError, no},
+	{"A new build renames a call", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has step "b"`, deployed(step("a"), step("b")), no},
+	{"A new build removes a call", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has sleep "night"`, deployed(step("a"), nothing), no},
+	{"A new build inserts a call before others", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has step "new"`, deployed(step("a"), steps("new", "a")), no},
+	{"A new build changes the order of calls", onDeploy, "keep the calls before as they were, in their order, or tell older runs apart by Version", deployed(steps("a", "b"), steps("b", "a")), no},
+	{"A new build changes the kind of a call", onDeploy, `the journal has step "a" (entry 1, written by build 1), build 2 has sleep "a"`, deployed(step("a"), sleep), no},
+	{"A new build changes the type of a result", onDeploy, `has step "a" of another type: its result cannot be read`, deployed(step("a"), numberStep), no},
+	{"A new build removes a `Version` too early", onWake, "keep the call of Version until no open run has it in its journal", continued(version, nothing), no},
+	{"A new build renames a branch", onDeploy, `the journal has branch "left" (entry 1, written by build 1), build 2 has branch "right"`, deployed(branch("left"), branch("right")), no},
+	{"A clock is read between calls, and its time returned", onReplay, "all calls are the same, but not what is computed between them", replayed(clockResult), yes},
+	{"A random number is drawn between calls", onReplay, "all calls are the same, but not what is computed between them", replayed(randomResult), yes},
+	{"A step writes a variable of the function", onReplay, `the journal has the result "7", build 1 has the result "0"`, replayed(capturedWrite), yes},
+	{"The function reads a variable that other runs write", onReplay, "all calls are the same, but not what is computed between them", replayed(globalState), yes},
+	{"An effect outside of a step", onCrash, "2 parcels instead of 1", crashed(effectOutside), yes},
+	{"A new ID for each execution, given to a step", onCrash, "2 parcels instead of 1", crashed(newID), yes},
 }
 
 // Rule: each typical mistake of determinism is found when the page says, with the message that it has.
@@ -74,7 +76,7 @@ func TestMistakes(t *testing.T) {
 	require.Equal(t, len(mistakes), strings.Count(string(page), "\n| A")+strings.Count(string(page), "\n| T"), "rows of the page")
 	for _, m := range mistakes {
 		t.Run(m.what, func(t *testing.T) {
-			require.Contains(t, string(page), fmt.Sprintf("\n| %s | %s | `%s` |\n", m.what, m.when, m.message))
+			require.Contains(t, string(page), fmt.Sprintf("\n| %s | %s | `%s` | %s |\n", m.what, m.when, m.message, m.vet))
 			require.Contains(t, m.found(t), m.message)
 		})
 	}
@@ -106,7 +108,7 @@ func repeated(fn func(time int) code) func(*testing.T) string {
 	return func(t *testing.T) string {
 		times := 0
 		f := flowOf(func(r *workflow.Run) (string, error) {
-			times++
+			times++ //workflowvet:ok the mistake is in fn, which gets the count
 			return fn(times)(r)
 		})
 		k := workflowtest.New(t, nil, f)
@@ -117,18 +119,22 @@ func repeated(fn func(time int) code) func(*testing.T) string {
 	}
 }
 
-func clockDecides(t *testing.T) string {
-	var k *workflowtest.Kit
-	f := flowOf(func(r *workflow.Run) (string, error) {
-		if k.Now().Hour() < 12 {
-			return call(r, "morning")
-		}
-		return call(r, "afternoon")
+// clockDecides runs in a bubble, so that the clock of the machine moves too.
+func clockDecides(t *testing.T) (message string) {
+	synctest.Test(t, func(t *testing.T) {
+		f := flowOf(func(r *workflow.Run) (string, error) {
+			if time.Now().UTC().Hour() < 12 { //workflowvet:ok a mistake on purpose
+				return call(r, "morning")
+			}
+			return call(r, "afternoon")
+		})
+		k := workflowtest.New(t, nil, f)
+		run := workflowtest.Start(k, f, "1", 0)
+		time.Sleep(13 * time.Hour)
+		k.Advance(24 * time.Hour)
+		message = run.Info().Error
 	})
-	k = workflowtest.New(t, nil, f)
-	run := workflowtest.Start(k, f, "1", 0)
-	k.Advance(24 * time.Hour)
-	return run.Info().Error
+	return message
 }
 
 func mapOrder(t *testing.T) string {
@@ -137,7 +143,7 @@ func mapOrder(t *testing.T) string {
 		names[fmt.Sprint("name ", i)] = true
 	}
 	f := workflow.Define("f", func(r *workflow.Run, _ int) (string, error) {
-		for name := range names {
+		for name := range names { //workflowvet:ok a mistake on purpose
 			if _, err := call(r, name); err != nil {
 				return "", err
 			}
@@ -153,9 +159,9 @@ func mapOrder(t *testing.T) string {
 	return run.Info().Error
 }
 
-func randomName(n int) code {
+func randomName(int) code {
 	return func(r *workflow.Run) (string, error) {
-		return call(r, fmt.Sprint("try ", rand.New(rand.NewPCG(1, uint64(n))).Uint64()))
+		return call(r, fmt.Sprint("try ", rand.Uint64())) //workflowvet:ok a mistake on purpose
 	}
 }
 
@@ -185,14 +191,14 @@ func ended(fn code) func(*testing.T) string {
 
 func callInStep(r *workflow.Run) (string, error) {
 	return workflow.Step(r, "outer", func(context.Context) (string, error) {
-		out, err := call(r, "inner")
+		out, err := call(r, "inner") //workflowvet:ok a mistake on purpose
 		return out, pawl.Permanent(err)
 	})
 }
 
 func callInGoroutine(r *workflow.Run) (string, error) {
 	inStep, refused := make(chan struct{}), make(chan error)
-	go func() {
+	go func() { //workflowvet:ok a mistake on purpose
 		<-inStep
 		_, err := call(r, "inner")
 		refused <- err
@@ -209,7 +215,7 @@ func outerRun(t *testing.T) (message string) {
 		message = ended(func(r *workflow.Run) (string, error) {
 			return workflow.Go(r, "wrong", func(*workflow.Run) (string, error) {
 				synctest.Wait()
-				return call(r, "by the outer Run")
+				return call(r, "by the outer Run") //workflowvet:ok a mistake on purpose
 			}).Wait(r)
 		})(t)
 	})
@@ -219,7 +225,7 @@ func outerRun(t *testing.T) (message string) {
 func runOfBranch(r *workflow.Run) (string, error) {
 	var own *workflow.Run
 	b := workflow.Go(r, "b", func(r *workflow.Run) (string, error) {
-		own = r
+		own = r //workflowvet:ok a mistake on purpose
 		return call(r, "a")
 	})
 	if _, err := b.Wait(r); err != nil {
@@ -333,7 +339,7 @@ func replayed(fn func() code) func(*testing.T) string {
 
 func clockResult() code {
 	return func(r *workflow.Run) (string, error) {
-		at := time.Now() // its monotonic part never repeats
+		at := time.Now() //workflowvet:ok a mistake on purpose; its monotonic part never repeats
 		_, err := call(r, "a")
 		return fmt.Sprint(at), err
 	}
@@ -341,7 +347,7 @@ func clockResult() code {
 
 func randomResult() code {
 	return func(r *workflow.Run) (string, error) {
-		id := fmt.Sprint(rand.Uint64(), rand.Uint64())
+		id := fmt.Sprint(rand.Uint64(), rand.Uint64()) //workflowvet:ok a mistake on purpose
 		_, err := call(r, "a")
 		return id, err
 	}
@@ -351,7 +357,7 @@ func capturedWrite() code {
 	return func(r *workflow.Run) (string, error) {
 		total := 0
 		_, err := workflow.Step(r, "a", func(context.Context) (bool, error) {
-			total = 7
+			total = 7 //workflowvet:ok a mistake on purpose
 			return true, nil
 		})
 		return fmt.Sprint(total), err
@@ -362,35 +368,42 @@ var others int // a variable of the program
 
 func globalState() code {
 	return func(r *workflow.Run) (string, error) {
-		others++
+		others++ //workflowvet:ok a mistake on purpose
 		_, err := call(r, "a")
 		return fmt.Sprint(others), err
 	}
 }
 
 // crashed returns how a test fails because an effect took place twice after a crash, which is one of
-// those that EachCrash places. The effect is that of a step with an ID that changes, or of no step.
-func crashed(inStep bool) func(*testing.T) string {
+// those that EachCrash places.
+func crashed(fn func(parcels map[string]bool) code) func(*testing.T) string {
 	return func(t *testing.T) string {
 		return failure(t, func(t testing.TB) {
 			parcels := make(map[string]bool) // by ID, so that repetitions do not count
-			f := workflow.Define("f", func(r *workflow.Run, _ int) (string, error) {
-				id := fmt.Sprint("parcel ", len(parcels))
-				if !inStep {
-					parcels[id] = true
-				}
-				_, err := workflow.Step(r, "send", func(context.Context) (bool, error) {
-					parcels[cmp.Or(id, r.Key())] = true
-					return true, nil
-				})
-				return "", err
-			})
+			f := workflow.Define("f", func(r *workflow.Run, _ int) (string, error) { return fn(parcels)(r) })
 			k := workflowtest.New(t, nil, f)
 			k.CrashAfter("send")
 			workflowtest.Start(k, f, "1", 0)
 			if len(parcels) != 1 {
 				t.Errorf("%d parcels instead of 1", len(parcels))
 			}
+		})
+	}
+}
+
+func effectOutside(parcels map[string]bool) code {
+	return func(r *workflow.Run) (string, error) {
+		parcels[fmt.Sprint("parcel ", len(parcels))] = true //workflowvet:ok a mistake on purpose
+		return call(r, "send")
+	}
+}
+
+func newID(parcels map[string]bool) code {
+	return func(r *workflow.Run) (string, error) {
+		id := pawl.NewID(time.Time{}).String() //workflowvet:ok a mistake on purpose
+		return workflow.Step(r, "send", func(context.Context) (string, error) {
+			parcels[id] = true
+			return "", nil
 		})
 	}
 }

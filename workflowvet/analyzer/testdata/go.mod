@@ -1,0 +1,3 @@
+module github.com/gopawl/pawl
+
+go 1.25.0
