@@ -42,4 +42,5 @@ const (
 	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once
 	EventRevived   EventType = "revived"   // a dead job was retried
 	EventDeleted   EventType = "deleted"   // a dead job or a completed record was removed
+	EventEdited    EventType = "edited"    // an operator replaced the payload; a dead job is revived next
 )

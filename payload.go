@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -51,14 +52,28 @@ func (w *payloadWriter) giveBack() {
 	}
 }
 
-// decodePayload is the inverse of encodePayload. The bytes may come from a file that
+// decodePayload is the inverse of encodePayload. Its error names the field that does not fit.
+func decodePayload(b []byte, args any, unknownFields bool) error {
+	err := decodeValue(b, args, unknownFields)
+	if t := reflect.TypeOf(args); err != nil && !errors.As(err, new(*misfit)) && t != nil && t.Kind() == reflect.Pointer {
+		if place := misplaced(b, t.Elem(), 0); place != "" {
+			err = fmt.Errorf("%s: %w", place, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
+	}
+	return nil
+}
+
+// decodeValue is decodePayload without the name. The bytes may come from a file that
 // anybody wrote. The decoder panics over a nil in place of a time.Time and over a list as
 // a key; those are other bytes that do not fit. It loses what a type cannot hold, so
 // [fits] looks first.
-func decodePayload(b []byte, args any, unknownFields bool) (err error) {
+func decodeValue(b []byte, args any, unknownFields bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: panic: %v", ErrPayloadEncoding, p)
+			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	posing, err := scan(b)
@@ -66,7 +81,7 @@ func decodePayload(b []byte, args any, unknownFields bool) (err error) {
 		err = fits(b, target(args), unknownFields)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
+		return err
 	}
 	r := payloadReaders.Get().(*payloadReader) // not given back after a panic
 	r.Reset(b)
@@ -79,10 +94,7 @@ func decodePayload(b []byte, args any, unknownFields bool) (err error) {
 		r.posing = nil
 		payloadReaders.Put(r)
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPayloadEncoding, err)
-	}
-	return nil
+	return err
 }
 
 // target returns the place that the decoder fills through args: behind the pointer, and

@@ -76,6 +76,13 @@ type Admin interface {
 	// an error, the action failed as a whole and the outcome of each job is unknown.
 	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
 
+	// Edit replaces the payload of a job that waits or is dead; a dead one becomes ready, as by Retry. It
+	// keeps its ID and history, and a header names the old payload; see [driver.EditsOf]. Where a worker
+	// of the app runs the kind, Edit first decodes the payload as its type, and an error that matches
+	// [pawl.ErrPayloadEncoding] names the field that does not fit. Errors for the job are those of Do, and
+	// [ErrWorkflowJob] for the job of a workflow run. See [Editor].
+	Edit(ctx context.Context, e Edit) (Edited, error)
+
 	// Enqueue stores jobs, with the contract of [pawl.Enqueuer].
 	Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error)
 
@@ -275,6 +282,25 @@ type Action struct {
 	// DryRun returns what the action would return now, decided by the same code, and changes
 	// nothing. One call judges jobs that share a unique key together.
 	DryRun bool
+}
+
+// Edit is a new payload of a job.
+type Edit struct {
+	ID      pawl.ID
+	Payload []byte // MessagePack; see [EncodeJSON]
+
+	// Was is the SHA-256, in hex, of the payload that the editor has read: another one is refused with
+	// [pawl.ErrNotEligible] in the transaction. "" replaces any.
+	Was string
+
+	DryRun bool // only check it
+}
+
+// Edited is what is known of a new payload.
+type Edited struct {
+	// Typed reports that the payload was decoded as the type of its kind. It is false if no worker of this
+	// app runs the kind now: nobody has checked the payload then.
+	Typed bool
 }
 
 // Event is something that happened to a job.

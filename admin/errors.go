@@ -24,7 +24,7 @@ var (
 	// context is cancelled, and the job ends when the handler returns.
 	ErrCancelRequested = errors.New("cancel requested; the job runs, and ends when its handler returns")
 
-	// ErrWorkflowJob means that Cancel refused the job of an open workflow run. Cancel the run
-	// with [Workflows], or set Action.Force.
+	// ErrWorkflowJob means that Cancel refused the job of an open workflow run, or Edit that of any run.
+	// Cancel the run with [Workflows], or set Action.Force.
 	ErrWorkflowJob = errors.New("job belongs to the workflow run")
 )

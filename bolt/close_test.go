@@ -72,6 +72,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Transfer": func() error {
 			return q.Transfer(t.Context(), &pawl.Envelope{ID: l.ID, Kind: "k"}, nil)
 		},
+		"Edit":    func() error { return q.Edit(t.Context(), l.ID, []byte{1}, nil) },
 		"Mutate":  func() error { return q.Mutate(t.Context(), &ride{}, 0) },
 		"RunNow":  func() error { return q.RunNow(t.Context(), l.ID) },
 		"Change":  func() error { _, err := q.Change(t.Context(), pawl.Change{Verb: pawl.VerbDelete}, l.ID); return err },

@@ -21,6 +21,7 @@ var changes = []change{
 	jobChange("cancel", Cancel, admin.Cancel),
 	jobChange("delete", Delete, admin.Delete),
 	jobChange("run-now", RunNow, admin.RunNow),
+	editChange(),
 	queueChange("pause-queue", true),
 	queueChange("resume-queue", false),
 	runChange("cancel-run", Cancel, admin.Cancel),
@@ -54,6 +55,7 @@ type plan struct {
 type field struct {
 	Name, Label, Value, Help string
 	Long                     bool     // several lines
+	Rows                     int      // of a long one
 	Known                    []string // suggestions
 	Required                 bool
 }

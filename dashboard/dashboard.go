@@ -54,6 +54,7 @@ const (
 	Cancel      Action = "cancel"       // end waiting jobs and pending members of groups, and ask running jobs and workflow runs to end
 	Delete      Action = "delete"       // remove dead jobs and records of completed ones
 	RunNow      Action = "run-now"      // make delayed jobs ready
+	Edit        Action = "edit"         // replace the arguments of a waiting or dead job, and retry a dead one
 	Queue       Action = "queue"        // pause and resume queues
 	Group       Action = "group"        // close groups of jobs
 	Run         Action = "run"          // pause and resume workflow runs
@@ -67,7 +68,7 @@ const (
 
 // Actions returns all actions.
 func Actions() []Action {
-	return []Action{View, ViewPayload, Retry, Cancel, Delete, RunNow, Queue, Group, Run, Signal, Fork, Terminate, Schedule, Check, Backup}
+	return []Action{View, ViewPayload, Retry, Cancel, Delete, RunNow, Edit, Queue, Group, Run, Signal, Fork, Terminate, Schedule, Check, Backup}
 }
 
 // Changes reports whether an action changes the queue.
@@ -261,7 +262,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, admin.ErrDenied):
 		return http.StatusForbidden
-	case errors.Is(err, pawl.ErrConflict), errors.Is(err, pawl.ErrNotEligible), errors.Is(err, admin.ErrNotLive), errors.Is(err, workflow.ErrNotRunning):
+	case errors.Is(err, pawl.ErrConflict), errors.Is(err, pawl.ErrNotEligible), errors.Is(err, admin.ErrNotLive), errors.Is(err, admin.ErrWorkflowJob), errors.Is(err, workflow.ErrNotRunning):
 		return http.StatusConflict
 	case errors.Is(err, errors.ErrUnsupported):
 		return http.StatusNotImplemented

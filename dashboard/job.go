@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 )
 
 // jobPage is what the page of a job shows.
@@ -22,7 +23,9 @@ type jobPage struct {
 	Progress        *pawl.Progress // of the last run that noted it; nil if none did
 	Logs            []pawl.RunLog  // of the last runs, oldest first
 	Hidden          bool           // the user may not see the payload
-	Dropped         int            // failures that are not in the history
+	Edits           []pastValue    // the arguments before operators replaced them
+	Editable        bool
+	Dropped         int // failures that are not in the history
 }
 
 // point is something that happened to a job at a time, or will.
@@ -55,8 +58,13 @@ func job(q *request) error {
 	}
 	p := &jobPage{Envelope: e, Payload: q.valueOf(e.Payload), Result: q.valueOf(e.Result), Hidden: !q.Can(ViewPayload)}
 	p.Dropped = max(0, e.Failures-len(e.History))
+	p.Editable = editable(e)
 	if !p.Hidden {
+		p.Edits = q.edits(e)
 		for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+			if name == admin.HeaderEdits && len(p.Edits) > 0 {
+				continue
+			}
 			text := e.Headers[name]
 			if q.d.opts.Hide(strings.ToLower(name)) {
 				text = hiddenText

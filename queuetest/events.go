@@ -118,7 +118,7 @@ func (s story) test() test {
 }
 
 func eventTests() (tests []test) {
-	for _, s := range slices.Concat(stories, runNowStories, deaths()) {
+	for _, s := range slices.Concat(stories, runNowStories, editStories, deaths()) {
 		tests = append(tests, s.test())
 	}
 	return append(tests,

@@ -272,6 +272,7 @@ var groups = []group{
 	{"transfer", transferTests(), 0, 0},
 	{"mutation", mutationTests(), mutating, 0},
 	{"change", changeTests(), 0, 0},
+	{"edit", editTests(), 0, 0},
 	{"sort", sortTests(), 0, 0},
 	{"backoff", backoffTests(), 0, 0},
 	{"signature", signatureTests(), 0, 0},

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Gate holds jobs back whose kinds need what is not there; see [pawl.Needs] and Options.Gates. A new
@@ -86,7 +87,7 @@ func (w *Worker) lacking(h handler) string {
 }
 
 // watchGates follows the gates until it calls end. It reports to the queue which kinds the worker
-// takes.
+// takes, and to operators how it decodes their arguments.
 func (s *session) watchGates() (end func()) {
 	var ends []func()
 	for _, g := range s.w.opts.Gates {
@@ -95,6 +96,11 @@ func (s *session) watchGates() (end func()) {
 		}
 	}
 	s.gatesChanged()
+	decode := make(map[string]func([]byte) error, len(s.w.handlers))
+	for kind, h := range s.w.handlers {
+		decode[kind] = h.decode
+	}
+	ends = append(ends, driver.ServeTypes(s.w.queue, decode))
 	return func() {
 		for _, end := range ends {
 			end()

@@ -32,6 +32,7 @@ type handler struct {
 	policy pawl.Policy // the kind's, or nil
 	needs  []string    // of the kind
 	run    HandlerFunc // within the middleware
+	decode func(payload []byte) error
 }
 
 // New makes a worker over q. What is wrong with its settings is reported when it
@@ -94,8 +95,12 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 			&pawl.InvalidError{Field: "Middleware", Reason: "it returned no handler"}))
 		return
 	}
+	decode := func(payload []byte) error {
+		_, err := k.Job(&pawl.Envelope{Kind: k.Name(), Payload: payload})
+		return err
+	}
 	for _, name := range names {
-		w.handlers[name] = handler{policy, k.Needs(), run}
+		w.handlers[name] = handler{policy, k.Needs(), run, decode}
 	}
 }
 

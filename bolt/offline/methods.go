@@ -150,6 +150,11 @@ func (f *File) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condi
 	return f.change(func(q *bolt.Queue) error { return q.Transfer(ctx, job, when) })
 }
 
+// Edit replaces the payload of a job.
+func (f *File) Edit(ctx context.Context, id pawl.ID, payload []byte, when pawl.Condition) error {
+	return f.change(func(q *bolt.Queue) error { return q.Edit(ctx, id, payload, when) })
+}
+
 // Restore stores jobs in their states, and effects.
 func (f *File) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
 	return f.change(func(q *bolt.Queue) error { return q.Restore(ctx, jobs, effects) })

@@ -81,7 +81,7 @@ func (a *app) commands() *cobra.Command {
 	root.AddCommand(
 		a.statsCommand(), a.topCommand(), a.uiCommand(), a.watchCommand(), a.workCommand(),
 		a.group("job", "jobs of every state",
-			a.jobListCommand(), a.jobShowCommand(), a.jobWhyCommand(), a.jobLogsCommand(), a.jobWaitCommand(), a.jobEnqueueCommand(), a.jobRetryCommand(),
+			a.jobListCommand(), a.jobShowCommand(), a.jobWhyCommand(), a.jobLogsCommand(), a.jobWaitCommand(), a.jobEnqueueCommand(), a.jobEditCommand(), a.jobRetryCommand(),
 			a.jobCancelCommand(), a.jobDeleteCommand(), a.jobRunNowCommand()),
 		a.group("dead", "dead jobs",
 			a.deadListCommand(), a.deadSummaryCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),

@@ -25,7 +25,7 @@ var printing = []string{
 	"db backup copy.db", "db compact small.db", "db salvage bad.db saved.db",
 	"job enqueue greet", "job enqueue greet --dry-run", "job enqueue --batch @lines", "job enqueue --batch @lines --dry-run", "job enqueue --file lines",
 	"queue pause email", "queue resume email", "db reap",
-	"job cancel JOB6", "job run-now JOB5", "job retry JOB1", "dead retry JOB2", "dead retry JOB3", "job delete JOB6",
+	"job edit JOB5 {}", "job cancel JOB6", "job run-now JOB5", "job retry JOB1", "dead retry JOB2", "dead retry JOB3", "job delete JOB6",
 	"job cancel -q reports -y", "dead forward --all -y -n 1", "queue purge email --state ready -y", "dead delete --all -y",
 	"sched next @daily", "version",
 	"sched add nightly @daily greet", "sched pause nightly --note why", "sched resume nightly", "sched set nightly @hourly",

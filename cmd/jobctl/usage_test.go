@@ -42,7 +42,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--db x db backup -", "- is not a file name: the new file appears completely or not at all, which standard output cannot; ./- is a file of that name", "jobctl db backup"},
 		{"--db x db compact -", "- is not a file name: the new file appears completely or not at all, which standard output cannot; ./- is a file of that name", "jobctl db compact"},
 		{"--addr nonsense stats", `--addr: invalid address: "nonsense" is none of unix:///folder/socket, http://host:port, https://host`, "jobctl"},
-		{"job", `"job" needs a verb: list, show, why, logs, wait, enqueue, retry, cancel, delete, run-now`, "jobctl job"},
+		{"job", `"job" needs a verb: list, show, why, logs, wait, enqueue, edit, retry, cancel, delete, run-now`, "jobctl job"},
 		{"dead", `"dead" needs a verb: list, summary, retry, forward, delete`, "jobctl dead"},
 		{"job remove", `unknown command "job remove"`, "jobctl job"},
 		{"help jobs", `unknown command "jobs"`, "jobctl"},

@@ -20,6 +20,7 @@ var eventTypes = []pawl.EventType{
 	pawl.EventEnqueued, pawl.EventReplaced, pawl.EventFetched, pawl.EventSucceeded, pawl.EventSkipped, pawl.EventRetried,
 	pawl.EventDied, pawl.EventReleased, pawl.EventSnoozed, pawl.EventRunNow,
 	pawl.EventReaped, pawl.EventRecovered, pawl.EventCancelled, pawl.EventRevived, pawl.EventDeleted,
+	pawl.EventEdited,
 }
 
 // eventShort maps words to several event types.

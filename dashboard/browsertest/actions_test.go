@@ -18,7 +18,7 @@ import (
 
 // actions are all changes that a form of the dashboard asks for.
 var actions = []string{
-	"retry", "delete", "cancel", "run-now", "pause-queue", "resume-queue", "close-group", "cancel-group", "pause-schedule", "resume-schedule", "trigger-schedule",
+	"retry", "edit", "delete", "cancel", "run-now", "pause-queue", "resume-queue", "close-group", "cancel-group", "pause-schedule", "resume-schedule", "trigger-schedule",
 	"signal", "fork", "pause-run", "resume-run", "cancel-run", "terminate-run", "check", "backup", "theme",
 }
 
@@ -61,6 +61,13 @@ func testJobs(b *tab, a *app, name string) {
 	b.follow("Run now", "They become ready at once.")
 	b.follow("Run now 1 job", "1 job made ready.")
 	a.state(later, pawl.Ready)
+	wrong := a.dead(name, "edited by "+name, 1)[0]
+	b.visit("job?id=" + wrong)
+	b.follow("Edit and retry", "job edit")
+	b.fill("Arguments", `{"To":"edited by `+name+`"}`)
+	b.follow("Replace the arguments and retry", "The arguments were replaced.")
+	b.follow("Continue", "Earlier arguments")
+	a.state(wrong, pawl.Ready)
 }
 
 func testManyJobs(b *tab, a *app, name string) {

@@ -81,6 +81,35 @@ func (m *Moves[J]) Change(c *pawl.Change, j J) {
 	}
 }
 
+// Edit replaces the payload of a job that waits or is dead. The engine keeps the payload and the headers of
+// a job in its envelope.
+func (m *Moves[J]) Edit(id pawl.ID, payload []byte, when pawl.Condition, maxPayload int) error {
+	var none J
+	j := m.txn.Get(id)
+	if j == none {
+		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
+	}
+	e := j.Base()
+	if err := driver.CheckEdit(e, payload, maxPayload); err != nil {
+		return err
+	}
+	if e.State == pawl.Dead {
+		if _, err := m.Decide(&pawl.Change{Verb: pawl.VerbRetry, If: when}, id, nil); err != nil {
+			return err
+		}
+	} else if when != nil && !m.txn.Meets(when, j) {
+		return driver.NotEligible(id, "it does not match any more")
+	}
+	if err := driver.Edit(e, payload, m.Now); err != nil {
+		return err
+	}
+	m.txn.Emit(j, pawl.Event{Type: pawl.EventEdited})
+	if e.State == pawl.Dead {
+		m.revive(j, false)
+	}
+	return nil
+}
+
 // Transfer replaces the dead job that has the ID of an envelope, which it does not change.
 func (m *Moves[J]) Transfer(given *pawl.Envelope, when pawl.Condition) error {
 	var none J

@@ -74,6 +74,7 @@ var forms = map[string][]string{
 	"job show":     {"JOB", "-o jsonl JOB"},
 	"job why":      {"JOB", "-o jsonl JOB"},
 	"job logs":     {"JOB"},
+	"job edit":     {"!JOB {}", "JOB {} --dry-run"},
 	"job retry":    {"!JOB", "!--all -y"},
 	"job cancel":   {"!JOB", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},
