@@ -1,8 +1,8 @@
 // Package analyzer finds code in workflows that does not do the same when a run continues.
 //
 // Workflow code is a function that has a *workflow.Run, such as that of workflow.Define, of workflow.Go, or of
-// workflow.Each, and what it calls with that Run. The functions of steps and of Undo are none: they may do anything
-// but make calls of the run. A function literal that is given to a function of another kind is not looked at,
+// workflow.Each, and what it calls with that Run. The functions of steps, of Undo, and of Decide are none: they may do
+// anything but make calls of the run. A function literal that is given to a function of another kind is not looked at,
 // unless it makes calls of a run: it may be a step.
 //
 // A comment "//workflowvet:ok reason" at the end of a line silences what is reported in that line.

@@ -14,9 +14,9 @@ const (
 type advice struct{ wrong, instead string }
 
 var (
-	clock  = advice{"gives another time when the run continues", "read the clock in a step"}
+	clock  = advice{"gives another time when the run continues", "use workflow.Now, or read the clock in a step"}
 	wait   = advice{"holds a slot of the worker, and waits anew when the run continues", "use workflow.Sleep, or workflow.After in a Select"}
-	random = advice{"gives another value when the run continues", "draw it in a step"}
+	random = advice{"gives another value when the run continues", "draw it in workflow.Decide, or in a step"}
 	world  = advice{"may do or return something else when the run continues", "do it in a step"}
 	lock   = advice{"can keep the run from being suspended", "keep the state in the function, and let branches return their results"}
 	effect = advice{"happens again when the run continues", "do it in a step, or use the form that takes the Run"}

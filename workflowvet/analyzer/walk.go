@@ -135,6 +135,7 @@ func (c *checker) call(call *ast.CallExpr, s scope) {
 			c.visit(lit, s)
 		case written:
 			c.literal(lit, s)
+		case i == step && c.isFunction(arg): // such as rand.Int
 		default:
 			c.walk(arg, s)
 		}
@@ -167,13 +168,14 @@ func (c *checker) called(call *ast.CallExpr, callee types.Object, s scope) {
 	}
 }
 
-// stepArgument returns which argument of a function of package workflow is the function of a step, or -1.
+// stepArgument returns which argument of a function of package workflow is the function of a step, or -1. That of
+// Decide is like one: it runs once.
 func stepArgument(callee types.Object) int {
 	if !isIn(callee, workflowPath) {
 		return -1
 	}
 	switch callee.Name() {
-	case "Step", "StepTx":
+	case "Step", "StepTx", "Decide":
 		return 2
 	case "Undo":
 		return 1
@@ -203,6 +205,16 @@ func (c *checker) literalOf(e ast.Expr) *ast.FuncLit {
 		}
 	}
 	return nil
+}
+
+// isFunction reports whether an expression names a declared function.
+func (c *checker) isFunction(e ast.Expr) bool {
+	id := calledName(e)
+	if id == nil {
+		return false
+	}
+	_, ok := c.objectOf(id).(*types.Func)
+	return ok
 }
 
 // within reports whether a node stands inside of another.

@@ -8,7 +8,7 @@ import (
 )
 
 var Flow = workflow.Define("f", func(r *workflow.Run, n int) (time.Time, error) {
-	began := time.Now()       // want `time.Now in a workflow gives another time when the run continues; read the clock in a step`
+	began := time.Now()       // want `time.Now in a workflow gives another time when the run continues; use workflow.Now, or read the clock in a step`
 	_ = time.Since(began)     // want `time.Since in a workflow`
 	_ = time.Until(began)     // want `time.Until in a workflow`
 	time.Sleep(time.Second)   // want `time.Sleep in a workflow holds a slot of the worker, and waits anew when the run continues; use workflow.Sleep`

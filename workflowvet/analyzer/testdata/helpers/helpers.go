@@ -9,7 +9,7 @@ import (
 )
 
 var Flow = workflow.Define("f", func(r *workflow.Run, _ int) (string, error) {
-	_ = other.Stamp()   // want `Stamp uses time.Now, which gives another time when the run continues; read the clock in a step`
+	_ = other.Stamp()   // want `Stamp uses time.Now, which gives another time when the run continues; use workflow.Now, or read the clock in a step`
 	_ = other.Through() // want `Through uses time.Now`
 	_ = here()          // want `here uses time.Now`
 	other.Log("begun")  // it returns nothing that could matter

@@ -44,6 +44,8 @@ func StepTx[Tx, T any](r *Run, name string, fn func(Tx) (T, error), _ ...StepOpt
 
 func In[Tx any](r *Run, tx Tx) int { return 0 }
 
+func Decide[T any](r *Run, name string, fn func() T) (out T, err error) { return out, nil }
+
 func Sleep(r *Run, name string, d time.Duration) error { return nil }
 
 func SleepUntil(r *Run, name string, t time.Time) error { return nil }

@@ -31,6 +31,10 @@ var Flow = workflow.Define("f", func(r *workflow.Run, in *order) (out int, err e
 		in.cents = 3
 		return n, json.Unmarshal(nil, &parsed) // want `the step writes parsed`
 	})
+	_, err = workflow.Decide(r, "d", func() int {
+		sum = 1 // want `the step writes sum`
+		return sum
+	})
 	// What the call assigns anyway is not lost.
 	_, err = workflow.Step(r, "s", func(context.Context) (int, error) {
 		err = nil
