@@ -137,7 +137,7 @@ var opKey = define(operation[keyRequest, pawl.KeyStats]{
 		return a.Key(ctx, r.Queue, r.Key)
 	},
 	check: func(r *keyRequest, k *pawl.KeyStats) error {
-		if k.Key != r.Key || len(k.Holders) > pawl.MaxHolders {
+		if k.Key != r.Key || max(len(k.Holders), len(k.Waiting)) > pawl.MaxHolders {
 			return errors.New("it has another key, or names too many jobs")
 		}
 		return nil
@@ -179,6 +179,7 @@ type KeyView struct {
 	Blocked int       `json:"blocked"`
 	Next    Stamp     `json:"next_at"`
 	Holders []pawl.ID `json:"holders"`
+	Waiting []pawl.ID `json:"waiting"`
 	Head    *pawl.ID  `json:"head"`
 }
 
@@ -203,7 +204,7 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 func KeyOf(queue string, k pawl.KeyStats) KeyView {
 	v := KeyView{
 		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked,
-		Next: Stamp{k.Next}, Holders: append([]pawl.ID{}, k.Holders...),
+		Next: Stamp{k.Next}, Holders: append([]pawl.ID{}, k.Holders...), Waiting: append([]pawl.ID{}, k.Waiting...),
 	}
 	if !k.Head.IsZero() {
 		v.Head = &k.Head

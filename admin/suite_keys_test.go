@@ -58,7 +58,7 @@ var keyCases = []suiteCase{
 		require.Empty(t, page)
 		one, err := s.Key(t.Context(), "sync", want.Key)
 		require.NoError(t, err)
-		want.Holders = []pawl.ID{s.ids["first"]}
+		want.Holders, want.Waiting = []pawl.ID{s.ids["first"]}, []pawl.ID{s.ids["second"]}
 		require.Equal(t, want, one)
 		_, err = s.Key(t.Context(), "sync", "b")
 		require.ErrorIs(t, err, pawl.ErrNotFound)

@@ -120,6 +120,19 @@ func (s *store) keyHolders(n queueNumber, key string, leased int) (ids []pawl.ID
 	return ids
 }
 
+// blockedOf finds blocked jobs of a key, in the order in which each lane of it goes on, or in that of their turns.
+func (s *store) blockedOf(limit []byte) (ids []pawl.ID) {
+	c := s.delayed.Cursor()
+	for _, prefix := range [][]byte{blockedPrefix(nil, limit), turnPrefix(nil, limit)} {
+		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix) && len(ids) < pawl.MaxHolders; k, v = c.Next() {
+			if row, err := parseDelayedRow(k, v); err == nil {
+				ids = append(ids, row.id)
+			}
+		}
+	}
+	return ids
+}
+
 // Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
 // no counts of that key.
 func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
@@ -130,7 +143,7 @@ func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, e
 		}
 		var ok bool
 		if k, ok, err = s.keyStats(limitKey(nil, n, key), row.limits.RatePerKey, r.now()); ok {
-			k.Holders = s.keyHolders(n, key, k.Running)
+			k.Holders, k.Waiting = s.keyHolders(n, key, k.Running), s.blockedOf(limitKey(nil, n, key))
 		}
 		return err
 	})

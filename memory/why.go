@@ -60,10 +60,13 @@ func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 			k.Ready++
 		}
 	}
-	k.Blocked = k.Ready
-	for _, j := range q.unblocked(l) {
-		if j.Key == key {
-			k.Blocked--
+	free := q.unblocked(l)
+	for _, j := range l.ready.jobs {
+		if j.Key != key || j.waits() || slices.Contains(free, j) {
+			continue
+		}
+		if k.Blocked++; len(k.Waiting) < pawl.MaxHolders {
+			k.Waiting = append(k.Waiting, j.ID)
 		}
 	}
 	k.Holders = q.leasedWhere(pawl.MaxHolders, func(j *job) bool { return j.line == l && j.Key == key })
@@ -98,7 +101,7 @@ func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []p
 		for _, key := range q.keysOf(l) {
 			if byLength(key, after) > 0 && len(all) < max {
 				k := q.keyStats(l, key)
-				k.Holders = nil
+				k.Holders, k.Waiting = nil, nil
 				all = append(all, k)
 			}
 		}

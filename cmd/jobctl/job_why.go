@@ -69,6 +69,7 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 const keyFields = `  queue, key, running, ready (blocked jobs included), blocked (how many jobs)
   next_at (when its rate lets the next job start; null: now)
   holders (a list of IDs of jobs that run; empty in a list of keys)
+  waiting (a list of IDs of blocked jobs; empty in a list and over PostgreSQL)
   head (the ID of the job whose turn it is, if the jobs of a key run in order)
 `
 
@@ -139,8 +140,8 @@ func (a *app) keyRow(k pawl.KeyStats) []string {
 
 func (a *app) keyShowCommand() *cobra.Command {
 	return a.command(&spec{
-		use: "show QUEUE KEY", short: "one key, and the jobs of it that run", args: 2,
-		long:    "Prints how many jobs of a key run, are ready, and are blocked, and some of those that run.",
+		use: "show QUEUE KEY", short: "one key, and its jobs that run or are blocked", args: 2,
+		long:    "Prints how many jobs of a key run, are ready, and are blocked, and some of\nthose that run and that are blocked, up to 10 each.",
 		example: "  jobctl --db jobs.db key show sync tenant/42",
 		json:    "one object with\n" + keyFields,
 		exits:   []int{exitNoMatch}, complete: a.completeQueue,
@@ -186,6 +187,9 @@ func (a *app) showKey(ctx context.Context, args []string) error {
 		}
 		for _, id := range k.Holders {
 			a.fact("runs", "%s", id)
+		}
+		for _, id := range k.Waiting {
+			a.fact("blocked", "%s", id)
 		}
 		return nil
 	})
