@@ -101,10 +101,15 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 		})
 	})
 	function.Wait()
+	if x.undoes(err) {
+		root.abandonOpen()
+	}
 	_ = root.leftover() // before branches start anything new
 	root.leave()
-	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil {
-		_ = x.unbegun()
+	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil && x.unbegun(nil) == nil && !x.undoes(err) {
+		if lost := x.unawaited(); lost != nil {
+			err = lost
+		}
 	}
 	x.mu.Lock()
 	x.active--

@@ -21,6 +21,7 @@ type branch struct {
 	again    bool   // by has used the name before
 	finished bool
 	losing   bool // a race that it loses is being decided
+	awaited  bool // another function has learned of its end
 	err      error
 }
 
@@ -34,6 +35,11 @@ type branch struct {
 //
 // A run ends when its branches have ended. A wait in one branch does not delay the others. When
 // all of them wait, the run is suspended.
+//
+// If the function of the run returns an error, the branches that have not ended are abandoned, as
+// by [Branch.Cancel]. If it does not, the error of a branch whose end no function has learned of
+// fails the run: no [Branch.Wait], [All], [Each], [Race] or [Select] has returned its result. A
+// branch that was abandoned does not count.
 func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
 	b := &Branch[T]{}
 	b.branch = r.s.fork(name, func(branch *Run) (err error) {
@@ -88,7 +94,7 @@ func (b *branch) isVoid() bool {
 
 // fork begins a branch.
 func (s *scope) fork(name string, fn func(*Run) error) *branch {
-	b := &branch{x: s.x, by: s, name: stepName(s.name, name, 1), finished: true}
+	b := s.newBranch(stepName(s.name, name, 1))
 	c, err := s.begin(KindBranch, name, nil)
 	if err != nil {
 		b.err = err
@@ -100,6 +106,15 @@ func (s *scope) fork(name string, fn func(*Run) error) *branch {
 		s.x.enter(c.e)
 	}
 	b.start(c.e, fn)
+	return b
+}
+
+// newBranch returns a branch that has not begun.
+func (s *scope) newBranch(name string) *branch {
+	b := &branch{x: s.x, by: s, name: name, finished: true}
+	s.x.mu.Lock()
+	s.x.forks = append(s.x.forks, b)
+	s.x.mu.Unlock()
 	return b
 }
 
@@ -168,6 +183,7 @@ func (s *scope) follows(b *branch) bool {
 		s.cut = s.cut || s.abandoned && b.scope.cut
 		b.scope.passOn(s)
 	}
+	b.awaited = true
 	return true
 }
 

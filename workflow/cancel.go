@@ -1,6 +1,11 @@
 package workflow
 
-import "fmt"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // Cancel abandons the branch, as a lost [Race] does: its current step is interrupted, its calls
 // return [ErrAbandoned], the children it waits for are cancelled, and it gives back the signals
@@ -30,4 +35,63 @@ func (s *scope) abandonBranch(name string, b *branch) error {
 		return err
 	}
 	return c.decide(&raceResult{Winner: -1, Branches: namesOf(all)}, all, "the branch that started it was cancelled")
+}
+
+// openBranches is the name of the call by which a function that has returned an error abandons
+// the branches that have not ended.
+const openBranches = "open branches"
+
+// abandonOpen abandons the open branches of a function that has returned an error. If that cannot
+// be stored, the run waits for them. Without an entry in the journal, branches that continue after
+// a crash would make new calls before the function returns its error again.
+func (s *scope) abandonOpen() {
+	x := s.x
+	x.mu.Lock()
+	known := s.at == len(s.entries)-1 && s.entries[s.at].Kind == KindCancel && s.entries[s.at].Name == openBranches
+	// If the journal has undo steps and not this call, all branches had ended.
+	skip := x.stopped != nil || !known && (len(x.openBranches()) == 0 || s.mute() || s.refusals > 0 || x.unwound)
+	x.mu.Unlock()
+	if skip || !known && (s.leftover() != nil || x.unbegun(s) != nil) {
+		return
+	}
+	c, err := s.begin(KindCancel, openBranches, nil)
+	if err != nil {
+		return // the run does not continue now, or waits
+	}
+	defer c.end()
+	if !c.known {
+		x.mu.Lock()
+		open := x.openBranches()
+		x.mu.Unlock()
+		_ = c.decide(&raceResult{Winner: -1}, open, "the run that started it did not succeed")
+	}
+}
+
+// openBranches returns the branches that have not ended and make calls. The caller holds the lock.
+func (x *execution) openBranches() (open []*branch) {
+	for _, b := range x.forks {
+		if !b.finished && !b.scope.abandoned {
+			open = append(open, b)
+		}
+	}
+	return open
+}
+
+// unawaited returns the errors of the branches whose end no function has learned of.
+func (x *execution) unawaited() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var lost []*branch
+	for _, b := range x.forks {
+		abandoned := b.by.abandoned || b.scope != nil && b.scope.abandoned
+		if b.err != nil && !b.awaited && !abandoned {
+			lost = append(lost, b)
+		}
+	}
+	slices.SortStableFunc(lost, func(a, b *branch) int { return cmp.Compare(a.name, b.name) })
+	var errs []error
+	for _, b := range lost {
+		errs = append(errs, fmt.Errorf("branch %q: %w", b.name, b.err))
+	}
+	return errors.Join(errs...)
 }

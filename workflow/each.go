@@ -152,7 +152,8 @@ func (s *scope) list(name string, items []string) (*list, error) {
 // fork begins the branch of an item.
 func (l *list) fork(name string, fn func(*Run) error) *branch {
 	s, x := l.by, l.by.x
-	b := &branch{x: x, by: s, name: stepName(l.name, name, 1), again: l.again, finished: true}
+	b := s.newBranch(stepName(l.name, name, 1))
+	b.again = l.again
 	e := l.known[name]
 	if e == nil {
 		if err := s.awaitTurn(KindBranch); err != nil {

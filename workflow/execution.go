@@ -34,6 +34,7 @@ type execution struct {
 	journal       map[string][]*entry // loaded entries of scopes that have not begun, by scope
 	calls         []*entry            // calls that wait for children
 	branches      int                 // branches in progress
+	forks         []*branch           // all branches
 	scopes        []*scope
 	last          uint32 // seq of the last entry
 	made          int    // number of entries

@@ -234,17 +234,22 @@ func (x *execution) forgetBehind(by *scope) {
 		if !by.covers(name) {
 			continue
 		}
-		var nearest *scope // the scope itself, or its innermost begun ancestor
-		for _, s := range x.scopes {
-			if s.covers(name) && (nearest == nil || len(s.name) > len(nearest.name)) {
-				nearest = s
-			}
-		}
-		if nearest == nil || nearest.ended {
+		if nearest := x.nearest(name); nearest == nil || nearest.ended {
 			delete(x.behind, name)
 		}
 	}
 	x.wakeCaughtUp()
+}
+
+// nearest returns the scope with a name, or its innermost ancestor that has begun. The caller holds
+// the lock.
+func (x *execution) nearest(name string) (nearest *scope) {
+	for _, s := range x.scopes {
+		if s.covers(name) && (nearest == nil || len(s.name) > len(nearest.name)) {
+			nearest = s
+		}
+	}
+	return nearest
 }
 
 func (x *execution) wakeCaughtUp() {

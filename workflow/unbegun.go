@@ -6,8 +6,8 @@ import (
 )
 
 // unbegun returns the mismatch of a function that has returned although the journal has calls
-// of a branch that did not begin.
-func (x *execution) unbegun() error {
+// of a branch that did not begin: any branch, or one that a scope was to begin.
+func (x *execution) unbegun(by *scope) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.stopped != nil || slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.cancelled }) {
@@ -15,7 +15,7 @@ func (x *execution) unbegun() error {
 	}
 	var first *entry
 	for name, entries := range x.journal {
-		if name == undoScope || x.lost(name) {
+		if name == undoScope || x.lost(name) || by != nil && x.nearest(name) != by {
 			continue
 		}
 		if first == nil || entries[0].seq < first.seq {

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -42,6 +43,44 @@ var Ride = workflow.Define("ride", func(r *workflow.Run, street string) (string,
 	}
 	return driver, err
 })
+
+// record writes down that an account has changed. It fails for an account that nobody knows.
+func record(r *workflow.Run, account string) (string, error) {
+	return workflow.Step(r, "record", func(context.Context) (string, error) {
+		if account == "" {
+			return "", errors.New("nobody knows it")
+		}
+		return "recorded", nil
+	}, workflow.MaxRetries(0))
+}
+
+func transfer(thorough bool) *workflow.Flow[string, string] {
+	return workflow.Define("transfer", func(r *workflow.Run, account string) (string, error) {
+		audit := workflow.Go(r, "audit", func(r *workflow.Run) (string, error) { return record(r, account) })
+		if err := workflow.Sleep(r, "settle", time.Hour); err != nil {
+			return "", err // and audit is cancelled
+		}
+		if !thorough {
+			return "moved", nil // the run ends when audit has ended, and fails if audit failed
+		}
+		return audit.Wait(r)
+	})
+}
+
+// Rule: the error of a branch that nobody awaited fails the run, whatever crashes.
+func TestErrorThatNobodyAwaited(t *testing.T) {
+	for _, thorough := range []bool{false, true} {
+		workflowtest.EachCrash(t, func(t *testing.T, at *workflowtest.Point) {
+			f := transfer(thorough)
+			k := workflowtest.New(t, &workflowtest.Options{At: at}, f)
+			out, err := workflowtest.Start(k, f, "1", "ada").Result()
+			require.NoError(t, err)
+			require.Equal(t, map[bool]string{false: "moved", true: "recorded"}[thorough], out)
+			_, err = workflowtest.Start(k, f, "2", "").Result()
+			require.ErrorContains(t, err, "nobody knows it")
+		})
+	}
+}
 
 // Rule: a cancelled branch makes no more calls, whatever crashes.
 func TestCancelledBranch(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 // calls are new. The scope requests its versions before anything new, and at the end of a scope
 // nothing in its journal is left. Items of an each are identified by their keys.
 //
+// A branch that is open when the function fails is a loser, too.
+//
 // A loser of a race stops at its first call that has not ended, and need not reach the end of
 // its journal. While a race is undecided nobody knows how far the losers get: a mismatch there
 // may or may not block the run.
@@ -21,8 +23,11 @@ type model struct {
 	scopes   map[string][]workflow.Entry // in order
 	versions map[string]map[string]bool
 	losers   []string
-	unwound  bool // the journal has undo steps
-	dry      bool // it ends at the end of the journal, like Verify
+	open     []string // branches that were open when the function had failed
+	failed   bool     // the journal says that it had, and has all calls of the other branches
+	fails    bool     // the code of the function does
+	unwound  bool     // the journal has undo steps
+	dry      bool     // it ends at the end of the journal, like Verify
 
 	unsure int    // number of enclosing undecided races
 	why    string // why it is blocked
@@ -57,7 +62,11 @@ func modelOf(journal []workflow.Entry, dry bool) *model {
 			}
 			m.versions[e.Scope][e.Name] = true
 		default:
-			if (e.Kind == workflow.KindRace || e.Kind == workflow.KindCancel) && e.State == workflow.EntryDone {
+			if e.Kind == workflow.KindCancel {
+				m.open = append(m.open, wonBy(&e).Losers...)
+			}
+			m.failed = m.failed || e.Kind == workflow.KindCancel || e.Kind == workflow.KindUndo
+			if e.Kind == workflow.KindRace && e.State == workflow.EntryDone {
 				m.losers = append(m.losers, wonBy(&e).Losers...)
 			}
 			m.unwound = m.unwound || e.Kind == workflow.KindUndo
@@ -69,6 +78,7 @@ func modelOf(journal []workflow.Entry, dry bool) *model {
 
 // walk walks over a version.
 func (m *model) walk(v version) {
+	m.fails = v.Fails
 	if m.scope("", v.Body, false, "") || m.why != "" {
 		return
 	}
@@ -119,6 +129,9 @@ func (m *model) scope(name string, body []op, lost bool, label string) (stops bo
 	}
 	if lost {
 		return false
+	}
+	if have := m.scopes[name]; name == "" && m.fails && p.at == len(have)-1 && have[p.at].Kind == workflow.KindCancel {
+		p.at++
 	}
 	if p.at < len(m.scopes[name]) {
 		m.block("%s is left", m.scopes[name][p.at].Step())
@@ -190,7 +203,12 @@ func (m *model) call(p *spot, o op, label string) (stops bool) {
 		if stops {
 			return true
 		}
-		m.scope(name, o.Parts[0].Body, p.lost, label+".")
+		lost := p.lost || slices.Contains(m.open, name)
+		if m.fails && !m.failed && !lost && !m.dry { // the function may fail first
+			m.unsure++
+			defer func() { m.unsure-- }()
+		}
+		m.scope(name, o.Parts[0].Body, lost, label+".")
 		return false
 	case "each":
 		return m.each(p, o, label)

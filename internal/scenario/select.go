@@ -89,7 +89,8 @@ func (suite) SelectFirstReady(t *testing.T, k *kit) {
 	say(k, h.Run(), "hello", "")
 	k.settle()
 	close(g.open)
-	returns(k, h, "0 hello 0 <nil>")
+	_, err := outcome(k, h)
+	require.ErrorContains(t, err, `branch "side": tired`, "nobody has awaited it")
 	require.Equal(t, 2, len(k.effects()))
 
 	f = chooser(k, naps, -1)
