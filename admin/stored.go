@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -39,7 +38,7 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.En
 	if _, err := driver.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
 		return nil, err // the error that the queue would return; JSON cannot express some of the input
 	}
-	sent := withIDs(jobs)
+	sent := driver.WithIDs(jobs)
 	done, err := ask(ctx, c, opEnqueue, enqueueRequest{sent})
 	if !errors.Is(err, pawl.ErrUnknownOutcome) {
 		return done.Jobs, err
@@ -51,19 +50,4 @@ func (c *client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.En
 		}
 	}
 	return perhaps, err
-}
-
-// withIDs returns copies of jobs, each with an ID, so that the caller can look the jobs up after
-// an error with an unknown outcome.
-func withIDs(jobs []*pawl.Envelope) []*pawl.Envelope {
-	sent := make([]*pawl.Envelope, len(jobs))
-	now := time.Now()
-	for i, e := range jobs {
-		own := *e
-		if own.ID.IsZero() {
-			own.ID = pawl.NewID(now)
-		}
-		sent[i] = &own
-	}
-	return sent
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -18,12 +16,7 @@ func onEngines() subject {
 	}
 	of.systems = append(of.systems, system.PawlBeanstalkd(), system.Beanstalkd(),
 		system.PawlJetStream(), system.JetStream())
-	for _, c := range sharedCases() {
-		if !strings.HasPrefix(c.name, "payload") {
-			c.about, _, _ = strings.Cut(c.about, "; the ceiling") // it takes no part
-			of.cases = append(of.cases, c)
-		}
-	}
+	of.cases = serverCases()
 	return of
 }
 

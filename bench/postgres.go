@@ -49,12 +49,7 @@ a server on a socket, with data of its own, and stops it again.
 
 ` + flags,
 	}
-	for _, c := range sharedCases() {
-		if !strings.HasPrefix(c.name, "payload") {
-			c.about, _, _ = strings.Cut(c.about, "; the ceiling") // it takes no part
-			of.cases = append(of.cases, c)
-		}
-	}
+	of.cases = serverCases()
 	of.cases = append(of.cases, benchCase{
 		name:  "drain-1000",
 		about: "1 000 no-op workers of one process empty a full queue",

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/gopawl/pawl/bench/system"
 )
 
@@ -31,12 +29,7 @@ servers on sockets, with data of their own, and stops them again.
 
 ` + flags,
 	}
-	for _, c := range sharedCases() {
-		if !strings.HasPrefix(c.name, "payload") {
-			c.about, _, _ = strings.Cut(c.about, "; the ceiling") // it takes no part
-			of.cases = append(of.cases, c)
-		}
-	}
+	of.cases = serverCases()
 	return of
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,17 @@ const (
 )
 
 var small = make([]byte, 100)
+
+// serverCases are the shared cases for servers: without payloads, and without the ceiling, which takes no part.
+func serverCases() (cases []benchCase) {
+	for _, c := range sharedCases() {
+		if !strings.HasPrefix(c.name, "payload") {
+			c.about, _, _ = strings.Cut(c.about, "; the ceiling")
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
 
 func sharedCases() []benchCase {
 	cases := []benchCase{

@@ -64,15 +64,6 @@ func (q *Queue) change(ctx context.Context, c *pawl.Change, ids []pawl.ID) ([]er
 	return append(first, rest...), nil
 }
 
-// one is Change of one job.
-func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
-	errs, err := q.Change(ctx, c, id)
-	if err != nil {
-		return err
-	}
-	return errs[0]
-}
-
 // DryRun returns what [Queue.Change] would return for each job now, without changing anything.
 // It runs the same checks. If several dead jobs share a unique key, only the first would be
 // retried, as in a Change of the same IDs.

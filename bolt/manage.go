@@ -13,7 +13,7 @@ import (
 // are to be kept. It returns [pawl.ErrConflict] if the job is not dead, its deadline has
 // passed, or another job has its unique key, and [pawl.ErrNotFound] if the job does not exist.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
 // Cancel ends a job. A waiting job becomes dead. A leased job is durably marked as cancelled,
@@ -22,7 +22,7 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 // returns [pawl.ErrConflict] for a dead or completed job and [pawl.ErrNotFound] if the job does
 // not exist.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
 // RunNow makes a delayed job ready at once, as if its time had come now: behind the ready jobs
@@ -31,7 +31,7 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 // [pawl.ErrConflict] for a job in another state, including a ready job that waits for its
 // idempotency key, and [pawl.ErrNotFound] if the job does not exist.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
 // Delete removes a dead job or a completed record permanently. It returns [pawl.ErrConflict]
@@ -39,7 +39,7 @@ func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 // with a damaged or missing record it scans all dead jobs. For missing records it scans at most
 // once a second, so that many unknown IDs cost one scan.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
 // Pause stops all fetching from a queue until [Queue.Resume], even across restarts. Leased jobs

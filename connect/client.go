@@ -152,7 +152,7 @@ func (c *Client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) (done []pa
 	if _, err := driver.CheckBatch(jobs, pawl.MaxBatchBytes); err != nil {
 		return nil, err
 	}
-	sent := withIDs(jobs) // one ID in every try
+	sent := driver.WithIDs(jobs) // one ID in every try
 	var to *link
 	err = c.use(ctx, func(l *link) error {
 		to = l

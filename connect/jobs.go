@@ -7,20 +7,6 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// withIDs returns copies of jobs, each with an ID, by which it is found again.
-func withIDs(jobs []*pawl.Envelope) []*pawl.Envelope {
-	sent := make([]*pawl.Envelope, len(jobs))
-	now := time.Now()
-	for i, e := range jobs {
-		own := *e
-		if own.ID.IsZero() {
-			own.ID = pawl.NewID(now)
-		}
-		sent[i] = &own
-	}
-	return sent
-}
-
 // isOf reports whether what a queue has under the ID of a job is that job.
 func isOf(stored, sent *pawl.Envelope) bool {
 	return stored.Kind == sent.Kind && (stored.State == pawl.Completed || bytes.Equal(stored.Payload, sent.Payload))

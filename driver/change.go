@@ -51,6 +51,15 @@ func ReadsBody(c pawl.Condition) bool {
 	return !ok || r.ReadsBody()
 }
 
+// ChangeOne applies a change to one job, and returns the error of either.
+func ChangeOne(ctx context.Context, change func(context.Context, pawl.Change, ...pawl.ID) ([]error, error), c pawl.Change, id pawl.ID) error {
+	errs, err := change(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
 // NotEligible returns a [pawl.ErrNotEligible] about one job. The reason follows its ID.
 func NotEligible(id pawl.ID, format string, args ...any) error {
 	return fmt.Errorf("job %s: %w: %s", id, pawl.ErrNotEligible, fmt.Sprintf(format, args...))

@@ -95,3 +95,18 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	e.State, e.LeasedSince = "", time.Time{}
 	return ready
 }
+
+// WithIDs returns copies of jobs, each with an ID, so that a client finds them again after an error with an unknown
+// outcome.
+func WithIDs(jobs []*pawl.Envelope) []*pawl.Envelope {
+	sent := make([]*pawl.Envelope, len(jobs))
+	now := time.Now()
+	for i, e := range jobs {
+		own := *e
+		if own.ID.IsZero() {
+			own.ID = pawl.NewID(now)
+		}
+		sent[i] = &own
+	}
+	return sent
+}

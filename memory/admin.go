@@ -15,7 +15,7 @@ import (
 // returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown
 // one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
 // Retry makes a dead job ready. Its history stays. Its attempts start again from 0 unless
@@ -23,19 +23,19 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 // its deadline, or whose unique key another job has. It returns [pawl.ErrNotFound] for an unknown
 // job.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
 // RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
 // [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
 // Delete removes a dead job or the record of a completed job for good. It returns
 // [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
 // Pause stops fetches from a queue until [Queue.Resume]. Everything else goes on. A queue that never

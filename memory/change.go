@@ -43,12 +43,3 @@ func (q *Queue) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs
 	})
 	return errs, err
 }
-
-// one is Change of one job.
-func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
-	errs, err := q.Change(ctx, c, id)
-	if err != nil {
-		return err
-	}
-	return errs[0]
-}

@@ -16,26 +16,26 @@ import (
 // it was acked. Cancel returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound]
 // for an unknown one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
 // Retry makes a dead job ready. Its history stays. Its attempts start again from 0 unless
 // keepAttempts is set. Retry returns [pawl.ErrConflict] for a job that is not dead, that is past its
 // deadline, or whose unique key another job has. It returns [pawl.ErrNotFound] for an unknown job.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
 // RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
 // [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
 // Delete removes a dead job or the record of a completed job for good. It returns
 // [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
 // Change applies c to each job, all in one transaction. It returns one result for each ID, in
@@ -60,15 +60,6 @@ func (q *Queue) changes(ctx context.Context, op *change) ([]error, error) {
 		return nil, err
 	}
 	return op.errs, nil
-}
-
-// one is Change of one job.
-func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
-	errs, err := q.Change(ctx, c, id)
-	if err != nil {
-		return err
-	}
-	return errs[0]
 }
 
 // change is a call of Change or DryRun.

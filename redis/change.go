@@ -14,35 +14,26 @@ import (
 // of its lease fires. When the lease ends, the job is dead unless it was acked. Cancel returns
 // [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbCancel}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
 // Retry makes a dead job ready. Its history stays. Its attempts start from 0 unless keepAttempts is set. It
 // returns [pawl.ErrConflict] for a job that is not dead, is past its deadline, or whose unique key another
 // job has, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
 // RunNow makes a delayed job ready, behind the ready jobs of its priority. It returns [pawl.ErrConflict]
 // for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbRunNow}, id)
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
 // Delete removes a dead or completed job. It returns [pawl.ErrConflict] for a job in another state, and
 // [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
-	return q.one(ctx, pawl.Change{Verb: pawl.VerbDelete}, id)
-}
-
-// one is Change of one job.
-func (q *Queue) one(ctx context.Context, c pawl.Change, id pawl.ID) error {
-	errs, err := q.Change(ctx, c, id)
-	if err != nil {
-		return err
-	}
-	return errs[0]
+	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
 // Change applies c to each job, all in one transition, and returns an error for each ID in their order,

@@ -15,21 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopawl/pawl/examples/internal/itself"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/stretchr/testify/require"
 )
 
-// asChild makes the test binary behave as the program itself, so that a test can
-// kill it.
-const asChild = "CHECKSUM_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { itself.Main(main, m.Run) }
 
 // makeTree writes n files of random content, some with names that need escaping,
 // and returns the manifest that is to come out.
@@ -96,8 +87,7 @@ func TestKilledFiveTimes(t *testing.T) {
 	kills := 0
 	for limit := 150 * time.Millisecond; kills < 5; {
 		ctx, cancel := context.WithTimeout(context.Background(), rand.N(limit))
-		cmd := exec.CommandContext(ctx, os.Args[0], "-state", state, root)
-		cmd.Env = append(os.Environ(), asChild+"=1")
+		cmd := itself.Command(ctx, "-state", state, root)
 		out, err := cmd.CombinedOutput()
 		cancel()
 		var exit *exec.ExitError

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,20 +12,12 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/examples/internal/itself"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// asChild makes the test binary run the program, so that a test can kill it.
-const asChild = "IMPORT_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { itself.Main(main, m.Run) }
 
 // write writes a file of rows, one of which has no amount, and returns what the import of it must print.
 func write(t *testing.T, path string, rows int) (report string) {
@@ -71,8 +62,7 @@ func TestKilled(t *testing.T) {
 	want := write(t, csv, rows)
 	kills := 0
 	for life := 30 * time.Millisecond; kills < 8; life += life / 4 {
-		child := exec.Command(os.Args[0], "-db", db, csv)
-		child.Env = append(os.Environ(), asChild+"=1")
+		child := itself.Command(t.Context(), "-db", db, csv)
 		require.NoError(t, child.Start())
 		timer := time.AfterFunc(life, func() { _ = child.Process.Kill() })
 		err := child.Wait()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,21 +20,12 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/examples/internal/itself"
 	"github.com/gopawl/pawl/examples/internal/places"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
-// asChild makes the test binary behave as the program itself, so that a test can
-// kill it.
-const asChild = "LEDGER_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) != "" {
-		main()
-		return
-	}
-	os.Exit(places.Main(m))
-}
+func TestMain(m *testing.M) { itself.Main(main, func() int { return places.Main(m) }) }
 
 // runLedger runs the program in this process.
 func runLedger(args ...string) (code int, stdout, stderr string) {
@@ -151,8 +141,7 @@ func refusedJobIsDead(t *testing.T, fresh func() (place string)) {
 // was done before.
 func killed(t *testing.T, lines int, moment time.Duration, args ...string) (last string, ok bool) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asChild+"=1")
+	cmd := itself.Command(t.Context(), args...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,21 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopawl/pawl/examples/internal/itself"
 	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/stretchr/testify/require"
 )
 
-// asChild makes the test binary behave as the program itself, so that a test can
-// kill it.
-const asChild = "OUTBOX_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { itself.Main(main, m.Run) }
 
 // box is an outbox of its own for one test.
 type box struct {
@@ -82,9 +72,7 @@ func (b *box) syncAll(to string) {
 
 // child is a sync in a process of its own.
 func (b *box) child(ctx context.Context, to string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, os.Args[0], "-db", b.db, "sync", "-to", to)
-	cmd.Env = append(os.Environ(), asChild+"=1")
-	return cmd
+	return itself.Command(ctx, "-db", b.db, "sync", "-to", to)
 }
 
 // endpoint is a web server that notes what arrives.

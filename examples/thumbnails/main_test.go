@@ -17,25 +17,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/examples/internal/itself"
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
-// asChild makes the test binary run the program, so that a test can kill it.
-const asChild = "THUMBNAILS_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { itself.Main(main, m.Run) }
 
 // start runs the program, and returns its URL.
 func start(t *testing.T, folder, pause string) (child *exec.Cmd, url string) {
 	t.Helper()
-	child = exec.Command(os.Args[0], "-addr", "127.0.0.1:0", "-folder", folder, "-pause", pause)
-	child.Env = append(os.Environ(), asChild+"=1")
+	child = itself.Command(t.Context(), "-addr", "127.0.0.1:0", "-folder", folder, "-pause", pause)
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
 	require.NoError(t, err)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,18 +15,10 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/dlq"
+	"github.com/gopawl/pawl/examples/internal/itself"
 )
 
-// asChild makes the test binary run the program, so that a test can kill it.
-const asChild = "WEBHOOK_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { itself.Main(main, m.Run) }
 
 // webhook runs the program in this process.
 func webhook(ctx context.Context, args ...string) (code int, stdout, stderr string) {
@@ -125,8 +115,7 @@ func TestGoesOn(t *testing.T) {
 			time.Minute, time.Millisecond)
 	}
 
-	child := exec.Command(os.Args[0], args...)
-	child.Env = append(os.Environ(), asChild+"=1")
+	child := itself.Command(t.Context(), args...)
 	require.NoError(t, child.Start())
 	reached(15)
 	require.NoError(t, child.Process.Kill())
