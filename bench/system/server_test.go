@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gopawl/pawl/internal/need"
 )
 
 // limit ends a test that waits in vain. On a busy machine, what takes milliseconds may take seconds.
@@ -25,7 +27,7 @@ func startServer(t *testing.T, s System) *Server {
 	}
 	server, err := s.Start(t.Context(), dir)
 	if errors.Is(err, ErrAbsent) {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +184,7 @@ func TestServerEnds(t *testing.T) {
 	}
 	_, err := b.start(t.Context(), dir) // its socket is a folder
 	if errors.Is(err, ErrAbsent) {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	if err == nil {
 		t.Fatal("start succeeded without a socket")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/bench/system"
+	"github.com/gopawl/pawl/internal/need"
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +46,7 @@ func TestEnginesOnAServer(t *testing.T) {
 	}
 	server, _, err := system.StartPostgres(t.Context(), folder(t))
 	if errors.Is(err, system.ErrAbsent) {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	require.NoError(t, err)
 	require.NoError(t, server.Stop())
@@ -62,7 +63,7 @@ func TestEnginesOnAServer(t *testing.T) {
 // the one before; one that says it does not syncs less.
 func TestDurabilityIsAsTheEnginesSay(t *testing.T) {
 	if _, err := tracer(""); err != nil {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	for _, e := range engines() {
 		t.Run(e.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/bench/system"
+	"github.com/gopawl/pawl/internal/need"
 )
 
 // BenchmarkPingPong measures the rounds of one run on engines that sync each commit. DBOS looks for
@@ -51,7 +52,7 @@ func pingPong(t testing.TB, name string, rounds int) time.Duration {
 	i := slices.IndexFunc(all, func(e engine) bool { return e.name == name })
 	s, err := all[i].open(t.Context(), dir, 1)
 	if errors.Is(err, system.ErrAbsent) {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	require.NoError(t, err)
 	engine := s

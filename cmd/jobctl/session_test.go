@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
+	"github.com/gopawl/pawl/internal/need"
 )
 
 // Rule: the session of the guide, typed into a terminal line by line, has the results in the
@@ -28,7 +29,7 @@ func TestSessionOfGuide(t *testing.T) {
 	bin := withExample(t, "steer")
 	terminal, err := tmux.Start(140, 45)
 	if errors.Is(err, tmux.ErrMissing) {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	require.NoError(t, err)
 	folder := t.TempDir()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/internal/need"
 	"github.com/gopawl/pawl/internal/torture/harness"
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
@@ -43,9 +44,7 @@ func TestDevice(t *testing.T)     { run(t, Device, 0, 2) }
 // record has a workload run in this process, with its steps in a child.
 func record(t *testing.T, f flavour) (*recording, story) {
 	t.Helper()
-	if lacks := trace.Missing(); lacks != "" {
-		t.Skip(lacks)
-	}
+	need.Server(t, trace.Missing())
 	dir, err := harness.MemoryFolder()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })

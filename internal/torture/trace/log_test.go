@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/need"
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
@@ -67,9 +68,7 @@ func folder(t *testing.T) string {
 // The log has each thing that a process did to the folder, once, in its order, with the lines
 // that it told in between; and it explains every byte of the folder.
 func TestLog(t *testing.T) {
-	if lacks := Missing(); lacks != "" {
-		t.Skip(lacks)
-	}
+	need.Server(t, Missing())
 	dir, file := folder(t), filepath.Join(t.TempDir(), "calls")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "old"), []byte("before"), 0o600))
 	l, err := NewLog(dir)
@@ -157,9 +156,7 @@ func TestKilledInside(t *testing.T) {
 
 // A sync that strace lets fail is in the log as one that failed.
 func TestInjectedFailure(t *testing.T) {
-	if lacks := Missing(); lacks != "" {
-		t.Skip(lacks)
-	}
+	need.Server(t, Missing())
 	dir, file := folder(t), filepath.Join(t.TempDir(), "calls")
 	l, err := NewLog(dir)
 	require.NoError(t, err)

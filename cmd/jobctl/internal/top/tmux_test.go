@@ -23,6 +23,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/bolt/offline"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/shoot/tmux"
+	"github.com/gopawl/pawl/internal/need"
 )
 
 // The tests in this file run top in a real terminal. The program there is the test binary, with
@@ -97,7 +98,7 @@ func startTop(t *testing.T, mode string, env ...string) *terminal {
 		"GORACE=exitcode=0 log_path="+filepath.Join(filepath.Dir(path), "races"))
 	raw, err := tmux.Start(90, 60, env...) // a panic says more than twenty lines
 	if errors.Is(err, tmux.ErrMissing) {
-		t.Skip(err)
+		need.Server(t, err.Error())
 	}
 	require.NoError(t, err)
 	term := &terminal{t, raw, path}
