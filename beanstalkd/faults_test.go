@@ -35,12 +35,12 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	server := start()
 	port = server.port // also after a restart
-	defer func() { server.stop() }()
+	defer func() { server.Stop() }()
 	proxy := faults.NewProxy(t, "127.0.0.1:"+port)
 	accepted, _ := faulty.Run(t, "beanstalkd://"+proxy.Addr, faults.Faults{
 		Cut: proxy.Cut,
 		Restart: func() {
-			server.stop()
+			server.Stop()
 			server = start()
 		},
 	})

@@ -72,7 +72,7 @@ func TestSynced(t *testing.T) {
 
 	s, err := startServer("", "-b", t.TempDir(), "-f0")
 	require.NoError(t, err)
-	defer s.stop()
+	defer s.Stop()
 	require.NoError(t, pawl.Require(open(t, s.url, beanstalkd.Options{Synced: true}), pawl.Synced))
 	require.ErrorIs(t, pawl.Require(open(t, s.url, beanstalkd.Options{}), pawl.Synced), pawl.ErrUnsupported)
 }
@@ -81,7 +81,7 @@ func TestSynced(t *testing.T) {
 func TestSizes(t *testing.T) {
 	s, err := startServer("")
 	require.NoError(t, err)
-	defer s.stop()
+	defer s.Stop()
 	q := open(t, s.url, beanstalkd.Options{})
 	require.Less(t, q.MaxPayload(), 65535)
 	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: make([]byte, q.MaxPayload())})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gopawl/pawl/beanstalkd"
 	"github.com/gopawl/pawl/internal/need"
+	"github.com/gopawl/pawl/internal/process"
 	"github.com/gopawl/pawl/internal/transport/transporttest"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	faulty.WorkUntilKilled()
 	os.Exit(func() int {
 		if shared.server, shared.missing = startServer("", "-z", "4000000"); shared.missing == nil {
-			defer shared.stop()
+			defer shared.Stop()
 		}
 		return m.Run()
 	}())
@@ -42,95 +43,26 @@ func TestMain(m *testing.M) {
 
 // server is a server of a test.
 type server struct {
-	url   string
-	port  string
-	pid   int
-	input io.Closer
-	cmd   *exec.Cmd
+	*process.Server
+	url  string
+	port string
 }
 
-// serverScript runs the server until its input ends, so that it ends with the test binary even when
-// that panics or is killed. It stops the server by its process ID. Its output ends with the server.
-const serverScript = `
-beanstalkd -l 127.0.0.1 "$@" &
-echo $!
-exec >/dev/null
-cat
-kill -9 $! 2>/dev/null
-wait
-`
-
-// freePort returns a port that nobody listens on.
-func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
-// errEnded says that a server ended as soon as it started, as it does when its port is taken.
-var errEnded = errors.New("beanstalkd ended at once")
-
-// startServer starts a server on a port, or on any port with "", and waits until it answers. It tries
-// for 60 s.
+// startServer starts a server on a port, or on any port with "", and waits until it answers.
 func startServer(port string, args ...string) (*server, error) {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		s, err := tryServer(cmp.Or(port, freePort()), deadline, args...)
-		if !errors.Is(err, errEnded) || time.Now().After(deadline) {
-			return s, err
-		}
-	}
-}
-
-// tryServer is startServer for one try.
-func tryServer(port string, deadline time.Time, args ...string) (*server, error) {
 	if _, err := exec.LookPath("beanstalkd"); err != nil {
 		return nil, errors.New("beanstalkd is missing; on Debian, install the package beanstalkd")
 	}
-	s := &server{url: "beanstalkd://127.0.0.1:" + port, port: port}
-	s.cmd = exec.Command("/bin/sh", append([]string{"-c", serverScript, "sh", "-p", port}, args...)...)
-	input, err := s.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	output, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	s.input = input
-	in := bufio.NewReader(output)
-	text, _ := in.ReadString('\n')
-	if _, err := fmt.Sscan(text, &s.pid); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("beanstalkd did not start: %q", text)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		close(ended)
-	}()
-	for {
-		pid, err := ask("127.0.0.1:"+port, "pid")
-		if err == nil && pid == s.pid { // and not somebody else's server
-			return s, nil
-		}
-		select {
-		case <-ended:
-			s.stop()
-			return nil, fmt.Errorf("%w: port %s", errEnded, port)
-		case <-time.After(5 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			s.stop()
-			return nil, fmt.Errorf("beanstalkd did not start: %w", err)
-		}
-	}
+	return process.OnPort(port, func(port string) (*server, error) { return startOn(port, args...) })
+}
+
+// startOn is startServer for one try.
+func startOn(port string, args ...string) (*server, error) {
+	s, err := process.Start(os.DevNull, func(pid int) bool {
+		answered, err := ask("127.0.0.1:"+port, "pid")
+		return err == nil && answered == pid
+	}, append([]string{"beanstalkd", "-l", "127.0.0.1", "-p", port}, args...)...)
+	return &server{Server: s, url: "beanstalkd://127.0.0.1:" + port, port: port}, err
 }
 
 // ask returns a figure of the server at an address.
@@ -156,19 +88,8 @@ func ask(address, name string) (n int, err error) {
 // Rule: a test never takes somebody else's server for its own. It starts its server on another port.
 func TestPortTaken(t *testing.T) {
 	url(t)
-	_, err := tryServer(shared.port, time.Now().Add(time.Minute))
-	require.ErrorIs(t, err, errEnded)
-}
-
-// stop kills the server. Nothing of it runs afterwards.
-func (s *server) stop() {
-	if s.pid > 0 {
-		if p, err := os.FindProcess(s.pid); err == nil {
-			_ = p.Kill()
-		}
-	}
-	_ = s.input.Close()
-	_ = s.cmd.Wait()
+	_, err := startOn(shared.port)
+	require.ErrorIs(t, err, process.ErrEnded)
 }
 
 // url returns the place of the server of this test binary.

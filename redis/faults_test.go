@@ -34,14 +34,14 @@ func TestNothingIsLost(t *testing.T) {
 		return s
 	}
 	server := start()
-	defer func() { server.stop() }()
+	defer func() { server.Stop() }()
 	require.NoError(t, pawl.Require(open(t, server.url, redis.Options{NoListen: true}), pawl.Synced|pawl.Shared))
 	accepted, refused := faulty.Run(t, server.url, faults.Faults{
 		Cut: func() {
 			require.NoError(t, connect(t, server.url).Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err())
 		},
 		Restart: func() {
-			server.stop()
+			server.Stop()
 			server = start()
 		},
 	})

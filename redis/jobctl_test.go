@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/jobctl"
+	"github.com/gopawl/pawl/internal/process"
 	"github.com/gopawl/pawl/redis"
 	"github.com/gopawl/pawl/worker"
 )
@@ -25,17 +25,13 @@ import (
 func withPort(t testing.TB, name string) string {
 	t.Helper()
 	url(t)
-	port, s, err := "", (*server)(nil), errEnded
-	for errors.Is(err, errEnded) { // somebody took the port meanwhile
-		var l net.Listener
-		l, err = net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		_, port, _ = net.SplitHostPort(l.Addr().String())
-		require.NoError(t, l.Close())
-		s, err = startServer(t.TempDir(), "--bind", "127.0.0.1", "--port", port)
-	}
+	port := ""
+	s, err := process.OnPort("", func(free string) (*server, error) {
+		port = free
+		return startServer(t.TempDir(), "--bind", "127.0.0.1", "--port", port)
+	})
 	require.NoError(t, err)
-	t.Cleanup(s.stop)
+	t.Cleanup(s.Stop)
 	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "requirepass", "hunter2").Err())
 	return fmt.Sprintf("redis://:hunter2@127.0.0.1:%s/0?name=%s", port, name)
 }

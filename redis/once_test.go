@@ -101,7 +101,7 @@ func TestRefusedAfterAnswerIsLost(t *testing.T) {
 	url(t)
 	s, err := startServer(t.TempDir())
 	require.NoError(t, err)
-	defer s.stop()
+	defer s.Stop()
 	admin := connect(t, s.url)
 	permit := func(sign string) {
 		require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "default", sign+"evalsha", sign+"eval").Err())

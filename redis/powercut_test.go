@@ -77,12 +77,12 @@ func TestPowerCutEverySec(t *testing.T) {
 		path = log.note(t, dir)
 	}
 	killed := time.Now()
-	server.stop()
+	server.Stop()
 	cut := killed.Add(-time.Second)
 	require.NoError(t, os.Truncate(path, log.before(cut)))
 	server, err = startServer(dir, args...)
 	require.NoError(t, err)
-	defer server.stop()
+	defer server.Stop()
 	again := open(t, server.url, o)
 	lost := 0
 	for _, j := range jobs {

@@ -63,7 +63,7 @@ func TestDurabilityIsChecked(t *testing.T) {
 		require.ErrorIs(t, err, redis.ErrEvicts)
 		require.ErrorContains(t, err, "allkeys-lru")
 		require.NoError(t, q.Close())
-		s.stop()
+		s.Stop()
 	}
 }
 
@@ -84,7 +84,7 @@ func TestMemoryIsFull(t *testing.T) {
 	url(t)
 	s, err := startServer(t.TempDir())
 	require.NoError(t, err)
-	defer s.stop()
+	defer s.Stop()
 	q := open(t, s.url, redis.Options{Name: "full"})
 	id := signed(t, q)
 	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "1").Err())

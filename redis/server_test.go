@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/internal/need"
+	"github.com/gopawl/pawl/internal/process"
 	"github.com/gopawl/pawl/redis"
 )
 
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		if shared.server, shared.missing = startServer(dir); shared.missing == nil {
-			defer shared.stop()
+			defer shared.Stop()
 		}
 		return m.Run()
 	}())
@@ -52,28 +53,9 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // server is a server of a test, on a Unix socket in a folder.
 type server struct {
-	dir   string
-	url   string
-	pid   int
-	input io.Closer
-	cmd   *exec.Cmd
+	*process.Server
+	url string
 }
-
-// serverScript runs the server until its input ends, so that it ends with the test binary even when
-// that panics or is killed. It stops the server by its process ID. Its output ends with the server.
-const serverScript = `
-dir=$1
-shift
-redis-server --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' "$@" 3>&1 >"$dir/log" 2>&1 &
-echo $!
-exec >/dev/null
-cat
-kill -9 $! 2>/dev/null
-wait
-`
-
-// errEnded says that a server ended as soon as it started, as it does when its port is taken.
-var errEnded = errors.New("redis-server ended at once")
 
 // startServer starts a server on the data in a folder, and waits until it answers.
 func startServer(dir string, args ...string) (*server, error) {
@@ -82,51 +64,14 @@ func startServer(dir string, args ...string) (*server, error) {
 	}
 	socket := filepath.Join(dir, "s")
 	_ = os.Remove(socket) // of a server that was killed
-	s := &server{dir: dir, url: "unix://" + socket}
-	s.cmd = exec.Command("/bin/sh", append([]string{"-c", serverScript, "sh", dir}, args...)...)
-	input, err := s.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	output, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	s.input = input
-	in := bufio.NewReader(output)
-	text, _ := in.ReadString('\n')
-	if _, err := fmt.Sscan(text, &s.pid); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("redis-server did not start: %q", text)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		close(ended)
-	}()
-	for deadline := time.Now().Add(time.Minute); !s.answers(); {
-		err := errors.New("redis-server did not start")
-		select {
-		case <-ended:
-			err = errEnded
-		case <-time.After(5 * time.Millisecond):
-			if !time.Now().After(deadline) {
-				continue
-			}
-		}
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		s.stop()
-		return nil, fmt.Errorf("%w: %s", err, log)
-	}
-	return s, nil
+	s, err := process.Start(filepath.Join(dir, "log"), func(int) bool { return answers(socket) },
+		append([]string{"redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", ""}, args...)...)
+	return &server{Server: s, url: "unix://" + socket}, err
 }
 
-// answers reports whether the server answers, with its data loaded.
-func (s *server) answers() bool {
-	nc, err := net.Dial("unix", filepath.Join(s.dir, "s"))
+// answers reports whether the server on a socket answers, with its data loaded.
+func answers(socket string) bool {
+	nc, err := net.Dial("unix", socket)
 	if err != nil {
 		return false
 	}
@@ -137,17 +82,6 @@ func (s *server) answers() bool {
 	}
 	line, _ := bufio.NewReader(nc).ReadString('\n')
 	return line == "+PONG\r\n"
-}
-
-// stop kills the server. Nothing of it runs afterwards.
-func (s *server) stop() {
-	if s.pid > 0 {
-		if p, err := os.FindProcess(s.pid); err == nil {
-			_ = p.Kill()
-		}
-	}
-	_ = s.input.Close()
-	_ = s.cmd.Wait()
 }
 
 // url returns the place of the server of this test binary.

@@ -2,12 +2,10 @@ package servicebus_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/internal/need"
+	"github.com/gopawl/pawl/internal/process"
 	"github.com/gopawl/pawl/internal/transport/transporttest"
 	"github.com/gopawl/pawl/servicebus"
 )
@@ -58,17 +57,6 @@ func python() (string, error) {
 	return "", errors.New("Python with Qpid Proton is missing, which runs the stand-in for Service Bus; on Debian, install the package python3-qpid-proton")
 }
 
-// freePort returns a port that nobody listens on.
-func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // startStandIn starts a stand-in on a port, or on any port with "", and waits until it listens. It keeps the
 // messages in a file, unless that is "".
 func startStandIn(port, journal string) (*standIn, error) {
@@ -76,12 +64,10 @@ func startStandIn(port, journal string) (*standIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		s := &standIn{port: cmp.Or(port, freePort())}
-		if err = s.start(name, journal); err == nil || time.Now().After(deadline) {
-			return s, err
-		}
-	}
+	return process.OnPort(port, func(port string) (*standIn, error) {
+		s := &standIn{port: port}
+		return s, s.start(name, journal)
+	})
 }
 
 func (s *standIn) start(python, journal string) error {
@@ -101,7 +87,7 @@ func (s *standIn) start(python, journal string) error {
 	s.input = input
 	if line, err := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {
 		s.stop()
-		return fmt.Errorf("the stand-in did not start on port %s: %q, %w", s.port, line, err)
+		return fmt.Errorf("%w: the stand-in on port %s: %q, %w", process.ErrEnded, s.port, line, err)
 	}
 	return nil
 }
