@@ -24,15 +24,25 @@ import (
 // declares signals, but not this name, see [Receives]; [ErrTooLarge] for more than [MaxValue]
 // bytes; [ErrTooMany] if the run has [MaxSignals] unconsumed signals; and those of a [Store].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
+	s := &send{hub: e.hub, run: run, name: name, payload: payload, dedup: dedup}
 	if err := CheckSignal(name, payload, dedup); err != nil {
 		return err
 	}
-	s := &send{hub: e.hub, run: run, name: name, payload: payload, dedup: dedup}
-	if err := e.queue.Mutate(ctx, s, len(payload)+requestBytes); err != nil {
-		return fmt.Errorf("send signal %q: %w", name, err)
+	return s.refused(e.queue.Mutate(ctx, s, s.size()))
+}
+
+// SendTx sends a signal as part of an app's transaction, as [Signal.Send] does: the run receives it
+// if the transaction commits. After an error of a [Store], the app must roll the transaction back.
+func SendTx[Tx, T any](tx Tx, e *Engine, s *Signal[T], run pawl.ID, value T, key string) error {
+	q, err := transactor[Tx](e)
+	if err != nil {
+		return err
 	}
-	e.hub.signalled(run)
-	return nil
+	m, err := s.prepare(e, run, value, key)
+	if err != nil {
+		return err
+	}
+	return m.refused(q.MutateTx(tx, m))
 }
 
 // CheckSignal returns the error that [Engine.Send] would return for a signal to any run, so
@@ -60,6 +70,17 @@ type send struct {
 	dedup   string
 
 	row *runRow // nil if the signal came before
+}
+
+// size returns roughly how many bytes the mutation writes.
+func (s *send) size() int { return len(s.payload) + requestBytes }
+
+// refused returns the error of a signal that was not sent.
+func (s *send) refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("send signal %q: %w", s.name, err)
 }
 
 // Check checks whether the signal is new, and wakes a run that waits for it.
@@ -107,6 +128,8 @@ func (s *send) Apply(tx driver.Writer) error {
 	if s.row == nil {
 		return nil
 	}
+	hub, run := s.hub, s.run
+	tx.OnCommit(func() { hub.signalled(run) })
 	r := rowsTo(tx)
 	n := s.row.Signals
 	if err := r.put(tableSignals, signalKey(s.run, s.name, n), s.payload); err != nil {

@@ -33,14 +33,23 @@ func (s *Signal[T]) problem() error { return s.err }
 // already waits or not. Of several signals with the same key, the run receives only the first,
 // as long as that is among the last [MaxSeen]. "" means no key. For errors see [Engine.Send].
 func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, key string) error {
-	if s.err != nil {
-		return s.err
-	}
-	payload, err := encode("the signal", value)
+	m, err := s.prepare(e, run, value, key)
 	if err != nil {
 		return err
 	}
-	return e.Send(ctx, run, s.name, payload, key)
+	return m.refused(e.queue.Mutate(ctx, m, m.size()))
+}
+
+// prepare does the work that needs no transaction.
+func (s *Signal[T]) prepare(e *Engine, run pawl.ID, value T, key string) (*send, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	payload, err := encode("the signal", value)
+	if err != nil {
+		return nil, err
+	}
+	return &send{hub: e.hub, run: run, name: s.name, payload: payload, dedup: key}, CheckSignal(s.name, payload, key)
 }
 
 // Wait waits for the next signal that no Wait has received yet, for at most the given time.

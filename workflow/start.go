@@ -91,7 +91,10 @@ func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
 // Apply writes the rows of the run.
 func (s *start) Apply(tx driver.Writer) error {
 	if !s.new {
-		return s.send(tx)
+		if s.signal == nil {
+			return nil
+		}
+		return s.signal.Apply(tx)
 	}
 	r := rowsTo(tx)
 	if err := r.put(tableIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
@@ -104,14 +107,4 @@ func (s *start) Apply(tx driver.Writer) error {
 		return s.signal.Apply(tx) // writes the row, too
 	}
 	return r.putRun(s.run, &s.row)
-}
-
-// send stores the signal for a run that was there.
-func (s *start) send(tx driver.Writer) error {
-	if s.signal == nil {
-		return nil
-	}
-	hub, run := s.signal.hub, s.run
-	tx.OnCommit(func() { hub.signalled(run) })
-	return s.signal.Apply(tx)
 }

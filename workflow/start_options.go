@@ -45,8 +45,7 @@ func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
 // WithStart sends the signal with the start, in one commit. If no run has the ID, a run starts and has the
 // signal already. If a run has the ID, it receives the signal, whatever its input is. A run that
 // has ended, and does not know the key, makes the start return [ErrNotRunning]. For the key and
-// other errors see [Signal.Send]. From a run, the key of the step takes the place of an empty key. A
-// start has at most one signal.
+// other errors see [Signal.Send]. A start has at most one signal.
 func (s *Signal[T]) WithStart(value T, key string) StartOption {
 	return func(o *startOptions) {
 		err := s.err
@@ -69,14 +68,5 @@ func (o *startOptions) apply(s *start) {
 	s.signal = o.signal
 	if o.begin.After(o.now) {
 		s.row.Status, s.row.Due, s.job.NotBefore = Sleeping, unixNano(o.begin), o.begin
-	}
-}
-
-// fromStep identifies the signal of a start that may be repeated after a crash.
-func fromStep(key string) StartOption {
-	return func(o *startOptions) {
-		if o.signal != nil && o.signal.dedup == "" {
-			o.signal.dedup = key
-		}
 	}
 }

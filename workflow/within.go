@@ -6,36 +6,147 @@ import (
 	"slices"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // SendFrom sends the signal from one run to another, as a step whose name is send, a space, and
-// that of the signal. The other run receives it once, whatever crashes. The error is a *StepError
+// that of the signal. The end of the step is durable together with the signal, in one commit, so
+// the other run receives it once, whatever crashes. The error is a *StepError
 // that matches [ErrNotFound], [ErrNotRunning], [ErrUndeclared], or [ErrTooLarge].
 // Any other error means that the run does not continue now: return it.
 func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 	if s.err != nil {
 		return s.err
 	}
-	_, err := Step(r, "send "+s.name, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, decided(s.Send(ctx, r.x.engine, run, value, r.Key()))
+	return r.s.within("send "+s.name, decodeNothing, func(context.Context) (*effect, error) {
+		m, err := s.prepare(r.x.engine, run, value, "")
+		if err != nil {
+			return nil, err
+		}
+		return &effect{m, m.size(), func() any { return struct{}{} }, m.refused}, nil
 	})
-	return err
 }
 
 // StartFrom starts a run of the flow from a run, as a step whose name is start, a space, and that
-// of the flow. It does not wait for the run, which continues whatever becomes of the one that
+// of the flow. The end of the step is durable together with the start, in one commit. It does not
+// wait for the run, which continues whatever becomes of the one that
 // started it; see [Call] for a child. As with [Flow.Start], a run that has the ID and the same
 // input is found, and not started again. The error is a *StepError that matches [ErrConflict],
 // [pawl.ErrInvalid] for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom].
 // Any other error means that the run does not continue now: return it.
 func (f *Flow[In, Out]) StartFrom(r *Run, id string, in In, opts ...StartOption) (run pawl.ID, err error) {
-	return Step(r, "start "+f.name, func(ctx context.Context) (pawl.ID, error) {
-		h, err := f.Start(ctx, r.x.engine, id, in, append(slices.Clone(opts), fromStep(r.Key()))...)
+	err = r.s.within("start "+f.name, r.decodeInto(&run), func(ctx context.Context) (*effect, error) {
+		e := r.x.engine
+		m, err := f.prepare(e, id, in, opts, e.headers(ctx)...)
 		if err != nil {
-			return pawl.ID{}, decided(err)
+			return nil, err
 		}
-		return h.run, nil
+		return &effect{m, m.size(), func() any { return m.run }, func(err error) error { return f.refused(id, err) }}, nil
 	})
+	if err != nil {
+		return pawl.ID{}, err
+	}
+	return run, nil
+}
+
+// effect is what a step does to another run.
+type effect struct {
+	driver.Declared
+	size    int               // roughly how many bytes it writes
+	result  func() any        // result of the step, after Check
+	refused func(error) error // adds what was refused to an error of Check
+}
+
+// within is a step whose effect is committed together with its end.
+func (s *scope) within(name string, decode func([]byte) error, prepare func(context.Context) (*effect, error)) error {
+	return s.step(KindStep, name, nil, decode, func(ctx context.Context, c *call, info StepInfo) ([]byte, error) {
+		saved := false
+		result, err := c.x.invoke(ctx, info, func(ctx context.Context, _ StepInfo) (any, error) {
+			e, err := prepare(ctx)
+			if err != nil {
+				return nil, decided(err)
+			}
+			if err := c.commit(ctx, e); err != nil {
+				return nil, err
+			}
+			saved = true
+			return e.result(), decode(c.e.Result)
+		})
+		if saved { // whatever the middleware returned
+			return nil, errSaved
+		}
+		return result, err
+	})
+}
+
+// commit carries out the effect of a step and ends the step, in one mutation.
+func (c *call) commit(ctx context.Context, e *effect) error {
+	x := c.x
+	x.mu.Lock()
+	m := &within{effect: e, checkpoint: checkpoint{x.lease, x.take()}, c: c}
+	x.mu.Unlock()
+	err := x.engine.queue.Mutate(ctx, m, m.journal.bytes+e.size)
+	switch {
+	case m.refused != nil:
+		return decided(e.refused(m.refused))
+	case errors.Is(err, pawl.ErrNotAccepted):
+		return err // the context has ended, and nothing has begun
+	case err != nil:
+		return x.stop(err)
+	}
+	c.become(&m.ended)
+	x.mu.Lock()
+	x.bytes += c.e.weight()
+	x.mu.Unlock()
+	return nil
+}
+
+// within is the mutation that carries out the effect of a step and ends the step.
+type within struct {
+	*effect
+	checkpoint
+	c *call
+
+	refused error // of the effect
+	ended   entry
+}
+
+// Declare declares the run, and what the effect touches.
+func (w *within) Declare(n *driver.Needs) {
+	w.checkpoint.Declare(n)
+	w.effect.Declare(n)
+}
+
+// Check requires the lease and checks the effect.
+func (w *within) Check(ops driver.Ops) error {
+	w.refused = nil
+	if err := w.checkpoint.Check(ops); err != nil {
+		return err
+	}
+	if w.refused = w.effect.Check(ops); w.refused != nil {
+		return w.refused
+	}
+	result, err := driver.EncodePayload(w.result())
+	if err != nil {
+		return err
+	}
+	w.ended = *w.c.e
+	w.ended.Attempts++
+	w.ended.finish(result, ops.Now())
+	return nil
+}
+
+// Apply writes the end of the step and the effect.
+func (w *within) Apply(tx driver.Writer) error {
+	if err := w.checkpoint.Apply(tx); err != nil {
+		return err
+	}
+	var own journal
+	own.add(w.c.x.run, &w.ended)
+	if err := own.apply(rowsTo(tx)); err != nil {
+		return err
+	}
+	return w.effect.Apply(tx)
 }
 
 // decided makes an error permanent that another attempt would return too.

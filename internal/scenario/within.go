@@ -1,7 +1,11 @@
 package scenario
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,4 +48,96 @@ func (suite) SendAndStartFromARun(t *testing.T, k *kit) {
 	again := startAndSettle(k, first, "2", 8)
 	_, err = outcome(k, again)
 	require.ErrorIs(t, err, workflow.ErrConflict, "the ID has another input")
+}
+
+// Rule: a signal or a start from a run is durable together with the end of its step, in one commit.
+func (suite) FromARunInOneCommit(t *testing.T, k *kit) {
+	const times = 10
+	other := workflow.Define("other", func(r *workflow.Run, n int) (string, error) { return word.Wait(r, workflow.Forever) })
+	flow := func(name string, each func(r *workflow.Run, to pawl.ID, i int) error) *workflow.Flow[pawl.ID, int] {
+		return workflow.Define(name, func(r *workflow.Run, to pawl.ID) (int, error) {
+			for i := range times {
+				if err := each(r, to, i); err != nil {
+					return 0, err
+				}
+			}
+			return 0, workflow.Sleep(r, "nap", time.Hour)
+		})
+	}
+	nothing := flow("nothing", func(*workflow.Run, pawl.ID, int) error { return nil })
+	sends := flow("sends", func(r *workflow.Run, to pawl.ID, _ int) error { return last.SendFrom(r, to, "a") })
+	starts := flow("starts", func(r *workflow.Run, _ pawl.ID, i int) error {
+		_, err := other.StartFrom(r, fmt.Sprint("started ", i), i)
+		return err
+	})
+	k.open(nothing, sends, starts) // and nobody takes the other runs
+	h := startAndSettle(k, other, "1", 0)
+	cost := func(f *workflow.Flow[pawl.ID, int]) int {
+		before := commits(k)
+		startAndSettle(k, f, "1", h.Run())
+		return commits(k) - before
+	}
+	without := cost(nothing)
+	require.LessOrEqual(t, cost(sends), without+times)
+	require.LessOrEqual(t, cost(starts), without+times)
+	require.Equal(t, times, k.info(h.Run()).Unread)
+}
+
+// Rule: a signal in an app's transaction follows the transaction. A run that is at work receives it right
+// after the commit.
+func (suite) SendInATransaction(t *testing.T, k *kit) {
+	f := workflow.Define("busy", func(r *workflow.Run, _ int) (string, error) {
+		ear := workflow.Go(r, "ear", func(r *workflow.Run) (string, error) {
+			w, err := word.Wait(r, workflow.Forever)
+			k.at("got it")
+			return w, err
+		})
+		_, err := workflow.Step(r, "work", func(context.Context) (int, error) { k.at("at work"); return 0, nil })
+		if err != nil {
+			return "", err
+		}
+		return ear.Wait(r)
+	})
+	k.open(f)
+	work, got := k.gate("at work"), k.gate("got it")
+	h := start(k, f, "1", 0)
+	<-work.reached
+	k.settle() // the branch waits
+	undone := errors.New("undone")
+	send := func(end error) error {
+		return k.q.Update(t.Context(), func(tx Tx) error {
+			if err := workflow.SendTx(tx, k.e, word, h.Run(), fmt.Sprint("hello ", end), "key"); err != nil {
+				return err
+			}
+			return end
+		})
+	}
+	require.ErrorIs(t, send(undone), undone)
+	require.NoError(t, send(nil))
+	<-got.reached
+	close(got.open)
+	close(work.open)
+	returns(k, h, "hello <nil>")
+	require.NoError(t, send(nil), "the run has received the key")
+	err := k.q.Update(t.Context(), func(tx Tx) error { return workflow.SendTx(tx, k.e, word, h.Run(), "late", "") })
+	require.ErrorIs(t, err, workflow.ErrNotRunning)
+}
+
+// Rule: an error of middleware cannot undo a signal that is sent, so the step has succeeded and is not repeated.
+func (suite) SendThatMiddlewareFails(t *testing.T, k *kit) {
+	k.around = []workflow.Middleware{func(next workflow.StepFunc) workflow.StepFunc {
+		return func(ctx context.Context, s workflow.StepInfo) (any, error) {
+			v, err := next(ctx, s)
+			return v, errors.Join(err, errors.New("no"))
+		}
+	}}
+	other := workflow.Define("other", func(r *workflow.Run, n int) (string, error) { return word.Wait(r, workflow.Forever) })
+	f := workflow.Define("sends", func(r *workflow.Run, to pawl.ID) (int, error) { return 1, last.SendFrom(r, to, "a") })
+	k.open(f, other)
+	h := startAndSettle(k, other, "1", 0)
+	sent := start(k, f, "1", h.Run())
+	returns(k, sent, 1)
+	require.Equal(t, 1, k.info(h.Run()).Unread)
+	require.Equal(t, []string{"step send last done: map[]"}, k.journal(sent.Run()))
+	require.Equal(t, 1, k.entries(sent.Run())[0].Attempts)
 }
