@@ -43,11 +43,17 @@ func (f *fixture) starts(n int, kinds ...string) (all string) {
 	return all
 }
 
-// soon requires that all n jobs of a key are among the next 2n starts.
+// soon requires that all n jobs of a key are among the next 2n starts, and take turns with those of another key.
 func (f *fixture) soon(key string, n int) {
 	f.Helper()
-	if all := f.starts(2 * n); strings.Count(all, key) != n {
+	all := f.starts(2 * n)
+	if strings.Count(all, key) != n {
 		f.Fatalf("the next %d starts are %s, and not all %d jobs of key %s are among them", 2*n, all, n, key)
+	}
+	for i := range all {
+		if before := strings.Count(all[:i], key); before > i/2+1 {
+			f.Fatalf("%d of the next %d starts are of key %s: %s", before, i, key, all)
+		}
 	}
 }
 
