@@ -46,6 +46,9 @@ func (a *app) pages() []string {
 	}
 	a.state(done, pawl.Completed)
 	require.NotEmpty(a, a.logs(done))
+	edited, err := pawl.ParseID(a.enqueue("edited"))
+	require.NoError(a, err)
+	require.NoError(a, a.q.Edit(a.Context(), edited, []byte{0xc0}, nil))
 	_, err = h.Result(a.Context())
 	require.ErrorContains(a, err, "the address is unknown")
 	return []string{
@@ -54,7 +57,7 @@ func (a *app) pages() []string {
 		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
 		"close-group?name=import%2F7", "cancel-group?name=import%2F7",
 		"runs", "verify", "runs?flow=order&status=waiting", "run?id=" + run, "run?id=" + h.Run().String(), "schedules", "schedule?name=nightly", "workers", "file",
-		"retry?id=" + dead, "retry?select=all&state=dead", "delete?id=" + dead, "cancel?id=" + ready, "run-now?id=" + delayed,
+		"retry?id=" + dead, "retry?select=all&state=dead", "delete?id=" + dead, "cancel?id=" + ready, "run-now?id=" + delayed, "edit?id=" + dead, "edit?id=" + delayed, "job?id=" + edited.String(),
 		"pause-queue?name=email", "resume-queue?name=email", "signal?id=" + run, "fork?id=" + run, "cancel-run?id=" + run, "terminate-run?id=" + run,
 		"pause-run?id=" + run, "resume-run?id=" + run, "pause-schedule?name=nightly", "resume-schedule?name=nightly", "trigger-schedule?name=nightly",
 	}
