@@ -67,7 +67,8 @@ func (b *Branch[T]) result() (out T, err error) {
 }
 
 // All waits until all branches end. The results are in the order of the branches, with the zero
-// value for a failed branch. The errors are joined, each with the name of its branch.
+// value for a failed branch. The errors are joined, each with the name of its branch. [AllOrNone]
+// does not wait for the others when one fails.
 func All[T any](r *Run, branches ...*Branch[T]) ([]T, error) {
 	out := make([]T, len(branches))
 	var errs []error

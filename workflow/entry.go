@@ -20,6 +20,7 @@ const (
 	KindSelect  EntryKind = "select"  // which of several cases was ready
 	KindRace    EntryKind = "race"    // which of several branches was first
 	KindCancel  EntryKind = "cancel"  // a branch was cancelled
+	KindAll     EntryKind = "all"     // all branches succeeded, or which failed first
 	KindVersion EntryKind = "version" // which version of the code runs
 	KindUndo    EntryKind = "undo"    // a step that undoes another
 	KindBranch  EntryKind = "branch"  // a branch began
@@ -31,7 +32,7 @@ const (
 func (k EntryKind) begins() bool { return k == KindBranch || k == KindEach }
 
 // abandons reports whether a call of the kind may end branches early.
-func (k EntryKind) abandons() bool { return k == KindRace || k == KindCancel }
+func (k EntryKind) abandons() bool { return k == KindRace || k == KindCancel || k == KindAll }
 
 // receives reports whether a call of the kind may receive a signal.
 func (k EntryKind) receives() bool { return k == KindWait || k == KindSelect }

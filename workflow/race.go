@@ -9,7 +9,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// raceResult is a journal's record of a race, or of a [Branch.Cancel], which all branches lose.
+// raceResult is a journal's record of a race, of a [Branch.Cancel], which all branches
+// lose, or of an [AllOrNone], which the first failure wins.
 type raceResult struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`

@@ -166,7 +166,7 @@ func (c *RowsCheck) step(row Row) error {
 		return noRows("value", "entry %d: %v", e.seq, err)
 	}
 	size, there := c.blobs[e.seq]
-	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindSelect, KindChild, KindRace, KindCancel, KindVersion, KindUndo, KindBranch, KindEach, KindDecide}
+	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindSelect, KindChild, KindRace, KindCancel, KindAll, KindVersion, KindUndo, KindBranch, KindEach, KindDecide}
 	bad := ""
 	switch {
 	case ordinal(e.seq) == 0 || journalOf(e.seq) > 1:

@@ -29,7 +29,7 @@ show' shows the job of a run.`,
   jobctl --db jobs.db wf show 01902a3b-7a40-7000-8000-0123456789ab -v`,
 		json: "one object with\n" + runFields + `  journal: a list of seq, step (as --from of a fork takes it), scope, name,
     occurrence, kind (step, step-tx, sleep, wait, select, child, race, cancel,
-    version, undo, branch, each or decide), state (pending, done, failed or
+    all, version, undo, branch, each or decide), state (pending, done, failed or
     begun), attempts, started_at, finished_at (times), took (a duration),
     due_at (a time: when it continues by itself), error, bytes (of the result),
     build, child (a run), result (a value)

@@ -44,6 +44,34 @@ var Ride = workflow.Define("ride", func(r *workflow.Run, street string) (string,
 	return driver, err
 })
 
+var Checks = workflow.Define("checks", func(r *workflow.Run, broken string) (int, error) {
+	check := func(name string) *workflow.Branch[string] {
+		return workflow.Go(r, name, func(r *workflow.Run) (string, error) {
+			if name == broken {
+				return "", errors.New("it is broken")
+			}
+			return name, workflow.Sleep(r, "a while", time.Hour)
+		})
+	}
+	style, tests := check("style"), check("tests")
+	results, err := workflow.AllOrNone(r, "checks", style, tests)
+	return len(results), err
+})
+
+// Rule: a group returns all results, or at once the first error, whatever crashes.
+func TestAllOrNone(t *testing.T) {
+	workflowtest.EachCrash(t, func(t *testing.T, at *workflowtest.Point) {
+		k := workflowtest.New(t, &workflowtest.Options{At: at}, Checks)
+		n, err := workflowtest.Start(k, Checks, "1", "").Result()
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		began := k.Now()
+		_, err = workflowtest.Start(k, Checks, "2", "tests").Result()
+		require.ErrorContains(t, err, `branch "tests": it is broken`)
+		require.Equal(t, began, k.Now(), "it does not wait for the other")
+	})
+}
+
 // record writes down that an account has changed. It fails for an account that nobody knows.
 func record(r *workflow.Run, account string) (string, error) {
 	return workflow.Step(r, "record", func(context.Context) (string, error) {

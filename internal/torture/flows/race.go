@@ -2,6 +2,7 @@ package flows
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl/driver"
@@ -23,7 +24,7 @@ type decided struct {
 func (f *file) losers(ctx context.Context, journal []workflow.Entry) error {
 	var lost []string
 	for _, e := range journal {
-		if (e.Kind == workflow.KindRace || e.Kind == workflow.KindCancel) && e.State == workflow.EntryDone {
+		if slices.Contains([]workflow.EntryKind{workflow.KindRace, workflow.KindCancel, workflow.KindAll}, e.Kind) && e.State == workflow.EntryDone {
 			var race decided
 			if err := driver.DecodePayload(e.Result, &race); err != nil {
 				return differ("%s has a result that cannot be read: %v", e.Step(), err)
