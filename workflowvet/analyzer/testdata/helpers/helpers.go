@@ -14,6 +14,7 @@ var Flow = workflow.Define("f", func(r *workflow.Run, _ int) (string, error) {
 	_ = here()          // want `here uses time.Now`
 	other.Log("begun")  // it returns nothing that could matter
 	_ = other.Pure()
+	_ = other.Lazy()
 	other.Call(r)                                                 // want `the error of this call is dropped`
 	if err := workflow.Sleep(r, "s", other.Until()); err != nil { // a clock that says how long to sleep
 		return "", err

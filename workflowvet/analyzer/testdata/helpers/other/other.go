@@ -15,6 +15,9 @@ func Until() time.Duration { return time.Until(time.Time{}) } // want Until:"use
 
 func Log(text string) { fmt.Println(time.Now(), text) }
 
+// Lazy reads no clock itself.
+func Lazy() func() time.Time { return func() time.Time { return time.Now() } }
+
 func Pure() string { return fmt.Sprint(1) }
 
 func Call(r *workflow.Run) error { return workflow.Sleep(r, "s", 1) } // want Call:"makes calls"
