@@ -22,6 +22,7 @@ type Workflow struct {
 	EndedAt       Stamp   `json:"ended_at"`
 	Retain        Span    `json:"retain"` // null: forever
 	Cancelling    *Text   `json:"cancelling"`
+	DeadlineAt    Stamp   `json:"deadline_at"`
 	DueAt         Stamp   `json:"due_at"` // when it continues by itself
 	WaitsFor      []Text  `json:"waits_for"`
 	UnreadSignals int     `json:"unread_signals"`
@@ -39,7 +40,7 @@ func WorkflowOf(i workflow.Info) Workflow {
 	w := Workflow{
 		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Status: string(i.Status), Queue: Text(i.Queue),
 		Build: textOrNull(i.Build), CreatedAt: Stamp{i.Created}, EndedAt: Stamp{i.Ended}, Retain: Span(i.Retain),
-		Cancelling: textOrNull(i.Cancelling), DueAt: Stamp{i.Due}, WaitsFor: texts(i.Waits), UnreadSignals: i.Unread, Declared: texts(i.Declared),
+		Cancelling: textOrNull(i.Cancelling), DeadlineAt: Stamp{i.Deadline}, DueAt: Stamp{i.Due}, WaitsFor: texts(i.Waits), UnreadSignals: i.Unread, Declared: texts(i.Declared),
 		Steps: i.Steps, ValueBytes: i.Bytes, Restarts: i.Restarts, Error: textOrNull(i.Error),
 		Parent: idOrNull(i.Parent), ForkedFrom: idOrNull(i.Forked),
 	}

@@ -17,6 +17,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	if x, t := e.wake(ctx, f, l); x != nil {
 		defer x.leave(t)
 		defer x.watch()()
+		defer x.awaitDeadline()()
 		return x.await(ctx, t)
 	}
 	x := newExecution(ctx, e, f, l.ID, l)
@@ -25,6 +26,13 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	defer x.leave(t)
 	defer x.watch()()
 	input, err := x.load(ctx)
+	if x.row != nil && x.row.late(e.now()) {
+		row, failed := x.expire()
+		if failed != nil {
+			return failed
+		}
+		x.row = row
+	}
 	switch {
 	case err != nil && x.row != nil && errors.Is(err, pawl.ErrCorrupt):
 		if x.row.Terminate != "" {
@@ -41,6 +49,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		return nil
 	}
 	x.observe(x.row)
+	defer x.awaitDeadline()()
 	if x.row.Terminate != "" { // its function may be stuck
 		return x.stoppedBy(ErrTerminated)
 	}

@@ -38,7 +38,7 @@ func (b *block) Check(ops driver.Ops) (err error) {
 	if b.row.Terminate != "" {
 		return ops.Snooze(b.x.lease, ops.Now()) // so that it can end
 	}
-	return ops.Snooze(b.x.lease, ops.Now().Add(forever))
+	return ops.Snooze(b.x.lease, b.row.wakeBy(ops.Now().Add(forever)))
 }
 
 // Apply writes the block to the rows.

@@ -28,6 +28,9 @@ var (
 	// ErrTerminated says that an operator ended the run at once.
 	ErrTerminated = errors.New("the run was terminated")
 
+	// ErrDeadline says that the run was cancelled because its [Deadline] has passed.
+	ErrDeadline = errors.New("the deadline of the run has passed")
+
 	// ErrTimeout says that no signal came in time.
 	ErrTimeout = errors.New("no signal came in time")
 
@@ -126,7 +129,7 @@ func inChain(chain []errorText, target error) bool {
 // texts are in journals, so no release changes them. pawl.ErrNotEligible is absent: its text is that
 // of pawl.ErrConflict, so no release changes its type either.
 var sentinels = []error{
-	ErrSuspended, ErrCancelled, ErrTerminated, ErrTimeout, ErrInterrupted, ErrNested, ErrAbandoned,
+	ErrSuspended, ErrCancelled, ErrTerminated, ErrDeadline, ErrTimeout, ErrInterrupted, ErrNested, ErrAbandoned,
 	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrTooMany, ErrTooLarge, ErrNoFlow,
 
 	pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge,

@@ -26,6 +26,7 @@ var journalTexts = map[string]struct {
 	"workflow.ErrSuspended":   {ErrSuspended, "the run waits; return from its function"},
 	"workflow.ErrCancelled":   {ErrCancelled, "the run was cancelled"},
 	"workflow.ErrTerminated":  {ErrTerminated, "the run was terminated"},
+	"workflow.ErrDeadline":    {ErrDeadline, "the deadline of the run has passed"},
 	"workflow.ErrTimeout":     {ErrTimeout, "no signal came in time"},
 	"workflow.ErrInterrupted": {ErrInterrupted, "the step was interrupted, and runs at most once"},
 	"workflow.ErrNested":      {ErrNested, "a call was made inside another"},

@@ -80,7 +80,7 @@ func (row *runRow) info(run pawl.ID) Info {
 		Run: run, Flow: row.Flow, ID: row.ID, Status: row.Status, Queue: row.Queue, Build: row.Build,
 		Created: timeOf(row.Created), Ended: timeOf(row.Ended), Retain: time.Duration(row.Retain),
 		Unread: row.Unread, Steps: row.Steps, Bytes: row.Bytes, Restarts: row.Restarts, Error: row.Error,
-		Parent: row.Parent, Forked: row.Forked, Declared: row.Declared,
+		Parent: row.Parent, Forked: row.Forked, Declared: row.Declared, Deadline: timeOf(row.Deadline),
 	}
 	if row.open() {
 		if i.Cancelling = row.Terminate; i.Cancelling == "" {

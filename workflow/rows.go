@@ -178,6 +178,7 @@ type runRow struct {
 	Journal     uint8    // which of its two journals is in use
 	Declared    []string // signals of its flow, in the build that ran it last
 	Changes     uint64   // how often the row was written
+	Deadline    int64    // it is cancelled then
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }

@@ -1,20 +1,23 @@
 package workflow
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gopawl/pawl"
 )
 
-// StartOption sets one property of a start: see [Delay], [At], and [Signal.WithStart]. Options apply
-// to a run that starts, except where they say otherwise, and not to a run that had the ID before.
+// StartOption sets one property of a start: see [Delay], [At], [Deadline], and [Signal.WithStart].
+// Options apply to a run that starts, except where they say otherwise, and not to a run that had the
+// ID before.
 type StartOption func(*startOptions)
 
 type startOptions struct {
-	now    time.Time // by the clock of the store
-	begin  time.Time // the run begins then; zero for at once
-	signal *send
-	err    error
+	now      time.Time // by the clock of the store
+	begin    time.Time // the run begins then; zero for at once
+	deadline time.Time // the run is cancelled then; zero for never
+	signal   *send
+	err      error
 }
 
 // Delay makes the run begin after d. Until then it is [Sleeping], and signals to it are kept. If it
@@ -29,6 +32,20 @@ func At(t time.Time) StartOption {
 	return func(o *startOptions) { o.begin = t }
 }
 
+// Deadline cancels the run when d has passed since its start, as [Engine.Cancel] does: the run undoes its
+// steps, and ends as [Cancelled]. Its [RunError] matches [ErrDeadline]. The time of a [Delay], of
+// pauses, and of restarts counts. The deadline does not limit the undo, and has no effect on a dead
+// run before it is resumed. Children are cancelled with the run; a fork has no deadline. The start returns
+// [pawl.ErrInvalid] if d is not above 0, or if the run begins only after the deadline.
+func Deadline(d time.Duration) StartOption {
+	return func(o *startOptions) {
+		o.deadline = o.now.Add(d)
+		if d <= 0 && o.err == nil {
+			o.err = &pawl.InvalidError{Field: "deadline", Reason: fmt.Sprintf("%v is not a time after the start", d)}
+		}
+	}
+}
+
 // startOptions collects the options of a start.
 func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
 	o.now = e.now()
@@ -38,6 +55,9 @@ func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
 	if s := o.signal; s != nil && o.err == nil {
 		s.hub = e.hub
 		o.err = CheckSignal(s.name, s.payload, s.dedup)
+	}
+	if o.err == nil && !o.deadline.IsZero() && !o.begin.Before(o.deadline) {
+		o.err = &pawl.InvalidError{Field: "deadline", Reason: fmt.Sprintf("the run begins at %v, and its deadline is %v", o.begin, o.deadline)}
 	}
 	return o, o.err
 }
@@ -65,7 +85,7 @@ func (s *Signal[T]) WithStart(value T, key string) StartOption {
 
 // apply sets what the options say of a run that starts, and of its job.
 func (o *startOptions) apply(s *start) {
-	s.signal = o.signal
+	s.signal, s.row.Deadline = o.signal, unixNano(o.deadline)
 	if o.begin.After(o.now) {
 		s.row.Status, s.row.Due, s.job.NotBefore = Sleeping, unixNano(o.begin), o.begin
 	}

@@ -49,6 +49,7 @@ type Info struct {
 	// Cancelling is the reason if the run is being cancelled or terminated.
 	Cancelling string
 
+	Deadline time.Time // when it is cancelled, zero for never
 	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never
 	Waits    []string  // names of the signals that it waits for
 	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none

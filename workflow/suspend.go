@@ -60,7 +60,7 @@ func (s *suspend) Check(ops driver.Ops) error {
 	}
 	if s.row.Paused && s.row.Cancel == "" {
 		s.settle(time.Time{})
-		return ops.Snooze(s.x.lease, s.now.Add(forever))
+		return ops.Snooze(s.x.lease, s.row.wakeBy(s.now.Add(forever)))
 	}
 	for _, w := range s.waits {
 		over, err := s.over(r, w)
@@ -79,7 +79,7 @@ func (s *suspend) Check(ops driver.Ops) error {
 	if due.IsZero() {
 		due = s.now.Add(forever)
 	}
-	return ops.Snooze(s.x.lease, due)
+	return ops.Snooze(s.x.lease, s.row.wakeBy(due))
 }
 
 // over reports whether the wait condition w is met.

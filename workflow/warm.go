@@ -237,7 +237,7 @@ func (w *waking) look(tx driver.Reader) error {
 	if err != nil {
 		return err
 	}
-	if !row.open() || row.Status == Blocked || row.Cancel != "" || row.Terminate != "" || row.Paused ||
+	if !row.open() || row.Status == Blocked || row.Cancel != "" || row.Terminate != "" || row.Paused || row.late(x.engine.now()) ||
 		row.Journal != x.row.Journal || row.Restarts != x.row.Restarts {
 		return nil
 	}

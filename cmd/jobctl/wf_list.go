@@ -22,6 +22,7 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
   build (that ran it last), created_at, ended_at (times)
   retain (a duration: how long it is kept after it ended; null: forever)
   cancelling (null: no cancel was requested; else why)
+  deadline_at (a time: when it is cancelled; null: never)
   due_at (a time: when it continues by itself), waits_for (a list of signals)
   unread_signals (how many), declared_signals (a list; empty: it accepts any)
   steps, value_bytes, restarts (how many)

@@ -107,6 +107,9 @@ func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 	a.fact("queue", "%s", plain.Text(run.Queue))
 	a.fact("build", "%s", orDash(plain.Text(run.Build)))
 	a.fact("created", "%s", a.moment(run.Created))
+	if !run.Deadline.IsZero() {
+		a.fact("deadline", "%s", a.moment(run.Deadline))
+	}
 	kept := "forever"
 	switch days := run.Retain / (24 * time.Hour); {
 	case run.Retain <= 0:

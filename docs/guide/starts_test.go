@@ -61,3 +61,19 @@ func TestGuideDelay(t *testing.T) {
 	_, err := run.Result()
 	require.NoError(t, err)
 }
+
+// Rule: the guide's run is cancelled at its deadline.
+func TestGuideDeadline(t *testing.T) {
+	k := workflowtest.New(t, nil, Order)
+	ctx, e := t.Context(), k.Engine()
+	err := func() error {
+		h, err := Order.Start(ctx, e, "1043", Basket{Customer: "bob"}, workflow.Deadline(24*time.Hour))
+		if err != nil {
+			return err
+		}
+		_, err = h.Result(ctx) // workflow.ErrDeadline after a day, once the refund is made
+		return err
+	}()
+	require.ErrorIs(t, err, workflow.ErrDeadline)
+	require.ErrorIs(t, err, workflow.ErrCancelled)
+}
