@@ -7,8 +7,11 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// maxMisplaced limits how deep misplaced looks, since it decodes each level again.
-const maxMisplaced = 16
+// How deep misplaced looks, since it decodes each level again, and at how many values of each level.
+const (
+	maxMisplaced       = 16
+	maxMisplacedValues = 1000
+)
 
 // misplaced returns the path of the first value within b that a type cannot be decoded from, "" if that is
 // b itself. The errors of the decoder name no field.
@@ -33,8 +36,8 @@ func misplaced(b []byte, t reflect.Type, depth int) string {
 		return ""
 	}
 	n, at := f.size(0)
-	for i := range n {
-		name := fmt.Sprintf("[%d]", i)
+	for i := range min(n, maxMisplacedValues) {
+		name := ""
 		if object {
 			key := at
 			if at = f.behind(at); msgpcode.IsString(b[key]) {
@@ -47,6 +50,9 @@ func misplaced(b []byte, t reflect.Type, depth int) string {
 		typ := in(name)
 		if typ == nil || decodeValue(value, reflect.New(typ).Interface(), true) == nil {
 			continue
+		}
+		if !object {
+			name = fmt.Sprintf("[%d]", i)
 		}
 		m := &misfit{path: misplaced(value, typ, depth+1)}
 		return m.at(name).path

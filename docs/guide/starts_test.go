@@ -62,18 +62,20 @@ func TestGuideDelay(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rule: the guide's run is cancelled at its deadline.
+// Rule: the guide's run is cancelled at its deadline, and makes the refund.
 func TestGuideDeadline(t *testing.T) {
+	bank.refunded = nil
+	t.Cleanup(func() { bank.refunded = nil })
 	k := workflowtest.New(t, nil, Order)
 	ctx, e := t.Context(), k.Engine()
-	err := func() error {
-		h, err := Order.Start(ctx, e, "1043", Basket{Customer: "bob"}, workflow.Deadline(24*time.Hour))
-		if err != nil {
-			return err
-		}
-		_, err = h.Result(ctx) // workflow.ErrDeadline after a day, once the refund is made
+	require.NoError(t, func() error {
+		_, err := Order.Start(ctx, e, "1043", Basket{Customer: "bob"}, workflow.Deadline(24*time.Hour))
 		return err
-	}()
+	}())
+	k.Settle()
+	k.Advance(24 * time.Hour)
+	_, err := workflowtest.Of(k, Order, "1043").Result()
 	require.ErrorIs(t, err, workflow.ErrDeadline)
 	require.ErrorIs(t, err, workflow.ErrCancelled)
+	require.Equal(t, []string{"bob paid 0"}, bank.refunded)
 }
