@@ -160,7 +160,10 @@ func (q *mortal) Commits(ctx context.Context) (n int, err error) {
 
 // Damage implements [scenario.Queue].
 func (q *mortal) Damage(ctx context.Context, id pawl.ID) error {
-	_, err := q.pool.Exec(ctx, "UPDATE "+q.schema+".job SET record = set_byte(record, octet_length(record) - 1, get_byte(record, octet_length(record) - 1) # 1) WHERE id = $1", id.String())
+	done, err := q.pool.Exec(ctx, "UPDATE "+q.schema+".job SET record = set_byte(record, octet_length(record) - 1, get_byte(record, octet_length(record) - 1) # 1) WHERE id = $1", id.String())
+	if err == nil && done.RowsAffected() == 0 {
+		err = pawl.ErrNotFound
+	}
 	return err
 }
 

@@ -98,6 +98,9 @@ func (f *file) Damage(ctx context.Context, id pawl.ID) error {
 	return f.Queue.Update(ctx, func(tx *sql.Tx) error {
 		var record []byte
 		if err := tx.QueryRowContext(ctx, "SELECT record FROM pawl_job WHERE id = ?", id[:]).Scan(&record); err != nil {
+			if errors.Is(err, sql.ErrNoRows) {
+				err = pawl.ErrNotFound
+			}
 			return err
 		}
 		record[len(record)-1] ^= 1

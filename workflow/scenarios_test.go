@@ -73,6 +73,9 @@ func (f *file) Damage(ctx context.Context, id pawl.ID) error {
 	return f.Queue.Update(ctx, func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("pawl")).Bucket([]byte("jobs"))
 		value := bytes.Clone(b.Get(id[:]))
+		if value == nil {
+			return pawl.ErrNotFound
+		}
 		value[len(value)-1] ^= 1
 		return b.Put(id[:], value)
 	})

@@ -62,7 +62,8 @@ type Queue interface {
 	// Commits returns a number that grows with each commit that changes rows of workflows.
 	Commits(ctx context.Context) (int, error)
 
-	// Damage flips the last byte of the record of a job. A second call repairs it.
+	// Damage flips the last byte of the record of a job. A second call repairs it. The error is
+	// [pawl.ErrNotFound] if there is no such job.
 	Damage(ctx context.Context, id pawl.ID) error
 
 	// Crash ends the queue as a crash does, within Apply or OnCommit of a mutation. Nothing is
