@@ -80,11 +80,12 @@ func TestReleaseKeepsThePlace(t *testing.T) {
 // Rule: an abandon that was cut short after the copy was stored leaves a copy that dies when it
 // comes, and does not run.
 func TestAbandonCutShort(t *testing.T) {
-	q := open(t, url(t), beanstalkd.Options{Prefix: "cut"})
+	prefix := newPrefix()
+	q := open(t, url(t), beanstalkd.Options{Prefix: prefix})
 	transporttest.Signed(t, q)
 	require.NoError(t, q.Settle(t.Context(), transporttest.Fetch(t, q).Abandon(pawl.ReasonPermanent, transporttest.ErrBoom)))
-	body := deadBody(t, "cut/default/k")
-	putRaw(t, "cut/default/k", body)
+	body := deadBody(t, prefix+"/default/k")
+	putRaw(t, prefix+"/default/k", body)
 	transporttest.None(t, q)
 	require.Equal(t, pawl.Counts{Dead: 2}, transporttest.Counts(t, q))
 }

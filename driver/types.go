@@ -16,7 +16,7 @@ var types = struct {
 // ServeTypes notes how a worker of a queue decodes the arguments of each kind that it handles, until end
 // is called. So an operator's edit of a job is checked by the type that will run it.
 func ServeTypes(q pawl.Queue, decode map[string]func(payload []byte) error) (end func()) {
-	if !reflect.TypeOf(q).Comparable() { // a wrapper that no operator's queue can be equal to
+	if !reflect.ValueOf(q).Comparable() { // a wrapper that no operator's queue can be equal to
 		return func() {}
 	}
 	own := &decode
@@ -43,7 +43,7 @@ func ServeTypes(q pawl.Queue, decode map[string]func(payload []byte) error) (end
 // [pawl.ErrPayloadEncoding] and names the field.
 func CheckType(q any, kind string, payload []byte) (known bool, err error) {
 	queue, ok := q.(pawl.Queue)
-	if !ok || !reflect.TypeOf(q).Comparable() {
+	if !ok || !reflect.ValueOf(q).Comparable() {
 		return false, nil
 	}
 	types.mu.RLock()

@@ -97,18 +97,7 @@ func (suite) StartWithASignalIsWhole(t *testing.T) {
 // Rule: in an app's transaction, a start with a signal follows the transaction. A run that is at work
 // receives the signal right after the commit.
 func (suite) StartWithASignalInATransaction(t *testing.T, k *kit) {
-	f := workflow.Define("busy", func(r *workflow.Run, _ int) (string, error) {
-		ear := workflow.Go(r, "ear", func(r *workflow.Run) (string, error) {
-			w, err := word.Wait(r, workflow.Forever)
-			k.at("got it")
-			return w, err
-		})
-		_, err := workflow.Step(r, "work", func(context.Context) (int, error) { k.at("at work"); return 0, nil })
-		if err != nil {
-			return "", err
-		}
-		return ear.Wait(r)
-	})
+	f := k.busy()
 	k.open(f)
 	work, got := k.gate("at work"), k.gate("got it")
 	h := start(k, f, "1", 0)

@@ -39,7 +39,8 @@ func (suite) Scenario30Sleepers(t *testing.T) {
 		all.Wait()
 		k.settle()
 		require.Equal(t, pawl.Counts{Delayed: sleepers}, k.jobs())
-		require.Less(t, runtime.NumGoroutine(), goroutines+sleepers/100) // an engine may have one more connection
+		k.settle() // a count of jobs may leave a goroutine that ends
+		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
 
 		_, err := outcome(k, start(k, short, "1", 0)) // other runs get slots
 		require.NoError(t, err)

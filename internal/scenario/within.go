@@ -86,18 +86,7 @@ func (suite) FromARunInOneCommit(t *testing.T, k *kit) {
 // Rule: a signal in an app's transaction follows the transaction. A run that is at work receives it right
 // after the commit.
 func (suite) SendInATransaction(t *testing.T, k *kit) {
-	f := workflow.Define("busy", func(r *workflow.Run, _ int) (string, error) {
-		ear := workflow.Go(r, "ear", func(r *workflow.Run) (string, error) {
-			w, err := word.Wait(r, workflow.Forever)
-			k.at("got it")
-			return w, err
-		})
-		_, err := workflow.Step(r, "work", func(context.Context) (int, error) { k.at("at work"); return 0, nil })
-		if err != nil {
-			return "", err
-		}
-		return ear.Wait(r)
-	})
+	f := k.busy()
 	k.open(f)
 	work, got := k.gate("at work"), k.gate("got it")
 	h := start(k, f, "1", 0)
@@ -140,4 +129,20 @@ func (suite) SendThatMiddlewareFails(t *testing.T, k *kit) {
 	require.Equal(t, 1, k.info(h.Run()).Unread)
 	require.Equal(t, []string{"step send last done: map[]"}, k.journal(sent.Run()))
 	require.Equal(t, 1, k.entries(sent.Run())[0].Attempts)
+}
+
+// busy is a flow that waits for a word while a step is at work. Its gates are "at work" and "got it".
+func (k *kit) busy() *workflow.Flow[int, string] {
+	return workflow.Define("busy", func(r *workflow.Run, _ int) (string, error) {
+		ear := workflow.Go(r, "ear", func(r *workflow.Run) (string, error) {
+			w, err := word.Wait(r, workflow.Forever)
+			k.at("got it")
+			return w, err
+		})
+		_, err := workflow.Step(r, "work", func(context.Context) (int, error) { k.at("at work"); return 0, nil })
+		if err != nil {
+			return "", err
+		}
+		return ear.Wait(r)
+	})
 }

@@ -284,8 +284,8 @@ func (c *ctl) process(t *harness.Try, l line) (a answer, err error) {
 }
 
 // exits are the allowed exit codes for a file that no process has open: success, error, no
-// match, damaged file, other format. A conflict is allowed for commands that write, and for their
-// dry runs, which answer as the change would.
+// match, damaged file, other format. A conflict is allowed for commands that write, and for the dry
+// run of an edit, which answers as the edit would.
 var exits = []int{0, 1, 3, 5, 7}
 
 const exitConflict = 6
@@ -299,7 +299,7 @@ func (l line) may(code int) bool {
 	case slices.Contains(exits, code):
 		return true
 	case code == exitConflict:
-		return !l.reads || slices.Contains(l.words, "--dry-run")
+		return !l.reads || slices.Contains(l.words, "edit")
 	}
 	return code == exitNoApp && slices.Contains(l.words, "verify")
 }
