@@ -59,6 +59,39 @@ func TestDamagedTurns(t *testing.T) {
 	}
 }
 
+// Rule: when damage hides the turns of a key while one of its jobs is leased, a job that keeps its tag brings
+// them back: a later job of the key comes behind it.
+func TestDamagedTurnsOfALeasedJob(t *testing.T) {
+	q := openTest(t, fairly())
+	for _, e := range addKeyed(t, q, 20, "a") {
+		require.NoError(t, q.Cancel(t.Context(), e.ID))
+	}
+	first := addKeyed(t, q, 1, "a")[0]
+	held := leaseOne(t, q)
+	require.Equal(t, first.ID, held.ID)
+	flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+	require.NoError(t, q.Settle(t.Context(), held.Release()))
+	checkNow(t, q)
+}
+
+// Rule: the operations of a commit that failed run again as if for the first time: a new job then gets its tag
+// in its record and in ready.
+func TestRefusedCommitGivesNoTag(t *testing.T) {
+	q := openTest(t, fairly())
+	left := 1
+	replaceCommit(t, q, func(tx *bbolt.Tx) error {
+		if left--; left < 0 {
+			return tx.Commit()
+		}
+		_ = tx.Rollback()
+		return refusals[0]
+	})
+	addKeyed(t, q, 2, "a")
+	require.Negative(t, left)
+	checkNow(t, q)
+	require.Equal(t, "aa", starts(t, q, 2))
+}
+
 // Rule: a salvage keeps the turns of keys.
 func TestSalvageKeepsTurns(t *testing.T) {
 	from := filepath.Join(memoryFolder(t), "jobs.db")

@@ -166,6 +166,23 @@ func fairTests() []test {
 				f.starts(49)
 			}
 		}),
+		limitTest("and idempotency keys", "A job that its idempotency key blocked runs before later jobs of its key.", fairly, func(f *fixture) {
+			once := func(e *pawl.Envelope) { e.IdempotencyKey = "x" }
+			holder := f.add(key("h"), once)
+			held := f.leases(1)[0]
+			equal(f, held.ID, holder.ID, "first job")
+			before := f.addMany(20, key("a"))
+			blocked := f.add(key("a"), once)
+			for _, id := range before {
+				f.cancel(id)
+			}
+			equal(f, len(f.fetch(9)), 0, "jobs of a fetch while the idempotency key is leased")
+			f.ok(f.q.Settle(f.Context(), held.Nack(time.Hour, errBoom)), "nack")
+			later := f.add(key("a"))
+			l := f.leases(2)
+			equal(f, l[0].ID, blocked.ID, "first job")
+			equal(f, l[1].ID, later.ID, "second job")
+		}).alsoRequiring(pawl.IdempotencyKeys),
 		limitTest("after others", "A job that waits for another one takes its turn when it waits no more.", fairly, func(f *fixture) {
 			before := f.add(key("c"), priority(1), func(e *pawl.Envelope) { e.Delay = time.Hour }).ID
 			f.addMany(20, key("b"), afterJobs(before))
