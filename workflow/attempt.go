@@ -102,29 +102,44 @@ func (x *execution) call(input []byte) (output []byte, err error) {
 	x.mu.Lock() // others may refer to it by now
 	root := x.newScope("", nil)
 	x.mu.Unlock()
-	var function sync.WaitGroup // runs in its own goroutine, which may be ended
-	function.Go(func() {
-		root.protect(&err, func() (err error) {
-			output, err = x.flow.start(&Run{x, root}, input)
-			return err
-		})
+	err = root.function(func(r *Run) (err error) {
+		output, err = x.flow.start(r, input)
+		return err
 	})
-	function.Wait()
-	if x.undoes(err) {
-		root.abandonOpen()
-	}
-	_ = root.leftover() // before branches start anything new
-	root.leave()
-	if stopped := root.await(func() bool { return x.branches == 0 }); stopped == nil && x.unbegun(nil) == nil && !x.undoes(err) {
-		if lost := x.unawaited(); lost != nil {
-			err = lost
-		}
-	}
 	x.mu.Lock()
 	x.active--
 	x.mu.Unlock()
 	x.open.Wait()
 	return output, err
+}
+
+// function calls a function that makes the calls of the scope, and returns once its branches have ended.
+func (s *scope) function(fn func(*Run) error) (err error) {
+	x := s.x
+	var function sync.WaitGroup // runs in its own goroutine, which may be ended
+	function.Go(func() {
+		s.protect(&err, func() error { return fn(&Run{x, s}) })
+	})
+	function.Wait()
+	if s.fails(err) {
+		s.abandonOpen()
+	}
+	_ = s.leftover() // before branches start anything new
+	s.leave()
+	if stopped := s.await(func() bool { return x.branches == 0 }); stopped == nil && x.unbegun(s, false) == nil && !s.fails(err) {
+		if lost := s.unawaited(); lost != nil {
+			err = lost
+		}
+	}
+	return err
+}
+
+// fails reports whether a function that returned this error has failed, or was cancelled.
+func (s *scope) fails(err error) bool {
+	if s.inUndo() {
+		return err != nil
+	}
+	return s.x.undoes(err)
 }
 
 // panicError is a panic of the code between the calls.
@@ -167,9 +182,6 @@ func (x *execution) conclude(output []byte, err error) error {
 			return x.restart(again.input)
 		}
 		return x.finish(&finish{status: Done, output: output})
-	}
-	if err := x.cancelChildren("the run that started it did not succeed"); err != nil {
-		return err
 	}
 	failed, stopped := x.undo()
 	if stopped != nil {

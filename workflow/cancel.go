@@ -48,10 +48,10 @@ func (s *scope) abandonOpen() {
 	x := s.x
 	x.mu.Lock()
 	known := s.at == len(s.entries)-1 && s.entries[s.at].Kind == KindCancel && s.entries[s.at].Name == openBranches
-	// If the journal has undo steps and not this call, all branches had ended.
-	skip := x.stopped != nil || !known && (len(x.openBranches()) == 0 || s.mute() || s.refusals > 0 || x.unwound)
+	// If the journal has undo steps and not this call, all branches of the run's function had ended.
+	skip := x.stopped != nil || !known && (len(x.openBranches()) == 0 || s.mute() || s.refusals > 0 || x.unwound && !s.inUndo())
 	x.mu.Unlock()
-	if skip || !known && (s.leftover() != nil || x.unbegun(s) != nil) {
+	if skip || !known && (s.leftover() != nil || x.unbegun(s, true) != nil) {
 		return
 	}
 	c, err := s.begin(KindCancel, openBranches, nil)
@@ -63,7 +63,7 @@ func (s *scope) abandonOpen() {
 		x.mu.Lock()
 		open := x.openBranches()
 		x.mu.Unlock()
-		_ = c.decide(&raceResult{Winner: -1}, open, "the run that started it did not succeed")
+		_ = c.decide(&raceResult{Winner: -1}, open, parentFailed)
 	}
 }
 
@@ -77,14 +77,15 @@ func (x *execution) openBranches() (open []*branch) {
 	return open
 }
 
-// unawaited returns the errors of the branches whose end no function has learned of.
-func (x *execution) unawaited() error {
+// unawaited returns the errors of the branches below the scope whose end no function has learned of.
+func (s *scope) unawaited() error {
+	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var lost []*branch
 	for _, b := range x.forks {
 		abandoned := b.by.abandoned || b.scope != nil && b.scope.abandoned
-		if b.err != nil && !b.awaited && !abandoned {
+		if b.err != nil && !b.awaited && !abandoned && s.covers(b.by.name) {
 			lost = append(lost, b)
 		}
 	}

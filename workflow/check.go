@@ -150,7 +150,7 @@ func (c *check) journal(id pawl.ID, row *runRow) {
 		if !begun[e.Scope] {
 			c.wrong("run %s: %s is of a branch that did not begin", id, e)
 		}
-		if e.State == EntryBegun {
+		if e.State == EntryBegun || e.Kind == KindUndo {
 			begun[stepName(e.Scope, e.Name, e.Occurrence)] = true
 		}
 		if e.Kind == KindVersion {

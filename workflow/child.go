@@ -163,23 +163,29 @@ func (c *call) look() error {
 }
 
 // waitsFor returns the parent of a run and the entry in which the parent waits for the run, or
-// nil if it does not wait. An unreadable parent cannot continue, whether notified or not. A
-// cancelled parent may already have received the cancellation as the result of the call.
+// nil if it does not wait. An unreadable parent cannot continue, whether notified or not.
 func (r rows) waitsFor(run pawl.ID, row *runRow) (e *entry, parent *runRow, err error) {
 	if row.Parent.IsZero() {
 		return nil, nil, nil
 	}
-	if parent, err = r.run(row.Parent); err == nil && parent != nil && parent.open() && parent.Cancel == "" && parent.Journal == journalOf(row.ParentSeq) {
+	if parent, err = r.run(row.Parent); err == nil && parent != nil && parent.open() && parent.Journal == journalOf(row.ParentSeq) {
 		e, err = r.entry(row.Parent, row.ParentSeq)
 	}
 	if errors.Is(err, pawl.ErrCorrupt) {
 		err = nil
 	}
-	if e == nil || err != nil || e.State != EntryPending || e.Child != run {
+	if e == nil || err != nil || !e.waitsForChild() || e.Child != run {
 		return nil, nil, err
 	}
 	return e, parent, nil
 }
+
+// hears reports whether the call that an entry records receives the result of its child. A cancelled
+// parent may have received the cancellation instead, and waits only for the end, see awaitChildren.
+func (row *runRow) hears(e *entry) bool { return row.Cancel == "" || inUndo(e.Scope) }
+
+// waitsForChild reports whether the call has started a child and not received its result.
+func (e *entry) waitsForChild() bool { return !e.Child.IsZero() && e.State == EntryPending }
 
 // hear ends the entry of a call with the result of the child.
 func (e *entry) hear(child pawl.ID, row *runRow, output []byte, now time.Time) {
@@ -217,6 +223,8 @@ func (h *hub) childEnded(parent pawl.ID, seq uint32) {
 	x := h.running[parent]
 	h.mu.Unlock()
 	if x != nil {
-		x.wakeWaiting(func(s *scope) bool { return s.waits.child != nil && s.waits.child.seq == seq })
+		x.wakeWaiting(func(s *scope) bool {
+			return s.waits.child != nil && s.waits.child.seq == seq || s.waits.children != nil
+		})
 	}
 }

@@ -1,7 +1,9 @@
 package workflow
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/gopawl/pawl"
@@ -17,11 +19,8 @@ type cancelChildren struct {
 	children map[pawl.ID]*runRow
 }
 
-// cancelChildren asks the children that a run waits for to end, in portions.
-func (x *execution) cancelChildren(reason string) error {
-	x.mu.Lock()
-	open := x.openChildren()
-	x.mu.Unlock()
+// cancelChildren asks children of the run to end, in portions.
+func (x *execution) cancelChildren(open []pawl.ID, reason string) error {
 	for some := range slices.Chunk(open, portion) {
 		c := &cancelChildren{engine: x.engine, lease: x.lease, open: some, reason: reason}
 		if err := x.engine.queue.Mutate(x.writing(), c, len(some)*requestBytes); err != nil {
@@ -34,6 +33,106 @@ func (x *execution) cancelChildren(reason string) error {
 	return nil
 }
 
+// parentFailed is the reason for cancelling a child whose parent undoes its steps.
+const parentFailed = "the run that started it did not succeed"
+
+// awaitChildren cancels the children that the function of the run has called, and waits until they have undone
+// their steps, because a child's effects came after those of its parent.
+func (s *scope) awaitChildren() error {
+	x := s.x
+	if x.dry {
+		return nil
+	}
+	var called []pawl.ID
+	x.mu.Lock()
+	for _, e := range x.calls {
+		if e.waitsForChild() && !inUndo(e.Scope) {
+			called = append(called, e.Child)
+		}
+	}
+	x.mu.Unlock()
+	for {
+		ready := x.lookAgain()
+		o, err := x.engine.undoing(x.ctx, called)
+		if err == nil {
+			err = x.cancelChildren(o.asks, parentFailed)
+		}
+		switch {
+		case err != nil:
+			return x.stop(err)
+		case len(o.runs) == 0:
+			return nil
+		}
+		w := waitCondition{children: o.runs[:min(len(o.runs), portion)], note: o.note()}
+		if _, err := s.idle(w, ready); err != nil {
+			return err
+		}
+	}
+}
+
+// undoing are children that have to undo their steps before their parent does.
+type undoing struct {
+	runs  []pawl.ID
+	asks  []pawl.ID // those that are not cancelled
+	first *runRow
+}
+
+// note describes the wait for operators.
+func (o *undoing) note() string {
+	more := ""
+	if n := len(o.runs) - 1; n > 0 {
+		more = fmt.Sprintf(", and for %d more", n)
+	}
+	return fmt.Sprintf("before it undoes its steps, it waits for the end of run %s (%s %q)%s; if that cannot run, resume or terminate it",
+		o.runs[0], o.first.Flow, o.first.ID, more)
+}
+
+// undoing returns which of the runs have to undo their steps. One whose row or job is damaged or gone cannot.
+func (e *Engine) undoing(ctx context.Context, runs []pawl.ID) (o undoing, err error) {
+	for _, id := range runs {
+		var row *runRow
+		err := e.source.ViewRows(ctx, func(tx driver.Reader) (err error) {
+			row, err = rowsOf(tx).run(id)
+			return err
+		})
+		if err == nil && row.mayUndo() {
+			_, err = e.source.Job(ctx, id)
+		}
+		switch {
+		case errors.Is(err, pawl.ErrCorrupt), errors.Is(err, pawl.ErrNotFound):
+			continue
+		case err != nil:
+			return o, err
+		case !row.mayUndo():
+			continue
+		}
+		if o.first == nil {
+			o.first = row
+		}
+		if o.runs = append(o.runs, id); row.Cancel == "" {
+			o.asks = append(o.asks, id)
+		}
+	}
+	return o, nil
+}
+
+// mayUndo reports whether the run may still undo steps. A terminated one does not.
+func (row *runRow) mayUndo() bool { return row != nil && row.open() && row.Terminate == "" }
+
+// nobodyUndoes reports whether all of the runs have ended, or have been terminated.
+func (r rows) nobodyUndoes(runs []pawl.ID) (bool, error) {
+	for _, id := range runs {
+		row, err := r.run(id)
+		if errors.Is(err, pawl.ErrCorrupt) {
+			continue
+		}
+		if err != nil || row.mayUndo() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // lastChildren returns the children that the mutation which ends or restarts a run must cancel.
 // If there are many, it cancels all of them first. After a crash in between the run ends in the
 // same way.
@@ -44,7 +143,7 @@ func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 	if len(open) <= portion {
 		return open, nil
 	}
-	return nil, x.cancelChildren(reason)
+	return nil, x.cancelChildren(open, reason)
 }
 
 // Check requires the lease, and makes the children ready.

@@ -40,16 +40,28 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ..
 }
 
 // Terminate ends a run at once, as [Terminated]: nothing is undone. The context of the current
-// step ends. If the function does not return then, the run is terminated when it is leased
+// step ends. A parent that waits for this run before it undoes its own steps waits no longer. If the function does not return then, the run is terminated when it is leased
 // again. Terminate overrides Cancel. Otherwise it is like Cancel.
 func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
-	return e.ask(ctx, "terminate", run, only, func(row *runRow) (urge, error) {
+	q := &request{engine: e, run: run, only: only, change: func(row *runRow) (urge, error) {
 		if row.Terminate != "" {
 			return revive, nil
 		}
 		row.Terminate, row.Paused = reasonOf(reason), false
 		return runNow | revive, nil
-	})
+	}}
+	row, err := e.row(ctx, run)
+	if err != nil {
+		return fmt.Errorf("terminate: %w", err)
+	}
+	q.parent, q.parentSeq = row.Parent, row.ParentSeq
+	if err := e.join(ctx, "terminate", q); err != nil {
+		return err
+	}
+	if !q.parent.IsZero() {
+		e.hub.childEnded(q.parent, q.parentSeq)
+	}
+	return nil
 }
 
 // Pause stops a run before its next call, until Resume. The current call is completed. Signals
@@ -138,6 +150,9 @@ type request struct {
 	change func(row *runRow) (urge, error)
 	failed []uint32 // entries of steps to retry now, if the run is suspended
 
+	parent    pawl.ID // the run that waits for this one and wakes; zero for none
+	parentSeq uint32  // the entry of its call
+
 	row     *runRow
 	free    bool // it is no longer blocked
 	journal journal
@@ -158,6 +173,15 @@ func (q *request) Check(ops driver.Ops) (err error) {
 	wanted, err := q.change(q.row)
 	if err != nil {
 		return err
+	}
+	if !q.parent.IsZero() {
+		e, parent, err := rowsOf(ops).waitsFor(q.run, q.row)
+		if e != nil && err == nil {
+			err = wakeParent(ops, q.parent, parent)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	moved, err := q.engine.nudge(ops, q.run, q.row, wanted)
 	if q.free = moved && q.row.Status == Blocked; q.free {

@@ -45,7 +45,7 @@ const (
 	EntryPending EntryState = "pending" // it waits for its time, a signal, a child, or its next attempt
 	EntryDone    EntryState = "done"
 	EntryFailed  EntryState = "failed" // it ended with an error, which the function received
-	EntryBegun   EntryState = "begun"  // a branch or list of branches began; its own calls show its progress
+	EntryBegun   EntryState = "begun"  // a branch, a list of branches, or an UndoWith began; its own calls show its progress
 )
 
 // entry is a row of a journal: one call.
@@ -125,7 +125,7 @@ func (e *entry) soundState() bool {
 	case EntryFailed:
 		return e.Kind != KindEach
 	case EntryBegun:
-		return e.Kind.begins()
+		return e.Kind.begins() || e.Kind == KindUndo
 	case EntryPending, EntryDone:
 		return !e.Kind.begins()
 	}

@@ -112,8 +112,8 @@ func (x *execution) index(r rows, entries []*entry) error {
 		x.bytes += e.weight()
 		x.loaded += entryBytes + len(e.Result)
 		x.journal[e.Scope] = append(x.journal[e.Scope], e)
-		x.unwound = x.unwound || e.Scope == undoScope
-		if e.Kind != KindVersion && e.Scope != undoScope {
+		x.unwound = x.unwound || inUndo(e.Scope)
+		if e.Kind != KindVersion && !inUndo(e.Scope) {
 			x.behind[e.Scope] = true
 		}
 		if e.Kind == KindChild {
@@ -242,11 +242,11 @@ func (x *execution) observe(row *runRow) {
 	case row.Cancel != "" && x.cancel == "":
 		x.cancel = row.Cancel
 		for _, s := range x.scopes {
-			if s.name != undoScope {
+			if !s.inUndo() {
 				s.cancel(ErrCancelled)
 			}
 		}
-		x.wakeLocked(func(s *scope) bool { return s.name != undoScope && !s.waits.branches })
+		x.wakeLocked(func(s *scope) bool { return !s.inUndo() && !s.waits.branches })
 	}
 	x.paused = row.Paused && x.cancel == ""
 	if !x.paused {

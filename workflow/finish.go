@@ -56,7 +56,7 @@ func (x *execution) finish(f *finish) (err error) {
 	if until := f.row.keptUntil(); !until.IsZero() {
 		h.sweepBy(until)
 	}
-	if f.parent != nil {
+	if !f.row.Parent.IsZero() {
 		h.childEnded(f.row.Parent, f.row.ParentSeq)
 	}
 	for child := range f.children {
@@ -68,7 +68,7 @@ func (x *execution) finish(f *finish) (err error) {
 // openChildren returns the children that the run still waits for. The caller holds the lock.
 func (x *execution) openChildren() (open []pawl.ID) {
 	for _, e := range x.calls {
-		if e.Child != (pawl.ID{}) && e.State == EntryPending {
+		if e.waitsForChild() {
 			open = append(open, e.Child)
 		}
 	}
@@ -111,11 +111,15 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 
 // reportToParent finds the entry that waits for this run, and wakes the parent.
 func (f *finish) reportToParent(ops driver.Ops, r rows) (err error) {
-	var parent *runRow
-	if f.parent, parent, err = r.waitsFor(f.x.run, f.row); f.parent == nil || err != nil {
+	f.parent = nil
+	e, parent, err := r.waitsFor(f.x.run, f.row)
+	if e == nil || err != nil {
 		return err
 	}
-	f.parent.hear(f.x.run, f.row, f.output, f.now)
+	if parent.hears(e) {
+		e.hear(f.x.run, f.row, f.output, f.now)
+		f.parent = e
+	}
 	return wakeParent(ops, f.row.Parent, parent)
 }
 

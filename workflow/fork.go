@@ -117,7 +117,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 func before(all []*entry, from string) (kept []*entry, err error) {
 	var at *entry
 	for _, e := range all {
-		if e.Kind != KindUndo && stepName(e.Scope, e.Name, e.Occurrence) == from {
+		if !inUndo(e.Scope) && stepName(e.Scope, e.Name, e.Occurrence) == from {
 			at = e
 			break
 		}
@@ -129,7 +129,7 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {
-		case !began || e.seq >= at.seq || e.State == EntryPending || e.Kind == KindUndo || e.givenBack():
+		case !began || e.seq >= at.seq || e.State == EntryPending || inUndo(e.Scope) || e.givenBack():
 			continue
 		case e.Kind == KindVersion: // a version has no position
 		case e.At != next[e.Scope]:
@@ -153,7 +153,7 @@ func noStep(all []*entry, from string) string {
 	more := 0
 	for _, e := range all {
 		switch {
-		case e.Kind == KindUndo:
+		case inUndo(e.Scope):
 		case len(names) == maxSteps:
 			more++
 		default:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/gopawl/pawl"
 )
 
 // errCircle stops a run whose branches wait only for each other.
@@ -14,10 +16,11 @@ type waitCondition struct {
 	due      time.Time // zero for no time
 	signals  []string  // names of the signals
 	child    *entry
-	branches bool // the end of a branch, and nothing else
-	ends     bool // the end of a branch, too
+	children []pawl.ID // until all these runs have undone their steps
+	branches bool      // the end of a branch, and nothing else
+	ends     bool      // the end of a branch, too
 	paused   bool
-	failure  string // error of a failed step that will be retried
+	note     string // for operators: the error of a failed step that will be retried, or which children it waits for
 
 	passed bool          // its time is over, as far as the process waited
 	woken  chan struct{} // closed when the scope continues
@@ -112,7 +115,7 @@ func (x *execution) comesWithin(grace time.Duration, w *waitCondition) bool {
 // barred reports whether the call that is about to wait must not continue. Whoever caused that
 // has already woken the waiting scopes. The caller holds the lock.
 func (s *scope) barred(w waitCondition) bool {
-	return !w.branches && !w.paused && (s.abandoned || s.x.cancel != "" && s.name != undoScope)
+	return !w.branches && !w.paused && (s.abandoned || s.x.cancel != "" && !s.inUndo())
 }
 
 // wakeLocked wakes the idle scopes for which concerned returns true. The caller holds the lock.

@@ -39,6 +39,7 @@ func (s *suspend) Declare(n *driver.Needs) {
 	needsRun(n, s.x.run)
 	for _, w := range s.waits {
 		needsSignals(n, s.x.run, w.signals)
+		needsRun(n, w.children...)
 		if w.child != nil {
 			n.Read(tableSteps, seqKey(s.x.run, w.child.seq))
 		}
@@ -105,9 +106,13 @@ func (s *send) Declare(n *driver.Needs) {
 	}
 }
 
-// Declare declares the run and its failed entries.
+// Declare declares the run and its failed entries, and the parent to wake.
 func (q *request) Declare(n *driver.Needs) {
 	needsRun(n, q.run)
+	if !q.parent.IsZero() {
+		needsRun(n, q.parent)
+		n.Read(tableSteps, seqKey(q.parent, q.parentSeq))
+	}
 	for _, seq := range q.failed {
 		n.Read(tableSteps, seqKey(q.run, seq))
 	}

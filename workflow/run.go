@@ -153,12 +153,12 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 
 // mute reports whether the scope makes no new calls any more. A branch that it begins then has
 // no entry, because that branch makes no calls either. The caller holds the lock.
-func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" }
+func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" && !s.inUndo() }
 
 // mayAdd numbers a call that the journal does not have. The caller holds the lock.
 func (s *scope) mayAdd(got *entry) error {
 	x := s.x
-	if x.unwound && !s.mute() && got.Kind != KindUndo && x.made < MaxEntries {
+	if x.unwound && !s.mute() && !s.inUndo() && x.made < MaxEntries {
 		return x.stopLocked(x.complete(&DeterminismError{Got: got.String(),
 			Reason: "the run had made all its calls, and was undoing them; add none until it has ended"}))
 	}
@@ -184,9 +184,13 @@ func (s *scope) unread() error {
 }
 
 // number gives a new entry its place in the journal if there is room. An undo step always gets
-// a place. The caller holds the lock.
+// a place, and the calls of undo steps have as much room again. The caller holds the lock.
 func (x *execution) number(e *entry) error {
-	if x.made >= MaxEntries && e.Kind != KindUndo {
+	room := MaxEntries
+	if inUndo(e.Scope) {
+		room *= 2
+	}
+	if x.made >= room && e.Kind != KindUndo {
 		return fmt.Errorf("%s: the journal has %d entries: %w; Restart begins a new one", e, x.made, ErrTooMany)
 	}
 	x.made++
@@ -205,7 +209,7 @@ func (x *execution) number(e *entry) error {
 func (s *scope) awaitTurn(kind EntryKind) error {
 	x := s.x
 	paused := func() bool {
-		return x.paused && kind != KindUndo && !s.abandoned && s.current == nil &&
+		return x.paused && !s.inUndo() && !s.abandoned && s.current == nil &&
 			(s.at >= len(s.entries) || s.entries[s.at].State == EntryPending)
 	}
 	for {
@@ -255,7 +259,7 @@ func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 		return nil
 	case s.abandoned:
 		return s.refuse(ErrAbandoned)
-	case x.cancel != "" && kind != KindUndo:
+	case x.cancel != "" && !s.inUndo():
 		s.cancelled = true
 		return s.refuse(ErrCancelled)
 	case x.dry:
@@ -326,8 +330,12 @@ func remedy(kind EntryKind) string {
 
 // outcome returns the result of the call.
 func (c *call) outcome(decode func([]byte) error) error {
-	if c.e.State == EntryFailed {
+	switch c.e.State {
+	case EntryFailed:
 		return c.e.err()
+	case EntryBegun:
+		return c.x.mismatch(&DeterminismError{Want: c.e.String() + " with calls of its own", Got: c.e.String() + " without any", Seq: c.e.seq,
+			Wrote: c.e.Build, Reason: "keep the UndoWith until the run has ended"})
 	}
 	b, err := c.x.value(c.e)
 	if err != nil {

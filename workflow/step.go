@@ -238,7 +238,7 @@ func (c *call) awaitDue() error {
 		if !due.After(c.x.engine.now()) {
 			break
 		}
-		passed, err := c.idle(waitCondition{due: due, failure: c.failure()}, nil)
+		passed, err := c.idle(waitCondition{due: due, note: c.failure()}, nil)
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,8 @@ func (s *suspend) over(r rows, w *waitCondition) (over bool, err error) {
 		return true, nil // the run is no longer paused
 	case !w.due.IsZero() && !w.due.After(s.now):
 		return true, nil
+	case w.children != nil:
+		return r.nobodyUndoes(w.children)
 	case w.child != nil:
 		e, err := r.entry(s.x.run, w.child.seq)
 		return e != nil && e.State != EntryPending, err
@@ -108,14 +110,14 @@ func (s *suspend) settle(due time.Time) {
 	s.row.Status, s.row.Due, s.row.Waits, s.row.Error = Sleeping, unixNano(due), nil, ""
 	for _, w := range s.waits {
 		if s.row.Error == "" {
-			s.row.Error = w.failure
+			s.row.Error = w.note
 		}
 		for _, name := range w.signals {
 			if !slices.Contains(s.row.Waits, name) {
 				s.row.Waits = append(s.row.Waits, name)
 			}
 		}
-		if len(w.signals) > 0 || w.child != nil {
+		if len(w.signals) > 0 || w.child != nil || w.children != nil {
 			s.row.Status = Waiting
 		}
 	}

@@ -151,8 +151,8 @@ func (c *RowsCheck) blob(row Row) error {
 	return nil
 }
 
-// maxCarried limits the entries of a transferred run: [MaxEntries] and the undo steps.
-const maxCarried = 2*MaxEntries + 2
+// maxCarried limits the entries of a transferred run: [MaxEntries], as many calls of undo steps, and the undo steps.
+const maxCarried = 3*MaxEntries + 2
 
 // maxCount is more than any counter of a run reaches.
 const maxCount = 1 << 40
@@ -206,7 +206,7 @@ func (c *RowsCheck) step(row Row) error {
 	if e.Scope != "" && e.Scope != undoScope && !c.begun[scope] {
 		return noRows("value", "entry %d is of a branch that did not begin", e.seq)
 	}
-	if e.State == EntryBegun {
+	if e.State == EntryBegun || e.Kind == KindUndo {
 		c.begun[maphash.String(c.seed, stepName(e.Scope, e.Name, e.Occurrence))] = true
 	}
 	if e.Kind == KindVersion {

@@ -230,8 +230,8 @@ func (s *restoreRows) reportEnds(r rows, run pawl.ID, head *runRow) error {
 
 // reportToParent writes the end of a run to the journal of its parent, as the run itself would.
 func (s *restoreRows) reportToParent(r rows, run pawl.ID, row *runRow) error {
-	e, _, err := r.waitsFor(run, row)
-	if e == nil || err != nil {
+	e, parent, err := r.waitsFor(run, row)
+	if e == nil || !parent.hears(e) || err != nil {
 		return err
 	}
 	var output []byte

@@ -179,7 +179,6 @@ func TestAParentThatCannotBeReached(t *testing.T) {
 	for rule, change := range map[string]func(d *desk, parent pawl.ID){
 		"its row is damaged":   func(d *desk, parent pawl.ID) { d.spoil(tableRuns, parent[:]) },
 		"its entry is damaged": func(d *desk, parent pawl.ID) { d.spoil(tableSteps, seqKey(parent, 1)) },
-		"it is cancelled":      func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Cancel = "enough" }) },
 		"it has ended":         func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Status = Failed }) },
 		"it has restarted":     func(d *desk, parent pawl.ID) { d.edit(parent, func(row *runRow) { row.Journal = 1 }) },
 		"another is its child": func(d *desk, parent pawl.ID) {

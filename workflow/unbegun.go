@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// unbegun returns the mismatch of a function that has returned although the journal has calls
-// of a branch that did not begin: any branch, or one that a scope was to begin.
-func (x *execution) unbegun(by *scope) error {
+// unbegun returns the mismatch of a function of the scope that has returned although the journal has
+// calls of a branch below it that did not begin: any branch, or one that the scope itself was to begin.
+func (x *execution) unbegun(by *scope, itself bool) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.stopped != nil || slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.cancelled }) {
+	if x.stopped != nil || slices.ContainsFunc(x.scopes, func(s *scope) bool { return s.cancelled && !by.inUndo() }) {
 		return nil
 	}
 	var first *entry
 	for name, entries := range x.journal {
-		if name == undoScope || x.lost(name) || by != nil && x.nearest(name) != by {
+		if !by.covers(name) || inUndo(name) != by.inUndo() || x.lost(name) || itself && x.nearest(name) != by {
 			continue
 		}
 		if first == nil || entries[0].seq < first.seq {

@@ -120,7 +120,7 @@ func (w *warmRuns) trim(most int) {
 // mayStay reports whether the run may stay in memory when it is suspended. A run that undoes its
 // steps and a cancelled one may not. The caller holds the lock.
 func (x *execution) mayStay() bool {
-	return x.engine.opts.Warm > 0 && x.cancel == "" && !slices.ContainsFunc(x.idle, func(s *scope) bool { return s.name == undoScope })
+	return x.engine.opts.Warm > 0 && x.cancel == "" && !slices.ContainsFunc(x.idle, (*scope).inUndo)
 }
 
 // warmBytes estimates what the run holds in memory. The caller holds the lock.
