@@ -65,8 +65,10 @@ type Admin interface {
 	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
 
 	// FindIDs returns the IDs of jobs that begin or end with part, at most [MaxFound]. It
-	// resolves a shortened ID. Part has four hexadecimal digits or more.
-	FindIDs(ctx context.Context, part string) ([]pawl.ID, error)
+	// resolves a shortened ID. Part has four hexadecimal digits or more. For the end of an ID it
+	// compares a bounded number of IDs after a cursor, so it may return none before the end,
+	// where next is "".
+	FindIDs(ctx context.Context, part, after string) (ids []pawl.ID, next string, err error)
 
 	// Do carries out one action on up to [MaxIDs] jobs, each by itself, and returns an error for
 	// each ID in their order. Nil means done. The errors include [pawl.ErrNotFound];

@@ -198,9 +198,9 @@ func TestPagesThatDoNotFit(t *testing.T) {
 			return err
 		}, []string{`null`, job}},
 		"find": {func(c *client) error {
-			_, err := c.FindIDs(t.Context(), "abcd")
+			_, _, err := c.FindIDs(t.Context(), "abcd", "here")
 			return err
-		}, []string{`{"ids":` + many(MaxFound+1, `"`+other.String()+`"`) + `}`}},
+		}, []string{`{"ids":` + many(MaxFound+1, `"`+other.String()+`"`) + `}`, `{"next":"here"}`}},
 		"effects": {func(c *client) error {
 			_, _, err := c.Effects(t.Context(), "here")
 			return err

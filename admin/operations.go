@@ -88,28 +88,31 @@ func (d direct) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return d.q.Job(ctx, id)
 }
 
-type findRequest struct{ Part string }
+type findRequest struct{ Part, After string }
 
-type foundIDs struct{ IDs []pawl.ID }
+type foundIDs struct {
+	IDs  []pawl.ID
+	Next string
+}
 
 var opFindIDs = define(operation[findRequest, foundIDs]{
 	path: "jobs/find", work: lists,
 	do: func(ctx context.Context, a Admin, r *findRequest) (foundIDs, error) {
-		ids, err := a.FindIDs(ctx, r.Part)
-		return foundIDs{ids}, err
+		ids, next, err := a.FindIDs(ctx, r.Part, r.After)
+		return foundIDs{ids, next}, err
 	},
 	check: func(r *findRequest, found *foundIDs) error {
-		return checkPage(len(found.IDs), MaxFound, "", "")
+		return checkPage(len(found.IDs), MaxFound, r.After, found.Next)
 	},
 })
 
-func (c *client) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
-	found, err := ask(ctx, c, opFindIDs, findRequest{part})
-	return found.IDs, err
+func (c *client) FindIDs(ctx context.Context, part, after string) ([]pawl.ID, string, error) {
+	found, err := ask(ctx, c, opFindIDs, findRequest{part, after})
+	return found.IDs, found.Next, err
 }
 
-func (d direct) FindIDs(ctx context.Context, part string) ([]pawl.ID, error) {
-	return d.q.FindIDs(ctx, part, MaxFound)
+func (d direct) FindIDs(ctx context.Context, part, after string) ([]pawl.ID, string, error) {
+	return d.q.FindIDs(ctx, part, after, MaxFound)
 }
 
 type doRequest struct {

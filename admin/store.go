@@ -33,8 +33,9 @@ type Store interface {
 	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
 
 	// FindIDs returns at most a number of IDs that begin or end with part, which has four
-	// hexadecimal digits or more, or else returns [pawl.ErrInvalid].
-	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
+	// hexadecimal digits or more, or else returns [pawl.ErrInvalid]. It compares a bounded number
+	// of IDs after a cursor, so it may return none before the end, where next is "".
+	FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error)
 
 	// DryRun returns what Change would return for each job now, and changes nothing. It judges
 	// jobs that share a unique key together.

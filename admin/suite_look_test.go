@@ -80,19 +80,20 @@ var lookCases = []suiteCase{
 		for _, e := range s.want {
 			text := e.ID.String()
 			for _, part := range []string{text, strings.ToUpper(text), strings.ReplaceAll(text, "-", ""), text[len(text)-12:]} {
-				ids, err := s.FindIDs(t.Context(), part)
+				ids, next, err := s.FindIDs(t.Context(), part, "")
 				require.NoError(t, err)
+				require.Empty(t, next)
 				require.Contains(t, ids, e.ID, part)
 				for _, id := range ids {
 					require.True(t, strings.HasPrefix(id.String(), strings.ToLower(part)) || strings.HasSuffix(id.String(), strings.ToLower(part)) || id == e.ID, part)
 				}
 			}
 		}
-		ids, err := s.FindIDs(t.Context(), "ffffffffffff")
+		ids, _, err := s.FindIDs(t.Context(), "ffffffffffff", "")
 		require.NoError(t, err)
 		require.Empty(t, ids)
 		for _, part := range []string{"", "123", "xyzw", "----", "12 34", "\xff\xff\xff\xff"} {
-			_, err := s.FindIDs(t.Context(), part)
+			_, _, err := s.FindIDs(t.Context(), part, "")
 			require.ErrorIs(t, err, pawl.ErrInvalid, part)
 		}
 	}},

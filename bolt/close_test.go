@@ -77,7 +77,7 @@ func TestUseAfterClose(t *testing.T) {
 		"RunNow":  func() error { return q.RunNow(t.Context(), l.ID) },
 		"Change":  func() error { _, err := q.Change(t.Context(), pawl.Change{Verb: pawl.VerbDelete}, l.ID); return err },
 		"DryRun":  func() error { _, err := q.DryRun(t.Context(), pawl.Change{Verb: pawl.VerbDelete}, l.ID); return err },
-		"FindIDs": func() error { _, err := q.FindIDs(t.Context(), l.ID.String(), 1); return err },
+		"FindIDs": func() error { _, _, err := q.FindIDs(t.Context(), l.ID.String(), "", 1); return err },
 		"List":    func() error { _, err := q.List(t.Context(), pawl.Filter{}, "", 1); return err },
 		"ListParts": func() error {
 			_, err := q.ListParts(t.Context(), pawl.Filter{}, driver.AllParts, "", 1)

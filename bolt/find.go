@@ -1,44 +1,42 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
-// FindIDs returns up to most IDs of jobs that begin or end with part: hexadecimal digits, with
-// or without dashes. It reads only the keys of all jobs.
-func (r *reader) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
-	digits, err := driver.PartOfID(part)
+// FindIDs returns up to most IDs of jobs that begin or end with part: four hexadecimal digits or more, with
+// or without dashes, or else it returns [pawl.ErrInvalid]. It finds a beginning at once. For an end it compares the
+// keys of at most [driver.MaxSearched] jobs, after a cursor: "" for the beginning, or the next of an earlier
+// call. Next is "" at the end, and when most IDs were found.
+func (r *reader) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
+	search, err := driver.NewSearch(part, after, most)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	err = r.view(ctx, func(s *store) error {
 		c := s.jobs.Cursor()
-		n := 0
-		for k, _ := c.First(); k != nil && len(ids) < most; k, _ = c.Next() {
-			if n++; n%4096 == 0 && ctx.Err() != nil {
-				return ctx.Err()
+		least, greatest, room := search.Range()
+		for k, _ := c.Seek(least[:]); k != nil && room > 0 && bytes.Compare(k, greatest[:]) <= 0; k, _ = c.Next() {
+			if len(k) == len(least) {
+				search.IDs = append(search.IDs, pawl.ID(k))
+				room--
 			}
-			var id pawl.ID
-			if len(k) != len(id) {
-				continue
-			}
-			var text [2 * len(pawl.ID{})]byte
-			hex.Encode(text[:], k)
-			if strings.HasPrefix(string(text[:]), digits) || strings.HasSuffix(string(text[:]), digits) {
-				copy(id[:], k)
-				ids = append(ids, id)
+		}
+		last := search.After
+		for k, _ := c.Seek(last[:]); k != nil && search.Left() > 0; k, _ = c.Next() {
+			if len(k) == len(last) && !bytes.Equal(k, last[:]) {
+				search.Add(pawl.ID(k))
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find IDs: %w", err)
+		return nil, "", fmt.Errorf("find IDs: %w", err)
 	}
-	return ids, nil
+	return search.IDs, search.Next(), nil
 }

@@ -41,15 +41,18 @@ func job(q *request) error {
 	text := strings.TrimSpace(q.Form.Get("id"))
 	id, err := pawl.ParseID(text)
 	if err != nil && len(text) >= 4 { // the beginning or the end of an ID
-		var ids []pawl.ID
-		if ids, err = q.d.admin.FindIDs(q.ctx, text); err == nil {
-			if len(ids) != 1 {
-				return &refusal{404, fmt.Sprintf("%s have an ID that begins or ends with %q.", count(len(ids), "job"), clipped(text)), "Give more digits of the ID."}
-			}
-			id = ids[0]
+		found, err := q.findIDs(text)
+		if err != nil {
+			return err
 		}
-	}
-	if err != nil {
+		switch {
+		case len(found.IDs) == 0 && found.NextLink == "":
+			return &refusal{404, fmt.Sprintf("No job has an ID that begins or ends with %q.", clipped(text)), "It is done, or it never existed."}
+		case len(found.IDs) != 1 || found.NextLink != "":
+			return q.show("found", "jobs", "Jobs by a part of their ID", found, q.command("job", "show", text))
+		}
+		id = found.IDs[0]
+	} else if err != nil {
 		return err
 	}
 	e, err := q.d.admin.Job(q.ctx, id)
@@ -89,6 +92,43 @@ func job(q *request) error {
 		commands = append(commands, q.command("job", "logs", e.ID.String()))
 	}
 	return q.show("job", "jobs", "Job "+e.ID.String(), p, commands...)
+}
+
+// foundPage is what a search for a part of an ID has found so far.
+type foundPage struct {
+	Part     string
+	IDs      []pawl.ID
+	NextLink string // the page that goes on
+}
+
+// findIDs searches for a while. A search that goes on keeps the IDs that it has found.
+func (q *request) findIDs(part string) (*foundPage, error) {
+	p, after, began := &foundPage{Part: part}, q.Form.Get("after"), time.Now()
+	for _, text := range q.Form["found"] {
+		id, err := pawl.ParseID(text)
+		if err != nil {
+			return nil, err
+		}
+		p.IDs = append(p.IDs, id)
+	}
+	for {
+		ids, next, err := q.d.admin.FindIDs(q.ctx, part, after)
+		if err != nil {
+			return nil, err
+		}
+		p.IDs, after = append(p.IDs, ids...), next
+		if after == "" || len(p.IDs) >= admin.MaxFound || time.Since(began) > lookTime {
+			break
+		}
+	}
+	if after != "" && len(p.IDs) < admin.MaxFound {
+		keep := []any{"id", part, "after", after}
+		for _, id := range p.IDs {
+			keep = append(keep, "found", id.String())
+		}
+		p.NextLink = link("job", keep...)
+	}
+	return p, nil
 }
 
 // notes reads how far the job is, and the logs of its last runs. A handler may log arguments, so both need

@@ -20,6 +20,16 @@ type large struct {
 	admin.Admin
 	match        int // jobs of a read that match
 	read, judged int
+	searches     int
+}
+
+func (a *large) FindIDs(context.Context, string, string) (ids []pawl.ID, next string, err error) {
+	time.Sleep(4 * time.Millisecond)
+	a.searches++
+	for range a.match {
+		ids = append(ids, pawl.NewID(time.Now()))
+	}
+	return ids, "more", nil
 }
 
 func (a *large) List(_ context.Context, q admin.Query) (admin.Page, error) {
@@ -65,6 +75,7 @@ func (a largeRuns) Verify(context.Context, pawl.ID) error {
 // code read for at most lookTime, and what one more read and one more portion of a dry run take. The page before a
 // change says how far it came.
 func TestPagesOfALargeQueueReadLittle(t *testing.T) {
+	const reads = 8 // of 4 ms each, of which the last begins before the time is over
 	synctest.Test(t, func(t *testing.T) {
 		q, d := empty(t)
 		get := func(path string, match int) (string, *large) {
@@ -74,23 +85,29 @@ func TestPagesOfALargeQueueReadLittle(t *testing.T) {
 			d.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/"+path, nil))
 			require.Equal(t, http.StatusOK, w.Code, "%s: %s", path, w.Body)
 			require.Less(t, time.Since(began), lookTime+15*time.Millisecond, path)
-			require.LessOrEqual(t, a.read, 13*4*admin.MaxLimit, path)
+			require.LessOrEqual(t, a.read, 4*reads*admin.MaxLimit, path)
 			require.LessOrEqual(t, a.judged, 3*tryPortion, path)
 			return w.Body.String(), a
 		}
 		_, a := get("jobs?error=quota", 0)
-		require.Equal(t, 13*admin.MaxLimit, a.read)
+		require.Equal(t, reads*admin.MaxLimit, a.read)
 		_, a = get("runs?status=failed", 0)
-		require.Equal(t, 13*4*admin.MaxLimit, a.read)
+		require.Equal(t, 4*reads*admin.MaxLimit, a.read)
 		for _, verb := range []string{"retry?", "delete?", "cancel?", "run-now?", "retry?group=quota&"} {
 			page, _ := get(verb+"select=all", 0)
 			require.Contains(t, page, "At least 0 match", verb)
 		}
 		page, _ := get("cancel?select=all", admin.MaxLimit)
-		require.Contains(t, page, "At least 7000 match")
-		require.Contains(t, page, "This page tried the change on the first 750.")
+		require.Contains(t, page, "At least 4000 match")
+		require.Contains(t, page, "This page tried the change on the first 500.")
+		page, a = get("job?id=cd2b", 0)
+		require.Contains(t, page, "No job has an ID that begins or ends with cd2b, as far as this page searched.")
+		require.Contains(t, page, "job?after=more&amp;id=cd2b")
+		require.Equal(t, reads, a.searches)
+		page, _ = get("job?id=cd2b&after=more", 1)
+		require.Contains(t, page, "8 jobs have an ID")
 		page, _ = get("verify", pageSize)
-		require.Contains(t, page, "300 match, <b>0</b> do not, of those that this page compared.")
+		require.Contains(t, page, "200 match, <b>0</b> do not, of those that this page compared.")
 		require.Contains(t, page, "verify?all=1")
 		require.NoError(t, d.Close())
 		require.NoError(t, q.Close())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -64,8 +65,13 @@ func BenchmarkMillion(b *testing.B) {
 		q, err := bolt.Open(path, millionOptions())
 		require.NoError(b, err)
 		w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-		require.NoError(b, workflow.Open(q, nil).Handle(b.Context(), w, millionFlow)) // verify compares runs with it
+		require.NoError(b, workflow.Open(q, nil).Handle(b.Context(), w, millionFlow))                               // verify compares runs with it
+		running, err := q.Fetch(b.Context(), pawl.Request{Queues: []string{"sync"}, Max: 1000, Wait: pawl.WaitNot}) // the other jobs of their keys are blocked
+		require.NoError(b, err)
 		measure(b, admin.Of(q))
+		for i, l := range running {
+			require.NoError(b, q.Settle(b.Context(), l.Release()), i)
+		}
 		require.NoError(b, q.Close())
 	})
 	b.Run("stopped", func(b *testing.B) {
@@ -126,19 +132,25 @@ func millionPages(b *testing.B, a admin.Admin) []string {
 	require.NoError(b, err)
 	run := runs.Runs[0].Run.String()
 	dead, ready, delayed := one(pawl.Dead), one(pawl.Ready), one(pawl.Delayed)
-	return []string{
+	pages := []string{
 		"", "queues", "jobs", "jobs?state=dead&newest=1", "jobs?newest=1", "jobs?state=ready", "jobs?state=delayed", "jobs?state=completed",
 		"jobs?state=dead&error=quota", "jobs?kind=none", "jobs?payload=to%3Dnobody", "jobs?queue=sync", "jobs?state=dead&group=" + rare, "jobs?state=dead&reason=poison",
 		"jobs?state=dead&since=1h", "jobs?state=dead&sort=died&newest=1&queue=email",
-		"limits", "keys?queue=sync", "keys?queue=sync&blocked=1", "groups", "group?name=import%2F7", "jobs?members=import%2F7", "verify", "fork?id=" + run,
-		"failures", "failures?queue=email", "job?id=" + dead, "job?id=" + ready, "job?id=" + delayed, "job?id=" + one(pawl.Completed), "job?id=" + dead[28:],
+		"limits", "keys?queue=sync", "keys?queue=sync&blocked=1", "key?queue=sync&name=tenant%2F2", "groups", "group?name=import%2F7", "jobs?members=import%2F7", "verify", "fork?id=" + run,
+		"failures", "failures?queue=email", "job?id=" + dead, "job?id=" + ready, "job?id=" + delayed, "job?id=" + one(pawl.Completed), "job?id=" + dead[28:], "job?id=ffffffff", "job?id=" + dead[:13],
 		"runs", "runs?flow=order", "runs?status=waiting", "runs?status=done", "runs?status=failed", "runs?id=99", "run?id=" + run,
 		"schedules", "schedule?name=schedule-1", "workers", "file",
 		"retry?select=all&state=dead", "retry?select=all&state=dead&error=quota", "retry?select=all&state=dead&group=" + rare, "delete?select=all&state=dead",
 		"delete?select=all&state=completed", "cancel?select=all&state=ready", "cancel?select=all", "cancel?select=all&payload=to%3Dnobody", "run-now?select=all&state=delayed",
 		"close-group?name=import%2F7", "cancel-group?name=import%2F7", "terminate-run?id=" + run, "pause-run?id=" + run,
-		"retry?id=" + dead, "pause-queue?name=email", "signal?id=" + run, "cancel-run?id=" + run, "pause-schedule?name=schedule-1",
+		"retry?id=" + dead, "edit?id=" + dead, "pause-queue?name=email", "resume-queue?name=email", "signal?id=" + run, "cancel-run?id=" + run, "resume-run?id=" + run,
+		"pause-schedule?name=schedule-1", "resume-schedule?name=schedule-1", "trigger-schedule?name=schedule-1",
 	}
+	for _, r := range routes {
+		measured := slices.ContainsFunc(pages, func(page string) bool { path, _, _ := strings.Cut(page, "?"); return path == r.path })
+		require.True(b, measured || r.open || r.free || r.method == http.MethodPost, "no time of the page %q is measured", r.path)
+	}
+	return pages
 }
 
 var millionFlow = workflow.Define("order", func(r *workflow.Run, in mail) (string, error) {

@@ -110,7 +110,7 @@ func TestAdmin(t *testing.T) {
 			require.EqualValues(t, 2, groups[0].Count)
 
 			text := ids["ready"].String()
-			found, err := a.FindIDs(t.Context(), text[len(text)-6:])
+			found, _, err := a.FindIDs(t.Context(), text[len(text)-6:], "")
 			require.NoError(t, err)
 			require.Equal(t, []pawl.ID{ids["ready"]}, found)
 

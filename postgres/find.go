@@ -13,42 +13,44 @@ import (
 )
 
 const (
-	sqlIDsFrom = `SELECT id FROM pawl.job WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3`
-	sqlIDsWith = `SELECT id FROM pawl.job WHERE encode(uuid_send(id), 'hex') LIKE '%' || $1 AND NOT id = ANY($2) LIMIT $3`
+	sqlIDsFrom  = `SELECT id FROM pawl.job WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3`
+	sqlIDsAfter = `SELECT id FROM pawl.job WHERE id > $1 ORDER BY id LIMIT $2`
 )
 
 // FindIDs returns up to most IDs of jobs that begin or end with part: four hexadecimal digits or
-// more, with or without dashes, or else it returns [pawl.ErrInvalid]. For an end it reads the IDs of
-// all jobs.
-func (q *Queue) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
-	digits, err := driver.PartOfID(part)
-	if err != nil {
-		return nil, err
-	}
-	var from, to pgtype.UUID
-	rest := 2*len(pawl.ID{}) - len(digits)
+// more, with or without dashes, or else it returns [pawl.ErrInvalid]. For an end it compares at most
+// [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next of an earlier call. Next is ""
+// at the end, and when most IDs were found.
+func (q *Queue) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
+	var search *driver.Search
 	err = q.look(ctx, func(tx *viewTx) error {
-		ids = nil
-		if rest < 0 {
-			return nil
+		if search, err = driver.NewSearch(part, after, most); err != nil {
+			return err
 		}
-		for end, fill := range map[*pgtype.UUID]string{&from: "0", &to: "f"} {
-			if err := end.Scan(digits + strings.Repeat(fill, rest)); err != nil {
+		if least, greatest, room := search.Range(); room > 0 {
+			search.IDs, err = idsOf(tx.Query(ctx, q.sql(sqlIDsFrom), uuidOf(least), uuidOf(greatest), room))
+			if err != nil {
 				return err
 			}
 		}
-		if ids, err = idsOf(tx.Query(ctx, q.sql(sqlIDsFrom), from, to, most)); err != nil || rest == 0 || len(ids) >= most {
-			return err
+		if search.Left() == 0 {
+			return nil
 		}
-		others, err := idsOf(tx.Query(ctx, q.sql(sqlIDsWith), digits, uuids(ids), most-len(ids)))
-		ids = append(ids, others...)
+		ids, err := idsOf(tx.Query(ctx, q.sql(sqlIDsAfter), uuidOf(search.After), search.Left()))
+		for _, id := range ids {
+			if !search.Add(id) {
+				break
+			}
+		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find IDs: %w", err)
+		return nil, "", fmt.Errorf("find IDs: %w", err)
 	}
-	return ids, nil
+	return search.IDs, search.Next(), nil
 }
+
+func uuidOf(id pawl.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 // idsOf reads rows of IDs.
 func idsOf(rows pgx.Rows, err error) ([]pawl.ID, error) {

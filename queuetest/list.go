@@ -20,8 +20,8 @@ type Lister interface {
 
 // Finder is a queue whose jobs can be found by a part of their IDs.
 type Finder interface {
-	// FindIDs returns the IDs that begin or end with a part, at most a number of them.
-	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
+	// FindIDs returns the IDs that begin or end with a part, at most a number of them, after a cursor.
+	FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error)
 }
 
 func (f *fixture) lister() Lister { return able[Lister](f) }
@@ -158,7 +158,7 @@ var listTests = []test{
 			q, find, id := f.lister(), f.finder(), f.add().ID
 			return []func(context.Context) error{
 				func(ctx context.Context) error { _, err := q.ListParts(ctx, pawl.Filter{}, 0, "", 1); return err },
-				func(ctx context.Context) error { _, err := find.FindIDs(ctx, id.String(), 1); return err },
+				func(ctx context.Context) error { _, _, err := find.FindIDs(ctx, id.String(), "", 1); return err },
 			}
 		}),
 	newTest("IDs by a part",
@@ -177,22 +177,59 @@ var listTests = []test{
 				"cd1a": {ids[0]}, "CD1A": {ids[0]}, "cd2b": {ids[1], ids[2]}, "ffff": nil,
 				ids[1].String(): {ids[1]}, strings.ReplaceAll(ids[2].String(), "-", ""): {ids[2]},
 			} {
-				got, err := q.FindIDs(f.Context(), part, 9)
+				got, _, err := q.FindIDs(f.Context(), part, "", 9)
 				f.ok(err, "search")
 				sortIDs(got)
 				sortIDs(want)
 				f.sameJobs(got, want, "IDs of "+part)
 			}
-			got, err := q.FindIDs(f.Context(), "cd2b", 1)
+			got, _, err := q.FindIDs(f.Context(), "cd2b", "", 1)
 			f.ok(err, "search")
 			equal(f, len(got) == 1 && slices.Contains(ids[1:], got[0]), true, "one of the IDs")
-			got, err = q.FindIDs(f.Context(), ids[0].String()[:4], 9)
+			got, _, err = q.FindIDs(f.Context(), ids[0].String()[:4], "", 9)
 			f.ok(err, "search")
 			equal(f, len(got), 3, "IDs by their beginning")
 			for _, part := range []string{"", "cd1", "cd1g", "cd 1a"} {
-				_, err := q.FindIDs(f.Context(), part, 9)
+				_, _, err := q.FindIDs(f.Context(), part, "", 9)
 				f.is(err, pawl.ErrInvalid, "a search for "+part)
 			}
+		}),
+	newTest("IDs by a part, in portions",
+		"A search for the end of an ID compares a bounded number of IDs a call, and the cursors of its calls lead to every ID "+
+			"once. A search does not continue another.", func(f *fixture) {
+			q := f.finder()
+			const jobs = driver.MaxSearched + 10
+			var want []pawl.ID
+			for begin := 0; begin < jobs; begin += 5_000 {
+				batch := newBatch(min(5_000, jobs-begin))
+				for i, e := range batch {
+					e.ID = pawl.NewID(time.Now())
+					e.ID[14], e.ID[15] = 0xcd, 0x1a
+					if at := begin + i; at == 0 || at == 7_000 || at == jobs-1 {
+						e.ID[15] = 0x2b
+						want = append(want, e.ID)
+					}
+				}
+				f.enqueue(batch...)
+			}
+			got, next, err := q.FindIDs(f.Context(), "cd2b", "", 9)
+			f.ok(err, "search")
+			equal(f, len(got) < len(want) && next != "", true, "the search goes on")
+			_, _, err = q.FindIDs(f.Context(), "cd1a", next, 9)
+			f.is(err, pawl.ErrInvalid, "a search for another part")
+			rest, next, err := q.FindIDs(f.Context(), "cd2b", next, 9)
+			f.ok(err, "search")
+			equal(f, next, "", "the cursor at the end")
+			got = append(got, rest...)
+			sortIDs(got)
+			sortIDs(want)
+			f.sameJobs(got, want, "found IDs")
+			got, next, err = q.FindIDs(f.Context(), "cd2b", "", 1)
+			f.ok(err, "search")
+			equal(f, len(got) == 1 && next == "", true, "a search that has found all that it may")
+			got, next, err = q.FindIDs(f.Context(), want[0].String()[:13], "", 2*jobs)
+			f.ok(err, "search")
+			equal(f, len(got) > 1, true, "IDs by their beginning")
 		}),
 }
 

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"slices"
@@ -200,47 +199,43 @@ func (p *page) members(ctx context.Context, g indexes, limit int) (members []str
 
 // FindIDs returns up to most IDs of jobs that begin or end with part, which is at least four
 // hexadecimal digits, with or without dashes. It returns [pawl.ErrInvalid] for any other part. To find
-// the end of an ID, it reads the IDs of all jobs.
-func (q *Queue) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
-	digits, err := driver.PartOfID(part)
+// the end of an ID, it compares at most [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next
+// of an earlier call. Next is "" at the end, and when most IDs were found.
+func (q *Queue) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
+	search, err := driver.NewSearch(part, after, most)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := q.look(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	rest := 2*len(pawl.ID{}) - len(digits)
-	if rest < 0 {
-		return nil, nil
+	read := func(from, to string, count int) ([]string, error) {
+		return q.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: q.prefix + "i", Start: from, Stop: to, ByLex: true, Count: int64(count)}).Result()
 	}
-	least, err := hex.DecodeString(digits + strings.Repeat("0", rest))
-	if err != nil {
-		return nil, err
-	}
-	greatest, err := hex.DecodeString(digits + strings.Repeat("f", rest))
-	if err != nil {
-		return nil, err
-	}
-	key := q.prefix + "i"
-	found, err := q.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: key, Start: "[" + string(least), Stop: "[" + string(greatest), ByLex: true, Count: int64(most)}).Result()
-	for _, id := range found {
-		ids = append(ids, idOf(id))
-	}
-	for from := "-"; err == nil && rest > 0 && len(ids) < most; {
-		if found, err = q.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: key, Start: from, Stop: "+", ByLex: true, Count: 1000}).Result(); len(found) == 0 {
-			break
+	if least, greatest, room := search.Range(); room > 0 {
+		found, err := read("["+string(least[:]), "["+string(greatest[:]), room)
+		if err != nil {
+			return nil, "", fmt.Errorf("find IDs: %w", explain(err))
 		}
 		for _, id := range found {
-			if strings.HasSuffix(hex.EncodeToString([]byte(id)), digits) && !slices.Contains(ids, idOf(id)) && len(ids) < most {
-				ids = append(ids, idOf(id))
+			search.IDs = append(search.IDs, idOf(id))
+		}
+	}
+	for search.Left() > 0 {
+		found, err := read("("+string(search.After[:]), "+", min(search.Left(), 1000))
+		if err != nil {
+			return nil, "", fmt.Errorf("find IDs: %w", explain(err))
+		}
+		for _, id := range found {
+			if !search.Add(idOf(id)) {
+				break
 			}
 		}
-		from = "(" + found[len(found)-1]
+		if len(found) == 0 {
+			break
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("find IDs: %w", explain(err))
-	}
-	return ids, nil
+	return search.IDs, search.Next(), nil
 }
 
 // scopeEffects is the scope of a list of effects.

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	sqldriver "database/sql/driver"
-	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -14,46 +12,44 @@ import (
 )
 
 const (
-	sqlIDsFrom = `SELECT id FROM pawl_job WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`
-	sqlIDsWith = `SELECT id FROM pawl_job WHERE lower(hex(id)) LIKE '%' || ? LIMIT ?`
+	sqlIDsFrom  = `SELECT id FROM pawl_job WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`
+	sqlIDsAfter = `SELECT id FROM pawl_job WHERE id > ? ORDER BY id LIMIT ?`
 )
 
 // FindIDs returns up to most IDs of jobs that begin or end with part, which is at least four
 // hexadecimal digits, with or without dashes. It returns [pawl.ErrInvalid] for any other part. To find
-// the end of an ID, it reads the IDs of all jobs.
-func (q *Queue) FindIDs(ctx context.Context, part string, most int) (ids []pawl.ID, err error) {
-	digits, err := driver.PartOfID(part)
-	if err != nil {
-		return nil, err
-	}
-	rest := 2*len(pawl.ID{}) - len(digits)
-	add := func(v []sqldriver.Value) error {
-		if id := pawl.ID(bytesOf(v[0])); len(ids) < most && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-		return nil
-	}
+// the end of an ID, it compares at most [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next
+// of an earlier call. Next is "" at the end, and when most IDs were found.
+func (q *Queue) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
+	var search *driver.Search
 	err = q.look(ctx, func(c conn) error {
-		if ids = nil; rest < 0 {
-			return nil
+		if search, err = driver.NewSearch(part, after, most); err != nil {
+			return err
 		}
-		var bounds [2][]byte
-		for i, fill := range []string{"0", "f"} {
-			b, err := hex.DecodeString(digits + strings.Repeat(fill, rest))
+		if least, greatest, room := search.Range(); room > 0 {
+			err := c.query(sqlIDsFrom, func(v []sqldriver.Value) error {
+				search.IDs = append(search.IDs, pawl.ID(bytesOf(v[0])))
+				return nil
+			}, least[:], greatest[:], int64(room))
 			if err != nil {
 				return err
 			}
-			bounds[i] = b
 		}
-		if err := c.query(sqlIDsFrom, add, bounds[0], bounds[1], int64(most)); err != nil || rest == 0 || len(ids) >= most {
-			return err
+		from, goOn := search.After, search.Left() > 0
+		if !goOn {
+			return nil
 		}
-		return c.query(sqlIDsWith, add, digits, int64(most+len(ids)))
+		return c.query(sqlIDsAfter, func(v []sqldriver.Value) error {
+			if goOn {
+				goOn = search.Add(pawl.ID(bytesOf(v[0])))
+			}
+			return nil
+		}, from[:], int64(search.Left()))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find IDs: %w", err)
+		return nil, "", fmt.Errorf("find IDs: %w", err)
 	}
-	return ids, nil
+	return search.IDs, search.Next(), nil
 }
 
 const sqlEffects = `SELECT name, done_until FROM pawl_effect WHERE name > ? ORDER BY name LIMIT ?`

@@ -17,7 +17,7 @@ type inspector interface {
 	Stats(ctx context.Context) (pawl.Stats, error)
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
-	FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error)
+	FindIDs(ctx context.Context, part, after string, most int) ([]pawl.ID, string, error)
 	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
 	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
 	Keys(ctx context.Context, queue, after string, max int) ([]pawl.KeyStats, error)
@@ -84,9 +84,13 @@ func (f *File) ListParts(ctx context.Context, filter pawl.Filter, parts driver.P
 	return looked(f, func(i inspector) (pawl.Listing, error) { return i.ListParts(ctx, filter, parts, after, max) })
 }
 
-// FindIDs returns the IDs of jobs that begin or end with part.
-func (f *File) FindIDs(ctx context.Context, part string, most int) ([]pawl.ID, error) {
-	return looked(f, func(i inspector) ([]pawl.ID, error) { return i.FindIDs(ctx, part, most) })
+// FindIDs returns the IDs of jobs that begin or end with part, as [bolt.Queue.FindIDs] does.
+func (f *File) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
+	err = f.look(func(i inspector) error {
+		ids, next, err = i.FindIDs(ctx, part, after, most)
+		return err
+	})
+	return ids, next, err
 }
 
 // Why returns what keeps a job from running.

@@ -134,10 +134,15 @@ func shortID(text string) string {
 
 // findJob returns the one job whose ID begins or ends with text.
 func findJob(ctx context.Context, queue admin.Admin, text string) (pawl.ID, error) {
-	ids, err := queue.FindIDs(ctx, shortID(text))
+	var ids []pawl.ID
+	for after, more := "", true; more && len(ids) < admin.MaxFound; more = after != "" {
+		found, next, err := queue.FindIDs(ctx, shortID(text), after)
+		if err != nil {
+			return pawl.ID{}, err
+		}
+		ids, after = append(ids, found...), next
+	}
 	switch {
-	case err != nil:
-		return pawl.ID{}, err
 	case len(ids) == 0:
 		return pawl.ID{}, &failure{exitNoMatch, fmt.Sprintf("no job has an ID that begins or ends with %q", shortID(text)),
 			"It is done, or it never existed; 'jobctl job list' shows the jobs."}
@@ -149,7 +154,7 @@ func findJob(ctx context.Context, queue admin.Admin, text string) (pawl.ID, erro
 		lines = append(lines, id.String())
 	}
 	count := fmt.Sprint(len(ids))
-	if len(ids) == admin.MaxFound {
+	if len(ids) >= admin.MaxFound {
 		count += " or more"
 	}
 	return pawl.ID{}, &failure{exitUsage, fmt.Sprintf("%s jobs have an ID that begins or ends with %q; give more of it:", count, shortID(text)), strings.Join(lines, "\n")}

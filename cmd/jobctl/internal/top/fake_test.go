@@ -188,7 +188,9 @@ func (f *fake) Do(_ context.Context, a admin.Action, ids ...pawl.ID) ([]error, e
 
 func (f *fake) Await(context.Context, pawl.ID) (*pawl.Envelope, error) { return nil, errNotAsked }
 
-func (f *fake) FindIDs(context.Context, string) ([]pawl.ID, error) { return nil, errNotAsked }
+func (f *fake) FindIDs(context.Context, string, string) ([]pawl.ID, string, error) {
+	return nil, "", errNotAsked
+}
 
 func (f *fake) Pause(_ context.Context, queue string) error {
 	f.paused[queue] = true
