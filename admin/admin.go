@@ -27,6 +27,10 @@ type Admin interface {
 	// queue open. It reads a few rows, whatever the number of jobs.
 	Stats(ctx context.Context) (Stats, error)
 
+	// Throughput returns what happened to the jobs of a queue, or of all, in the last minutes, hours, or
+	// days, and the builds of the app that ran them. See [Metered].
+	Throughput(ctx context.Context, q ThroughputQuery) (Throughput, error)
+
 	// List reads one page of jobs. One call reads a bounded number of rows, so a page may have
 	// fewer jobs than requested, even none, while Next says where to continue. [Jobs] iterates
 	// over all pages.

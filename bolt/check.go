@@ -89,9 +89,11 @@ func (s *store) checkSteps() (steps int64) {
 	return steps
 }
 
-// notes requires that progress and logs can be read.
+// notes requires that progress, logs, and the counts of the throughput can be read.
 func (c *check) notes() {
-	driver.CheckNotes(&tables{tx: c.jobs.Tx()}, func(err error) { c.wrong("%w", err) })
+	wrong := func(err error) { c.wrong("%w", err) }
+	driver.CheckNotes(c.others(), wrong)
+	driver.CheckMeter(c.others(), wrong)
 }
 
 // stateRow is a row that says where a job is.

@@ -90,6 +90,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Restore": func() error {
 			return q.Restore(t.Context(), []*pawl.Envelope{{Kind: "k", State: pawl.Ready}}, nil)
 		},
+		"Throughput":  func() error { _, err := q.Throughput(t.Context(), driver.ThroughputQuery{}); return err },
 		"WriteBackup": func() error { _, err := q.WriteBackup(t.Context(), io.Discard); return err },
 		"Delete":      func() error { return q.Delete(t.Context(), l.ID) },
 		"Pause":       func() error { return q.Pause(t.Context(), "q") },

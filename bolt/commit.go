@@ -114,11 +114,13 @@ func (s *scheduler) commit(group []*call, maintain bool) error {
 				c.op.apply(t)
 			}
 		}
-		if maintain && t.err == nil { // an undone transaction serves nobody
-			s.maintain(t)
+		if !maintain || t.err != nil { // an undone transaction serves nobody
+			return nil
 		}
-		return nil
+		s.maintain(t)
+		return s.storeCounts(t)
 	})
+	s.meter.Stored(err == nil)
 	if err != nil {
 		return err
 	}

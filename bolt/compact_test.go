@@ -107,8 +107,11 @@ func TestCompactKeepsEverything(t *testing.T) {
 	folder := memoryFolder(t)
 	path := filepath.Join(folder, "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
-		q := openAt(t, path, nil)
+		ahead := time.Duration(0)
+		q := openAt(t, path, &Options{Now: func() time.Time { return time.Now().Add(ahead) }})
 		fillEverything(t, q)
+		require.NoError(t, q.do(t.Context(), visit(func() { ahead = time.Minute })))
+		require.Empty(t, fetch(t, q, 1, "empty")) // stores the throughput, so that Close has nothing to add
 		stats, err := q.Stats(t.Context())
 		require.NoError(t, err)
 		for i := range stats.Queues {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt/internal/dbfile"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/atomicfile"
 )
 
@@ -133,9 +134,9 @@ func checkFormat(tx *bbolt.Tx) error {
 }
 
 // syncFreelist writes the list of free pages, which ordinary commits omit, so that the next
-// Open reads the list and does not walk the whole file. It is only an optimization, so errors
-// do not matter. A failed sync leaves its marker.
-func syncFreelist(db *bbolt.DB, g *dbfile.Guard) {
+// Open reads the list and does not walk the whole file. With it goes what the meter, if there is one,
+// has counted since the last store. Both may be lost, so errors do not matter. A failed sync leaves its marker.
+func syncFreelist(db *bbolt.DB, g *dbfile.Guard, m *driver.Meter, now time.Time) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { _ = recover() }() // the pages of the file may be damaged
 	db.NoFreelistSync = false
@@ -143,9 +144,11 @@ func syncFreelist(db *bbolt.DB, g *dbfile.Guard) {
 	if err != nil {
 		return
 	}
-	if err := dbfile.CommitMarked(tx, (*bbolt.Tx).Commit); err != nil {
-		dbfile.Rollback(tx)
+	defer dbfile.Rollback(tx) // does nothing after the commit
+	if m != nil && m.Waits() && m.Store(&tables{tx: tx}, now, uint64(tx.ID())) != nil {
+		return
 	}
+	_ = dbfile.CommitMarked(tx, (*bbolt.Tx).Commit)
 }
 
 // MarkPath returns the path of the marker that a failed sync leaves beside the file of a queue.

@@ -62,8 +62,9 @@ func Open(path string, opts *Options) (*Queue, error) {
 // transactions there.
 func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, error) {
 	watch := &observer{Reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes}}
+	meter := new(driver.Meter)
 	q := &Queue{
-		reader: reader{db: db, guard: g, path: db.Path(), freelist: true, now: o.Now},
+		reader: reader{db: db, guard: g, path: db.Path(), freelist: true, now: o.Now, meter: meter},
 		opts:   o,
 		shared: shared,
 		scheduler: &scheduler{
@@ -76,6 +77,7 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 			now:      o.Now,
 			crashCap: o.MaxCrashes,
 			observer: watch,
+			meter:    meter,
 			commitTx: (*bbolt.Tx).Commit,
 			stop:     make(chan struct{}),
 			stopped:  make(chan struct{}),
@@ -135,7 +137,7 @@ func (q *Queue) Close() error {
 			lost = q.guard.Place()
 		}
 		if s.fatal == nil && lost == nil {
-			syncFreelist(q.db, q.guard)
+			syncFreelist(q.db, q.guard, s.meter, q.Now())
 		}
 		unregister(q.db)
 		q.closeErr = errors.Join(lost, q.guard.CloseDB(q.db))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt/internal/dbfile"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Reader reads a queue's file without changing it. Several processes may read one file at a
@@ -57,6 +58,7 @@ type reader struct {
 	path     string
 	freelist bool // the list of free pages is known
 	now      func() time.Time
+	meter    *driver.Meter // nil in a Reader
 	orphans  orphans
 }
 

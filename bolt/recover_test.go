@@ -82,7 +82,7 @@ func TestCrashBetweenPortionsCountsOnce(t *testing.T) {
 	for range 3 {
 		db, _, err := openFile(path, Options{LockTimeout: time.Second, Logger: quiet().Logger})
 		require.NoError(t, err)
-		s := &scheduler{db: db, now: time.Now, leases: newLeaseTable(time.Second), log: quiet().Logger, observer: &observer{Reporter: driver.Reporter{Logger: quiet().Logger}}, commitTx: (*bbolt.Tx).Commit}
+		s := &scheduler{db: db, now: time.Now, leases: newLeaseTable(time.Second), log: quiet().Logger, observer: &observer{Reporter: driver.Reporter{Logger: quiet().Logger}}, meter: new(driver.Meter), commitTx: (*bbolt.Tx).Commit}
 		require.NoError(t, s.transact(func(tx *txn) error {
 			require.Equal(t, 30, tx.takeOrphans(30))
 			return nil

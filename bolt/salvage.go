@@ -176,7 +176,7 @@ func (w *damagedFile) salvageInto(ctx context.Context, temp string, result *Salv
 	s := &salvor{ctx: ctx, damagedFile: w, db: db, now: time.Now(), result: result}
 	err = s.run()
 	if err == nil {
-		syncFreelist(db, nil)
+		syncFreelist(db, nil, nil, s.now)
 		err = db.Sync() // once at the end and not after every part: nobody opens a partial file
 	}
 	jobsLost = s.hurtAny(bucketJobs) || result.NoRecord > 0 || result.Lost[string(bucketRoot)] > 0

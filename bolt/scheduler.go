@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt/internal/dbfile"
+	"github.com/gopawl/pawl/driver"
 )
 
 // How much of its own work the scheduler does in one commit. The limits keep callers of the
@@ -63,6 +64,7 @@ type scheduler struct {
 	now      func() time.Time // the wall clock
 	crashCap int              // the limit of crashes, 0 for none
 	observer *observer
+	meter    *driver.Meter
 	guard    *dbfile.Guard
 	seq      *atomic.Uint64        // the last assigned enqueue sequence
 	bound    bound                 // of the bytes in use
@@ -152,6 +154,7 @@ func (s *scheduler) run() {
 		}
 		clear(group)
 	}
+	s.storeLast()
 	s.dismiss()
 	ended = true
 }
@@ -277,7 +280,8 @@ func (s *scheduler) settings() settings {
 
 // report emits the events of a durable transaction.
 func (s *scheduler) report(t *txn) {
-	s.observer.Count(t.totals)
+	s.observer.Count(t.counted.Totals)
+	s.meter.Add(t.now, &t.counted, len(t.granted) > 0)
 	s.observer.Emit(t.events...)
 	s.observer.ended(t)
 	s.spare.events, s.spare.ended, s.spare.granted = emptied(t.events), emptied(t.ended), emptied(t.granted)

@@ -179,7 +179,7 @@ func (op *settle) ack(t *txn, row leaseRow, j stored) {
 		j.Attempts, j.Result = driver.NextAttempt(j.Attempts), op.given.Result
 		t.succeed(j)
 	}
-	t.totals.Count(pawl.EventSucceeded, 1)
+	t.countIn(row.line.queue, pawl.EventSucceeded)
 	if op.job == nil {
 		return
 	}
@@ -265,7 +265,7 @@ func (op *settle) nackPlain(t *txn, row leaseRow) bool {
 	size := recentHeader + recentSize(failures, op.cause) + sealWidth + len(record)
 	t.put(t.jobs, op.id[:], appendRecent(t.value(size), op.id[:], failures, record, e.NotBefore, t.now, op.cause))
 	if !t.listening {
-		t.totals.Count(pawl.EventRetried, 1)
+		t.countIn(row.line.queue, pawl.EventRetried)
 	} else if j, err := t.record(op.id); err == nil {
 		op.retried(t, j)
 	}

@@ -51,7 +51,7 @@ type txn struct {
 	renewed     map[pawl.ID]bool // leases extended
 	ended       []holding        // leases settled or taken back
 	cancelled   []holding        // leases of jobs that must end
-	totals      driver.Totals    // its transitions, of which events has some
+	counted     driver.Tally     // its transitions, of which events has some
 	events      []pawl.Event     // deaths and crashes, and all other events when there is a listener
 	damage      []error          // damaged rows that were skipped
 	leftBlocked bool             // jobs were blocked, and damage may keep them from being unblocked
@@ -319,13 +319,22 @@ func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 // emit counts a transition, and keeps its event until the transaction is durable. It always keeps deaths and crashes,
 // since they are logged, and skipped jobs, since somebody may begin to wait for them.
 func (t *txn) emit(e pawl.Event) {
-	t.totals.Count(e.Type, 1)
+	t.counted.Count(e.Job.Queue, e.Type, 1)
 	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped ||
 		e.Type == pawl.EventRecovered || e.Type == pawl.EventSkipped {
 		job := *e.Job // a copy of its current state; the payload may be a page of the file
 		job.Payload, job.Cursor, e.Job = nil, nil, &job
 		t.emitOwn(e)
 	}
+}
+
+// countIn counts a transition of a job of a queue, whose name is unknown if its row is damaged.
+func (t *txn) countIn(n queueNumber, e pawl.EventType) {
+	name := ""
+	if row, err := t.rowOf(n); err == nil {
+		name = row.name
+	}
+	t.counted.Count(name, e, 1)
 }
 
 // emitOwn keeps an event that owns its job, which has no payload.

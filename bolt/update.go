@@ -243,7 +243,8 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		if committed != nil {
 			committed()
 		}
-		q.scheduler.observer.Count(t.totals)
+		q.scheduler.observer.Count(t.counted.Totals)
+		q.scheduler.meter.Add(t.now, &t.counted, false)
 		q.scheduler.observer.Emit(t.events...) // before the scheduler wakes up and emits more events
 		q.scheduler.observer.ended(t)
 		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed, changed})

@@ -45,6 +45,9 @@ func (t Totals) Since(o Totals) Totals {
 	return Totals{t.Changes - o.Changes, t.Enqueued - o.Enqueued, t.Succeeded - o.Succeeded, t.Retried - o.Retried, t.Died - o.Died}
 }
 
+// Counted reports whether anything but Changes was counted.
+func (t *Totals) Counted() bool { return t.Enqueued|t.Succeeded|t.Retried|t.Died != 0 }
+
 // Counter keeps the totals of a queue. The zero value is ready for use.
 type Counter struct {
 	mu     sync.Mutex

@@ -51,6 +51,7 @@ type Queue struct {
 	tables   map[tableName][]row // of other packages
 	nextTurn bool                // a fetch skipped a job of a key in order, so another fetch may get the next one
 	groups   driver.Groups       // whose members moved in the transition under way
+	meter    driver.Meter
 
 	turns   uint64 // the last turn that a queue had
 	virtual uint64 // the start of that turn, in virtual time
@@ -173,6 +174,7 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 	q.begin()
 	err := change()
 	q.catchUp()
+	q.storeCounts()
 	return err
 }
 

@@ -104,6 +104,7 @@ func (t txn) Emit(j *job, e pawl.Event) {
 	var one driver.Totals
 	one.Count(e.Type, 1)
 	t.reporter.Count(one)
+	t.meter.Count(t.moves.Now, j.Queue, one, e.Type == pawl.EventFetched)
 	if !t.reporter.Wants(e.Type) && !t.waiters.Any() {
 		return
 	}

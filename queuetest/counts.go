@@ -126,6 +126,12 @@ type Totaler interface {
 	Totals() driver.Totals
 }
 
+// Metered is a queue that keeps the counts of the last week by minute.
+type Metered interface {
+	// Throughput reports what happened to jobs in the last minutes, hours, or days.
+	Throughput(ctx context.Context, q driver.ThroughputQuery) (driver.Throughput, error)
+}
+
 func (f *fixture) listener() Listener { return able[Listener](f) }
 
 // stats returns the description of a queue that must be known.
@@ -140,6 +146,16 @@ func (f *fixture) stats(queue string) pawl.QueueStats {
 	}
 	f.Fatalf("the statistics have no queue %q", queue)
 	return pawl.QueueStats{}
+}
+
+// throughput returns what happened to the jobs of a queue, or of all, in the last minutes, hours, or days.
+func (f *fixture) throughput(queue string, last time.Duration) driver.Totals {
+	f.Helper()
+	t, err := able[Metered](f).Throughput(f.Context(), driver.ThroughputQuery{Queue: queue, Last: last})
+	f.ok(err, "throughput")
+	total := t.Total()
+	total.Changes = 0
+	return total
 }
 
 var listenTests = []test{
@@ -223,6 +239,40 @@ var statTests = []test{
 			defer l.Listen(func(pawl.Event) {})()
 			equal(f, counted(), want, "totals with a listener")
 		}
+	}),
+	newTest("throughput", "A queue reports what happened to the jobs of each queue in each minute of the last hour, and "+
+		"in each hour of the last week, and nothing older.", func(f *fixture) {
+		able[Metered](f)
+		began := time.Now()
+		for range 2 {
+			f.add(on("b"))
+			f.add()
+			f.add()
+			f.add()
+			leases := f.fetch(3)
+			f.ack(leases[0])
+			f.nack(leases[1], 24*time.Hour)
+			f.abandon(leases[2])
+			f.pass(90 * time.Second)
+		}
+		all := driver.Totals{Enqueued: 8, Succeeded: 2, Retried: 2, Died: 2}
+		equal(f, f.throughput("", time.Hour), all, "counts of an hour")
+		equal(f, f.throughput("b", time.Hour), driver.Totals{Enqueued: 2}, "counts of queue b")
+		equal(f, f.throughput("", time.Minute), driver.Totals{}, "counts of this minute")
+		t, err := able[Metered](f).Throughput(f.Context(), driver.ThroughputQuery{})
+		f.ok(err, "throughput")
+		for _, p := range t.Periods {
+			if minute := began.Truncate(time.Minute); p.At.Equal(minute) || p.At.Equal(minute.Add(time.Minute)) {
+				equal(f, p.Enqueued, 4, "jobs of a minute")
+			}
+		}
+		equal(f, len(t.Builds), 1, "builds")
+		f.pass(time.Hour)
+		equal(f, f.throughput("", time.Hour).Enqueued, 0, "jobs of the next hour")
+		equal(f, f.throughput("", 7*24*time.Hour).Enqueued, 8, "jobs of the week")
+		f.pass(7 * 24 * time.Hour)
+		f.add()
+		equal(f, f.throughput("", 7*24*time.Hour).Enqueued, 1, "jobs of the next week")
 	}),
 	newTest("pause", "Statistics say whether a queue is paused.", func(f *fixture) {
 		able[Statter](f)

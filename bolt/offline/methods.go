@@ -15,6 +15,7 @@ import (
 // inspector is what a queue and a file opened for reading have in common.
 type inspector interface {
 	Stats(ctx context.Context) (pawl.Stats, error)
+	Throughput(ctx context.Context, q driver.ThroughputQuery) (driver.Throughput, error)
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
 	FindIDs(ctx context.Context, part, after string, most int) ([]pawl.ID, string, error)
@@ -49,6 +50,11 @@ func changed[T any](f *File, fn func(*bolt.Queue) (T, error)) (result T, err err
 // Stats reads how many jobs each queue has in each state.
 func (f *File) Stats(ctx context.Context) (pawl.Stats, error) {
 	return looked(f, func(i inspector) (pawl.Stats, error) { return i.Stats(ctx) })
+}
+
+// Throughput reports what happened to jobs in the last minutes, hours, or days.
+func (f *File) Throughput(ctx context.Context, q driver.ThroughputQuery) (driver.Throughput, error) {
+	return looked(f, func(i inspector) (driver.Throughput, error) { return i.Throughput(ctx, q) })
 }
 
 // Job reads one job.

@@ -79,7 +79,7 @@ func init() { cobra.EnableCommandSorting = false } // the tree has the order of 
 func (a *app) commands() *cobra.Command {
 	root := a.noun("jobctl", "inspect and control a queue, live or stopped")
 	root.AddCommand(
-		a.statsCommand(), a.topCommand(), a.uiCommand(), a.watchCommand(), a.workCommand(),
+		a.statsCommand(), a.throughputCommand(), a.topCommand(), a.uiCommand(), a.watchCommand(), a.workCommand(),
 		a.group("job", "jobs of every state",
 			a.jobListCommand(), a.jobShowCommand(), a.jobWhyCommand(), a.jobLogsCommand(), a.jobWaitCommand(), a.jobEnqueueCommand(), a.jobEditCommand(), a.jobRetryCommand(),
 			a.jobCancelCommand(), a.jobDeleteCommand(), a.jobRunNowCommand()),

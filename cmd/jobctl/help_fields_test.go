@@ -20,7 +20,7 @@ import (
 // printing lists command lines that print every field, with the file of everyState and a damaged
 // one. They run in this order.
 var printing = []string{
-	"job list", "dead list", "dead summary", "job show JOB1", "job why JOB5", "job wait JOB1", "queue list", "queue show email", "stats",
+	"job list", "dead list", "dead summary", "job show JOB1", "job why JOB5", "job wait JOB1", "queue list", "queue show email", "stats", "throughput",
 	"db info", "db check", "export --to jobs.jsonl", "import jobs.jsonl --dry-run",
 	"db backup copy.db", "db compact small.db", "db salvage bad.db saved.db",
 	"job enqueue greet", "job enqueue greet --dry-run", "job enqueue --batch @lines", "job enqueue --batch @lines --dry-run", "job enqueue --file lines",

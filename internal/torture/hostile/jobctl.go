@@ -70,6 +70,7 @@ type line struct {
 // STATE for a state of jobs, and COPY for a new file. A mark says that the line writes.
 var forms = map[string][]string{
 	"stats":        {"", "-o json"},
+	"throughput":   {"", "--last 7d -o json"},
 	"job list":     {"-n 0", "-n 0 -o jsonl", "-n 0 -o jsonl -s STATE"},
 	"job show":     {"JOB", "-o jsonl JOB"},
 	"job why":      {"JOB", "-o jsonl JOB"},
