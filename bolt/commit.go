@@ -114,11 +114,13 @@ func (s *scheduler) commit(group []*call, maintain bool) error {
 				c.op.apply(t)
 			}
 		}
-		if !maintain || t.err != nil { // an undone transaction serves nobody
-			return nil
+		if maintain && t.err == nil { // an undone transaction serves nobody
+			s.maintain(t)
 		}
-		s.maintain(t)
-		return s.storeCounts(t)
+		if maintain {
+			return s.storeCounts(t)
+		}
+		return nil
 	})
 	s.meter.Stored(err == nil)
 	if err != nil {

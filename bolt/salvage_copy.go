@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt/internal/dbfile"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/pages"
 )
 
@@ -153,7 +154,7 @@ func (c *salvageCopy) put(path [][]byte, ours bool, key, value []byte) error {
 	c.bytes += len(key) + len(value)
 	if b == nil || b.Put(key, slices.Clone(value)) != nil { // a bucket has that name, or the key is too long
 		c.rowLost(path, ours)
-	} else if !ours {
+	} else if !ours && !bytes.Equal(path[0], driver.MeterSpace.Bytes()) {
 		c.result.AppRows++
 	}
 	return nil

@@ -102,8 +102,11 @@ func (m *Meter) Waits() bool {
 }
 
 func (m *Meter) waits() bool {
-	return !m.broken && (len(m.pending) > 0 || !m.ran.IsZero() && !m.marked)
+	return !m.broken && (len(m.pending) > 0 || m.marks())
 }
+
+// marks reports whether the build is to be noted.
+func (m *Meter) marks() bool { return !m.ran.IsZero() && !m.marked }
 
 // Store stores what was counted so far, and removes what is too old. ID is that of the transaction; a later transaction
 // has a larger one. An error, or a panic of w, means that rows are damaged: the meter then counts nothing any more, and
@@ -113,7 +116,7 @@ func (m *Meter) Store(w Writer, now time.Time, id uint64) error {
 	m.tried, m.id, m.storing = minuteOf(now), id, true
 	m.stored, m.pending = m.pending, nil
 	var build *Build
-	if !m.ran.IsZero() && !m.marked {
+	if m.marks() {
 		build = m.build()
 	}
 	stored, done := m.stored, false
@@ -137,7 +140,7 @@ func (m *Meter) build() *Build {
 	if b == (Build{}) {
 		b = thisBuild()
 	}
-	b.At, b.Version, b.Revision = m.ran, cutText(b.Version), cutText(b.Revision)
+	b.At, b.Version, b.Revision = m.ran.UTC(), cutText(b.Version), cutText(b.Revision)
 	return &b
 }
 
@@ -194,6 +197,11 @@ func (m *Meter) Read(r Reader, id uint64, now time.Time, q ThroughputQuery) (Thr
 	t.addAll(m.pending, q.Queue)
 	if m.id > id {
 		t.addAll(m.stored, q.Queue)
+	}
+	if m.marks() {
+		if b := m.build(); len(t.Builds) == 0 || !t.Builds[len(t.Builds)-1].same(b) {
+			t.Builds = append(t.Builds, *b)
+		}
 	}
 	return t, nil
 }

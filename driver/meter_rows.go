@@ -13,10 +13,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The table of a [Meter], in docs/internals/format.md. It is one table, so that a store makes it anew if it is lost.
+// MeterSpace has the rows of [Meter], in docs/internals/format.md. They are in one table, so that a store makes it anew if it
+// is lost.
 var (
-	meterSpace = NewSpace("pawl.throughput")
-	tableMeter = meterSpace.Index("counts")
+	MeterSpace = NewSpace("pawl.throughput")
+	tableMeter = MeterSpace.Index("counts")
 )
 
 // hourRow is the counts of a queue in the minutes of an hour.
@@ -65,7 +66,7 @@ func (h *hourRow) parse(key, value []byte) error {
 }
 
 func damagedCounts(key []byte) error {
-	return fmt.Errorf("table %s of %s, key %x: %w: it is no row of counts", tableMeter, meterSpace.name, key, pawl.ErrCorrupt)
+	return fmt.Errorf("table %s of %s, key %x: %w: it is no row of counts", tableMeter, MeterSpace.name, key, pawl.ErrCorrupt)
 }
 
 // parseBuild reads a build.
@@ -181,7 +182,7 @@ func noteBuild(w Writer, now time.Time, b Build) error {
 	}
 	from := time.Unix(0, 0)
 	if n := len(builds); n > 0 {
-		if last := builds[n-1]; last.Version == b.Version && last.Revision == b.Revision && !last.At.After(now) {
+		if last := builds[n-1]; last.same(&b) && !last.At.After(now) {
 			return nil
 		}
 		if n >= maxBuilds {

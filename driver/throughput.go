@@ -31,6 +31,8 @@ type Build struct {
 	Revision string // of the version control system; empty if it is not known
 }
 
+func (b *Build) same(o *Build) bool { return b.Version == o.Version && b.Revision == o.Revision }
+
 // Name returns the version and the beginning of the revision, for people.
 func (b *Build) Name() string {
 	if len(b.Revision) < shortRevision || strings.Contains(b.Version, b.Revision[:shortRevision]) {

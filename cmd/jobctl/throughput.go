@@ -30,7 +30,8 @@ together.`,
   builds: a list of objects with at, version, revision, oldest first; the
     first one may be older than the periods
 `,
-		run: func(ctx context.Context, _ []string) error { return a.throughput(ctx, q) },
+		exits: []int{exitNoMatch},
+		run:   func(ctx context.Context, _ []string) error { return a.throughput(ctx, q) },
 	})
 	c.Flags().StringVarP(&q.Queue, "queue", "q", "", "only jobs of this `QUEUE`")
 	c.Flags().Var(ageFlag(&q.Last), "last", "up to this `TIME` ago, at most 7d (default 1h)")
