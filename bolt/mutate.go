@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -106,8 +105,7 @@ type ops struct {
 	t       *txn
 	queue   *Queue
 	parts   []operation
-	moved   []pawl.ID
-	taken   []string // unique keys with their scope
+	named   driver.Named
 	durable []func() // called once the transaction has committed
 	looking bool     // at rows of the queue
 }
@@ -151,14 +149,14 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if err := o.look(op); err != nil {
 		return nil, err
 	}
-	var moved []pawl.ID
-	var taken []string
+	var ids []pawl.ID
+	var keys []string
 	for i := range op.jobs { // jobs of one call may share an ID or a key
 		j := &op.jobs[i]
-		moved = append(moved, j.ID)
-		taken = append(taken, uniqueScope(&j.Envelope)...)
+		ids = append(ids, j.ID)
+		keys = append(keys, uniqueScope(&j.Envelope)...)
 	}
-	if err := o.name(moved, taken); err != nil {
+	if err := o.named.Add(ids, keys); err != nil {
 		return nil, err
 	}
 	o.parts = append(o.parts, op)
@@ -196,7 +194,7 @@ func (o *ops) Retry(id pawl.ID) error {
 	if err := o.look(op); err != nil {
 		return err
 	}
-	if err := o.name([]pawl.ID{id}, uniqueScope(op.job.Envelope)); err != nil {
+	if err := o.named.Add([]pawl.ID{id}, uniqueScope(op.job.Envelope)); err != nil {
 		return err
 	}
 	o.parts = append(o.parts, op)
@@ -217,7 +215,7 @@ func (o *ops) add(op operation, id pawl.ID) error {
 	if err := o.look(op); err != nil {
 		return err
 	}
-	if err := o.name([]pawl.ID{id}, nil); err != nil {
+	if err := o.named.Add([]pawl.ID{id}, nil); err != nil {
 		return err
 	}
 	o.parts = append(o.parts, op)
@@ -230,23 +228,6 @@ func (o *ops) look(op operation) error {
 	err := op.check(o.t)
 	o.looking = false
 	return err
-}
-
-// name refuses a second operation on a job or a unique key, since its check did not see the
-// first.
-func (o *ops) name(moved []pawl.ID, taken []string) error {
-	for _, id := range moved {
-		if slices.Contains(o.moved, id) {
-			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
-		}
-	}
-	for _, key := range taken {
-		if slices.Contains(o.taken, key) {
-			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
-		}
-	}
-	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
-	return nil
 }
 
 // uniqueScope returns the unique key of a job with its scope, if the job has one.

@@ -2,9 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -20,12 +17,12 @@ func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, _ int) error {
 	return q.do(ctx, func() error {
 		rs := q.snapshot()
 		o := &ops{Reader: rs, q: q}
-		if err := careful(func() error { return m.Check(o) }); err != nil {
+		if err := core.Careful(func() error { return m.Check(o) }); err != nil {
 			return err
 		}
 		// Apply sees only rows. The operations on jobs, which Check found possible, come after it,
 		// so that nothing has to be undone if it fails.
-		if err := careful(func() error { return m.Apply(rs) }); err != nil {
+		if err := core.Careful(func() error { return m.Apply(rs) }); err != nil {
 			return err
 		}
 		q.tables = rs.tables // before the operations, which may count members of groups
@@ -45,23 +42,12 @@ func (q *Queue) Now() time.Time { return q.opts.Now() }
 // Done returns a channel that is closed when the queue is.
 func (q *Queue) Done() <-chan struct{} { return q.done }
 
-// careful turns a panic into an error: the mutation must not end the queue.
-func careful(half func() error) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
-		}
-	}()
-	return half()
-}
-
 // ops implements [driver.Ops]. Each of its methods checks an operation and notes it as a part.
 type ops struct {
 	driver.Reader
 	q     *Queue
 	parts []func() // the operations, none of which can fail
-	moved []pawl.ID
-	taken []unique
+	named driver.Named
 }
 
 // Now implements [driver.Ops].
@@ -98,13 +84,8 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if err != nil {
 		return nil, err
 	}
-	var moved []pawl.ID
-	var taken []unique
-	for _, n := range batch { // jobs of one call may share an ID or a key
-		moved = append(moved, n.ID)
-		taken = append(taken, uniqueOf(&n.Envelope))
-	}
-	if err := o.add(moved, taken, func() { o.q.moves.StoreAll(batch) }); err != nil {
+	ids, keys := core.Names(batch)
+	if err := o.add(ids, keys, func() { o.q.moves.StoreAll(batch) }); err != nil {
 		return nil, err
 	}
 	return core.Results(batch), nil
@@ -161,23 +142,18 @@ func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
 	if err != nil {
 		return err
 	}
-	return o.add([]pawl.ID{id}, []unique{uniqueOf(&j.Envelope)}, func() { o.q.moves.Change(c, j) })
+	var keys []string
+	if verb == pawl.VerbRetry {
+		keys = core.Takes(&j.Envelope)
+	}
+	return o.add([]pawl.ID{id}, keys, func() { o.q.moves.Change(c, j) })
 }
 
-// add adds an operation. It refuses a second one on a job or a unique key, since its check did not
-// see the first.
-func (o *ops) add(moved []pawl.ID, taken []unique, part func()) error {
-	for _, id := range moved {
-		if slices.Contains(o.moved, id) {
-			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
-		}
+// add adds an operation, with the jobs and the unique keys that it names.
+func (o *ops) add(jobs []pawl.ID, keys []string, part func()) error {
+	err := o.named.Add(jobs, keys)
+	if err == nil {
+		o.parts = append(o.parts, part)
 	}
-	for _, u := range taken {
-		if u.key != "" && slices.Contains(o.taken, u) {
-			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
-		}
-	}
-	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
-	o.parts = append(o.parts, part)
-	return nil
+	return err
 }

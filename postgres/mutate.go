@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -73,7 +72,7 @@ func (op *mutate) apply(t *txn) error {
 	rs := t.rows
 	rs.begin(&op.declared)
 	o := &ops{rows: rs, t: t, q: op.q}
-	err := careful(func() error { return op.mutation.Check(o) })
+	err := core.Careful(func() error { return op.mutation.Check(o) })
 	switch {
 	case rs.err != nil:
 		return t.breaks(op.retried(rs.err))
@@ -86,7 +85,7 @@ func (op *mutate) apply(t *txn) error {
 			return t.breaks(err)
 		}
 	}
-	err = careful(func() error { return op.mutation.Apply(rs) })
+	err = core.Careful(func() error { return op.mutation.Apply(rs) })
 	if err == nil && rs.err == nil {
 		err = rs.end(len(o.parts) > 0)
 	}
@@ -138,24 +137,13 @@ func (u *undone) without(calls []*call) []*call {
 	})
 }
 
-// careful turns a panic of a mutation into an error: it runs on the goroutine of the scheduler.
-func careful(half func() error) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
-		}
-	}()
-	return half()
-}
-
 // ops implements [driver.Ops].
 type ops struct {
 	*rows
 	t       *txn
 	q       *Queue
 	parts   []func() error
-	moved   []pawl.ID
-	taken   []string // unique keys, by name
+	named   driver.Named
 	durable []func()
 }
 
@@ -224,14 +212,8 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if err != nil {
 		return nil, err
 	}
-	var moved []pawl.ID
-	var taken []string
-	for _, n := range batch {
-		if moved = append(moved, n.ID); n.UniqueKey != "" {
-			taken = append(taken, core.UniqueName(&n.Envelope))
-		}
-	}
-	err = o.add(moved, taken, func() error {
+	ids, keys := core.Names(batch)
+	err = o.add(ids, keys, func() error {
 		o.t.StoreAll(batch)
 		return nil
 	})
@@ -323,32 +305,23 @@ func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
 	if err != nil {
 		return err
 	}
-	var taken []string
-	if verb == pawl.VerbRetry && j.UniqueKey != "" {
-		taken = []string{core.UniqueName(&j.Envelope)}
+	var keys []string
+	if verb == pawl.VerbRetry {
+		keys = core.Takes(&j.Envelope)
 	}
-	return o.add([]pawl.ID{id}, taken, func() error {
+	return o.add([]pawl.ID{id}, keys, func() error {
 		o.t.Change(&op.Change, j)
 		return nil
 	})
 }
 
-// add adds an operation. It refuses a second one on a job or a unique key, since its check did not
-// see the first.
-func (o *ops) add(moved []pawl.ID, taken []string, part func() error) error {
-	for _, id := range moved {
-		if slices.Contains(o.moved, id) {
-			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
-		}
+// add adds an operation, with the jobs and the unique keys that it names.
+func (o *ops) add(jobs []pawl.ID, keys []string, part func() error) error {
+	err := o.named.Add(jobs, keys)
+	if err == nil {
+		o.parts = append(o.parts, part)
 	}
-	for _, key := range taken {
-		if slices.Contains(o.taken, key) {
-			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
-		}
-	}
-	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
-	o.parts = append(o.parts, part)
-	return nil
+	return err
 }
 
 // mutations has the pipe lock and read what the mutations of a group declare.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // rows implements [driver.Writer] in one transaction. It keeps what was read and what is to be
@@ -307,24 +308,7 @@ func (rs *rows) change(tr *tableRows, key string, value []byte) {
 
 // DeleteSpan implements [driver.Writer].
 func (rs *rows) DeleteSpan(t *driver.Table, s driver.Span, size int) (n, removed int, err error) {
-	var keys [][]byte
-	if size > 0 {
-		err = rs.Scan(t, s, func(key, value []byte) bool {
-			keys = append(keys, key)
-			removed += len(key) + len(value)
-			return removed < size
-		})
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, key := range keys {
-		if err := rs.Delete(t, key); err != nil {
-			return n, removed, err
-		}
-		n++
-	}
-	return n, removed, nil
+	return core.DeleteSpan(rs, t, s, size)
 }
 
 // OnCommit implements [driver.Writer].

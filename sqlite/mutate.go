@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -56,7 +55,7 @@ func (op *mutate) apply(t *txn) error {
 		t.rows = newRows(t.c)
 	}
 	o := &ops{rows: t.rows, t: t, q: op.q}
-	if err := careful(func() error { return op.mutation.Check(o) }); err != nil {
+	if err := core.Careful(func() error { return op.mutation.Check(o) }); err != nil {
 		t.fail(t.rows.err)
 		return err
 	}
@@ -67,7 +66,7 @@ func (op *mutate) apply(t *txn) error {
 			return err
 		}
 	}
-	err := careful(func() error { return op.mutation.Apply(t.rows) })
+	err := core.Careful(func() error { return op.mutation.Apply(t.rows) })
 	if t.fail(t.rows.err); err != nil || t.err != nil {
 		undo()
 		return err
@@ -97,24 +96,13 @@ func (t *txn) savepoint() (undo func()) {
 	}
 }
 
-// careful turns a panic of a mutation into an error: it runs on the goroutine of the scheduler.
-func careful(half func() error) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("mutation panicked: %v\n\n%s", panicked, debug.Stack())
-		}
-	}()
-	return half()
-}
-
 // ops implements [driver.Ops].
 type ops struct {
 	*rows
 	t       *txn
 	q       *Queue
 	parts   []func() error
-	moved   []pawl.ID
-	taken   []string // unique keys, by name
+	named   driver.Named
 	durable []func()
 }
 
@@ -157,14 +145,8 @@ func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if err != nil {
 		return nil, err
 	}
-	var moved []pawl.ID
-	var taken []string
-	for _, n := range batch {
-		if moved = append(moved, n.ID); n.UniqueKey != "" {
-			taken = append(taken, core.UniqueName(&n.Envelope))
-		}
-	}
-	err = o.add(moved, taken, func() error {
+	ids, keys := core.Names(batch)
+	err = o.add(ids, keys, func() error {
 		o.t.StoreAll(batch)
 		return nil
 	})
@@ -256,30 +238,21 @@ func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
 	if err != nil {
 		return err
 	}
-	var taken []string
-	if verb == pawl.VerbRetry && j.UniqueKey != "" {
-		taken = []string{core.UniqueName(&j.Envelope)}
+	var keys []string
+	if verb == pawl.VerbRetry {
+		keys = core.Takes(&j.Envelope)
 	}
-	return o.add([]pawl.ID{id}, taken, func() error {
+	return o.add([]pawl.ID{id}, keys, func() error {
 		o.t.Change(&op.Change, j)
 		return nil
 	})
 }
 
-// add adds an operation. It refuses a second one on a job or a unique key, since its check did not
-// see the first.
-func (o *ops) add(moved []pawl.ID, taken []string, part func() error) error {
-	for _, id := range moved {
-		if slices.Contains(o.moved, id) {
-			return &pawl.InvalidError{Field: "mutation", Reason: fmt.Sprintf("names job %s twice", id)}
-		}
+// add adds an operation, with the jobs and the unique keys that it names.
+func (o *ops) add(jobs []pawl.ID, keys []string, part func() error) error {
+	err := o.named.Add(jobs, keys)
+	if err == nil {
+		o.parts = append(o.parts, part)
 	}
-	for _, key := range taken {
-		if slices.Contains(o.taken, key) {
-			return &pawl.InvalidError{Field: "mutation", Reason: "takes a unique key twice"}
-		}
-	}
-	o.moved, o.taken = append(o.moved, moved...), append(o.taken, taken...)
-	o.parts = append(o.parts, part)
-	return nil
+	return err
 }
