@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports
+.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports pictures
 
 # The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, otel, and workflowvet are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
@@ -95,6 +95,10 @@ pgscenarios: ## run the scenarios of workflows over PostgreSQL, and move a large
 
 jobctl: ## build bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .
+
+pictures: ## make the pictures of the dashboard in docs, which needs a Chromium, and those of jobctl, which needs tmux
+	go test -C dashboard/browsertest -count=1 -run '^TestPictures$$' . -args -pictures "$$PWD/docs/pictures"
+	cd cmd/jobctl && go run ./internal/shoot -out ../../docs/pictures
 
 examples: quickstart checksum webhook ledger order onboarding crawl reports ## run every example that ends by itself
 

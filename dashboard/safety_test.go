@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"flag"
 	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -55,6 +57,27 @@ var needs = map[string]Action{
 	"GET pause-schedule": Schedule, "POST pause-schedule": Schedule, "GET resume-schedule": Schedule, "POST resume-schedule": Schedule,
 	"GET trigger-schedule": Schedule, "POST trigger-schedule": Schedule, "POST check": Check, "GET verify": Check, "POST backup": Backup,
 }
+
+// Rule: the file from which the tests in a browser read what they must open and do has each route.
+func TestBrowserKnowsEveryRoute(t *testing.T) {
+	const path = "testdata/routes.txt"
+	var want strings.Builder
+	for _, r := range routes {
+		kind := r.method
+		if r.method == http.MethodGet && (r.open || r.free) {
+			kind = "PART" // a page reads it
+		}
+		fmt.Fprintf(&want, "%s /%s\n", kind, r.path)
+	}
+	if *updateRoutes {
+		require.NoError(t, os.WriteFile(path, []byte(want.String()), 0o644))
+	}
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want.String(), string(got), "run go test ./dashboard -run BrowserKnowsEveryRoute -update-routes, and add the route to the pages or the actions of dashboard/browsertest")
+}
+
+var updateRoutes = flag.Bool("update-routes", false, "write testdata/routes.txt anew")
 
 // form fills in what every route may want.
 func (k *kit) form(path string) url.Values {

@@ -68,6 +68,9 @@ func testJobs(b *tab, a *app, name string) {
 	b.follow("Replace the arguments and retry", "The arguments were replaced.")
 	b.follow("Continue", "Earlier arguments")
 	a.state(wrong, pawl.Ready)
+	b.follow("Edit", "job edit")
+	b.fill("Arguments", `{"To":"edited again by `+name+`"}`)
+	b.follow("Replace the arguments", "The arguments were replaced.")
 }
 
 func testManyJobs(b *tab, a *app, name string) {

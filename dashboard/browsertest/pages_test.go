@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,14 @@ const addresses = `JSON.stringify([
 func (a *app) pages() []string {
 	a.Helper()
 	run := a.runs("2026/1042")[0].String()
+	a.enqueue("sync", pawl.Key("tenant/7"))
+	running, err := a.q.Fetch(a.Context(), pawl.Request{Queues: []string{"sync"}, Max: 1})
+	require.NoError(a, err)
+	require.Len(a, running, 1)
+	blocked := a.enqueue("sync", pawl.Key("tenant/7"))
+	twins := [2]*pawl.Envelope{deadMail("twins", "twins"), deadMail("twins", "twins")} // their IDs have the same end
+	copy(twins[1].ID[8:], twins[0].ID[8:])
+	require.NoError(a, a.q.Restore(a.Context(), twins[:], nil))
 	h, err := failing.Start(a.Context(), a.engine, "bad", mail{})
 	require.NoError(a, err)
 	done, ready, delayed := a.enqueue("work"), a.enqueue("slash/queue"), a.enqueue("later", pawl.Delay(time.Hour))
@@ -53,8 +62,9 @@ func (a *app) pages() []string {
 	require.ErrorContains(a, err, "the address is unknown")
 	return []string{
 		"", "queues", "jobs", "jobs?queue=many", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
-		"job?id=" + dead, "job?id=" + delayed, "job?id=" + ready, "job?id=" + done, "failures", "failures?queue=email",
-		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
+		"job?id=" + dead, "job?id=" + delayed, "job?id=" + ready, "job?id=" + done, "job?id=" + blocked, "job?id=" + running[0].ID.String(),
+		"job?id=" + twins[0].ID.String()[24:], "failures", "failures?queue=email",
+		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "key?queue=sync&name=tenant%2F7", "keys?queue=sync&blocked=1", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
 		"close-group?name=import%2F7", "cancel-group?name=import%2F7",
 		"runs", "verify", "runs?flow=order&status=waiting", "run?id=" + run, "run?id=" + h.Run().String(), "schedules", "schedule?name=nightly", "workers", "file",
 		"retry?id=" + dead, "retry?select=all&state=dead", "delete?id=" + dead, "cancel?id=" + ready, "run-now?id=" + delayed, "edit?id=" + dead, "edit?id=" + delayed, "job?id=" + edited.String(),
@@ -73,11 +83,21 @@ type look struct {
 var looks = []look{{360, "light"}, {1280, "dark"}, {360, "dark"}, {1280, "light"}}
 
 // testPages checks that axe-core finds nothing on any page, that no page is wider than its window, and that every
-// page and form that a page leads to is tested. The looks of a page are those of its number.
+// page and form that a page leads to, or that the router has, is tested. The looks of a page are those of its number.
 func testPages(b *tab, paths []string, looks func(n int) []look) {
 	tested := make(map[string]bool)
 	for _, path := range paths {
 		tested[strings.SplitN(path, "?", 2)[0]] = true
+	}
+	routes, err := os.ReadFile("../testdata/routes.txt") // a test of package dashboard compares it with the router
+	require.NoError(b, err)
+	for line := range strings.Lines(string(routes)) {
+		switch kind, path, _ := strings.Cut(strings.TrimSpace(line), " /"); kind {
+		case "GET":
+			require.True(b, tested[path], "no test opens the page %q", path)
+		case "POST":
+			require.Contains(b, actions, path, "no test makes the change")
+		}
 	}
 	for n, path := range paths {
 		b.load(path, chromedp.Navigate(b.origin+"/"+path))
