@@ -57,7 +57,7 @@ func (x *execution) watch() (stop func()) {
 				return
 			case <-ticker.C:
 				x.notify()
-				x.wakeWaiting(func(s *scope) bool { return s.waits.child != nil || s.waits.children != nil })
+				x.wakeWaiting(func(s *scope) bool { return s.waits.child != nil })
 			}
 		}
 	}()

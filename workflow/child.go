@@ -223,8 +223,6 @@ func (h *hub) childEnded(parent pawl.ID, seq uint32) {
 	x := h.running[parent]
 	h.mu.Unlock()
 	if x != nil {
-		x.wakeWaiting(func(s *scope) bool {
-			return s.waits.child != nil && s.waits.child.seq == seq || s.waits.children != nil
-		})
+		x.wakeWaiting(func(s *scope) bool { return s.waits.child != nil && s.waits.child.seq == seq })
 	}
 }

@@ -55,13 +55,7 @@ func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only
 		return fmt.Errorf("terminate: %w", err)
 	}
 	q.parent, q.parentSeq = row.Parent, row.ParentSeq
-	if err := e.join(ctx, "terminate", q); err != nil {
-		return err
-	}
-	if !q.parent.IsZero() {
-		e.hub.childEnded(q.parent, q.parentSeq)
-	}
-	return nil
+	return e.join(ctx, "terminate", q)
 }
 
 // Pause stops a run before its next call, until Resume. The current call is completed. Signals

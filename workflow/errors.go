@@ -186,7 +186,7 @@ func chainOf(err error) (chain []errorText) {
 type RunError struct {
 	Flow, ID string
 	Run      pawl.ID
-	Status   Status // Failed, Cancelled or Terminated
+	Status   Status // Failed, Cancelled, Terminated or Dead
 	Text     string
 
 	chain []errorText
@@ -215,6 +215,7 @@ type DeterminismError struct {
 	Flow, ID string
 	Want     string // the journal's call: kind and step; "" if the journal has no more
 	Got      string // the code's call
+	Line     string // where the code makes that call, as "orders/order.go:42"; "" if it makes none
 	Seq      uint32 // seq of the entry in the journal; 0 if there is none
 	Build    string // the build that made the call
 	Wrote    string // the build that wrote the entry
@@ -229,6 +230,9 @@ func (e *DeterminismError) Error() string {
 	s += fmt.Sprintf(", build %s has %s", e.Build, orNothing(e.Got))
 	if e.Reason != "" {
 		s += ": " + e.Reason
+	}
+	if e.Line != "" {
+		s += "; the call is at " + e.Line
 	}
 	return s
 }

@@ -56,7 +56,7 @@ func (x *execution) finish(f *finish) (err error) {
 	if until := f.row.keptUntil(); !until.IsZero() {
 		h.sweepBy(until)
 	}
-	if !f.row.Parent.IsZero() {
+	if f.parent != nil {
 		h.childEnded(f.row.Parent, f.row.ParentSeq)
 	}
 	for child := range f.children {

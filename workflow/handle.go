@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -28,13 +29,16 @@ func (h *Handle[Out]) ID() string { return h.id }
 func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.Info(ctx, h.run) }
 
 // Result waits until the run ends and returns the result of its function. It also waits while
-// nobody works on the queue, and while the run is blocked, paused or dead, so use a ctx that
-// ends.
+// nobody works on the queue, and while the run is blocked or paused, so use a ctx that ends.
 //
-// It returns a [*RunError] if the run failed, was cancelled or terminated; [ErrNotFound] if its
-// retention is over; the error of ctx; or [pawl.ErrClosed].
+// It returns a [*RunError] if the run failed, was cancelled or terminated, and one with the status
+// [Dead] once its job is dead or gone: such a run continues only after [Engine.Resume]. Other errors
+// are [ErrNotFound] if its retention is over; the error of ctx, with what the run waits for; and
+// [pawl.ErrClosed].
 func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
-	look := h.engine.hub.polling()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	look, gone := h.engine.hub.polling(), h.engine.jobEnds(ctx, h.run)
 	for {
 		ended, leave := h.engine.hub.await(h.run)
 		row, output, err := h.read(ctx)
@@ -56,14 +60,53 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 		case <-ended:
 		case <-look.next():
 			leave()
+		case <-gone:
+			leave()
+			info, err := h.engine.Info(ctx, h.run)
+			if err == nil && info.Status == Dead {
+				return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: Dead, Text: info.Error}
+			}
+			gone = nil // the run has ended, or is active again
+			if err == nil && !info.Status.Ended() {
+				gone = h.engine.jobEnds(ctx, h.run)
+			}
 		case <-h.engine.queue.Done():
 			leave()
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)
 		case <-ctx.Done():
 			leave()
-			return out, fmt.Errorf("result of workflow %s %q: it has not ended, and its Info says why: %w", h.flow, h.id, context.Cause(ctx))
+			return out, fmt.Errorf("result of workflow %s %q: %s: %w", h.flow, h.id, h.standing(), context.Cause(ctx))
 		}
 	}
+}
+
+// jobEnds returns a channel that is closed once the job of a run is dead, completed or gone, or ctx
+// ends. It returns nil for a queue that cannot wait for that.
+func (e *Engine) jobEnds(ctx context.Context, run pawl.ID) <-chan struct{} {
+	q, ok := e.queue.(pawl.Awaiter)
+	if !ok {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = q.Await(ctx, run)
+	}()
+	return ended
+}
+
+// standing says why a run has not ended.
+func (h *Handle[Out]) standing() string {
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	info, err := h.engine.Info(ctx, h.run)
+	switch {
+	case err != nil:
+		return "it has not ended"
+	case info.Error != "":
+		return fmt.Sprintf("it is %s: %s", info.Status, info.Error)
+	}
+	return fmt.Sprintf("it is %s", info.Status)
 }
 
 func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err error) {

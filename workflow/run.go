@@ -3,6 +3,9 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"path"
+	"runtime"
+	"strings"
 
 	"github.com/gopawl/pawl"
 )
@@ -159,7 +162,7 @@ func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" && !s.inUnd
 func (s *scope) mayAdd(got *entry) error {
 	x := s.x
 	if x.unwound && !s.mute() && !s.inUndo() && x.made < MaxEntries {
-		return x.stopLocked(x.complete(&DeterminismError{Got: got.String(),
+		return x.stopLocked(x.complete(&DeterminismError{Got: got.String(), Line: callLine(),
 			Reason: "the run had made all its calls, and was undoing them; add none until it has ended"}))
 	}
 	if err := x.mayGoOn(s, got.Kind); err != nil {
@@ -286,6 +289,7 @@ func (x *execution) compare(want, got *entry) error {
 	default:
 		return nil
 	}
+	err.Line = callLine()
 	return x.complete(err)
 }
 
@@ -297,7 +301,32 @@ func (x *execution) complete(err *DeterminismError) error {
 }
 
 // mismatch stops the run.
-func (x *execution) mismatch(err *DeterminismError) error { return x.stop(x.complete(err)) }
+func (x *execution) mismatch(err *DeterminismError) error {
+	err.Line = callLine()
+	return x.stop(x.complete(err))
+}
+
+const module = "github.com/gopawl/pawl/"
+
+// callLine returns the line of the app's code that made the current call, with the folder of its file, or ""
+// for an undo step, which the app does not call.
+func callLine() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		switch {
+		case strings.HasPrefix(f.Function, module+"workflow."):
+		case strings.HasPrefix(f.Function, module+"worker."), strings.HasPrefix(f.Function, "runtime."), f.File == "":
+			return ""
+		default:
+			return fmt.Sprintf("%s/%s:%d", path.Base(path.Dir(f.File)), path.Base(f.File), f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
 
 // end is the end of the call.
 func (c *call) end() {

@@ -204,7 +204,8 @@ func (suite) UndoWithChangedCode(t *testing.T) {
 		if _, err := act(k, r, "a", 1); err != nil {
 			return err
 		}
-		one, two := branch(k, r, "one", "b"), branch(k, r, "two")
+		one := branch(k, r, "one", "b")
+		two := workflow.Go(r, "two", one.Wait)
 		_, err := workflow.All(r, one, two)
 		return err
 	}
@@ -222,10 +223,19 @@ func (suite) UndoWithChangedCode(t *testing.T) {
 			if _, err := act(k, r, "a", 1); err != nil {
 				return err
 			}
-			one, two := branch(k, r, "one"), branch(k, r, "two", "b")
+			one := workflow.Go(r, "one", func(r *workflow.Run) (int, error) {
+				time.Sleep(time.Second) // the other branch could make its call meanwhile
+				return 0, nap(r, "nap")
+			})
+			two := workflow.Go(r, "two", func(r *workflow.Run) (int, error) {
+				if _, err := act(k, r, "b", 1); err != nil {
+					return 0, err
+				}
+				return one.Wait(r)
+			})
 			_, err := workflow.All(r, one, two)
 			return err
-		}, `the journal has`},
+		}, `the journal has step "_undo/back/one/b"`},
 		"a Version": {func(k *kit, r *workflow.Run) error {
 			if _, err := act(k, r, "a", 1); err != nil {
 				return err
@@ -234,7 +244,8 @@ func (suite) UndoWithChangedCode(t *testing.T) {
 			if v != 1 || err != nil {
 				return fmt.Errorf("%d: %w", v, err)
 			}
-			one, two := branch(k, r, "one", "b"), branch(k, r, "two")
+			one := branch(k, r, "one", "b")
+			two := workflow.Go(r, "two", one.Wait)
 			_, err = workflow.All(r, one, two)
 			return err
 		}, ""},
@@ -270,7 +281,7 @@ func (suite) UndoWithChangedCode(t *testing.T) {
 				k.restart("2", flow(c.new))
 				h = find(k, flow(c.new), "1")
 				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
-				k.settle()
+				k.pass(2 * time.Second)
 				if c.why != "" {
 					require.Error(t, k.e.Verify(t.Context(), h.Run()))
 					require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
