@@ -24,7 +24,7 @@ func afterRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	say("up")
+	kills.Say("up")
 	ctx := context.Background()
 	for {
 		leases, err := q.Fetch(ctx, pawl.Request{Max: 5, Wait: pawl.WaitNot})
@@ -42,7 +42,7 @@ func afterRole(args []string) error {
 					return err
 				}
 				if _, err := q.Job(ctx, id); !errors.Is(err, pawl.ErrNotFound) {
-					say("job " + l.ID.String() + " ran before " + needed)
+					kills.Say("job " + l.ID.String() + " ran before " + needed)
 				}
 			}
 			if l.Kind == "fails" && l.Failures == 0 {
@@ -55,7 +55,7 @@ func afterRole(args []string) error {
 			return err
 		}
 	}
-	say("drained")
+	kills.Say("drained")
 	return nil
 }
 
@@ -100,10 +100,10 @@ func killGraph(t *testing.T) (killed int) {
 	require.NoError(t, err)
 	for longest := 20 * time.Millisecond; ; longest *= 2 { // a busy machine comes to an end too
 		require.NoError(t, q.Close())
-		c := startChild(t, "after", path)
-		require.Equal(t, "up", c.line(t))
-		lines := c.killWithin(longest)
-		require.Empty(t, c.stderr.String())
+		c := kills.Start(t, "after", path)
+		require.Equal(t, "up", c.Line(t))
+		lines := c.Within(longest)
+		require.Empty(t, c.Stderr.String())
 		require.Subset(t, []string{"drained"}, lines)
 		q = openAt(t, path, crashOptions())
 		require.NoError(t, q.Check(t.Context())) // compares what is blocked with what is not met

@@ -35,14 +35,14 @@ func notesRole(args []string) error {
 	notes := driver.NewNotes(q)
 	ctx = driver.RunContext(ctx, q, l, notes)
 	job := &pawl.Job[string]{Envelope: l.Envelope, Lease: l}
-	say("up", l.Started.UnixNano())
+	kills.Say("up", l.Started.UnixNano())
 	for n := int64(1); ; n++ {
 		pawl.Log(ctx).Info("line", "n", n)
 		job.Progress(n, 0, "")
 		if err := notes.Store(ctx); err != nil {
 			return err
 		}
-		say("stored", n)
+		kills.Say("stored", n)
 	}
 }
 
@@ -59,12 +59,12 @@ func TestKilledWithNotes(t *testing.T) {
 	require.NoError(t, q.Close())
 	total := int64(0)
 	for kill := range kills.Count(t, 4) {
-		c := startChild(t, "notes", path)
+		c := kills.Start(t, "notes", path)
 		var began int64
-		_, err := fmt.Sscanf(c.line(t), "up %d", &began)
+		_, err := fmt.Sscanf(c.Line(t), "up %d", &began)
 		require.NoError(t, err)
-		said := c.killAfter(t, 40)
-		require.Empty(t, c.stderr.String())
+		said := c.After(t, 40)
+		require.Empty(t, c.Stderr.String())
 		acked := int64(len(said))
 		total += acked
 

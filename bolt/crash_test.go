@@ -14,30 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// killWithin kills c after a random time of at most limit, and returns the child's output until
-// then.
-func (c *child) killWithin(limit time.Duration) []string {
-	timer := time.AfterFunc(rand.N(limit), c.kill)
-	defer timer.Stop()
-	return c.rest()
-}
-
-// killAfter kills c within some milliseconds of a random line, of at most limit lines, and returns the
-// child's output until then. The child comes as far on a busy machine as on another.
-func (c *child) killAfter(t *testing.T, limit int) (lines []string) {
-	t.Helper()
-	for range rand.N(limit) {
-		lines = append(lines, c.line(t))
-	}
-	return append(lines, c.killWithin(5*time.Millisecond)...)
-}
-
 // openRole creates one queue after the other in the given folder.
 func openRole(args []string) error {
-	say("up")
+	kills.Say("up")
 	for n := 0; ; n++ {
 		q, err := Open(filepath.Join(args[0], fmt.Sprintf("%d.db", n)), quiet())
 		if err != nil {
@@ -54,10 +37,10 @@ func openRole(args []string) error {
 func TestKilledCreation(t *testing.T) {
 	for range 8 {
 		folder := memoryFolder(t)
-		c := startChild(t, "open", folder)
-		require.Equal(t, "up", c.line(t))
-		c.killWithin(60 * time.Millisecond)
-		require.Empty(t, c.stderr.String())
+		c := kills.Start(t, "open", folder)
+		require.Equal(t, "up", c.Line(t))
+		c.Within(60 * time.Millisecond)
+		require.Empty(t, c.Stderr.String())
 		for name := range snapshot(t, folder) {
 			if strings.HasPrefix(name, ".pawl-new-") {
 				continue // nobody opens it
@@ -79,14 +62,14 @@ func workRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	say("up")
+	kills.Say("up")
 	ctx := context.Background()
 	said := func(verb string, id pawl.ID, do func() error) {
-		say("begin", verb, id)
+		kills.Say("begin", verb, id)
 		if err := do(); err != nil {
 			panic(fmt.Errorf("%s: %w", verb, err))
 		}
-		say("done", verb, id)
+		kills.Say("done", verb, id)
 	}
 	for range 2 {
 		go func() {
@@ -100,15 +83,15 @@ func workRole(args []string) error {
 		}()
 	}
 	for {
-		say("begin fetch")
+		kills.Say("begin fetch")
 		leases, err := q.Fetch(ctx, pawl.Request{Max: 4})
 		if err != nil {
 			return err
 		}
 		for _, l := range leases {
-			say("lease", l.ID)
+			kills.Say("lease", l.ID)
 		}
-		say("done fetch")
+		kills.Say("done fetch")
 		var all sync.WaitGroup
 		for _, l := range leases {
 			verb := crashVerbs[rand.IntN(len(crashVerbs))]
@@ -180,10 +163,10 @@ func TestKilledAtWork(t *testing.T) {
 		if cycle%5 == 0 {
 			path, model = filepath.Join(memoryFolder(t), "jobs.db"), make(map[pawl.ID]known)
 		}
-		c := startChild(t, "work", path)
-		require.Equal(t, "up", c.line(t))
-		said := c.killAfter(t, 150)
-		require.Empty(t, c.stderr.String())
+		c := kills.Start(t, "work", path)
+		require.Equal(t, "up", c.Line(t))
+		said := c.After(t, 150)
+		require.Empty(t, c.Stderr.String())
 
 		storing := make(map[pawl.ID]bool) // enqueues in progress
 		begun := make(map[pawl.ID]string) // settles in progress

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -37,12 +38,12 @@ func TestHolderIsFoundOnItsDisk(t *testing.T) {
 	numbers := make(map[uint64]bool)
 	for range 3 {
 		path := filepath.Join(mountMemory(t, "1m"), "jobs.db")
-		holder := startChild(t, "hold", path)
-		require.Equal(t, "open", holder.line(t))
-		t.Cleanup(func() { _ = holder.stdin.Close(); holder.rest() }) // before the file system is unmounted
+		holder := kills.Start(t, "hold", path)
+		require.Equal(t, "open", holder.Line(t))
+		t.Cleanup(func() { _ = holder.Stdin.Close(); holder.Rest() }) // before the file system is unmounted
 		_, err := Open(path, &Options{LockTimeout: 1})
 		require.ErrorIs(t, err, ErrLocked)
-		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, ", holder.cmd.Process.Pid))
+		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, ", holder.Cmd.Process.Pid))
 		var stat syscall.Stat_t
 		require.NoError(t, syscall.Stat(path, &stat))
 		numbers[stat.Ino] = true
@@ -92,14 +93,14 @@ func TestForbiddenPlaces(t *testing.T) {
 	require.NoError(t, os.Chmod(readable, 0o444))
 	require.NoError(t, os.Chmod(secret, 0))
 
-	c := startChild(t, "forbidden", "Open", readable, "Open", secret, "Open", inside, "OpenReader", secret, "OpenReader", readable)
+	c := kills.Start(t, "forbidden", "Open", readable, "Open", secret, "Open", inside, "OpenReader", secret, "OpenReader", readable)
 	for _, what := range []string{"Open readable", "Open secret", "Open in a folder", "OpenReader secret"} {
-		err := c.line(t)
+		err := c.Line(t)
 		require.Contains(t, err, "true ", what)
 		require.Contains(t, err, "check the owner and the mode of the file and of its folder", what)
 	}
-	require.Contains(t, c.line(t), "<nil>", "who may read the file may open it to read")
-	require.Empty(t, c.rest())
+	require.Contains(t, c.Line(t), "<nil>", "who may read the file may open it to read")
+	require.Empty(t, c.Rest())
 	require.NoError(t, os.Chmod(secret, 0o600))
 	require.Equal(t, before, snapshot(t, folder))
 	require.Empty(t, snapshot(t, locked))
@@ -116,7 +117,7 @@ func forbiddenRole(args []string) error {
 		for _, o := range openers {
 			if o.name == args[0] {
 				err := o.open(args[1])
-				say(errors.Is(err, fs.ErrPermission), err)
+				kills.Say(errors.Is(err, fs.ErrPermission), err)
 			}
 		}
 		args = args[2:]
@@ -242,9 +243,9 @@ func TestOpenOnAFullDisk(t *testing.T) {
 // The system may also refuse to let the file grow.
 func TestFileSizeLimit(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
-	c := startChild(t, "limited", path)
-	require.Equal(t, []string{"full", "acked", "again"}, c.rest(), c.stderr.String())
-	require.True(t, c.cmd.ProcessState.Success(), c.stderr.String())
+	c := kills.Start(t, "limited", path)
+	require.Equal(t, []string{"full", "acked", "again"}, c.Rest(), c.Stderr.String())
+	require.True(t, c.Cmd.ProcessState.Success(), c.Stderr.String())
 	q := openAt(t, path, nil)
 	require.Equal(t, 1, countsOf(t, q, "again").Ready)
 	require.Zero(t, countsOf(t, q, pawl.DefaultQueue).Ready)
@@ -279,19 +280,19 @@ func limitedRole(args []string) error {
 	if _, err := fillDisk(ctx, q, 4000); err != nil {
 		return err
 	}
-	say("full")
+	kills.Say("full")
 	for _, l := range leases {
 		if err := q.Settle(ctx, l.Ack()); err != nil {
 			return err
 		}
 	}
-	say("acked")
+	kills.Say("acked")
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
 	if err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "k", Queue: "again", Payload: make([]byte, 600_000)}); err != nil {
 		return err
 	}
-	say("again")
+	kills.Say("again")
 	return q.Close()
 }

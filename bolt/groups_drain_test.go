@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/group"
+	"github.com/gopawl/pawl/internal/kills"
 )
 
 // Rule: a drain gets the callbacks of a group whose last member is acked, also in a transaction of the app. The commit of
@@ -26,7 +27,7 @@ func TestDrainGetsTheCallbacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := openTest(t, nil)
-				makeGroup(t, q, "k")
+				kills.MakeGroup(t, q, "k")
 				require.NoError(t, group.Close(t.Context(), q, "g"))
 				l := leaseOne(t, q)
 				var leases []*pawl.Lease

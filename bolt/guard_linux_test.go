@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -20,8 +21,8 @@ func TestChrootIsNoReplacement(t *testing.T) {
 		t.Skip("only root can change the root folder")
 	}
 	path := filepath.Join(memoryFolder(t), "jobs.db")
-	c := startChild(t, "chroot", path, t.TempDir())
-	require.Equal(t, "true <nil>", c.line(t))
+	c := kills.Start(t, "chroot", path, t.TempDir())
+	require.Equal(t, "true <nil>", c.Line(t))
 	require.Len(t, fetch(t, openAt(t, path, nil), 9), 1)
 }
 
@@ -38,7 +39,7 @@ func chrootRole(args []string) error {
 	if err == nil {
 		err = q.Close()
 	}
-	say(err == nil, err)
+	kills.Say(err == nil, err)
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -27,7 +28,7 @@ func holdRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	say("open")
+	kills.Say("open")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
@@ -36,8 +37,8 @@ func holdRole(args []string) error {
 
 func TestSecondProcessLearnsWhoHoldsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	holder := startChild(t, "hold", path)
-	require.Equal(t, "open", holder.line(t))
+	holder := kills.Start(t, "hold", path)
+	require.Equal(t, "open", holder.Line(t))
 
 	const limit = 200 * time.Millisecond
 	began := time.Now()
@@ -46,14 +47,14 @@ func TestSecondProcessLearnsWhoHoldsTheFile(t *testing.T) {
 	require.ErrorIs(t, err, ErrLocked)
 	require.ErrorContains(t, err, "stop it, or open another file")
 	if runtime.GOOS == "linux" {
-		name, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder.cmd.Process.Pid))
+		name, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder.Cmd.Process.Pid))
 		require.NoError(t, readErr)
-		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, %s)", holder.cmd.Process.Pid, strings.TrimSpace(string(name))))
+		require.ErrorContains(t, err, fmt.Sprintf("(pid %d, %s)", holder.Cmd.Process.Pid, strings.TrimSpace(string(name))))
 	}
 	require.Greater(t, took, limit/2, "it waits for the other process to finish")
 	require.Less(t, took, time.Minute)
 
-	require.NoError(t, holder.stdin.Close())
+	require.NoError(t, holder.Stdin.Close())
 	openAt(t, path, nil) // waits until the holder has released it
 }
 
@@ -131,7 +132,7 @@ func TestReaderChangesNothing(t *testing.T) {
 func createRole([]string) error {
 	return readReports(func(words []string) error {
 		id, err := createAndStore(words[0])
-		say(id, err)
+		kills.Say(id, err)
 		return nil
 	})
 }
@@ -184,15 +185,15 @@ func TestManyCreateOneFile(t *testing.T) {
 		}
 	})
 	t.Run("processes", func(t *testing.T) {
-		children := []*child{startChild(t, "create"), startChild(t, "create"), startChild(t, "create")}
+		children := []*kills.Child{kills.Start(t, "create"), kills.Start(t, "create"), kills.Start(t, "create")}
 		for round := range 20 {
 			path := filepath.Join(folder, fmt.Sprintf("processes-%d.db", round))
 			for _, c := range children {
-				c.say(t, path)
+				c.Say(t, path)
 			}
 			var stored []string
 			for _, c := range children {
-				id, err, _ := strings.Cut(c.line(t), " ")
+				id, err, _ := strings.Cut(c.Line(t), " ")
 				if err == "<nil>" {
 					stored = append(stored, id)
 				} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl/bolt/internal/dbfile"
+	"github.com/gopawl/pawl/internal/kills"
 )
 
 func init() { roles["stranger"] = otherUserRole }
@@ -32,7 +33,7 @@ func otherUserRole(args []string) error {
 			if err == nil {
 				err = q.Close()
 			}
-			say(err)
+			kills.Say(err)
 		}
 	}
 	return nil
@@ -81,8 +82,8 @@ func TestOpenOfWhatIsNotSafe(t *testing.T) {
 			require.NoError(t, os.Chown(folder, test.folderOwner, -1))
 			require.NoError(t, os.Chmod(folder, test.folder))
 
-			c := startChild(t, "stranger", path)
-			err1, err2 := c.line(t), c.line(t)
+			c := kills.Start(t, "stranger", path)
+			err1, err2 := c.Line(t), c.Line(t)
 			require.Equal(t, "<nil>", err2, "Insecure takes it as it is")
 			if test.says == "" {
 				require.Equal(t, "<nil>", err1)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/worker"
 )
@@ -29,7 +30,7 @@ func runRole(args []string) error {
 		return nil
 	})
 	worker.Handle(w, pawl.Define[string]("killer"), func(_ context.Context, job *pawl.Job[string]) error {
-		say("killed")
+		kills.Say("killed")
 		if job.Args == "exit" {
 			os.Exit(3)
 		}
@@ -77,11 +78,11 @@ func TestJobThatKillsItsProcess(t *testing.T) {
 			runs := 0
 			for done := false; !done; {
 				require.LessOrEqual(t, runs, 5, "the killer runs on and on")
-				c := startChild(t, "run", path)
-				runs += len(c.rest())
-				done = c.cmd.ProcessState.Success()
-				require.Empty(t, c.stderr.String())
-				require.True(t, done || c.cmd.ProcessState.ExitCode() == 3 || c.cmd.ProcessState.ExitCode() == -1)
+				c := kills.Start(t, "run", path)
+				runs += len(c.Rest())
+				done = c.Cmd.ProcessState.Success()
+				require.Empty(t, c.Stderr.String())
+				require.True(t, done || c.Cmd.ProcessState.ExitCode() == 3 || c.Cmd.ProcessState.ExitCode() == -1)
 			}
 			require.Equal(t, 5, runs, "the killer has five crashes")
 

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/pages"
 	"github.com/gopawl/pawl/internal/withid"
 )
@@ -116,15 +117,15 @@ func TestFileIsCutWhileItIsReadAhead(t *testing.T) {
 // Rule: a really killed process behaves like the simulated one above.
 func TestFileOfAKilledProcessIsReadAhead(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
-	c := startChild(t, "hold", path)
-	require.Equal(t, "open", c.line(t))
+	c := kills.Start(t, "hold", path)
+	require.Equal(t, "open", c.Line(t))
 	o := quiet()
 	o.LockTimeout = 1
 	_, err := Open(path, o)
 	require.ErrorIs(t, err, ErrLocked)
 	requireNoReader(t)
-	c.kill()
-	c.rest()
+	c.Kill()
+	c.Rest()
 	openAt(t, path, nil)
 	requireNoReader(t)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl/internal/kills"
 	"github.com/gopawl/pawl/internal/need"
 )
 
@@ -26,6 +27,7 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
+	kills.Main(killed.Roles(nil))
 	os.Exit(runTests(m))
 }
 

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,26 +24,36 @@ import (
 	"github.com/gopawl/pawl/sqlite"
 )
 
-// killedFile is the variable that makes a test binary the process that TestKilled kills.
-const killedFile = "PAWL_SQLITE_KILLED"
+// killed is a database whose processes are killed.
+var killed = kills.Engine{
+	New: func(t *testing.T) string { return filepath.Join(memdir.New(t), "app.sqlite") },
+	Work: func(path string) (kills.Queue, error) {
+		return sqlite.Open(context.Background(), path, &sqlite.Options{MaxCrashes: sqlite.NoMaxCrashes, Logger: hclog.NewNullLogger()})
+	},
+	Look: func(t *testing.T, path string, fn func(q kills.Queue)) {
+		q := openQueue(t, path, nil)
+		fn(q)
+		require.NoError(t, q.Close())
+	},
+}
+
+func TestKilledWithResults(t *testing.T) { killed.Results(t) }
+func TestKilledWithCursors(t *testing.T) { killed.Cursors(t) }
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(killedFile); path != "" {
-		fmt.Println("the process to kill ended:", work(path))
-		os.Exit(1)
-	}
+	kills.Main(killed.Roles(kills.Roles{"work": work}))
 	os.Exit(m.Run())
 }
 
 // work enqueues jobs and settles them, in calls and in transactions of the app, until it is killed. It reports
 // each job when its enqueue is acknowledged, before it is settled, and when its ack is acknowledged.
-func work(path string) error {
+func work(args []string) error {
 	ctx := context.Background()
-	q, err := sqlite.Open(ctx, path, &sqlite.Options{MaxCrashes: sqlite.NoMaxCrashes, Logger: hclog.NewNullLogger()})
+	q, err := sqlite.Open(ctx, args[0], &sqlite.Options{MaxCrashes: sqlite.NoMaxCrashes, Logger: hclog.NewNullLogger()})
 	if err != nil {
 		return err
 	}
-	fmt.Println("open")
+	kills.Say("open")
 	var mu sync.Mutex
 	report := func(what string, ids ...pawl.ID) {
 		mu.Lock()
@@ -138,34 +146,30 @@ type account struct{ enqueued, settling, acked map[string]int }
 
 // life runs a process until it is killed after one report or more, but at most some, and adds what it reported.
 func (a *account) life(t *testing.T, path string, most int) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), killedFile+"="+path)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	reports := bufio.NewReader(out)
-	left := 1 + rand.IntN(most) // reports until the kill, which is at any point of what the process does
-	for {
-		line, err := reports.ReadString('\n')
-		if err != nil {
-			break // a line that the kill has cut off says nothing
-		}
-		switch what, id, _ := strings.Cut(strings.TrimSpace(line), " "); what {
-		case "open":
-		case "enqueued":
-			a.enqueued[id]++
-		case "settling":
-			a.settling[id]++
-		case "acked":
-			a.acked[id]++
-		default:
-			t.Fatal(line)
-		}
-		if left--; left == 0 {
-			require.NoError(t, cmd.Process.Kill())
-		}
+	c := kills.Start(t, "work", path)
+	for range 1 + rand.IntN(most) { // reports until the kill, which is at any point of what the process does
+		a.hear(t, c.Line(t))
 	}
-	_ = cmd.Wait() // it was killed
+	c.Kill()
+	for _, line := range c.Rest() {
+		a.hear(t, line)
+	}
+	require.Empty(t, c.Stderr.String())
+}
+
+// hear adds a report.
+func (a *account) hear(t *testing.T, line string) {
+	switch what, id, _ := strings.Cut(line, " "); what {
+	case "open":
+	case "enqueued":
+		a.enqueued[id]++
+	case "settling":
+		a.settling[id]++
+	case "acked":
+		a.acked[id]++
+	default:
+		t.Fatal(line)
+	}
 }
 
 // Rule: whenever its process is killed, a queue loses no job that was acknowledged and runs none again

@@ -1,4 +1,4 @@
-// Package kills says how often the tests that kill processes do so.
+// Package kills has tests that kill processes, for every engine, and what other such tests need.
 package kills
 
 import (
@@ -7,10 +7,16 @@ import (
 	"testing"
 )
 
+// variable says how often tests kill.
+const variable = "PAWL_KILLS"
+
+// Many reports whether the environment says how often tests kill.
+func Many() bool { return os.Getenv(variable) != "" }
+
 // Count returns how often a test kills: n times, or as often as PAWL_KILLS says.
 func Count(t testing.TB, n int) int {
 	t.Helper()
-	text := os.Getenv("PAWL_KILLS")
+	text := os.Getenv(variable)
 	if text == "" {
 		return n
 	}
