@@ -15,6 +15,12 @@ type Metered interface {
 // Throughput is what happened to jobs, by minute, ten minutes, or hour.
 type Throughput = driver.Throughput
 
+// Period is a period of a [Throughput].
+type Period = driver.Period
+
+// Build is a build of the app, in a [Throughput].
+type Build = driver.Build
+
 // ThroughputQuery selects what a [Throughput] reports.
 type ThroughputQuery = driver.ThroughputQuery
 

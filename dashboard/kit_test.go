@@ -197,7 +197,7 @@ func (k *kit) stopped() {
 // pages are the addresses of all pages that show something.
 func (k *kit) pages() []string {
 	return []string{
-		"", "queues", "jobs", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
+		"", "queues", "throughput", "throughput?queue=email&last=7d", "jobs", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
 		"job?id=" + k.dead[0].String(), "job?id=" + k.delayed.String(), "job?id=" + k.ready.String(), "failures", "failures?queue=email",
 		"limits", "keys?queue=sync", "keys?queue=sync&blocked=1", "keys?queue=email", "key?queue=sync&name=tenant%2F42", "job?id=" + k.member.String(),
 		"groups", "group?name=import%2F7", "jobs?members=import%2F7", "close-group?name=import%2F7", "cancel-group?name=import%2F7",

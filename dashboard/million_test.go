@@ -133,7 +133,7 @@ func millionPages(b *testing.B, a admin.Admin) []string {
 	run := runs.Runs[0].Run.String()
 	dead, ready, delayed := one(pawl.Dead), one(pawl.Ready), one(pawl.Delayed)
 	pages := []string{
-		"", "queues", "jobs", "jobs?state=dead&newest=1", "jobs?newest=1", "jobs?state=ready", "jobs?state=delayed", "jobs?state=completed",
+		"", "queues", "throughput?last=7d", "jobs", "jobs?state=dead&newest=1", "jobs?newest=1", "jobs?state=ready", "jobs?state=delayed", "jobs?state=completed",
 		"jobs?state=dead&error=quota", "jobs?kind=none", "jobs?payload=to%3Dnobody", "jobs?queue=sync", "jobs?state=dead&group=" + rare, "jobs?state=dead&reason=poison",
 		"jobs?state=dead&since=1h", "jobs?state=dead&sort=died&newest=1&queue=email",
 		"limits", "keys?queue=sync", "keys?queue=sync&blocked=1", "key?queue=sync&name=tenant%2F2", "groups", "group?name=import%2F7", "jobs?members=import%2F7", "verify", "fork?id=" + run,

@@ -34,6 +34,8 @@ func TestPages(t *testing.T) {
 		for path, want := range map[string][]string{
 			"":                                {"Overview", "email", "connection refused by a", "jobctl --db " + k.path + " stats"},
 			"queues":                          {"slash/queue", "Pause", "queue list"},
+			"throughput":                      {"<svg class=\"chart\"", "c-enqueued", "c-succeeded", "c-died", "New build", "Builds", "throughput --last 1h"},
+			"throughput?queue=email&last=7d":  {"Throughput of queue email", "Periods of 1h 0m", "c-died", "throughput --queue email --last 7d"},
 			"jobs?state=dead":                 {dead, "exhausted", "connection refused by a 34", "job list -s dead", "Retry all"},
 			"jobs?state=delayed":              {k.delayed.String(), "job list -s delayed"},
 			"jobs?queue=slash/queue":          {k.ready.String(), "-q slash/queue"},

@@ -18,7 +18,7 @@ import (
 var assets embed.FS
 
 // templates are the pages by name. Each has the layout.
-var templates = parseTemplates("overview", "queues", "jobs", "job", "found", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
+var templates = parseTemplates("overview", "queues", "throughput", "jobs", "job", "found", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
 	"workers", "file", "plan", "result", "problem")
 
 func parseTemplates(names ...string) map[string]*template.Template {

@@ -26,6 +26,7 @@ func build() []route {
 
 		{method: http.MethodGet, path: "", action: View, serve: overview},
 		{method: http.MethodGet, path: "queues", action: View, serve: queues},
+		{method: http.MethodGet, path: "throughput", action: View, serve: throughput},
 		{method: http.MethodGet, path: "jobs", action: View, serve: jobs},
 		{method: http.MethodGet, path: "job", action: View, serve: job},
 		{method: http.MethodGet, path: "limits", action: View, serve: limits},

@@ -45,7 +45,7 @@ func TestClosedWithoutAuthorize(t *testing.T) {
 // needs says what each route needs, once more than the table of routes does. "" is for everybody.
 var needs = map[string]Action{
 	"GET style.css": "", "GET script.js": "", "GET icon.svg": "",
-	"GET ": View, "GET queues": View, "GET jobs": View, "GET job": View, "GET failures": View,
+	"GET ": View, "GET queues": View, "GET throughput": View, "GET jobs": View, "GET job": View, "GET failures": View,
 	"GET limits": View, "GET keys": ViewPayload, "GET key": ViewPayload, "GET groups": View, "GET group": View, "GET runs": View, "GET run": View,
 	"GET schedules": View, "GET schedule": View, "GET workers": View, "GET file": View, "GET events": View, "POST theme": View,
 	"GET retry": Retry, "POST retry": Retry, "GET cancel": Cancel, "POST cancel": Cancel, "GET delete": Delete, "POST delete": Delete,

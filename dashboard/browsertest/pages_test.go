@@ -61,7 +61,7 @@ func (a *app) pages() []string {
 	_, err = h.Result(a.Context())
 	require.ErrorContains(a, err, "the address is unknown")
 	return []string{
-		"", "queues", "jobs", "jobs?queue=many", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
+		"", "queues", "throughput?last=7d", "jobs", "jobs?queue=many", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
 		"job?id=" + dead, "job?id=" + delayed, "job?id=" + ready, "job?id=" + done, "job?id=" + blocked, "job?id=" + running[0].ID.String(),
 		"job?id=" + twins[0].ID.String()[24:], "failures", "failures?queue=email",
 		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "key?queue=sync&name=tenant%2F7", "keys?queue=sync&blocked=1", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
