@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -88,15 +87,15 @@ func (suite) WarmClose(t *testing.T, k *kit) {
 	k.slots = 1
 	k.open(f)
 	k.settle()
-	before := runtime.NumGoroutine()
+	before := len(goroutines())
 	for n := range 5 {
 		startAndSettle(k, f, fmt.Sprint(n), 1)
 	}
-	require.Greater(t, runtime.NumGoroutine(), before)
+	require.Greater(t, len(goroutines()), before)
 	k.close()
 	k.settle()
 	require.Equal(t, 5, k.calls("echo returned"))
-	require.Less(t, runtime.NumGoroutine(), before)
+	require.Less(t, len(goroutines()), before)
 	k.again()
 }
 
