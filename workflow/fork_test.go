@@ -15,7 +15,7 @@ import (
 // bigResult does not fit into its entry.
 var bigResult = bytes.Repeat([]byte("r"), 3*maxInline)
 
-// forked is a journal with two branches, one of which waits, and an undo step.
+// forked is a journal with two branches, one of which waits, and an undo step with a call.
 func forked() []*entry {
 	return []*entry{
 		{Name: "reserve", At: 0, Kind: KindStep, State: EntryDone, Result: []byte("1")},
@@ -28,7 +28,8 @@ func forked() []*entry {
 		{Scope: "eu", Name: "fetch", At: 1, Kind: KindStep, State: EntryFailed, Occurrence: 2, Error: "no route", Attempts: 3,
 			Chain: []errorText{{Type: "*errors.errorString", Text: "no route"}}},
 		{Name: "ledger", At: 3, Kind: KindStepTx, State: EntryDone, Result: []byte("7")},
-		{Scope: undoScope, Name: "release", At: 0, Kind: KindUndo, State: EntryDone},
+		{Scope: undoScope, Name: "release", At: 0, Kind: KindUndo, State: EntryBegun},
+		{Scope: undoScope + "/release", Name: "call", At: 0, Kind: KindStep, State: EntryDone},
 		{Name: "ship", At: 4, Kind: KindStep, State: EntryPending},
 	}
 }

@@ -109,11 +109,9 @@ func (suite) ReviewDeadChildIsCancelled(t *testing.T, k *kit) {
 	}
 }
 
-// Rule: a run with a full journal can undo its steps.
+// Rule: a run with a full journal can undo its steps, and the calls of undo steps have as much room again.
 func (suite) ReviewFullJournalIsUndone(t *testing.T, k *kit) {
-	var version error
-	f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
-		r.Undo("u", func(context.Context) error { k.effect(r); return nil })
+	fill := func(r *workflow.Run) error {
 		items := numbers(400)
 		_, err := workflow.Each(r, "b", items, strconv.Itoa, len(items), func(r *workflow.Run, _ int) (int, error) {
 			for range workflow.MaxEntries {
@@ -123,6 +121,13 @@ func (suite) ReviewFullJournalIsUndone(t *testing.T, k *kit) {
 			}
 			return 0, nil
 		})
+		return err
+	}
+	var version error
+	f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+		r.Undo("u", func(context.Context) error { k.effect(r); return nil })
+		r.UndoWith("w", fill)
+		err := fill(r)
 		_, version = workflow.Version(r, "v", 1, 2)
 		return 0, err
 	})
@@ -132,7 +137,7 @@ func (suite) ReviewFullJournalIsUndone(t *testing.T, k *kit) {
 	require.ErrorContains(t, err, workflow.ErrTooMany.Error())
 	require.ErrorIs(t, version, workflow.ErrTooMany)
 	require.Equal(t, []string{"_undo/u"}, k.effects())
-	require.Equal(t, workflow.MaxEntries+1, k.info(h.Run()).Steps)
+	require.Equal(t, 2*workflow.MaxEntries+1, k.info(h.Run()).Steps)
 }
 
 // Rule: a deadline is in the file while another scope works, even if the suspension that was to
