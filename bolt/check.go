@@ -91,9 +91,7 @@ func (s *store) checkSteps() (steps int64) {
 
 // notes requires that progress, logs, and the counts of the throughput can be read.
 func (c *check) notes() {
-	wrong := func(err error) { c.wrong("%w", err) }
-	driver.CheckNotes(c.others(), wrong)
-	driver.CheckMeter(c.others(), wrong)
+	driver.CheckRows(c.others(), func(err error) { c.wrong("%w", err) })
 }
 
 // stateRow is a row that says where a job is.

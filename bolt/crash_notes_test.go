@@ -90,7 +90,7 @@ func TestKilledWithNotes(t *testing.T) {
 	t.Logf("%d acknowledged stores", total)
 }
 
-// Rule: Check finds a damaged note, and a salvage keeps the sound ones.
+// Rule: Check finds a damaged note or count. A salvage keeps the sound ones, and those alone.
 func TestCheckOfNotes(t *testing.T) {
 	folder := memoryFolder(t)
 	path := filepath.Join(folder, "jobs.db")
@@ -121,12 +121,12 @@ func TestCheckOfNotes(t *testing.T) {
 	require.Equal(t, "1/2 50%", progress[l.ID].String())
 	require.NoError(t, q.Close())
 
-	for _, table := range []string{"progress", "logs"} {
+	for _, c := range []struct{ space, table string }{{"pawl.notes", "progress"}, {"pawl.notes", "logs"}, {"pawl.throughput", "counts"}} {
 		q, err := Open(path, crashOptions())
 		require.NoError(t, err)
 		flip := func() {
 			require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
-				b := tx.Bucket([]byte("pawl.notes")).Bucket([]byte(table))
+				b := tx.Bucket([]byte(c.space)).Bucket([]byte(c.table))
 				k, v := b.Cursor().First()
 				v = bytes.Clone(v)
 				v[len(v)-1] ^= 1
@@ -134,7 +134,15 @@ func TestCheckOfNotes(t *testing.T) {
 			}))
 		}
 		flip()
-		require.ErrorContains(t, q.Check(t.Context()), "table "+table+" of pawl.notes")
+		require.ErrorContains(t, q.Check(t.Context()), "table "+c.table+" of "+c.space)
+		require.NoError(t, q.Close())
+		to := filepath.Join(folder, c.table+".db")
+		result, err := Salvage(t.Context(), path, to)
+		require.NoError(t, err)
+		require.Equal(t, 1, result.AppLost)
+		openAt(t, to, crashOptions()) // checks the file at the end
+		q, err = Open(path, crashOptions())
+		require.NoError(t, err)
 		flip()
 		require.NoError(t, q.Check(t.Context()))
 		require.NoError(t, q.Close())

@@ -118,6 +118,9 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 	if ours {
 		err = soundRow(path[1], e.Key, value)
 		c.format = c.format || err == nil && bytes.Equal(path[1], bucketMeta)
+	} else if driver.RowDamage(path, e.Key, value) != nil {
+		c.rowLost(path, ours)
+		return nil
 	}
 	switch {
 	case errors.Is(err, pawl.ErrNewerFormat), errors.Is(err, ErrOlderFormat):

@@ -25,7 +25,7 @@
 //   - Check, backup, and other long work: [ProgressOf].
 //   - Pause and everything else that takes a name: [CheckQueue] and [CheckKind].
 //   - SaveCursor: [SaveCursor], for a queue with mutations. Progress and logs: [Notes] stores them by
-//     mutations, or by the [NoteStore] that a queue is; Check reads them by [CheckNotes].
+//     mutations, or by the [NoteStore] that a queue is; Check reads them by [CheckRows].
 //   - Mutate: [Named] refuses a job, or a unique key, that a mutation names twice.
 //   - Limits: [Pace] decides when a rate lets jobs start.
 //   - Any method whose context ended first: [NotAccepted].

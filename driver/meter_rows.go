@@ -241,22 +241,3 @@ func readCounts(r Reader, t *Throughput, queue string) (err error) {
 	t.Builds = builds
 	return err
 }
-
-// CheckMeter calls wrong for each row of counts or of a build that cannot be read.
-func CheckMeter(r Reader, wrong func(error)) {
-	err := r.Scan(tableMeter, Span{}, func(key, value []byte) bool {
-		var err error
-		if bytes.HasPrefix(key, []byte{'b'}) {
-			_, err = parseBuild(key, value)
-		} else {
-			err = new(hourRow).parse(key, value)
-		}
-		if err != nil {
-			wrong(err)
-		}
-		return true
-	})
-	if err = presentTable(err); err != nil {
-		wrong(err)
-	}
-}

@@ -127,22 +127,3 @@ func parseLog(key, value []byte) (l pawl.RunLog, err error) {
 	began := int64(binary.BigEndian.Uint64(key[len(pawl.ID{}):]))
 	return pawl.RunLog{Began: time.Unix(0, began), Attempt: row.Attempt, Head: string(row.Head), Tail: string(row.Tail), Dropped: row.Dropped}, nil
 }
-
-// CheckNotes calls wrong for each row of a progress or a log that cannot be read.
-func CheckNotes(r Reader, wrong func(error)) {
-	damaged := func(err error) bool {
-		if err != nil {
-			wrong(err)
-		}
-		return true
-	}
-	for _, err := range []error{
-		r.Scan(tableProgress, Span{}, func(key, value []byte) bool { return damaged(parseNote(tableProgress, key, value, new(progressRow))) }),
-		r.Scan(tableLogs, Span{}, func(key, value []byte) bool {
-			_, err := parseLog(key, value)
-			return damaged(err)
-		}),
-	} {
-		damaged(presentTable(err))
-	}
-}

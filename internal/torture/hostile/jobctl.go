@@ -205,7 +205,7 @@ func (l line) ofRuns() bool {
 
 // isJSON reports whether a command line asks for jobs as JSON lines.
 func isJSON(l line) bool {
-	return l.words[2] != "stats" && slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "json") })
+	return !slices.Contains([]string{"stats", "throughput"}, l.words[2]) && slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "json") })
 }
 
 // ofOne is the number of files for one process.

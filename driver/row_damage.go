@@ -1,0 +1,57 @@
+package driver
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// RowDamage returns what is wrong with a row of progress, of logs, or of counts of the throughput. Nothing else depends on
+// such a row, so a salvage omits it. The answer for a row of another space is nil.
+func RowDamage(path [][]byte, key, value []byte) error {
+	var tables []*Table
+	for _, s := range []*Space{noteSpace, MeterSpace} {
+		if len(path) > 0 && bytes.Equal(path[0], s.name) {
+			tables = s.tables
+		}
+	}
+	for _, t := range tables {
+		if len(path) == 2 && bytes.Equal(path[1], t.name) {
+			return rowDamage(t, key, value)
+		}
+	}
+	if tables == nil {
+		return nil
+	}
+	return fmt.Errorf("%s, key %x: %w: it is in no table", path[0], key, pawl.ErrCorrupt)
+}
+
+func rowDamage(t *Table, key, value []byte) (err error) {
+	switch {
+	case t == tableProgress:
+		err = parseNote(t, key, value, new(progressRow))
+	case t == tableLogs:
+		_, err = parseLog(key, value)
+	case bytes.HasPrefix(key, []byte{'b'}):
+		_, err = parseBuild(key, value)
+	default:
+		err = new(hourRow).parse(key, value)
+	}
+	return err
+}
+
+// CheckRows calls wrong for each row of progress, of logs, and of counts of the throughput that cannot be read.
+func CheckRows(r Reader, wrong func(error)) {
+	damaged := func(err error) {
+		if err != nil {
+			wrong(err)
+		}
+	}
+	for _, t := range []*Table{tableProgress, tableLogs, tableMeter} {
+		damaged(presentTable(r.Scan(t, Span{}, func(key, value []byte) bool {
+			damaged(rowDamage(t, key, value))
+			return true
+		})))
+	}
+}
