@@ -115,3 +115,24 @@ func TestOrderRefusesMoreThanOneJobOfAKey(t *testing.T) {
 		require.ErrorContains(t, err, "InOrder")
 	}
 }
+
+// Rule: when the row of a queue is lost, and its limits with it, a salvage lets no job wait for its turn or for
+// a limit.
+func TestSalvageOfAQueueThatLostItsOrder(t *testing.T) {
+	for _, limits := range []pawl.Limits{{InOrder: pawl.OrderHold}, {RunningPerKey: 1}} {
+		t.Run(limits.InOrder.String(), func(t *testing.T) {
+			path := filepath.Join(memoryFolder(t), "jobs.db")
+			q, err := Open(path, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: limits}})
+			require.NoError(t, err)
+			addKeyed(t, q, 4, "a")
+			require.Len(t, fetch(t, q, 9), 1)
+			flip(t, q, bucketQueues, numberKey(nil, 1))
+			require.NoError(t, q.Close())
+			_, err = Salvage(t.Context(), path, path+".new")
+			require.NoError(t, err)
+			checkFile(t, path+".new")
+			q = openAt(t, path+".new", nil)
+			require.Len(t, fetch(t, q, 9), 4)
+		})
+	}
+}

@@ -26,17 +26,20 @@ func checkLimits(all map[string]pawl.Limits) error {
 	return nil
 }
 
-// declareLimits stores the limits of queues, each in a transaction. It runs before the scheduler.
+// declareLimits stores the limits of queues, in one transaction. It runs before the scheduler.
 func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
+	if len(all) == 0 {
+		return nil
+	}
 	defer s.keyRows.forget() // they have the limits from before
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		err := s.transact(func(t *txn) error {
+	err := s.transact(func(t *txn) error {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
 			t.setLimits(name, all[name])
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("declare the limits of queue %q: %w", name, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("declare the limits of queues: %w", err)
 	}
 	return nil
 }
@@ -67,8 +70,9 @@ func (t *txn) recountKeys(n queueNumber) {
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
 	rows := t.clearKeys(prefix)
 	blocked := append([]byte{waitsForLimit}, prefix...)
-	if !t.limitsOf(n).PerKey() {
+	if !t.limitsOf(n).PerKey() { // also because the row of the queue was lost
 		t.promoteRows(blocked, nil, math.MaxInt)
+		t.promoteRows(append([]byte{waitsForTurn}, prefix...), nil, math.MaxInt)
 		return
 	}
 	t.restoreFronts(n)
