@@ -17,7 +17,7 @@ var Kill = &harness.Family{
 	Name:  "kill",
 	Goals: "R2",
 	Method: "SIGKILL of a working process, from its first instruction on; then every invariant and the state of " +
-		"every job",
+		"every job, with keys that have limits, orders, and turns",
 	Unit: "cycles",
 	PR:   500, Nightly: 20_000, Share: 15,
 	Prepare: harness.Each(kill),
@@ -42,7 +42,9 @@ func kill(t *harness.Try) error {
 		}
 		t.Count(1)
 	}
-	return nil
+	return oracle.Reopen(t.Ctx, path, oracle.Options(), func(q *bolt.Queue, _ map[pawl.ID]oracle.Known) error {
+		return oracle.Drain(t.Ctx, q)
+	})
 }
 
 // after opens the file of a killed process and compares it with the story.

@@ -59,20 +59,20 @@ func emitFound(q *bolt.Queue) {
 		violate("the reopened file: %v", err)
 	}
 	for id, k := range found {
-		harness.Emit(foundLine, id, k.State, k.Attempts, k.Crashes)
+		harness.Emit(foundLine, id, k.State, k.Attempts, k.Crashes, k.Holds)
 	}
 	harness.Emit(openLine)
 }
 
 func (h *childReport) find(rest string) error {
 	words := strings.Fields(rest)
-	if len(words) != 4 {
+	if len(words) != 5 {
 		return fmt.Errorf("the child reported the job %q", rest)
 	}
 	id, err := pawl.ParseID(words[0])
 	attempts, err2 := strconv.Atoi(words[2])
 	crashes, err3 := strconv.Atoi(words[3])
-	h.found[id] = oracle.Known{State: pawl.State(words[1]), Attempts: attempts, Crashes: crashes}
+	h.found[id] = oracle.Known{State: pawl.State(words[1]), Attempts: attempts, Crashes: crashes, Holds: words[4] == "true"}
 	return errors.Join(err, err2, err3)
 }
 

@@ -34,7 +34,7 @@ func TestFullCanFail(t *testing.T) {
 		{"an enqueue that was answered is in the file", []string{known, "done enqueue 0 " + id}, "is lost"},
 		{"a file that is opened again has what was acknowledged", []string{known, "done enqueue 0 " + id, openLine}, "is lost"},
 		{"a file that is opened again has nothing that was refused",
-			[]string{known, "refused enqueue 0 " + id, foundLine + " " + id + " ready 0 0", openLine}, "and was"},
+			[]string{known, "refused enqueue 0 " + id, foundLine + " " + id + " ready 0 0 false", openLine}, "and was"},
 		{"what is found can be read", []string{foundLine + " nothing"}, "reported the job"},
 		{"the story can be read", []string{"nonsense"}, "nonsense"},
 	} {

@@ -279,10 +279,14 @@ func (w *waitJudge) compare(ctx context.Context, q *bolt.Queue, jobs []*pawl.Env
 		}
 	}
 	stats, err := q.Stats(ctx)
-	if err != nil || len(stats.Queues) == 0 {
+	if err != nil {
 		return err
 	}
-	if counted := stats.Queues[0].Counts.Blocked; counted != blocked {
+	counted := 0
+	for _, row := range stats.Queues {
+		counted += row.Blocked
+	}
+	if counted != blocked {
 		return fmt.Errorf("%d jobs are blocked, and %d wait", counted, blocked)
 	}
 	return nil

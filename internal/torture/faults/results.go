@@ -26,7 +26,7 @@ var Results = &harness.Family{
 // resultScript is the run of [Results], and killsOfResults an upper bound of its kills.
 var resultScript = scripted{"faults-results", 1}
 
-const killsOfResults = 500
+const killsOfResults = 600
 
 func init() { harness.Role("faults-results", resultRole) }
 

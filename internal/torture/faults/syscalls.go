@@ -82,7 +82,7 @@ type scripted struct {
 // fixedScript is the run in which each call fails, and faultsOfScript an upper bound of its faults.
 var fixedScript = scripted{"faults-script", 1}
 
-const faultsOfScript = 2750
+const faultsOfScript = 3100
 
 // random returns another run than the fixed one.
 func random(n int) scripted { return scripted{"faults-script", uint64(n + 2)} }

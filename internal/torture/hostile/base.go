@@ -211,7 +211,7 @@ var (
 	leasedName = []byte("leased")
 )
 
-// leaseWidth is the number of bytes in the row of a lease.
+// leaseWidth is the number of bytes in the row of a lease of a job without a key.
 const leaseWidth = 42
 
 func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, root, name []byte, ids steady) error {
@@ -231,7 +231,7 @@ func copyBucket(from *bbolt.Bucket, into *bbolt.Tx, root, name []byte, ids stead
 			_, err := b.CreateBucket(k)
 			return err
 		}
-		if string(name) == string(leasedName) && len(v) == leaseWidth {
+		if string(name) == string(leasedName) && len(v) >= leaseWidth {
 			v = slices.Clone(v)
 			binary.BigEndian.PutUint64(v, 7)
 			seal(k, v)

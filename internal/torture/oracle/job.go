@@ -18,8 +18,8 @@ import (
 // later is a time that no try reaches.
 const later = 1000 * time.Hour
 
-// Queues are the queues that a workload uses.
-var Queues = []string{"a", "b"}
+// Queues are the queues that a workload uses. Some have limits, see limits.
+var Queues = []string{"a", "b", "limited", "ordered", "held"}
 
 // JobOf makes the job of an ID. All of it follows from the ID, so a story names jobs by ID
 // alone and a check compares every byte.
@@ -50,6 +50,9 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 	}
 	if one(8) {
 		e.Retain = later
+	}
+	if _, limited := limits[e.Queue]; limited && !one(8) {
+		e.Key = anyKey(id, r)
 	}
 	return e
 }
@@ -106,7 +109,7 @@ func SameJob(e *pawl.Envelope) error {
 	case !bytes.Equal(e.Payload, want.Payload):
 		return fmt.Errorf("job %s has another payload than it was given", e.ID)
 	case e.Queue != want.Queue, e.Kind != want.Kind, e.Priority != want.Priority, e.UniqueKey != want.UniqueKey,
-		e.IdempotencyKey != want.IdempotencyKey, e.Retain != want.Retain, !e.Deadline.Equal(want.Deadline):
+		e.IdempotencyKey != want.IdempotencyKey, e.Key != want.Key, e.Retain != want.Retain, !e.Deadline.Equal(want.Deadline):
 		return fmt.Errorf("job %s is not as it was given: %+v", e.ID, e)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 type Known struct {
 	State             pawl.State // "" for a job that is gone
 	Attempts, Crashes int
+	Holds             bool // its key, whose jobs run in order
 }
 
 // begun is an operation without a certain answer.
@@ -27,8 +28,9 @@ type begun struct {
 
 // Oracle follows a story. The zero value is that of an empty file.
 type Oracle struct {
-	jobs     map[pawl.ID]Known // after the acknowledged operations
-	leased   map[pawl.ID]bool
+	jobs     map[pawl.ID]Known  // after the acknowledged operations
+	leased   map[pawl.ID]string // the key of each, see keyOf
+	holders  map[string]pawl.ID // the job that holds a key
 	under    map[pawl.ID]*begun // the operation that may have changed a job
 	doing    map[int]*begun     // the operation of each goroutine
 	fetching map[int]int        // the jobs that a goroutine's fetch may have leased
@@ -90,7 +92,7 @@ func (o *Oracle) Hear(line string) error {
 
 // happened applies the operation under way on a job.
 func (o *Oracle) happened(id pawl.ID) {
-	o.jobs[id] = outcome(o.under[id].verb, id, o.jobs[id])
+	o.know(id, outcome(o.under[id].verb, id, o.jobs[id]))
 	delete(o.under, id)
 	delete(o.leased, id)
 }
@@ -110,19 +112,26 @@ func (o *Oracle) fetched(goroutine int, ids []pawl.ID) error {
 		switch k, known := o.jobs[id]; {
 		case !known:
 			return fmt.Errorf("job %s was leased, and nobody stored it", id)
-		case o.leased[id]:
+		case o.isLeased(id):
 			return fmt.Errorf("job %s was leased twice at a time", id)
 		case k.State != pawl.Ready:
 			return fmt.Errorf("job %s was leased, and is %+v", id, k)
 		}
-		o.leased[id] = true
+		if err := o.lease(id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+func (o *Oracle) isLeased(id pawl.ID) bool {
+	_, leased := o.leased[id]
+	return leased
+}
+
 // outcome is what an operation makes of a job, by the oracle of the suite.
 func outcome(verb string, id pawl.ID, k Known) Known {
-	o, job := queuetest.NewOracle(queuetest.Settings{Lease: later, MaxCrashes: -1}), JobOf(id)
+	o, job := queuetest.NewOracle(queuetest.Settings{Lease: later, MaxCrashes: -1, Limits: limits}), JobOf(id)
 	var err error
 	switch v := slices.IndexFunc(Verbs, func(v Verb) bool { return v.Name == verb }); {
 	case verb == "enqueue":
@@ -148,14 +157,16 @@ func outcome(verb string, id pawl.ID, k Known) Known {
 	if job = o.Job(id); job == nil {
 		return Known{}
 	}
-	return Known{job.State, job.Attempts, job.Crashes}
+	return knownOf(job)
 }
 
 // job sets what is known in an envelope, with a state.
 func (k Known) job(e *pawl.Envelope, state pawl.State) *pawl.Envelope {
-	e.State, e.Attempts, e.Crashes = state, k.Attempts, k.Crashes
+	e.State, e.Attempts, e.Crashes, e.HoldsKey = state, k.Attempts, k.Crashes, k.Holds || state == pawl.Leased && inOrder(e)
 	return e
 }
+
+func knownOf(e *pawl.Envelope) Known { return Known{e.State, e.Attempts, e.Crashes, e.HoldsKey} }
 
 func parseIDs(words []string) ([]pawl.ID, error) {
 	ids := make([]pawl.ID, len(words))
@@ -176,20 +187,24 @@ func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 		if err != nil {
 			return nil, err
 		}
-		found[e.ID] = Known{e.State, e.Attempts, e.Crashes}
+		found[e.ID] = knownOf(e)
 		full, err := q.Job(ctx, e.ID) // with its payload
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(SameJob(full), sameResult(full)); err != nil {
+		if err := errors.Join(SameJob(full), sameResult(full), hasTurn(full)); err != nil {
 			return nil, err
 		}
 	}
 	return found, q.Check(ctx)
 }
 
-// Reopen opens the file of a crash, scans it, passes the queue and its jobs to use, and closes it.
+// Reopen opens the file of a crash, scans it, passes the queue and its jobs to use, and closes it. Before
+// that it requires that the last commit left no key above its limit.
 func Reopen(ctx context.Context, path string, o *bolt.Options, use func(*bolt.Queue, map[pawl.ID]Known) error) error {
+	if err := withinLimits(ctx, path); err != nil {
+		return err
+	}
 	q, err := bolt.Open(path, o)
 	if err != nil {
 		return fmt.Errorf("cannot open the file afterwards: %w", err)
@@ -244,7 +259,7 @@ func (o *Oracle) explain(id pawl.ID, is Known) explanation {
 	under := o.under[id]
 	var free []Known // its possible states without a lease that the story does not have
 	switch {
-	case known && o.leased[id]:
+	case known && o.isLeased(id):
 		if is == outcome("crash", id, k) {
 			return possible
 		}
@@ -265,7 +280,7 @@ func (o *Oracle) explain(id pawl.ID, is Known) explanation {
 
 func (o *Oracle) amid(id pawl.ID) string {
 	text := ""
-	if o.leased[id] {
+	if o.isLeased(id) {
 		text = ", leased"
 	}
 	if under := o.under[id]; under != nil {
@@ -299,10 +314,16 @@ func (o *Oracle) halves(found map[pawl.ID]Known) (wrong []error) {
 func (o *Oracle) Adopt(found map[pawl.ID]Known) {
 	*o = Oracle{
 		jobs:     found,
-		leased:   make(map[pawl.ID]bool),
+		leased:   make(map[pawl.ID]string),
+		holders:  make(map[string]pawl.ID),
 		under:    make(map[pawl.ID]*begun),
 		doing:    make(map[int]*begun),
 		fetching: make(map[int]int),
 		answered: o.answered,
+	}
+	for id, k := range found {
+		if k.Holds {
+			o.know(id, k)
+		}
 	}
 }

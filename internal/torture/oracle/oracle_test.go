@@ -19,7 +19,7 @@ func plainID(t *testing.T) pawl.ID {
 	t.Helper()
 	for {
 		id := pawl.NewID(time.Now())
-		if e := JobOf(id); e.Delay == 0 && e.Retain == 0 {
+		if e := JobOf(id); e.Delay == 0 && e.Retain == 0 && e.Key == "" {
 			return id
 		}
 	}
@@ -48,7 +48,7 @@ func TestExplain(t *testing.T) {
 		{"nothing", "", file{}, ""},
 		{"stored", "begin enqueue 0 A; done enqueue 0 A", file{a: ready}, ""},
 		{"stored, and lost", "begin enqueue 0 A; done enqueue 0 A", file{}, "is lost"},
-		{"stored by nobody", "", file{a: ready}, "was {State: Attempts:0 Crashes:0}"},
+		{"stored by nobody", "", file{a: ready}, "was {State: Attempts:0 Crashes:0 Holds:false}"},
 		{"refused, and stored", "begin enqueue 0 A; refused enqueue 0 A", file{a: ready}, "job"},
 		{"under way, and there", "begin enqueue 0 A", file{a: ready}, ""},
 		{"under way, and not there", "begin enqueue 0 A", file{}, ""},
@@ -69,11 +69,11 @@ func TestExplain(t *testing.T) {
 		{"acked, and there again", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A; done ack 1 A", file{a: crashed}, "job"},
 		{"being acked, and gone", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A", file{}, ""},
 		{"being acked, and there", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin ack 1 A", file{a: crashed}, ""},
-		{"failed", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; done nack 1 A", file{a: {pawl.Ready, 1, 0}}, ""},
+		{"failed", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; done nack 1 A", file{a: {pawl.Ready, 1, 0, false}}, ""},
 		{"failed, and the attempt lost", "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; done nack 1 A", file{a: ready}, "job"},
 		{"fetched again before the failure was told",
 			"begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A; begin nack 1 A; begin fetch 2 1; done fetch 2 A; done nack 1 A",
-			file{a: {pawl.Ready, 1, 1}}, ""},
+			file{a: {pawl.Ready, 1, 1, false}}, ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			var o Oracle
@@ -126,11 +126,11 @@ func TestAdopt(t *testing.T) {
 	var o Oracle
 	require.NoError(t, hear(&o, "begin enqueue 0 A; done enqueue 0 A; begin fetch 1 1; done fetch 1 A", a, a))
 	require.Equal(t, 1, o.Acknowledged())
-	found := map[pawl.ID]Known{a: {pawl.Ready, 0, 1}}
+	found := map[pawl.ID]Known{a: {pawl.Ready, 0, 1, false}}
 	require.NoError(t, o.Explain(found))
 	o.Adopt(found)
 	require.NoError(t, o.Explain(found))
-	require.Error(t, o.Explain(map[pawl.ID]Known{a: {pawl.Ready, 0, 2}}), "no process died a second time")
+	require.Error(t, o.Explain(map[pawl.ID]Known{a: {pawl.Ready, 0, 2, false}}), "no process died a second time")
 }
 
 // Rule: the story of a workload without faults is explained by the file at its end, with

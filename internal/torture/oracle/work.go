@@ -19,7 +19,7 @@ import (
 // Options are the options of every queue that a workload uses. Jobs may crash any number of
 // times, so the number of crashes is exact.
 func Options() *bolt.Options {
-	return &bolt.Options{Logger: hclog.NewNullLogger(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour}
+	return &bolt.Options{Logger: hclog.NewNullLogger(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour, Limits: limits}
 }
 
 // Emit takes one line of the story. Several goroutines call it.

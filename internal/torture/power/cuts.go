@@ -121,15 +121,17 @@ func (c *cuts) look(ctx context.Context, img image, goesOn bool) error {
 	return nil
 }
 
-// carryOn opens the file of a crash, stores a job, and finds it after another open.
+// carryOn opens the file of a crash, stores a job, finds it after another open, and runs all jobs.
 func carryOn(ctx context.Context, path string) error {
 	job := oracle.JobOf(pawl.NewID(time.Now()))
 	if err := within(path, func(q *bolt.Queue) error { return withid.Enqueue(ctx, q, job) }); err != nil {
 		return err
 	}
 	return within(path, func(q *bolt.Queue) error {
-		_, err := q.Job(ctx, job.ID)
-		return err
+		if _, err := q.Job(ctx, job.ID); err != nil {
+			return err
+		}
+		return oracle.Drain(ctx, q)
 	})
 }
 

@@ -85,7 +85,7 @@ func (s *sequence) manage() error {
 		}
 		return s.step("delete", func() error { return s.q.Delete(s.ctx, id) })
 	}
-	switch queue := oracle.Queues[s.rand.IntN(2)]; s.rand.IntN(3) {
+	switch queue := oracle.Queues[s.rand.IntN(len(oracle.Queues))]; s.rand.IntN(3) {
 	case 0:
 		return s.step("pause", func() error { return s.q.Pause(s.ctx, queue) })
 	case 1:

@@ -87,7 +87,13 @@ func (s *sequence) run(many int) error {
 	}
 	harness.Emit("state", s.n, is)
 	var failed failedStep
-	if err := s.step("open", s.open); errors.As(err, &failed) {
+	if is == absent {
+		err = s.step("create", s.create)
+	}
+	if err == nil {
+		err = s.step("open", s.open)
+	}
+	if errors.As(err, &failed) {
 		return nil
 	} else if err != nil {
 		return err
@@ -158,6 +164,18 @@ func (s *sequence) state() (err error) {
 	}
 	harness.Emit("state", s.n, is)
 	return nil
+}
+
+// create makes a file without limits. The open that follows declares them, in a commit of its own.
+func (s *sequence) create() error {
+	s.closed = true
+	o := oracle.Options()
+	o.Limits = nil
+	q, err := bolt.Open(s.path(), o)
+	if err != nil {
+		return err
+	}
+	return q.Close()
 }
 
 func (s *sequence) open() (err error) {
