@@ -127,9 +127,15 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 		return err
 	case err != nil:
 		c.lost(path[1])
-		return nil
+		return pages.ErrMisplaced
 	}
-	return c.put(path, ours, e.Key, value)
+	if err := c.put(path, ours, e.Key, value); err != nil {
+		return err
+	}
+	if !ours && partOfJob(e.Key, value) {
+		return pages.ErrMisplaced
+	}
+	return nil
 }
 
 // maxSalvagedRow is larger than any row of a queue, in bytes.

@@ -123,6 +123,22 @@ func TestSalvageWithoutAPage(t *testing.T) {
 	}
 }
 
+// A page of records to which only the branch of another bucket refers loses nothing.
+func TestSalvageOfAPageInAnotherBucket(t *testing.T) {
+	k := newDamagedKit(t, true)
+	for _, bucket := range []string{"payloads", "app"} {
+		t.Run(bucket, func(t *testing.T) {
+			_, result := k.salvage(t, func(b []byte) []byte {
+				page := slices.Sorted(maps.Keys(k.leaves["jobs"]))[0]
+				clear(k.page(b, k.roots["jobs"]))
+				binary.NativeEndian.PutUint64(k.page(b, k.roots[bucket])[16+8:], page) // the first child
+				return b
+			})
+			require.Zero(t, result.NoRecord)
+		})
+	}
+}
+
 // The file is truncated at any length that leaves a queue in it.
 func TestSalvageOfACutFile(t *testing.T) {
 	k := newDamagedKit(t, true)

@@ -58,6 +58,7 @@ func newDamagedKit(t *testing.T, cleanly bool) *damagedKit {
 	require.NoError(t, err)
 	defer db.Close()
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		k.roots["app"] = uint64(tx.Bucket([]byte("app")).Root())
 		root := tx.Bucket(bucketRoot)
 		k.roots["pawl"] = uint64(root.Root())
 		for _, name := range buckets {

@@ -45,7 +45,7 @@ func (s *salvor) eachUnreached(walked *pages.Walked, fn func(t *txn, key, value 
 		if err != nil {
 			return nil // damage of a page outside the tree
 		}
-		if soundRow(bucketJobs, e.Key, value) != nil && soundRow(bucketPayloads, e.Key, value) != nil && soundRow(bucketHistory, e.Key, value) != nil {
+		if !partOfJob(e.Key, value) {
 			return nil
 		}
 		rows = append(rows, row{slices.Clone(e.Key), slices.Clone(value)})
@@ -58,6 +58,11 @@ func (s *salvor) eachUnreached(walked *pages.Walked, fn func(t *txn, key, value 
 		return err
 	}
 	return flush()
+}
+
+// partOfJob reports whether a row is a sound record, payload, or entry of a history.
+func partOfJob(key, value []byte) bool {
+	return soundRow(bucketJobs, key, value) == nil || soundRow(bucketPayloads, key, value) == nil || soundRow(bucketHistory, key, value) == nil
 }
 
 // unreachedRecord keeps a record whose job is not in the tree. Of several records it keeps the one

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Unreached calls found for the elements of leaf pages that the walk did not reach and the file does
-// not list as free. They were lost with a damaged page above them, or are old copies; without a
+// Unreached calls found for the elements of leaf pages that the walk did not reach or that have misplaced ones, and that
+// the file does not list as free. They were lost with a damaged page above them, or are old copies; without a
 // list of free pages the two cannot be told apart. Buckets are skipped.
 //
 // Errors: those of found and of the walk's context.
@@ -44,8 +44,9 @@ func (w *Walked) Unreached(found func(Element) error) error {
 func (w *Walked) free() bitmap {
 	used, all := newBitmap(w.r.meta.Pages), newBitmap(w.r.meta.Pages)
 	for i := range w.reached {
-		used[i].Store(w.reached[i].Load() | w.covered[i].Load())
-		all[i].Store(w.reached[i].Load() | w.covered[i].Load())
+		reached := w.reached[i].Load()&^w.strange[i].Load() | w.covered[i].Load()
+		used[i].Store(reached)
+		all[i].Store(reached)
 	}
 	v := &visitor{check: &check{ctx: w.ctx, from: w.r.meta, reached: all}, reader: reader{f: w.r.f, meta: w.r.meta}}
 	if v.freelist() != nil {

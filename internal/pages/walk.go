@@ -41,7 +41,7 @@ type Visitor struct {
 	Bucket func(path [][]byte, sequence uint64) error
 
 	// Element is called for each element that is not a bucket, in key order unless pages are
-	// damaged.
+	// damaged. [ErrMisplaced] says that its page may belong to another bucket.
 	Element func(path [][]byte, e Element) error
 
 	// Problem is called for each damage, once for each page and bucket.
@@ -51,6 +51,10 @@ type Visitor struct {
 // ErrSkipBucket is returned by [Visitor.Bucket] to skip a bucket's content.
 var ErrSkipBucket = errors.New("skip this bucket")
 
+// ErrMisplaced is returned by [Visitor.Element] for an element that is not of its bucket. The walk goes on. Damage may have
+// led it to the page, so [Walked.Unreached] has that page.
+var ErrMisplaced = errors.New("the element is not of this bucket")
+
 // Walked is the result of a walk: the pages that it reached.
 type Walked struct {
 	ctx     context.Context
@@ -59,6 +63,7 @@ type Walked struct {
 	reached bitmap
 	again   bitmap          // reached twice
 	covered bitmap          // overflow of reached pages
+	strange bitmap          // with misplaced elements
 	seen    map[string]bool // reported pages and buckets
 }
 
@@ -80,7 +85,8 @@ func unwalked(ctx context.Context, f io.ReaderAt, size int64, meta Meta) *Walked
 	meta.Pages = min(meta.Pages, uint64((size+pageSize-1)/pageSize))
 	return &Walked{
 		ctx: ctx, r: reader{f: padded{f, size}, meta: meta},
-		reached: newBitmap(meta.Pages), again: newBitmap(meta.Pages), covered: newBitmap(meta.Pages), seen: make(map[string]bool),
+		reached: newBitmap(meta.Pages), again: newBitmap(meta.Pages), covered: newBitmap(meta.Pages),
+		strange: newBitmap(meta.Pages), seen: make(map[string]bool),
 	}
 }
 
@@ -203,10 +209,7 @@ func (w *Walked) leaf(p page, path [][]byte) error {
 // element visits one element. It returns a bucket with its own tree, to be visited later.
 func (w *Walked) element(p page, path [][]byte, e element) (found nested, err error) {
 	if !e.bucket {
-		if w.v.Element == nil {
-			return found, nil
-		}
-		return found, w.v.Element(path, Element{p.id, e.key, e.valueSize, e.value, e.valueAt, &w.r})
+		return found, w.visit(path, p.id, e)
 	}
 	if e.valueSize < bucketHeader || e.valueSize > int64(w.r.meta.PageSize) {
 		w.problem(p.id, path, damage(p.id, "it has a bucket of %d bytes", e.valueSize))
@@ -232,6 +235,19 @@ func (w *Walked) element(p page, path [][]byte, e element) (found nested, err er
 	return found, w.inline(p.id, path, inline, e.valueAt+bucketHeader)
 }
 
+// visit passes an element to the visitor.
+func (w *Walked) visit(path [][]byte, id uint64, e element) error {
+	if w.v.Element == nil {
+		return nil
+	}
+	err := w.v.Element(path, Element{id, e.key, e.valueSize, e.value, e.valueAt, &w.r})
+	if errors.Is(err, ErrMisplaced) {
+		w.strange.add(id)
+		return nil
+	}
+	return err
+}
+
 // inline visits the elements of an inline bucket on page id.
 func (w *Walked) inline(id uint64, path [][]byte, b []byte, at int64) error {
 	small, wrong := inlinePage(b, id, at)
@@ -244,10 +260,7 @@ func (w *Walked) inline(id uint64, path [][]byte, b []byte, at int64) error {
 			w.problem(id, path, damage(id, "an inline bucket contains a bucket"))
 			return nil
 		}
-		if w.v.Element == nil {
-			return nil
-		}
-		return w.v.Element(path, Element{id, e.key, e.valueSize, e.value, e.valueAt, &w.r})
+		return w.visit(path, id, e)
 	}, func(err error) error {
 		w.problem(id, path, err)
 		return nil
