@@ -24,8 +24,9 @@ func (suite) ResultOfADeadRun(t *testing.T) {
 			})
 			k.around = []workflow.Middleware{func(next workflow.StepFunc) workflow.StepFunc {
 				return func(ctx context.Context, s workflow.StepInfo) (any, error) {
-					if broken {
+					if broken { // a step that succeeds all the same would end its run
 						<-ctx.Done()
+						return nil, ctx.Err()
 					}
 					return next(ctx, s)
 				}
