@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,8 +161,11 @@ func TestPowerFindsBrokenCopies(t *testing.T) {
 // Nothing is acknowledged after a sync of the queue's file has failed.
 func TestFailedSyncFindsAcknowledgements(t *testing.T) {
 	r, _ := record(t, plain)
+	opened := func(i int) bool { // before event i, by the step after that
+		return slices.ContainsFunc(r.log.Story(i), func(line string) bool { return strings.HasPrefix(line, "begin 4 ") })
+	}
 	for i, e := range r.log.Events {
-		if e.Kind != trace.DataSync || e.Begin || len(r.log.Story(i)) < 6 {
+		if e.Kind != trace.DataSync || e.Begin || !opened(i) {
 			continue
 		}
 		require.NoError(t, silent(r.log, len(r.log.Events)-1))

@@ -87,13 +87,11 @@ func (s *sequence) run(many int) error {
 	}
 	harness.Emit("state", s.n, is)
 	var failed failedStep
+	begin := func() error { return s.step("open", s.open) }
 	if is == absent {
-		err = s.step("create", s.create)
+		begin = s.create
 	}
-	if err == nil {
-		err = s.step("open", s.open)
-	}
-	if errors.As(err, &failed) {
+	if err := begin(); errors.As(err, &failed) {
 		return nil
 	} else if err != nil {
 		return err
@@ -168,18 +166,21 @@ func (s *sequence) state() (err error) {
 
 // create makes a file without limits. The open that follows declares them, in a commit of its own.
 func (s *sequence) create() error {
-	s.closed = true
-	o := oracle.Options()
-	o.Limits = nil
-	q, err := bolt.Open(s.path(), o)
+	err := s.step("create", func() error {
+		o := oracle.Options()
+		o.Limits = nil
+		return s.openWith(o)
+	})
 	if err != nil {
 		return err
 	}
-	return q.Close()
+	return s.reopen()
 }
 
-func (s *sequence) open() (err error) {
-	s.q, err = bolt.Open(s.path(), oracle.Options())
+func (s *sequence) open() error { return s.openWith(oracle.Options()) }
+
+func (s *sequence) openWith(o *bolt.Options) (err error) {
+	s.q, err = bolt.Open(s.path(), o)
 	s.closed = err != nil
 	return err
 }
