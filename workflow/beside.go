@@ -18,6 +18,8 @@ const (
 	mostLook    = time.Minute            // of a waiter
 	activeLook  = 10 * time.Second
 	blockedLook = 5 * time.Minute
+
+	deathLook = 8 // one of so many looks of a waiter is for the death of the job, which is rare
 )
 
 // isShared reports whether other processes may change the runs of a store.

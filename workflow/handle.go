@@ -39,6 +39,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	look, gone := h.engine.hub.polling(), h.engine.jobEnds(ctx, h.run)
+	looks, check := 0, false // whether the job is dead
 	for {
 		ended, leave := h.engine.hub.await(h.run)
 		row, output, err := h.read(ctx)
@@ -55,21 +56,25 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 		case !row.open():
 			leave()
 			return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: row.Status, Text: row.Error, chain: row.Chain}
+		case check:
+			if info, err := h.engine.look(ctx, h.run, row); err == nil && info.Status == Dead {
+				leave()
+				return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: Dead, Text: info.Error}
+			}
+			if gone == nil { // it is active again
+				gone = h.engine.jobEnds(ctx, h.run)
+			}
+			check = false
 		}
 		select {
 		case <-ended:
 		case <-look.next():
 			leave()
+			looks++
+			check = looks%deathLook == 1
 		case <-gone:
 			leave()
-			info, err := h.engine.Info(ctx, h.run)
-			if err == nil && info.Status == Dead {
-				return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: Dead, Text: info.Error}
-			}
-			gone = nil // the run has ended, or is active again
-			if err == nil && !info.Status.Ended() {
-				gone = h.engine.jobEnds(ctx, h.run)
-			}
+			gone, check = nil, true
 		case <-h.engine.queue.Done():
 			leave()
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)
@@ -81,10 +86,10 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 }
 
 // jobEnds returns a channel that is closed once the job of a run is dead, completed or gone, or ctx
-// ends. It returns nil for a queue that cannot wait for that.
+// ends. It returns nil for a queue that cannot wait for that, and for a shared one, at which the waiter looks.
 func (e *Engine) jobEnds(ctx context.Context, run pawl.ID) <-chan struct{} {
 	q, ok := e.queue.(pawl.Awaiter)
-	if !ok {
+	if !ok || e.hub.shared {
 		return nil
 	}
 	ended := make(chan struct{})
