@@ -14,9 +14,9 @@ import (
 	"github.com/gopawl/pawl/postgres/internal/torture/account"
 )
 
-// InOrder is the queue that runs the jobs of a key in order. The jobs of a key come from one client, which enqueues them
+// InOrder is the queue that runs the jobs of a key in order; no queue of the oracle has its name. The jobs of a key come from one client, which enqueues them
 // by their IDs. Each run notes its turn when it begins, and some do when they end.
-const InOrder = "ordered"
+const InOrder = "in-order"
 
 // How many jobs in order a client has stored and not settled, at most, and how many keys these have.
 const (
@@ -32,11 +32,18 @@ func (u *User) aheadOn(queue string) *atomic.Int64 {
 	return &u.ahead
 }
 
+// jobInOrder makes the job of an ID with another queue and key.
+func jobInOrder(id pawl.ID, key string) *pawl.Envelope {
+	e := oracle.JobOf(id)
+	e.Queue, e.Key, e.Delay = InOrder, key, 0
+	return e
+}
+
 // sameJob requires that a job is what its ID says.
 func sameJob(e *pawl.Envelope) error {
 	if e.Queue == InOrder {
-		same := *e
-		same.Queue = oracle.JobOf(e.ID).Queue
+		same, given := *e, oracle.JobOf(e.ID)
+		same.Queue, same.Key = given.Queue, given.Key
 		e = &same
 	}
 	return oracle.SameJob(e)
@@ -55,8 +62,7 @@ func (u *User) produceInOrder(ctx context.Context, r *rand.Rand) {
 		for i := range jobs {
 			id := pawl.NewID(time.Now())
 			ids = append(ids, id)
-			jobs[i] = oracle.JobOf(id)
-			jobs[i].Queue, jobs[i].Key, jobs[i].Delay = InOrder, fmt.Sprint(keys, "-", r.IntN(keysInOrder)), 0
+			jobs[i] = jobInOrder(id, fmt.Sprint(keys, "-", r.IntN(keysInOrder)))
 		}
 		if u.Fault == Mix {
 			slices.Reverse(jobs)
