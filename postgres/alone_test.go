@@ -78,6 +78,21 @@ func TestRemovalOfRunsIsNotAlone(t *testing.T) {
 	}
 }
 
+// Rule: Prune keeps no other mutation waiting, and waits for none.
+func TestPruneIsNotAlone(t *testing.T) {
+	q, e, f := besideMutations(t)
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, e.Handle(t.Context(), w, f))
+	for _, id := range []string{"1", "2", "3"} {
+		_, err := f.Start(patient(t), e, id, 7)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Drain(patient(t), pawl.WaitDrained))
+	done, err := e.Prune(patient(t), time.Now().Add(time.Hour), nil)
+	require.NoError(t, err)
+	require.Equal(t, 3, done)
+}
+
 // learning is a mutation of one row after another, each of which it declares only when it has needed it.
 type learning struct {
 	keys  []string

@@ -23,26 +23,33 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 		return 0, fmt.Errorf("prune: %w", context.Cause(ctx))
 	}
 	for w := (walk{table: tableRuns}); !w.end; {
-		p := &prune{before: before}
+		m := &toRemove{before: before}
 		_, err := w.step(ctx, e.source, func(r rows, key, _ []byte, _ error) bool {
 			if len(key) == len(pawl.ID{}) {
-				if row, err := r.run(pawl.ID(key)); err == nil && p.chooses(row) {
-					p.runs = append(p.runs, pawl.ID(key))
+				if row, err := r.run(pawl.ID(key)); err == nil && m.chooses(row) {
+					m.runs, m.rows = append(m.runs, pawl.ID(key)), append(m.rows, row)
 				}
 			}
-			return len(p.runs) < portion
+			return len(m.runs) < portion
 		})
-		if err != nil {
-			return done, fmt.Errorf("prune: %w", err)
+		if err == nil && len(m.runs) > 0 {
+			err = e.queue.Mutate(ctx, m, len(m.runs)*requestBytes)
 		}
-		for more := len(p.runs) > 0 || w.end; more; more = p.more {
-			if err := e.queue.Mutate(ctx, p, len(p.runs)*requestBytes); err != nil {
-				return done, fmt.Errorf("prune: %w", err)
+		for more := len(m.runs) > 0 || w.end; more && err == nil; {
+			var r *removal
+			if r, err = e.portionUntil(atOnce); err != nil || len(r.due) == 0 {
+				break
 			}
-			done += p.done
-			if progress != nil && p.done > 0 {
+			if err = e.queue.Mutate(ctx, r, requestBytes); err != nil {
+				break
+			}
+			if done += r.runs; progress != nil && r.runs > 0 {
 				progress(done)
 			}
+			more = r.more
+		}
+		if err != nil {
+			return done, fmt.Errorf("prune: %w", err)
 		}
 	}
 	return done, nil
@@ -51,38 +58,49 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 // atOnce is the removal time of runs chosen by Prune: before all others.
 var atOnce = time.Unix(0, math.MinInt64)
 
-// prune is the mutation that removes ended runs. It sets their removal time to atOnce, and
-// removes runs with that time. If a mutation leaves some, the next one or any sweep at a start
-// removes them.
-type prune struct {
+// toRemove is the mutation that sets the removal time of ended runs to atOnce. If what follows does not
+// remove all of them, any sweep at a start does.
+type toRemove struct {
 	before time.Time
 	runs   []pawl.ID
-
-	due  map[pawl.ID]*runRow
-	done int  // runs that are gone
-	more bool // there are more
+	rows   []*runRow // of runs, nil for a run that is not to be removed any more
 }
 
-func (p *prune) chooses(row *runRow) bool {
-	return row != nil && !row.open() && time.Unix(0, row.Ended).Before(p.before)
+func (m *toRemove) chooses(row *runRow) bool {
+	return row != nil && !row.open() && time.Unix(0, row.Ended).Before(m.before)
+}
+
+// Declare declares the runs with their rows in ended.
+func (m *toRemove) Declare(n *driver.Needs) {
+	for i, run := range m.runs {
+		n.Own(tableRuns, run[:])
+		n.Row(tableEnded, endedKey(atOnce, run))
+		if row := m.rows[i]; row != nil && !row.keptUntil().IsZero() {
+			n.Row(tableEnded, endedKey(row.keptUntil(), run))
+		}
+	}
 }
 
 // Check finds which of the runs still exist.
-func (p *prune) Check(ops driver.Ops) error {
+func (m *toRemove) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
-	p.due = make(map[pawl.ID]*runRow)
-	for _, run := range p.runs {
-		if row, err := r.run(run); err == nil && p.chooses(row) {
-			p.due[run] = row
+	for i, run := range m.runs {
+		m.rows[i] = nil
+		if row, err := r.run(run); err == nil && m.chooses(row) {
+			m.rows[i] = row
 		}
 	}
 	return nil
 }
 
-// Apply removes a portion.
-func (p *prune) Apply(tx driver.Writer) (err error) {
+// Apply moves the removal time of the runs.
+func (m *toRemove) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
-	for run, row := range p.due {
+	for i, run := range m.runs {
+		row := m.rows[i]
+		if row == nil {
+			continue
+		}
 		if until := row.keptUntil(); !until.IsZero() {
 			if err := r.delete(tableEnded, endedKey(until, run)); err != nil {
 				return err
@@ -92,8 +110,5 @@ func (p *prune) Apply(tx driver.Writer) (err error) {
 			return err
 		}
 	}
-	s := sweep{rows: r, left: portionQuota()}
-	err = s.until(atOnce)
-	p.done, p.more = s.runs, s.full
-	return err
+	return nil
 }

@@ -13,6 +13,15 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
+// until removes runs whose removal time has come.
+func (s *sweep) until(now time.Time) error {
+	due, err := s.due(now)
+	if err == nil {
+		err = s.these(now, due)
+	}
+	return err
+}
+
 // fill gives a run n rows in every bucket with rows of runs, and returns the total number of
 // rows.
 func (d *desk) fill(run pawl.ID, n int) int {

@@ -41,15 +41,6 @@ type sweep struct {
 // headRows is the maximum number of rows by which a run is found.
 const headRows = 3
 
-// until removes runs whose removal time has come.
-func (s *sweep) until(now time.Time) error {
-	due, err := s.due(now)
-	if err == nil {
-		err = s.these(now, due)
-	}
-	return err
-}
-
 // these removes the runs of due rows in ended.
 func (s *sweep) these(now time.Time, due [][]byte) error {
 	err := s.walk(now, due)

@@ -78,7 +78,7 @@ func (e *Engine) removeDue() error {
 		case <-e.queue.Done():
 			return pawl.ErrClosed
 		}
-		r, err := e.nextPortion()
+		r, err := e.portionUntil(e.now())
 		if err == nil && len(r.due) > 0 {
 			err = e.queue.Mutate(context.Background(), r, requestBytes)
 		}
@@ -91,13 +91,13 @@ func (e *Engine) removeDue() error {
 	return nil
 }
 
-// nextPortion returns the removal of what is due and fits into a portion. What is left of a run is
-// a portion by itself, since its removal runs alone.
-func (e *Engine) nextPortion() (r *removal, err error) {
+// portionUntil returns the removal of what is due at a time and fits into a portion. What is left of a
+// run is a portion by itself, since its removal runs alone.
+func (e *Engine) portionUntil(at time.Time) (r *removal, err error) {
 	err = e.source.ViewRows(context.Background(), func(tx driver.Reader) error {
 		r = new(removal)
 		s := sweep{rows: rowsOf(tx), left: portionQuota()}
-		keys, err := s.due(e.now())
+		keys, err := s.due(at)
 		if err != nil {
 			return err
 		}
@@ -135,6 +135,7 @@ type removal struct {
 	cut  bool // more is due
 	now  time.Time
 	more bool
+	runs int // how many are gone
 }
 
 // dueRun is a due row in ended.
@@ -171,7 +172,7 @@ func (r *removal) Apply(tx driver.Writer) error {
 		keys[i] = d.key
 	}
 	err := s.these(r.now, keys)
-	r.more = s.full || r.cut && s.some
+	r.more, r.runs = s.full || r.cut && s.some, s.runs
 	return err
 }
 
