@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/redis"
 )
 
@@ -147,4 +148,15 @@ func TestOlderFormat(t *testing.T) {
 	_, err := redis.Open(t.Context(), url(t), &redis.Options{Name: name})
 	require.ErrorIs(t, err, redis.ErrOlderFormat)
 	require.ErrorContains(t, err, "format 1")
+}
+
+// Rule: the totals of a queue without listeners count each job of a call, also where the script counts them together.
+func TestTotalsOfManyAtOnce(t *testing.T) {
+	q := open(t, url(t), redis.Options{})
+	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k"})
+	require.NoError(t, err)
+	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 3})
+	require.NoError(t, err)
+	require.NoError(t, q.Settle(t.Context(), leases[0].Ack(), leases[1].Ack()))
+	require.Equal(t, driver.Totals{Changes: 3 + 3 + 2, Enqueued: 3, Succeeded: 2}, q.Totals())
 }

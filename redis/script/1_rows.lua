@@ -7,6 +7,7 @@ local P = KEYS[1]
 local R = cmsgpack.unpack(ARGV[1])
 local now, mono = R.now, R.mono
 local call, unpack_ = redis.call, cmsgpack.unpack
+local is_ready, is_leased = 114, 108 -- the bytes of states
 local sub, format, char, byte = string.sub, string.format, string.char, string.byte
 local portion = 1000 -- arguments of one command
 
@@ -52,19 +53,8 @@ local uniques, running, done, paused, known, global =
 -- a tail in MessagePack: queue, kind, and what few jobs have. A row is plain, '0', if its tail has nothing else.
 local fixed = {st = true, p = true, at = true, n = true, z = true, ls = true, tk = true, ex = true}
 
--- named returns the queue and the kind of a tail.
-local tails = {}
-local function named(tail)
-  local t = tails[tail]
-  if not t then
-    t = unpack_(tail)
-    tails[tail] = t
-  end
-  return t
-end
-
 local function decode(row)
-  local leased = byte(row) == 108
+  local leased = byte(row) == is_leased
   local m = unpack_(sub(row, leased and 101 or 51))
   if byte(row) ~= 32 then m.st = sub(row, 1, 1) end
   m.p, m.at, m.n, m.z = sub(row, 3, 5), sub(row, 6, 26), sub(row, 27, 42), sub(row, 43, 50)
@@ -102,10 +92,16 @@ local function get(id)
   return m
 end
 
+-- is_plain reports whether a row is plain and has a state, which is a byte.
+local function is_plain(row, state)
+  local st, is = byte(row, 1, 2)
+  return st == state and is == 48
+end
+
 -- plain returns the row of a job if it is plain, has a state, and was not read as a table.
 local function plain(id, state)
   local row = metas[id] == nil and raw(id)
-  return row and sub(row, 1, 2) == state .. '0' and row
+  return row and is_plain(row, state) and row
 end
 
 -- prefetch reads the rows of many jobs at once.
@@ -201,7 +197,7 @@ local function flush_indexes()
     local joins, leaves = {}, {}
     for member, is in pairs(set) do
       if is then
-        joins[#joins + 1] = 0
+        joins[#joins + 1] = '0' -- a number would be formatted each time
         joins[#joins + 1] = member
       else
         leaves[#leaves + 1] = member

@@ -16,20 +16,21 @@ end
 -- first are the ID, the row up to the sequence, and the record of each job.
 local function put_plain()
   local seq, at = tonumber(global.get('seq') or '0'), 2
-  local rows, payloads, ids = {}, {}, {}
+  local rows, payloads, ids, n = {}, {}, {}, 1
   for _, run in ipairs(R.p) do
-    local members, from = {}, run.st == 'r' and 3 or 6
+    local members, from, tail = {}, run.st == 'r' and 3 or 6, run.tail
     for i = 1, 2 * run.n, 2 do
       seq = seq + 1
       local id, head, s = ARGV[at], ARGV[at + 1], text(seq)
-      local row, n = head .. s .. run.tail, #rows
-      rows[n + 1], rows[n + 2] = id, row
-      payloads[n + 1], payloads[n + 2] = id, ARGV[at + 2]
-      ids[n + 1], ids[n + 2] = 0, id
-      members[i], members[i + 1] = 0, sub(head, from) .. s .. id
-      if R.ev then event('enqueued', id, row) else total('enqueued', 1) end
-      at = at + 3
+      local row = head .. s .. tail
+      rows[n], rows[n + 1] = id, row
+      payloads[n], payloads[n + 1] = id, ARGV[at + 2]
+      ids[n], ids[n + 1] = '0', id
+      members[i], members[i + 1] = '0', sub(head, from) .. s .. id
+      if R.ev then event('enqueued', id, row) end
+      at, n = at + 3, n + 2
     end
+    if not R.ev then total('enqueued', run.n) end
     line(run.q)
     if run.st == 'r' then stirred[run.q] = true end
     count(run.q, run.count, run.n)
@@ -135,10 +136,10 @@ function calls.ack(op, number)
   local ids, lost = {}, {}
   for at = 1, #op.l, 24 do ids[#ids + 1] = sub(op.l, at, at + 15) end
   prefetch(ids)
-  local gone, leases = {}, {}
+  local gone, leases, n, tally = {}, {}, 0, {}
   for i, id in ipairs(ids) do
     local token = sub(op.l, 24 * i - 7, 24 * i)
-    local row = not R.ev and plain(id, 'l')
+    local row = not R.ev and plain(id, is_leased)
     if not row then
       local m = get(id)
       if m and m.st == 'l' and m.tk == token then
@@ -149,13 +150,17 @@ function calls.ack(op, number)
     elseif sub(row, 72, 79) ~= token then
       lost[#lost + 1] = i
     else
-      local tail = named(sub(row, 101))
-      count(tail.q, 'l' .. tail.k, -1)
-      gone[#gone + 1], leases[#leases + 1] = id, sub(row, 80, 100) .. sub(row, 27, 42) .. id
+      local tail = sub(row, 101)
+      tally[tail], n = (tally[tail] or 0) + 1, n + 1
+      gone[n], leases[n] = id, sub(row, 80, 100) .. sub(row, 27, 42) .. id
       raws[id] = false
     end
   end
-  if #gone > 0 then total('succeeded', #gone) end
+  for tail, k in pairs(tally) do
+    local m = unpack_(tail)
+    count(m.q, 'l' .. m.k, -k)
+  end
+  if n > 0 then total('succeeded', n) end
   bulk('ZREM', P .. 'l', leases)
   bulk('ZREM', P .. 'i', gone)
   bulk('HDEL', P .. 'm', gone)

@@ -105,21 +105,24 @@ local function pick(f, q)
   return again, credit - 1
 end
 
+-- claim_plain leases a job whose row is plain.
+local function claim_plain(f, l, member, id, row)
+  row = 'l' .. sub(row, 2, 50) .. f.lease .. sub(row, 51)
+  raws[id] = row
+  l.taken[#l.taken + 1] = member
+  local n = #f.rows
+  f.rows[n + 1], f.rows[n + 2] = id, row
+  f.bytes = f.bytes + tonumber(sub(row, 43, 50))
+  if R.ev then event('fetched', id, row) else f.fetched = f.fetched + 1 end
+end
+
 local function claim(f, l)
   local member = l.list[l.i]
   local id = sub(member, -16)
   l.i = l.i + 1
   f.ids[#f.ids + 1] = id
-  local row = plain(id, 'r')
-  if row then
-    row = 'l' .. sub(row, 2, 50) .. f.lease .. sub(row, 51)
-    raws[id] = row
-    l.taken[#l.taken + 1] = member
-    f.rows[#f.rows + 1] = id
-    f.rows[#f.rows + 1] = row
-    f.bytes = f.bytes + tonumber(sub(row, 43, 50))
-    return event('fetched', id, row)
-  end
+  local row = plain(id, is_ready)
+  if row then return claim_plain(f, l, member, id, row) end
   local m = get(id)
   take(id, m)
   m.ls, m.tk, m.ex = now, f.tk, f.ex
@@ -133,9 +136,10 @@ end
 
 -- claimed writes the leases of plain jobs.
 local function claimed(f)
+  if f.fetched > 0 then total('fetched', f.fetched) end
   local leases = {}
   for i = 1, #f.rows, 2 do
-    leases[i], leases[i + 1] = 0, f.ex .. sub(f.rows[i + 1], 27, 42) .. f.rows[i]
+    leases[i], leases[i + 1] = '0', f.ex .. sub(f.rows[i + 1], 27, 42) .. f.rows[i]
   end
   bulk('HSET', P .. 'm', f.rows)
   bulk('ZADD', P .. 'l', leases)
@@ -203,7 +207,7 @@ end
 local function fetch(f)
   flush()
   if more and range('x', '-', '(' .. now .. ':', 1)[1] then return {ids = {}, none = false} end
-  f.ids, f.rows, f.from, f.bytes, f.idle = {}, {}, {}, 0, f.max - f.ahead
+  f.ids, f.rows, f.from, f.bytes, f.fetched, f.idle = {}, {}, {}, 0, 0, f.max - f.ahead
   f.lease = now .. f.tk .. f.ex
   for _, q in ipairs(f.q) do
     if not paused.get(q.n) then
