@@ -36,7 +36,6 @@ func init() {
 type Queue struct {
 	opts             Options
 	network, address string
-	maxJob           int // bytes of a body
 	leases           transport.Leases[*reservation]
 	turns            transport.Turns
 
@@ -106,11 +105,10 @@ func (q *Queue) check(ctx context.Context) error {
 	if _, err := fmt.Sscanf(server["version"], "%d.%d", &major, &minor); err != nil || major == 1 && minor < 12 {
 		return fmt.Errorf("%w: beanstalkd %.32q; version 1.12 or later is needed", pawl.ErrUnsupported, server["version"])
 	}
-	q.maxJob = figure(server, "max-job-size")
-	q.leases.MaxBody = q.maxJob
-	room := q.maxJob - transport.BodyHeader - transport.HistoryRoom
+	q.leases.MaxBody = figure(server, "max-job-size")
+	room := q.leases.MaxBody - transport.BodyHeader - transport.HistoryRoom
 	if room < 1<<10 {
-		return fmt.Errorf("%w: the server takes jobs of %d bytes; start it with -z and more", pawl.ErrUnsupported, q.maxJob)
+		return fmt.Errorf("%w: the server takes jobs of %d bytes; start it with -z and more", pawl.ErrUnsupported, q.leases.MaxBody)
 	}
 	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
 	switch logged := figure(server, "binlog-current-index") > 0; {

@@ -108,7 +108,7 @@ func (q *Queue) RetryDead(ctx context.Context, queue, kind string, most int) (re
 			return retried, err
 		}
 		e.State, e.Death, e.Attempts, e.BackoffSince = pawl.Ready, nil, 0, time.Time{}
-		body := transport.AppendBody(e, history, q.maxBody)
+		body := transport.AppendBody(e, history, q.leases.MaxBody)
 		_, _, err = q.stored(q.exchange(q.message(e, body, "-dead-"+strconv.FormatUint(m.Sequence, 10)))[0])
 		if err == nil {
 			err = q.dead.DeleteMsg(context.WithoutCancel(ctx), m.Sequence)

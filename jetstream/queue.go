@@ -37,7 +37,6 @@ func init() {
 type Queue struct {
 	opts     Options
 	address  string // without a password
-	maxBody  int    // bytes
 	leases   transport.Leases[delivered]
 	turns    transport.Turns
 	pulls    atomic.Int64 // says which line is first
@@ -114,13 +113,12 @@ func (q *Queue) connect(ctx context.Context, where string) (err error) {
 	if err = q.replies.open(q.nc); err != nil {
 		return q.unavailable(err)
 	}
-	q.maxBody = int(q.nc.MaxPayload()) - headerRoom
-	room := q.maxBody - transport.BodyHeader - transport.HistoryRoom
+	q.leases.MaxBody = int(q.nc.MaxPayload()) - headerRoom
+	room := q.leases.MaxBody - transport.BodyHeader - transport.HistoryRoom
 	if room < 1<<10 {
 		return fmt.Errorf("%w: the server takes messages of %d bytes; raise its max_payload", pawl.ErrUnsupported, q.nc.MaxPayload())
 	}
 	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
-	q.leases.MaxBody = q.maxBody
 	return q.openStreams(ctx)
 }
 
