@@ -26,3 +26,4 @@ var killed = kills.Engine{
 func TestKilledWithResults(t *testing.T) { killed.Results(t) }
 func TestKilledWithCursors(t *testing.T) { killed.Cursors(t) }
 func TestKilledWithAGroup(t *testing.T)  { killed.Group(t) }
+func TestKilledWithEdits(t *testing.T)   { killed.Edits(t) }

@@ -35,7 +35,7 @@ type Engine struct {
 
 // Roles returns the roles of the processes, and those of the caller.
 func (e Engine) Roles(others Roles) Roles {
-	all := Roles{"results": e.results, "cursors": e.cursors, "group": e.group}
+	all := Roles{"results": e.results, "cursors": e.cursors, "group": e.group, "edits": e.edits}
 	maps.Copy(all, others)
 	return all
 }
