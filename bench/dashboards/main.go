@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"flag"
 	"fmt"
@@ -8,23 +9,27 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"time"
+	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
 var (
-	jobs   = flag.Int("jobs", 1_000_000, "jobs of River; asynq has a tenth")
+	jobs   = flag.Int("jobs", 1_000_000, "jobs of pawl and of River; asynq has a tenth")
 	rounds = flag.Int("rounds", 3, "how often each task is done")
 )
 
-// tab is a page of the browser.
-type tab struct {
-	ctx    context.Context
-	clicks int
-}
+// Tasks of the table that some peer can do. TestTenTasks has them all.
+const (
+	whatRan  = "what ran when the app crashed?"
+	cancel   = "cancel 100 waiting jobs of a kind"
+	pause    = "pause a queue"
+	schedule = "when does a schedule fire? fire it now"
+)
+
+// cells are the table, by column and task.
+var cells = map[string]map[string]string{"River UI": {}, "asynqmon": {}}
 
 func must[V any](v V, err error) V {
 	if err != nil {
@@ -35,98 +40,125 @@ func must[V any](v V, err error) V {
 
 func main() {
 	flag.Parse()
+	rows := walkPawl()
+	walkPeers()
+	fmt.Println("| task | dashboard | jobctl | River UI | asynqmon |\n|---|---|---|---|---|")
+	for _, row := range rows {
+		for _, peer := range []string{"River UI", "asynqmon"} {
+			cell := cells[peer][row[0]]
+			if cell == "" {
+				cell = "—"
+			}
+			row = append(row, cell)
+		}
+		fmt.Printf("| %s |\n", strings.Join(row, " | "))
+	}
+}
+
+// walkPawl returns the title of each task, and what it took in the dashboard and by jobctl.
+func walkPawl() (rows [][]string) {
+	test := exec.Command("go", "test", "-run", "^TestTenTasks$", "-v", "-timeout", "30m", ".",
+		"-args", "-jobs", fmt.Sprint(*jobs), "-rounds", fmt.Sprint(*rounds))
+	test.Dir, test.Stderr = "../../dashboard/browsertest", os.Stderr
+	test.Env = append(os.Environ(), "PAWL_SLOW_TESTS=1", "GOWORK=")
+	out := must(test.StdoutPipe())
+	must(0, test.Start())
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var clicks, texts, commands int
+		var pages, seconds float64
+		fields := strings.Split(lines.Text(), "\t")
+		if fields[0] != "walked" {
+			fmt.Fprintln(os.Stderr, lines.Text())
+			continue
+		}
+		must(fmt.Sscan(strings.Join(fields[2:], " "), &clicks, &texts, &pages, &commands, &seconds))
+		rows = append(rows, []string{fields[1], took(clicks, texts, pages), fmt.Sprintf("%s, %.1f s", count(commands, "command"), seconds)})
+	}
+	must(0, test.Wait())
+	return rows
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// took describes clicks, typed texts, and seconds.
+func took(clicks, texts int, seconds float64) string {
+	var parts []string
+	if clicks > 0 {
+		parts = append(parts, count(clicks, "click"))
+	}
+	if texts > 0 {
+		parts = append(parts, count(texts, "text"))
+	}
+	if parts == nil {
+		parts = append(parts, "the first page")
+	}
+	return fmt.Sprintf("%s, %.1f s", strings.Join(parts, ", "), seconds)
+}
+
+// walkPeers does what it can in River UI and asynqmon.
+func walkPeers() {
 	folder := must(os.MkdirTemp("", "peers-*"))
 	defer os.RemoveAll(folder)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(must(exec.LookPath("chromium"))))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	defer end()
+	ctx, end = chromedp.NewContext(ctx)
+	defer end()
 	must(0, chromedp.Do(ctx))
-	b := &tab{ctx: ctx}
 	must(chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 900, DeviceScaleFactor: 1}))
 
-	handler, resume, stop := openAsynq(folder)
-	defer stop()
-	server := httptest.NewServer(handler)
-	b.time("asynqmon: what runs?", server.URL, "sync", nil, func() {
+	asynq := openAsynq(folder)
+	server := httptest.NewServer(asynq.handler)
+	b := &tab{ctx: ctx, url: server.URL, cells: cells["asynqmon"]}
+	b.do(whatRan, "sync", nothing, func() {
 		b.click("a", "sync")
 		b.wait("held")
 	})
-	b.time("asynqmon: pause a queue", server.URL, "email", resume, func() {
+	b.do(pause, "email", asynq.resume, func() {
 		b.hover("tr:has(a[href$='/email']) button", "")
 		b.click("tr:has(a[href$='/email']) button", "") // the first that the mouse finds there
 		b.wait("paused")
 	})
-	b.time("asynqmon: when does a schedule fire?", server.URL, "sync", nil, func() {
+	b.do(schedule, "sync", nothing, func() {
 		b.click("a", "Schedulers")
 		b.wait("30 2 * * *")
 	})
+	cells["asynqmon"][schedule] += "; it cannot fire it"
 	server.Close()
+	asynq.stop()
 
-	handler, stopRiver := openRiver(folder)
-	defer stopRiver()
-	server = httptest.NewServer(handler)
-	b.time("River UI: what runs?", server.URL, "held", nil, func() { b.wait("held") })
-	server.Close()
-}
-
-// time does a task several times, each from the first page on, once that page shows a text.
-func (b *tab) time(what, url, first string, prepare func(), do func()) {
-	least := time.Hour
-	for range *rounds {
-		if prepare != nil {
-			prepare()
+	river := openRiver(folder)
+	defer river.stop()
+	server = httptest.NewServer(river.handler)
+	defer server.Close()
+	b.url, b.cells = server.URL, cells["River UI"]
+	b.do(whatRan, "held", nothing, func() { b.wait("held") })
+	b.do(pause, "held", river.resume, func() {
+		b.click("a", "Queues")
+		b.click("tr:has(a[href$='/email']) button", "")
+		b.until(`document.querySelector("tr:has(a[href$='/email'])").innerText.includes("Paused")`)
+	})
+	b.do(cancel, "held", river.enqueueReports, func() {
+		b.click("a[href='/jobs?state=available']", "")
+		b.wait("mail.send") // before that, the page forgets what is typed
+		b.write("[placeholder='Add filter']", "kind:report")
+		b.click("[data-testid=suggestion-report]", "")
+		b.wait("report")
+		for rows := 20; rows < 100; rows += 20 {
+			b.rows(rows)
+			b.click("button", "More")
 		}
-		must(0, chromedp.Do(b.ctx, chromedp.Navigate("about:blank")))
-		began := time.Now()
-		must(0, chromedp.Do(b.ctx, chromedp.Navigate(url)))
-		b.wait(first)
-		opened := time.Since(began)
-		b.clicks, began = 0, time.Now()
-		do()
-		if b.clicks == 0 {
-			began = began.Add(-opened) // the first page is the answer
-		}
-		least = min(least, time.Since(began))
-	}
-	fmt.Printf("%-40s %d clicks, %5.2f s\n", what, b.clicks, least.Seconds())
+		b.rows(100)
+		b.click("[name=select_all_jobs]", "")
+		b.wait("100 selected")
+		b.click("button", "Cancel")
+		b.wait("Jobs cancelled")
+	})
 }
 
-// wait waits until the page shows a text.
-func (b *tab) wait(text string) {
-	b.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
-}
-
-func (b *tab) until(condition string) {
-	for range 6000 {
-		if v, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](condition)); err == nil && v {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	log.Panicf("never: %s in\n%s\n%s", condition, must(chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.body.innerText`))), must(chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("main")?.innerHTML.slice(0, 6000) || ""`))))
-}
-
-// at returns the middle of an element that a selector and a text name.
-func (b *tab) at(selector, text string) []float64 {
-	find := fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.checkVisibility() && (%q === "" || e.innerText.trim() === %q || e.matches("tr") && e.innerText.includes(%q)))`, selector, text, text, text)
-	b.until("!!" + find)
-	return must(chromedp.Run(b.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(`(e => { e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })(%s)`, find))))
-}
-
-// painted waits until the page was painted. Until then a browser may drop a click.
-const painted = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`
-
-// hover moves the mouse to an element, which is no click.
-func (b *tab) hover(selector, text string) {
-	p := b.at(selector, text)
-	must(0, chromedp.Do(b.ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, p[0], p[1])))
-}
-
-func (b *tab) click(selector, text string) {
-	b.clicks++
-	_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[bool](painted, chromedp.EvalAwaitPromise))
-	p := b.at(selector, text)
-	must(0, chromedp.Do(b.ctx, chromedp.MouseClickXY(p[0], p[1])))
-}
+func nothing() {}

@@ -23,8 +23,16 @@ import (
 	"riverqueue.com/riverui"
 )
 
+// peer is a dashboard over a queue.
+type peer struct {
+	handler        http.Handler
+	resume         func() // a queue that was paused
+	enqueueReports func() // 100
+	stop           func()
+}
+
 // openAsynq starts Redis with the tasks, a worker that runs one, and a scheduler.
-func openAsynq(folder string) (handler http.Handler, resume, stop func()) {
+func openAsynq(folder string) peer {
 	socket := filepath.Join(folder, "redis.sock")
 	program := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "")
 	must(0, program.Start())
@@ -60,16 +68,20 @@ func openAsynq(folder string) (handler http.Handler, resume, stop func()) {
 	must(schedules.Register("30 2 * * *", asynq.NewTask("mail.send", nil)))
 	must(0, schedules.Start())
 	inspector := asynq.NewInspector(at)
-	return asynqmon.New(asynqmon.Options{RedisConnOpt: at}), func() { _ = inspector.UnpauseQueue("email") }, func() {
-		schedules.Shutdown()
-		worker.Shutdown()
-		_ = program.Process.Signal(syscall.SIGTERM)
-		_ = program.Wait()
+	return peer{
+		handler: asynqmon.New(asynqmon.Options{RedisConnOpt: at}),
+		resume:  func() { _ = inspector.UnpauseQueue("email") },
+		stop: func() {
+			schedules.Shutdown()
+			worker.Shutdown()
+			_ = program.Process.Signal(syscall.SIGTERM)
+			_ = program.Wait()
+		},
 	}
 }
 
 // openRiver starts PostgreSQL with the jobs, of which one runs.
-func openRiver(folder string) (handler http.Handler, stop func()) {
+func openRiver(folder string) peer {
 	home := filepath.Join(folder, "postgres")
 	must(0, os.Mkdir(home, 0o700))
 	binary := filepath.Dir(must(filepath.EvalSymlinks(must(exec.LookPath("postgres")))))
@@ -108,9 +120,16 @@ func openRiver(folder string) (handler http.Handler, stop func()) {
 	client := must(river.NewClient(driver, &river.Config{Logger: logger}))
 	ui := must(riverui.NewHandler(&riverui.HandlerOpts{Endpoints: riverui.NewEndpoints(client, nil), Logger: logger}))
 	must(0, ui.Start(ctx))
-	return ui, func() {
-		pool.Close()
-		_ = serve.Process.Signal(syscall.SIGQUIT)
-		_ = serve.Wait()
+	return peer{
+		handler: ui,
+		resume:  func() { must(0, client.QueueResume(ctx, "email", nil)) },
+		enqueueReports: func() {
+			must(pool.Exec(ctx, `INSERT INTO river_job (state, max_attempts, args, kind, queue) SELECT 'available', 4, '{}', 'report', 'email' FROM generate_series(1, 100)`))
+		},
+		stop: func() {
+			pool.Close()
+			_ = serve.Process.Signal(syscall.SIGQUIT)
+			_ = serve.Wait()
+		},
 	}
 }
