@@ -169,7 +169,7 @@ func New(a admin.Admin, opts *Options) (*Dashboard, error) {
 	d.working = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	d.streams = make(chan struct{}, maxStreams)
 	d.closing, d.close = context.WithCancel(context.Background())
-	d.watch = &watcher{admin: a, now: d.opts.Now}
+	d.watch = &watcher{admin: a}
 	return d, nil
 }
 

@@ -83,7 +83,8 @@ type overviewPage struct {
 	Queues  []pawl.QueueStats
 	Total   pawl.Counts
 	Oldest  time.Time // since when the longest waiting ready job is ready
-	Flow    *flow     // nil if nothing counts
+	Chart   *chart    // of the last hour; nil if the engine keeps no throughput
+	Rates   []rate    // of the last minutes of it
 	Groups  []admin.Group
 	Partly  bool // not all dead jobs were read
 	Process *admin.Process
@@ -95,7 +96,13 @@ func overview(q *request) error {
 	if err != nil {
 		return err
 	}
-	p := &overviewPage{Queues: stats.Queues, Process: stats.Process, Flow: q.d.watch.flow()}
+	p := &overviewPage{Queues: stats.Queues, Process: stats.Process}
+	if p.Chart, err = q.chartOf(admin.ThroughputQuery{}); err != nil {
+		return err
+	}
+	if p.Chart != nil {
+		p.Rates = p.Chart.rates(q.Now())
+	}
 	for _, one := range stats.Queues {
 		add(&p.Total, one.Counts)
 		if one.Paused {

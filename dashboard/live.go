@@ -15,35 +15,21 @@ import (
 
 // Times of live pages.
 const (
-	beat       = time.Second      // between two messages of a stream, and two looks at the queue, at least
-	rest       = 15 * time.Second // after which a stream without news says that it is alive
-	stall      = 5 * time.Second  // for which a client may read nothing
-	idle       = 2 * time.Minute  // without a look, after which the rates begin anew
-	share      = 20               // looks take at most this part of the time
-	flowWindow = 5                // minutes
+	beat  = time.Second      // between two messages of a stream, and two looks at the queue, at least
+	rest  = 15 * time.Second // after which a stream without news says that it is alive
+	stall = 5 * time.Second  // for which a client may read nothing
+	share = 20               // looks take at most this part of the time
 )
 
 // watcher looks at the queue for all pages, at most once a second and only while somebody asks. A stream
 // only asks it for a number, so pages cost the queue the same however many they are.
 type watcher struct {
 	admin   admin.Admin
-	now     func() time.Time
 	version atomic.Uint64 // grows when a look finds a change
 
-	looking sync.Mutex // held to look
-	next    time.Time  // when to look again; guarded by looking
-
-	mu      sync.Mutex // guards the rest
+	looking sync.Mutex // held to look; guards the rest
+	next    time.Time  // when to look again
 	seen    *admin.Stats
-	looked  time.Time // when it saw that, by the clock of the dashboard
-	since   time.Time // when it began to count
-	minutes [flowWindow]minute
-}
-
-// minute is what was counted in a minute.
-type minute struct {
-	N int64 // minutes since 1970
-	admin.Totals
 }
 
 // look returns the number of changes that were seen, and the state of the queue if it has just read that. While
@@ -62,9 +48,6 @@ func (w *watcher) look(ctx context.Context) (version uint64, stats *admin.Stats)
 	if err != nil {
 		return w.version.Load(), nil // a page says what is wrong
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.count(&read)
 	if w.seen == nil || changed(w.seen, &read) {
 		w.version.Add(1)
 	}
@@ -76,68 +59,6 @@ func (w *watcher) look(ctx context.Context) (version uint64, stats *admin.Stats)
 func changed(old, new *admin.Stats) bool {
 	return !slices.Equal(old.Queues, new.Queues) || (old.Process == nil) != (new.Process == nil) ||
 		old.Totals != nil && new.Totals != nil && *old.Totals != *new.Totals
-}
-
-// count adds what happened since the last look to this minute. It begins anew after a time without looks, and
-// when another process has the queue.
-func (w *watcher) count(read *admin.Stats) {
-	now := w.now()
-	switch {
-	case read.Totals == nil:
-		w.since = time.Time{}
-	case w.since.IsZero(), now.Sub(w.looked) > idle, read.Totals.Changes < w.seen.Totals.Changes:
-		w.since, w.minutes = now, [flowWindow]minute{}
-	default:
-		n := now.Unix() / 60
-		m := &w.minutes[n%flowWindow]
-		if m.N != n {
-			*m = minute{N: n}
-		}
-		m.Add(read.Totals.Since(*w.seen.Totals))
-	}
-	w.looked = now
-}
-
-// flow is what happened in the last minutes.
-type flow struct {
-	Since   time.Time // when the dashboard began to count
-	Seconds float64   // that the totals cover
-	admin.Totals
-	Minutes []minuteRow
-}
-
-// minuteRow is a minute with its time.
-type minuteRow struct {
-	At time.Time
-	minute
-}
-
-// PerSecond returns the rate of a total.
-func (f *flow) PerSecond(n int64) float64 { return float64(n) / f.Seconds }
-
-// flow returns the counts of the last minutes, nil if nothing counts.
-func (w *watcher) flow() *flow {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.since.IsZero() {
-		return nil
-	}
-	now := w.now()
-	f := &flow{Since: w.since}
-	for n := now.Unix()/60 - flowWindow + 1; n <= now.Unix()/60; n++ {
-		m := w.minutes[n%flowWindow]
-		if m.N != n {
-			m = minute{N: n}
-		}
-		if (n+1)*60 <= w.since.Unix() {
-			continue // nothing counted then
-		}
-		f.Minutes = append(f.Minutes, minuteRow{time.Unix(n*60, 0).UTC(), m})
-		f.Add(m.Totals)
-	}
-	begin := now.Unix()/60*60 - (flowWindow-1)*60
-	f.Seconds = max(1, now.Sub(time.Unix(max(begin, w.since.Unix()), 0)).Seconds())
-	return f
 }
 
 // stream sends a message when the queue has changed since the page was read, at most one each second: only

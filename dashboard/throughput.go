@@ -111,6 +111,31 @@ func (q *request) chartOf(ask admin.ThroughputQuery) (*chart, error) {
 	return c, nil
 }
 
+// rate is how often something happened.
+type rate struct {
+	Name      string
+	PerSecond float64
+}
+
+// recent is how many minutes the rates are of. The last of them has not ended.
+const recent = 5
+
+// rates returns the rates of the last minutes of a chart by minute.
+func (c *chart) rates(now time.Time) []rate {
+	periods := c.Periods[len(c.Periods)-recent:]
+	var sum admin.Totals
+	for i := range periods {
+		sum.Add(periods[i].Totals)
+	}
+	seconds := max(1, now.Sub(periods[0].At).Seconds())
+	return []rate{
+		{"Enqueued", float64(sum.Enqueued) / seconds},
+		{"Succeeded", float64(sum.Succeeded) / seconds},
+		{"Failed, to be retried", float64(sum.Retried) / seconds},
+		{"Became dead", float64(sum.Died) / seconds},
+	}
+}
+
 // part is a part of a stack.
 type part struct {
 	kind string

@@ -82,6 +82,10 @@ type look struct {
 // looks are all of them.
 var looks = []look{{360, "light"}, {1280, "dark"}, {360, "dark"}, {1280, "light"}}
 
+// drawn reports whether each time in a table has one line, and each chart its height.
+const drawn = `[...document.querySelectorAll("td time")].every(e => e.offsetHeight < 40) &&
+  [...document.querySelectorAll(".chart")].every(e => Math.abs(e.getBoundingClientRect().height - 126) < 2)`
+
 // testPages checks that axe-core finds nothing on any page, that no page is wider than its window, and that every
 // page and form that a page leads to, or that the router has, is tested. The looks of a page are those of its number.
 func testPages(b *tab, paths []string, looks func(n int) []look) {
@@ -106,6 +110,7 @@ func testPages(b *tab, paths []string, looks func(n int) []look) {
 			b.look(l.width, l.theme)
 			name := fmt.Sprintf("%s at %d px, %s", path, l.width, l.theme)
 			require.False(b, eval[bool](b, `document.documentElement.scrollWidth > innerWidth`), "%s is wider than its window", name)
+			require.True(b, eval[bool](b, drawn), "%s has a time or a chart without its style", name)
 			require.Equal(b, "[]", eval[string](b, violations, chromedp.EvalAwaitPromise), name)
 		}
 		var found [3][]string
