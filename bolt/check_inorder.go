@@ -8,8 +8,11 @@ import (
 
 // inOrder notes a job of a key whose jobs run in order.
 func (s *keyScan) inOrder(j stored, p place, c *check) {
-	if j.HoldsKey {
+	switch {
+	case j.HoldsKey:
 		s.holders = append(s.holders, j.ID)
+	case p.state == pawl.Leased:
+		s.running = append(s.running, j.ID)
 	}
 	switch {
 	case p.state != pawl.Ready:
@@ -37,6 +40,9 @@ func (c *check) keyOrder(key []byte, row *keyRow, found *keyScan) {
 		return
 	}
 	head := []pawl.ID{row.head.id}
+	if slices.Contains(found.running, row.head.id) {
+		found.holders = append(found.holders, row.head.id)
+	}
 	if !row.head.holds {
 		if len(found.holders) > 0 || !slices.Equal(found.ready, head) {
 			c.wrong("job %s has the turn of key %q, a scan finds that %v hold it, and that %v are ready", row.head.id, key, found.holders, found.ready)

@@ -16,6 +16,7 @@ type keyScan struct {
 
 	// Of a queue that runs the jobs of a key in order:
 	holders []pawl.ID // jobs that hold the key by their record
+	running []pawl.ID // other jobs that are leased
 	ready   []pawl.ID // ready jobs that do not wait for their turn
 	waiting int       // jobs that wait for their turn
 	first   keyTurn   // of the first of them

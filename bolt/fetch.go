@@ -118,7 +118,7 @@ func (t *txn) grantJobs(jobs []*fetched) {
 		}
 		if job.limit != nil {
 			job.limit.lease(job.key, t.now)
-			t.holdKey(job.limit, g.id)
+			job.limit.holdKey(g.id)
 		}
 		if own := t.ownRow(queueOf(job.key)); own != nil {
 			own.start(t.now)

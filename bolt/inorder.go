@@ -15,8 +15,8 @@ import (
 // delayed, under their key, in the order of becoming due.
 //
 // A job that becomes due first becomes the head. It stays the head over retries, snoozes, releases,
-// and crashes. Its record says from its first lease on that it holds the key, so the rows of keys
-// can be made anew from the jobs. When it is acked or removed, or becomes dead, the first blocked
+// and crashes. From its first lease on it holds the key: while it is leased its lease says so, and
+// later its record, so the rows of keys can be made anew from the jobs. When it is acked or removed, or becomes dead, the first blocked
 // job becomes the head. In a queue with [pawl.OrderHold] a dead head stays, and nothing of the key
 // runs until it is retried or deleted.
 
@@ -130,18 +130,30 @@ func (t *txn) nextTurn(r *keyRow) {
 	r.waiting = 0
 }
 
-// holdKey records that a job that is being leased holds its key.
-func (t *txn) holdKey(r *keyRow, id pawl.ID) {
-	if r.order == pawl.OrderNone || r.head == nil || r.head.id != id || r.head.holds {
-		return
+// holdKey lets a job that is being leased hold its key.
+func (r *keyRow) holdKey(id pawl.ID) {
+	if r.order != pawl.OrderNone && r.head != nil && r.head.id == id {
+		r.head.holds = true
 	}
-	j, err := t.record(id)
-	if err != nil {
-		t.fail(err)
-		return
+}
+
+// heldKey is for a job whose lease has ended, and that is not done. Its record says from now on that it
+// holds its key. The caller rewrites it.
+func (t *txn) heldKey(j *stored, n queueNumber) {
+	if r := t.orderedKey(n, j.Key); r != nil && r.head != nil && r.head.id == j.ID {
+		j.HoldsKey = true
 	}
-	r.head.holds, j.HoldsKey = true, true
-	t.rewrite(&j)
+}
+
+// holdsKey reports whether a leased job holds its key.
+func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) bool {
+	row, err := s.queue(n)
+	if e.HoldsKey || e.Key == "" || err != nil || row.limits.InOrder == pawl.OrderNone {
+		return e.HoldsKey
+	}
+	key := limitKey(nil, n, e.Key)
+	r, err := parseKeyRow(key, s.keys.Get(key))
+	return err == nil && r.head != nil && r.head.id == e.ID
 }
 
 // leaveKey takes a job without a row, which is done or dead, from the head of its key, so that the

@@ -121,16 +121,12 @@ func (t *txn) restoreOrder(r *keyRow, ready []keyedJob) {
 	t.refill(r)
 }
 
-// restoreHead makes the head of a key, which holds it, say so, and takes it from those that wait for
-// their turn, where damage may have left it.
+// restoreHead takes the head of a key, which holds it, from those that wait for their turn, where damage
+// may have left it.
 func (t *txn) restoreHead(r *keyRow) {
 	j, at, err := t.find(r.head.id)
 	if err != nil {
 		return // it is dead soon
-	}
-	if !j.HoldsKey { // it was leased before the order was declared
-		j.HoldsKey = true
-		t.rewrite(&j)
 	}
 	if at.state == pawl.Ready && at.table == t.delayed && at.key[0] == waitsForTurn {
 		t.delete(at.table, at.key)

@@ -83,6 +83,39 @@ func TestOrderIsMadeAnewFromTheJobs(t *testing.T) {
 	}
 }
 
+// Rule: a job of a key in order holds its key from its first lease on. After any end of the lease that does
+// not end the job, its record says so.
+func TestOrderHoldsTheKeyFromTheFirstLease(t *testing.T) {
+	for name, end := range map[string]func(*pawl.Lease) *pawl.Settlement{
+		"nack":    func(l *pawl.Lease) *pawl.Settlement { s := l.Nack(0, errBoom); return &s },
+		"backoff": func(l *pawl.Lease) *pawl.Settlement { s := l.Nack(time.Hour, errBoom); return &s },
+		"release": func(l *pawl.Lease) *pawl.Settlement { s := l.Release(); return &s },
+		"snooze":  func(l *pawl.Lease) *pawl.Settlement { s := l.Snooze(time.Hour); return &s },
+		"death":   func(l *pawl.Lease) *pawl.Settlement { s := l.Abandon(pawl.ReasonPermanent, errBoom); return &s },
+		"crash":   func(*pawl.Lease) *pawl.Settlement { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(memoryFolder(t), "jobs.db")
+			q, err := Open(path, ordered(pawl.OrderHold))
+			require.NoError(t, err)
+			jobs := addKeyed(t, q, 2, "a")
+			require.False(t, find(t, q, jobs[0].ID).HoldsKey)
+			l := leaseOne(t, q)
+			require.True(t, find(t, q, jobs[0].ID).HoldsKey)
+			checkNow(t, q)
+			if s := end(l); s != nil {
+				require.NoError(t, q.Settle(t.Context(), *s))
+			}
+			require.NoError(t, q.Close()) // which leaves a lease
+			q = openAt(t, path, nil)
+			defer q.Close()
+			require.True(t, find(t, q, jobs[0].ID).HoldsKey)
+			require.False(t, find(t, q, jobs[1].ID).HoldsKey)
+			checkNow(t, q)
+		})
+	}
+}
+
 func jobsOf(t *testing.T, q *Queue) (jobs []*pawl.Envelope, err error) {
 	for e, err := range q.Jobs(t.Context(), pawl.Filter{Order: pawl.OrderCreated}) {
 		if err != nil {

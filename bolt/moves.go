@@ -203,6 +203,7 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 		t.leaseDamaged(id, row, err)
 		return
 	}
+	t.heldKey(&j, row.line.queue)
 	j.Crashes++
 	j.BackoffSince = time.Time{}
 	t.emit(pawl.Event{Type: event, Job: j.Envelope})

@@ -207,6 +207,7 @@ func (op *settle) move(t *txn, row leaseRow) {
 		t.leaseDamaged(op.id, row, err)
 		return
 	}
+	t.heldKey(&j, row.line.queue)
 	j.Crashes = 0
 	j.BackoffSince = time.Time{}
 	switch {

@@ -249,7 +249,7 @@ func (s *store) complete(j stored, at place, parts driver.Parts) (e *pawl.Envelo
 		if err != nil {
 			return nil, err
 		}
-		e.LeasedSince = row.since
+		e.LeasedSince, e.HoldsKey = row.since, s.holdsKey(row.line.queue, e)
 	}
 	return e, nil
 }
