@@ -36,7 +36,7 @@ func journey(k *kit) (parent, child *workflow.Flow[int, int]) {
 			n, err := tx.Count("ledger")
 			return int(n), err
 		}))
-		add(0, workflow.Sleep(r, "night", time.Hour))
+		add(0, workflow.Sleep(r, "night", 5*time.Minute))
 		legs, e := workflow.Each(r, "leg", []int{1, 2}, strconv.Itoa, 2, func(r *workflow.Run, n int) (int, error) {
 			return workflow.Call(r, "leg", child, n)
 		})
