@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,9 @@ var server struct {
 
 func TestMain(m *testing.M) {
 	kills.Main(killed.Roles(nil))
+	if err := flag.Set("test.parallel", "8"); err != nil { // tests wait for the server, so there may be more than processors
+		panic(err)
+	}
 	os.Exit(runTests(m))
 }
 

@@ -58,6 +58,7 @@ func TestConformance(t *testing.T) {
 		Another:  open("", 10*time.Second),
 		Counts:   counts,
 		Events:   true,
+		Parallel: true,
 
 		Walks: race.Fewer(4), CounterSteps: race.Fewer(2000), // each step is a commit
 	})

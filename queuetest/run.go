@@ -72,6 +72,10 @@ type Config struct {
 	// the model; 100 000 by default.
 	CounterSteps int
 
+	// Parallel runs the cases at the same time, as many as the flag -parallel says. It is for a queue whose server
+	// makes them wait. Open then opens queues that share nothing but the server.
+	Parallel bool
+
 	// Known maps cases, as "group/name", that the queue is known to fail to the
 	// reasons. Run skips these cases and prints the reason.
 	Known map[string]string
@@ -329,8 +333,10 @@ func Run(t *testing.T, open Open, c *Config) {
 			continue
 		}
 		t.Run(g.name, func(t *testing.T) {
+			c.share(t)
 			for _, test := range tests {
 				t.Run(test.name, func(t *testing.T) {
+					c.share(t)
 					if why, ok := c.Known[g.name+"/"+test.name]; ok {
 						t.Skip("known to fail: " + why)
 					}
@@ -344,7 +350,17 @@ func Run(t *testing.T, open Open, c *Config) {
 			t.Errorf("Config.Known names %q, which is not a case", name)
 		}
 	}
-	t.Run("random", func(t *testing.T) { runWalks(t, open, c) })
+	t.Run("random", func(t *testing.T) {
+		c.share(t)
+		runWalks(t, open, c)
+	})
+}
+
+// share lets a test run beside others, where the configuration allows it.
+func (c *Config) share(t *testing.T) {
+	if c.Parallel {
+		t.Parallel()
+	}
 }
 
 // start runs a case in a bubble with its own queue.

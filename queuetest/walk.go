@@ -46,7 +46,10 @@ func runWalks(t *testing.T, open Open, c *Config) {
 			rule: "After any calls in any order, the queue holds what the model says.",
 			run:  func(f *fixture) { f.walk(seed, walkSteps, 1) },
 		}
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { walk.start(t, open, c) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			c.share(t)
+			walk.start(t, open, c)
+		})
 	}
 }
 
