@@ -27,6 +27,9 @@ func (q *Queue) stateOf(id pawl.ID) pawl.State {
 
 // Await notes what a new job waits for.
 func (t txn) Await(j *job) {
+	if !j.waits() {
+		return
+	}
 	var needed []driver.Prerequisite
 	for p := range driver.PrerequisitesOf(&j.Envelope) {
 		if !p.Met(t.stateOf(p.ID)) {
@@ -49,6 +52,9 @@ func (t txn) Ended(id pawl.ID, state pawl.State) {
 
 // forget removes what a job waits for, which leaves the queue.
 func (q *Queue) forget(j *job) {
+	if !j.waits() {
+		return
+	}
 	for p := range driver.PrerequisitesOf(&j.Envelope) {
 		q.setDependents(p.ID, slices.DeleteFunc(q.dependents[p.ID], func(other *job) bool { return other == j }))
 	}
