@@ -22,7 +22,8 @@ func noting(f *fixture) {
 	job := &pawl.Job[string]{Envelope: l.Envelope, Lease: l}
 	job.Progress(412, 10_000, "page \xff")
 	pawl.Log(ctx).Info("begun", "page", 412)
-	require.NoError(f.t, notes.Store(ctx))
+	_, err := notes.Store(ctx)
+	require.NoError(f.t, err)
 	f.add(pawl.Envelope{Kind: "second"})
 }
 

@@ -39,7 +39,7 @@ func notesRole(args []string) error {
 	for n := int64(1); ; n++ {
 		pawl.Log(ctx).Info("line", "n", n)
 		job.Progress(n, 0, "")
-		if err := notes.Store(ctx); err != nil {
+		if _, err := notes.Store(ctx); err != nil {
 			return err
 		}
 		kills.Say("stored", n)
@@ -106,7 +106,8 @@ func TestCheckOfNotes(t *testing.T) {
 	ctx := driver.RunContext(t.Context(), q, l, notes)
 	pawl.Log(ctx).Info("line")
 	(&pawl.Job[string]{Envelope: l.Envelope, Lease: l}).Progress(1, 2, "")
-	require.NoError(t, notes.Store(ctx))
+	_, err = notes.Store(ctx)
+	require.NoError(t, err)
 	require.NoError(t, q.Check(ctx))
 	require.NoError(t, q.Close())
 	to := filepath.Join(folder, "to.db")

@@ -105,17 +105,18 @@ func (n *Notes) End(ctx context.Context, l *pawl.Lease, leavesRecord bool) error
 }
 
 // Store stores what was noted since the last call, in one commit unless it has more than a mebibyte. It
-// also removes the rows of jobs that are gone.
-func (n *Notes) Store(ctx context.Context) error {
+// also removes the rows of jobs that are gone. It reports whether there was anything to do. After an error,
+// the next call tries again, and [Notes.Noted] receives.
+func (n *Notes) Store(ctx context.Context) (some bool, err error) {
 	if n == nil {
-		return nil
+		return false, nil
 	}
 	notes := n.runs.Take()
 	n.mu.Lock()
 	none := len(notes)+len(n.ended) == 0
 	n.mu.Unlock()
 	if none {
-		return nil
+		return false, nil
 	}
 	for from := 0; ; {
 		to, size := from, 0
@@ -130,11 +131,11 @@ func (n *Notes) Store(ctx context.Context) error {
 		running, err := n.storePart(ctx, notes[from:to], ended)
 		if err != nil {
 			n.runs.Again(notes[from:])
-			return err
+			return true, err
 		}
 		if from = to; from >= len(notes) {
 			n.forget(ended, running)
-			return nil
+			return true, nil
 		}
 	}
 }

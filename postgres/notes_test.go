@@ -154,7 +154,8 @@ func TestNotesBesideAnOpenTransaction(t *testing.T) {
 			ctx := driver.RunContext(t.Context(), q, l, notes)
 			(&pawl.Job[string]{Envelope: l.Envelope, Lease: l}).Progress(done, 0, "")
 			pawl.Log(ctx).Info("row")
-			require.NoError(t, notes.Store(patient(t)))
+			_, err := notes.Store(patient(t))
+			require.NoError(t, err)
 		}
 		tx := begin()
 		require.NoError(t, q.AckTx(t.Context(), tx, l))

@@ -48,7 +48,8 @@ func (n *noted) end(leavesRecord bool) {
 // storeNotes stores what was noted.
 func (f *fixture) storeNotes(notes *driver.Notes) {
 	f.Helper()
-	f.ok(notes.Store(f.Context()), "store notes")
+	_, err := notes.Store(f.Context())
+	f.ok(err, "store notes")
 }
 
 // notesOf reads what is stored of a job: the messages of each log, and done of its progress, -1 for none.

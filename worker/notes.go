@@ -31,8 +31,10 @@ func (s *session) storeNotes(ctx context.Context) {
 
 // storeNotesOnce goes on when the worker stops, since the notes of a run that has ended are nowhere else.
 func (s *session) storeNotesOnce() {
-	if err := s.notes.Store(s.settling); err != nil {
+	if some, err := s.notes.Store(s.settling); err != nil {
 		s.notesFailed(err)
+	} else if some && s.noteless.Swap(false) {
+		s.w.opts.Logger.Info("progress and logs are stored again")
 	}
 }
 
@@ -44,8 +46,9 @@ func (s *session) endNotes(a *attempt, leavesRecord bool) {
 	}
 }
 
+// notesFailed logs the first of several failures: on a full disk there is one each second.
 func (s *session) notesFailed(err error) {
-	if s.settling.Err() == nil && !errors.Is(err, pawl.ErrClosed) {
-		s.w.opts.Logger.Warn("cannot store progress and logs", "error", err)
+	if s.settling.Err() == nil && !errors.Is(err, pawl.ErrClosed) && !s.noteless.Swap(true) {
+		s.w.opts.Logger.Warn("cannot store progress and logs; trying again each second", "error", err)
 	}
 }

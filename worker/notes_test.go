@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -246,5 +247,69 @@ func TestStopAmidAStoreOfNotes(t *testing.T) {
 		logs, _ := notesOf(t, q, id)
 		require.Len(t, logs, 1)
 		require.Contains(t, logs[0].Head+logs[0].Tail, "no address")
+	})
+}
+
+// fullDisk is a queue that stores no notes while its disk is full. Acks may still work then: see the known gaps.
+type fullDisk struct {
+	mutations
+	full atomic.Bool
+}
+
+func (q *fullDisk) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	if q.full.Load() {
+		q.n.Add(1)
+		return fmt.Errorf("%w: no space left on device", bolt.ErrDisk)
+	}
+	return q.mutations.Mutate(ctx, m, size)
+}
+
+// Rule: on a full disk a handler does not wait for its notes, its job ends as ever, and the worker logs the
+// failure once, not each second and not for each run. What runs that go on have noted is stored once there is
+// room, also if they note nothing more.
+func TestNotesOnAFullDisk(t *testing.T) {
+	bubble(t, func(t *testing.T, q *bolt.Queue) {
+		full := &fullDisk{mutations: mutations{Queue: q}}
+		full.full.Store(true)
+		log := new(logbook)
+		w := newWorker(full, worker.Options{Concurrency: 2, Logger: log.from(hclog.Info)})
+		goOn := make(chan struct{})
+		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
+			began := time.Now()
+			for n := range 1000 {
+				job.Progress(int64(n), 1000, "")
+				pawl.Log(ctx).Info("row", "n", n)
+			}
+			if took := time.Since(began); took != 0 {
+				return pawl.Permanent(fmt.Errorf("it waited for %v", took))
+			}
+			if job.Args == "long" {
+				<-goOn
+			}
+			return nil
+		})
+		long := enqueue(t, q, "long")
+		stop := start(t, w)
+		for range 5 {
+			kept, err := task.Enqueue(t.Context(), q, "short", pawl.Retain(time.Hour))
+			require.NoError(t, err)
+			done, err := q.Await(t.Context(), kept.ID)
+			require.NoError(t, err)
+			require.Equal(t, pawl.Completed, done.State, "a run whose notes could not be stored")
+			time.Sleep(5 * time.Second)
+		}
+		require.GreaterOrEqual(t, full.n.Load(), int64(25), "a try each second")
+		require.Equal(t, 1, strings.Count(log.String(), "cannot store progress and logs"), log)
+
+		full.full.Store(false)
+		time.Sleep(time.Second)
+		logs, p := notesOf(t, q, long)
+		require.Len(t, logs, 1, "the log of a run that notes nothing more")
+		require.True(t, strings.HasSuffix(logs[0].Tail, "n=999\n"))
+		require.Equal(t, int64(999), p.Done)
+		require.Equal(t, 1, strings.Count(log.String(), "stored again"), log)
+		close(goOn)
+		require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+		require.NoError(t, stop())
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -37,10 +38,11 @@ type session struct {
 	settling     context.Context // of every settle
 	stopSettling context.CancelFunc
 
-	open    sync.WaitGroup // one for each attempt that is not settled, and one while somebody acks
-	notes   *driver.Notes  // of its runs
-	changed chan struct{}  // capacity 1: the demand may have changed
-	leased  chan struct{}  // closed with the first lease
+	open     sync.WaitGroup // one for each attempt that is not settled, and one while somebody acks
+	notes    *driver.Notes  // of its runs
+	noteless atomic.Bool    // they could not be stored the last time
+	changed  chan struct{}  // capacity 1: the demand may have changed
+	leased   chan struct{}  // closed with the first lease
 
 	mu            sync.Mutex
 	kinds         []string              // that it fetches: those whose gates are open

@@ -26,7 +26,8 @@ func jobNotes(f *file) {
 		pawl.Log(ctx).Info("begun", "evil", "\x1b[2J")
 		job := &pawl.Job[string]{Envelope: l.Envelope, Lease: l}
 		job.Progress(412, 10_000, "page 412")
-		require.NoError(f.t, notes.Store(ctx))
+		_, err = notes.Store(ctx)
+		require.NoError(f.t, err)
 		if kind == "dead" {
 			require.NoError(f.t, f.q.Settle(ctx, l.Abandon(pawl.ReasonPermanent, errors.New("no"))))
 		}

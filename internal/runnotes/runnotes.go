@@ -164,9 +164,11 @@ func (r *Run) take() (n Notes, any bool) {
 	return n, any
 }
 
-// Again has the next [Runs.Take] return notes that could not be stored, unless their runs are gone.
+// Again has the next [Runs.Take] return notes that could not be stored, unless their runs are gone. It wakes
+// whoever stores them.
 func (r *Runs) Again(all []Notes) {
 	r.mu.Lock()
+	defer r.Wake()
 	defer r.mu.Unlock()
 	for _, n := range all {
 		if run := r.runs[n.ID]; run != nil && run.Began.Equal(n.Began) {

@@ -87,7 +87,7 @@ func cursorRound(q *bolt.Queue, notes *driver.Notes, l *pawl.Lease, n int) error
 	ctx := driver.RunContext(background, q, l, notes)
 	pawl.Log(ctx).Info("line", "n", n)
 	(&pawl.Job[string]{Envelope: l.Envelope, Lease: l}).Progress(int64(n), 0, "")
-	if err := notes.Store(ctx); err != nil {
+	if _, err := notes.Store(ctx); err != nil {
 		return err
 	}
 	harness.Emit("stored", l.ID, n)
