@@ -62,6 +62,11 @@ type Admin interface {
 	// waits for its turn.
 	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
 
+	// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the
+	// nearest first, and without dead ones. None of them can run once the job is dead or gone. See
+	// [pawl.After]. [pawl.ErrBatchTooLarge] means that there are more than [pawl.MaxBatchJobs].
+	Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error)
+
 	// Keys reads one page of the keys of a queue that has limits per key. See [Explainer].
 	Keys(ctx context.Context, q KeyQuery) (KeyList, error)
 

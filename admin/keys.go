@@ -82,6 +82,34 @@ func (d direct) why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	return f.Obstacles(), nil
 }
 
+// dependents are the jobs that wait for a job.
+type dependents struct{ Jobs []pawl.ID }
+
+var opDependents = define(operation[jobRequest, dependents]{
+	path: "jobs/dependents", work: lists, large: always[jobRequest],
+	do: func(ctx context.Context, a Admin, r *jobRequest) (dependents, error) {
+		all, err := a.Dependents(ctx, r.ID)
+		return dependents{all}, err
+	},
+	check: func(_ *jobRequest, d *dependents) error { return checkPage(len(d.Jobs), pawl.MaxBatchJobs, "", "") },
+})
+
+func (c *client) Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error) {
+	d, err := ask(ctx, c, opDependents, jobRequest{id})
+	return d.Jobs, err
+}
+
+func (d direct) Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error) {
+	type dependents interface {
+		Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error)
+	}
+	store, err := optional[dependents](d.q, "jobs that wait for others")
+	if err != nil {
+		return nil, err
+	}
+	return store.Dependents(ctx, id)
+}
+
 // KeyQuery is one page of a list of keys.
 type KeyQuery struct {
 	Queue string

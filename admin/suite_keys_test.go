@@ -34,6 +34,19 @@ func keyed(f *fixture) {
 }
 
 var keyCases = []suiteCase{
+	{"the jobs that wait for a job are those of the engine", func(f *fixture) {
+		f.add(pawl.Envelope{Kind: "first"})
+		f.add(pawl.Envelope{Kind: "near", After: []pawl.ID{f.ids["first"]}})
+		f.add(pawl.Envelope{Kind: "any", AfterAny: []pawl.ID{f.ids["first"]}})
+		f.add(pawl.Envelope{Kind: "far", After: []pawl.ID{f.ids["near"]}})
+	}, nil, func(t *testing.T, s *suiteTest) {
+		all, err := s.Dependents(t.Context(), s.ids["first"])
+		require.NoError(t, err)
+		require.Equal(t, []pawl.ID{s.ids["near"], s.ids["far"]}, all)
+		all, err = s.Dependents(t.Context(), pawl.ID{1})
+		require.NoError(t, err)
+		require.Empty(t, all)
+	}},
 	{"what keeps a job from running names its limit and the jobs that run, and whether a process has the queue open", keyed, nil, func(t *testing.T, s *suiteTest) {
 		all, err := s.Why(t.Context(), s.ids["second"])
 		require.NoError(t, err)

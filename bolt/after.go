@@ -1,6 +1,8 @@
 package bolt
 
 import (
+	"context"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
@@ -115,5 +117,29 @@ func (s *store) prerequisites(id pawl.ID) ([]driver.Prerequisite, error) {
 			all[i].State = at.state
 		}
 	}
+	return all, err
+}
+
+// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
+// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
+// than [pawl.MaxBatchJobs].
+func (r *reader) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
+	err = r.view(ctx, func(s *store) error {
+		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {
+			for _, id := range needed {
+				waiting, err := driver.ReadDependents(s.others(), id)
+				if err != nil {
+					return err
+				}
+				for _, id := range waiting {
+					if _, at, err := s.placed(id); err == nil {
+						found(id, at.state)
+					}
+				}
+			}
+			return nil
+		})
+		return err
+	})
 	return all, err
 }

@@ -206,6 +206,41 @@ func ReadPrerequisites(r Reader, id pawl.ID) (all []Prerequisite, err error) {
 	return all, err
 }
 
+// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
+// first, and without dead ones. None of them can run unless these jobs succeed. Direct finds those that wait for
+// some jobs themselves. [pawl.ErrBatchTooLarge] means that there are more than [pawl.MaxBatchJobs].
+func Dependents(id pawl.ID, direct func(needed []pawl.ID, found func(id pawl.ID, state pawl.State)) error) (all []pawl.ID, err error) {
+	known := map[pawl.ID]bool{id: true}
+	for level := []pawl.ID{id}; len(level) > 0 && err == nil; {
+		var next []pawl.ID
+		err = direct(level, func(id pawl.ID, state pawl.State) {
+			if known[id] {
+				return
+			}
+			known[id] = true
+			next = append(next, id)
+			if state != pawl.Dead {
+				all = append(all, id)
+			}
+		})
+		if len(known) > pawl.MaxBatchJobs+1 {
+			return nil, fmt.Errorf("jobs that wait for job %s: %w: there are more than %d; select them by a filter instead", id, pawl.ErrBatchTooLarge, pawl.MaxBatchJobs)
+		}
+		level = next
+	}
+	return all, err
+}
+
+// ReadDependents returns the jobs that wait for the success of a job themselves.
+func ReadDependents(r Reader, id pawl.ID) (all []pawl.ID, err error) {
+	err = eachPair(r, tableDependents, id, func(waits pawl.ID, how byte, damage error) {
+		if damage == nil && how == metBySuccess {
+			all = append(all, waits)
+		}
+	})
+	return all, err
+}
+
 // SetPrerequisites writes into an envelope what its job waits for.
 func SetPrerequisites(e *pawl.Envelope, all []Prerequisite) {
 	e.After, e.AfterAny = nil, nil

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"slices"
 
 	"github.com/gopawl/pawl"
@@ -104,4 +105,24 @@ func (q *Queue) prerequisites(j *job) (all []driver.Prerequisite) {
 		all = append(all, p)
 	}
 	return all
+}
+
+// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
+// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
+// than [pawl.MaxBatchJobs].
+func (q *Queue) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
+	err = q.look(ctx, func() error {
+		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {
+			for _, id := range needed {
+				for _, j := range q.dependents[id] {
+					if slices.Contains(j.After, id) {
+						found(j.ID, j.State)
+					}
+				}
+			}
+			return nil
+		})
+		return err
+	})
+	return all, err
 }

@@ -49,6 +49,10 @@ WHERE a.needed = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = a.job)
 	// sqlObstacles reads what a job waits for, and where these jobs are.
 	sqlObstacles = `SELECT a.needed, a.any_end, j.place, j.token IS NOT NULL FROM pawl.after a LEFT JOIN pawl.job j ON j.id = a.needed
 WHERE a.job = $1 ORDER BY 1`
+
+	// sqlWaiting reads which jobs wait for the success of the jobs $1, and where they are.
+	sqlWaiting = `SELECT j.id, j.place, j.token IS NOT NULL FROM pawl.after a JOIN pawl.job j ON j.id = a.job
+WHERE a.needed = ANY($1) AND NOT a.any_end ORDER BY 1`
 )
 
 // prerequisites is what a transaction knows of jobs that wait for others.
@@ -304,6 +308,30 @@ func (q *Queue) prerequisitesOf(ctx context.Context, tx Tx, id pawl.ID) (all []d
 		}
 		all = append(all, p)
 		return nil
+	})
+	return all, err
+}
+
+// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
+// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
+// than [pawl.MaxBatchJobs].
+func (q *Queue) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
+	err = q.view(ctx, func(tx *viewTx) error {
+		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {
+			rows, err := tx.Query(ctx, q.sql(sqlWaiting), uuids(needed))
+			if err != nil {
+				return err
+			}
+			var id pgtype.UUID
+			var place int16
+			var leased bool
+			_, err = pgx.ForEachRow(rows, []any{&id, &place, &leased}, func() error {
+				found(id.Bytes, stateOf(place, leased))
+				return nil
+			})
+			return err
+		})
+		return err
 	})
 	return all, err
 }

@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -66,6 +67,16 @@ var prerequisiteEnds = []struct {
 	}, false},
 }
 
+// dependents requires which jobs wait for the success of a job, or for that of a job which does.
+func (f *fixture) dependents(id pawl.ID, want ...pawl.ID) {
+	f.Helper()
+	all, err := able[interface {
+		Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error)
+	}](f).Dependents(f.Context(), id)
+	f.ok(err, "read the dependents")
+	f.sameJobs(all, want, "dependents")
+}
+
 func afterTests() []test {
 	tests := []test{
 		newTest("a job after others", "A job that waits for others is ready and blocked, and runs once the last of them has succeeded.", func(f *fixture) {
@@ -128,6 +139,25 @@ func afterTests() []test {
 			f.goes(id)
 			f.abandon(f.lease())
 			f.goes(f.add(of("after"), afterEnds(first)).ID) // it is dead already
+		}),
+		newTest("dependents", "The dependents of a job are those that wait for its success, also through others, and that live. The nearest come first. The job may be dead or gone.", func(f *fixture) {
+			first, other := f.add().ID, f.add(on("other")).ID
+			near := f.add(of("near"), afterJobs(first, other)).ID
+			f.add(of("any"), afterEnds(first))
+			far := f.add(of("far"), afterJobs(near, first)).ID
+			late := f.add(of("late"), after(time.Hour), afterJobs(far)).ID
+			f.dependents(first, near, far, late)
+			f.dependents(far, late)
+			f.dependents(late)
+			f.cancel(far)
+			f.dependents(first, near, late)
+			f.abandon(f.lease())
+			f.dependents(first, near, late)
+			f.remove(first)
+			f.dependents(first, near, late)
+			f.dependents(pawl.NewID(time.Now()))
+			f.ack(f.lease("other"))
+			f.dependents(other)
 		}),
 		newTest("unknown prerequisites", "An enqueue that names a job which the queue does not hold, or holds no record of, stores nothing.", func(f *fixture) {
 			done := f.add().ID

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	sqldriver "database/sql/driver"
 
 	"github.com/gopawl/pawl"
@@ -20,6 +21,9 @@ const (
 
 	// sqlNeeded reads what a job waits for, and where these jobs are.
 	sqlNeeded = `SELECT needed, any_end, (SELECT place FROM pawl_job WHERE id = needed) FROM pawl_after WHERE job = ? ORDER BY needed`
+
+	// sqlDependents reads which jobs wait for the success of a job, and where they are.
+	sqlDependents = `SELECT id, place FROM pawl_after JOIN pawl_job ON id = job WHERE needed = ? AND NOT any_end ORDER BY id`
 )
 
 // mayAwait reports whether some job waits for another. As long as nobody else has committed, the scheduler
@@ -101,5 +105,26 @@ func readNeeded(c conn, id pawl.ID) (all []driver.Prerequisite, err error) {
 		all = append(all, p)
 		return nil
 	}, id[:])
+	return all, err
+}
+
+// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
+// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
+// than [pawl.MaxBatchJobs].
+func (q *Queue) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
+	err = q.view(ctx, func(c conn) error {
+		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {
+			for _, id := range needed {
+				if err := c.query(sqlDependents, func(v []sqldriver.Value) error {
+					found(pawl.ID(bytesOf(v[0])), stateOf(number(v[1])))
+					return nil
+				}, id[:]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return err
+	})
 	return all, err
 }

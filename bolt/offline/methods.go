@@ -20,6 +20,7 @@ type inspector interface {
 	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
 	FindIDs(ctx context.Context, part, after string, most int) ([]pawl.ID, string, error)
 	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
+	Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error)
 	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
 	Keys(ctx context.Context, queue, after string, max int) ([]pawl.KeyStats, error)
 	Effects(ctx context.Context, after string, max int) ([]driver.Effect, string, error)
@@ -104,6 +105,11 @@ func (f *File) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	all, err := looked(f, func(i inspector) ([]pawl.Obstacle, error) { return i.Why(ctx, id) })
 	// No process has the file open, whatever it was opened for here.
 	return slices.DeleteFunc(all, func(o pawl.Obstacle) bool { return o.What == pawl.ByNoWorker }), err
+}
+
+// Dependents returns the jobs that wait for the success of a job, as [bolt.Queue.Dependents] does.
+func (f *File) Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error) {
+	return looked(f, func(i inspector) ([]pawl.ID, error) { return i.Dependents(ctx, id) })
 }
 
 // Key reads one key of a queue.

@@ -55,3 +55,38 @@ func TestCancelOfRunningJobIsRequest(t *testing.T) {
 		require.NoError(t, q.Settle(context.Background(), l.Ack()))
 	}
 }
+
+// Rule: job cancel --cascade also cancels the jobs that wait for the success of a named one, also through others,
+// of a live app and of a stopped file. Those that wait for any end run. What an interruption left is cancelled by
+// the same command, although the named job is dead then.
+func TestCancelCascades(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		t.Chdir(t.TempDir())
+		q, err := bolt.Open("app.db", &bolt.Options{Logger: hclog.NewNullLogger()})
+		require.NoError(t, err)
+		jobs := []*pawl.Envelope{
+			{ID: id(1), Kind: "fetch"}, {ID: id(2), Kind: "build", After: []pawl.ID{id(1)}},
+			{ID: id(3), Kind: "report", AfterAny: []pawl.ID{id(1)}}, {ID: id(4), Kind: "publish", After: []pawl.ID{id(2), id(3)}},
+			{ID: id(5), Kind: "bystander"},
+		}
+		require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
+		require.NoError(t, q.Close())
+		if live {
+			serveApp(t)
+		}
+		got := jobctl(t, "--db", "app.db", "-o", "ids", "job", "cancel", "--cascade", "--dry-run", id(1).String())
+		require.Equal(t, exitOK, got.code, got.stderr)
+		require.Equal(t, id(1).String()+"\n"+id(2).String()+"\n"+id(4).String()+"\n", got.stdout)
+
+		got = jobctl(t, "--db", "app.db", "job", "cancel", id(1).String()) // as far as an interruption let it
+		require.Equal(t, "cancelled 1, skipped 0\n", got.stdout, got.stderr)
+		got = jobctl(t, "--db", "app.db", "job", "cancel", "--cascade", id(1).String())
+		require.Equal(t, exitConflict, got.code)
+		require.Equal(t, "cancelled 2, skipped 1\n", got.stdout, got.stderr)
+		got = jobctl(t, "--db", "app.db", "-o", "ids", "job", "list", "-s", "ready")
+		require.Equal(t, id(3).String()+"\n"+id(5).String()+"\n", got.stdout, got.stderr)
+	}
+	got := jobctl(t, "--db", "app.db", "job", "cancel", "--cascade", "-k", "fetch", "-y")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "--cascade was given without an ID")
+}

@@ -287,17 +287,42 @@ func (c *change) hint() {
 // jobSelection is a set of jobs to change.
 type jobSelection struct {
 	filterFlags
-	ids []pawl.ID
+	ids     []pawl.ID
+	cascade bool // and the jobs that wait for the success of those that were named
 }
 
 func (s *jobSelection) read(a *app, words string, args []string) (err error) {
+	if s.cascade && len(args) == 0 {
+		return misused(words, "--cascade was given without an ID; name the jobs, or use only filters")
+	}
 	s.ids, err = a.readIDs(words, args)
 	return err
 }
 
-func (s *jobSelection) named(context.Context, admin.Admin) (all results, err error) {
+// named puts a job before those that wait for it. So whatever interrupts the change, the same command finds
+// the rest.
+func (s *jobSelection) named(ctx context.Context, queue admin.Admin) (all results, err error) {
 	for _, id := range s.ids {
 		all = append(all, result{id: id})
+	}
+	if !s.cascade {
+		return all, nil
+	}
+	known := make(map[pawl.ID]bool)
+	for _, id := range s.ids {
+		known[id] = true
+	}
+	for _, id := range s.ids {
+		waiting, err := queue.Dependents(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range waiting {
+			if !known[id] {
+				known[id] = true
+				all = append(all, result{id: id})
+			}
+		}
 	}
 	return all, nil
 }

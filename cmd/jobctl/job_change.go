@@ -44,14 +44,18 @@ func (a *app) jobCancelCommand() *cobra.Command {
 		only:   "Only a waiting or running job can be cancelled", miss: "wrong_state",
 		list:  "'jobctl job list' shows the jobs of all queues.",
 		asks:  true,
-		apply: act(action),
+		apply: act(action), cascades: true,
 	}
 	return a.changing(v, "cancel", "end waiting or running jobs",
 		`Ends jobs. A waiting job becomes a dead job with reason "cancelled" at once. A
 running job is only asked to end: its handler's context ends, and the job stays
 leased until the handler returns. The job of a workflow run is refused; use
-'jobctl wf cancel' to end the run.`,
+'jobctl wf cancel' to end the run.
+
+A job that waits for the success of a cancelled job would wait forever. --cascade
+cancels it too, and those that wait for it in turn. Named jobs may be dead already.`,
 		`  jobctl --db jobs.db job cancel 01902a3b-7a40-7000-8000-0123456789ab
+  jobctl --db jobs.db job cancel 01902a3b-7a40-7000-8000-0123456789ab --cascade
   jobctl --db jobs.db job cancel -q email -k mail.welcome -s delayed`, func(c *cobra.Command) {
 			c.Flags().BoolVar(&action.Force, "force", false, "also cancel jobs of workflow runs, which leaves the runs dead without undoing anything")
 		})

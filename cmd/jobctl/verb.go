@@ -27,6 +27,8 @@ type verb struct {
 	ready  func() error // rejects flags of the verb before anything is read; nil: no check
 	apply  apply
 
+	cascades bool // it may take along the jobs that wait for the named ones
+
 	// For runs only.
 	runs      bool
 	statuses  []workflow.Status // the statuses that filters select among
@@ -118,6 +120,9 @@ many jobs match, and asks; -o json, jsonl and ids do not ask and need -y.`,
 		run:      ch.run,
 	})
 	jobs.register(a, c, v.states...)
+	if v.cascades {
+		c.Flags().BoolVar(&jobs.cascade, "cascade", false, "also the jobs that wait for the success of those that are named")
+	}
 	ch.register(c, flags)
 	return c
 }

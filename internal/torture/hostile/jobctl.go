@@ -77,7 +77,7 @@ var forms = map[string][]string{
 	"job logs":     {"JOB"},
 	"job edit":     {"!JOB {}", "JOB {} --dry-run"},
 	"job retry":    {"!JOB", "!--all -y"},
-	"job cancel":   {"!JOB", "!--all -y"},
+	"job cancel":   {"!JOB", "!JOB --cascade", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},
 	"job run-now":  {"!JOB", "!--all -y"},
 	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`, "!kind --after JOB", "!--file " + graphName},
