@@ -8,6 +8,10 @@ const (
 	VerbCancel Verb = "cancel"  // ends a job that waits, asks one that runs to end
 	VerbDelete Verb = "delete"  // removes a dead job or a completed record
 	VerbRunNow Verb = "run-now" // makes a delayed job ready
+
+	// VerbReleaseKey lets the other jobs of a [Key] run although a dead job holds it ([OrderHold]). The job
+	// stays dead. If it is retried, it waits for its turn anew.
+	VerbReleaseKey Verb = "release-key"
 )
 
 // Change is what an operator or an app does to jobs by their IDs. The decision whether it

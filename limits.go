@@ -47,7 +47,7 @@ type KeyOrder uint8
 const (
 	OrderNone     KeyOrder = iota // no order over retries
 	OrderContinue                 // in order; after a dead job the next one runs
-	OrderHold                     // in order; a job that becomes dead after a lease holds its key until it is retried or deleted
+	OrderHold                     // in order; a job that becomes dead after a lease holds its key until it is retried, deleted, or [VerbReleaseKey] releases the key
 )
 
 // String returns the name of the order.

@@ -13,12 +13,12 @@ type Obstacle struct {
 
 	Queue string // of the job
 	Kind  string // of the job
-	Key   string // of the job, for ByKey, ByTurn, and ByKeyRate
+	Key   string // of the job, for ByKey, ByTurn, ByHeldKey, and ByKeyRate
 
 	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
 	Running int       // jobs that count for the limit, for ByQueue and ByKey
 	Limit   int       // how many of them may run
-	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, ByEffect, and prerequisites
+	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, ByHeldKey, ByEffect, and prerequisites
 	Reason  Reason    // of a dead job
 	Need    string    // of the kind, for ByNeed
 }
@@ -40,6 +40,7 @@ const (
 	ByQueueRate ObstacleKind = "queue_rate" // its queue is at Limits.Rate
 	ByKey       ObstacleKind = "key"        // its key is at Limits.RunningPerKey
 	ByTurn      ObstacleKind = "turn"       // another job of its key goes first, see Limits.InOrder
+	ByHeldKey   ObstacleKind = "held_key"   // a dead job holds its key, see OrderHold
 	ByKeyRate   ObstacleKind = "key_rate"   // its key is at Limits.RatePerKey
 	ByEffect    ObstacleKind = "effect"     // a job with the same idempotency key runs
 	ByJobs      ObstacleKind = "jobs"       // jobs that it waits for have not ended, see [After]
@@ -77,6 +78,8 @@ func (o Obstacle) String() string {
 		return fmt.Sprintf("key %q has %d of %d jobs running%s", o.Key, o.Running, o.Limit, holders(o.Holders))
 	case ByTurn:
 		return fmt.Sprintf("another job of key %q goes first%s", o.Key, holders(o.Holders))
+	case ByHeldKey:
+		return fmt.Sprintf("a dead job holds key %q, until somebody retries it, deletes it, or releases the key%s", o.Key, holders(o.Holders))
 	case ByKeyRate:
 		return fmt.Sprintf("the rate of key %q lets its next job start at %s", o.Key, until)
 	case ByEffect:
@@ -111,5 +114,6 @@ type KeyStats struct {
 	Next    time.Time // when its rate lets the next job start; zero if it does now
 	Holders []ID      // some of its leased jobs, at most MaxHolders; a list of keys has none
 	Waiting []ID      // some of its blocked jobs, at most MaxHolders; a list of keys has none, and package postgres names none
+	Held    bool      // its Head is dead and holds it, so that no job of the key runs: see [OrderHold]
 	Head    ID        // the job whose turn it is, with Limits.InOrder: it runs next, runs, or holds the key; zero if none
 }

@@ -38,4 +38,7 @@ type Counts struct {
 	// jobs, at most as many of each key as may run at a time, may be missing. Jobs that wait for
 	// [Limits].Running do not count.
 	Blocked int
+
+	// Held is how many of the dead jobs hold their key, so that no other job of the key runs: see [OrderHold].
+	Held int
 }

@@ -272,11 +272,12 @@ type Verb string
 
 // The verbs of [Admin.Do].
 const (
-	Retry   Verb = "retry"   // a dead job becomes ready
-	Cancel  Verb = "cancel"  // a waiting job becomes dead; a running one is asked to end: ErrCancelRequested
-	Delete  Verb = "delete"  // a dead job or a completed record is removed permanently
-	RunNow  Verb = "run-now" // a delayed job becomes ready
-	Forward Verb = "forward" // a dead job becomes a job of another queue of the file
+	Retry      Verb = "retry"       // a dead job becomes ready
+	Cancel     Verb = "cancel"      // a waiting job becomes dead; a running one is asked to end: ErrCancelRequested
+	Delete     Verb = "delete"      // a dead job or a completed record is removed permanently
+	RunNow     Verb = "run-now"     // a delayed job becomes ready
+	ReleaseKey Verb = "release-key" // the other jobs of its key run although a dead job holds it
+	Forward    Verb = "forward"     // a dead job becomes a job of another queue of the file
 )
 
 // Action is a verb with its settings.

@@ -65,13 +65,13 @@ func (a Action) on(ids []pawl.ID, most int, carry func(c *pawl.Change, condition
 	}
 	change := &pawl.Change{Verb: pawl.Verb(a.Verb), KeepAttempts: a.KeepAttempts, If: condition}
 	switch a.Verb {
-	case Retry, Cancel, Delete, RunNow:
+	case Retry, Cancel, Delete, RunNow, ReleaseKey:
 	case Forward:
 		if change, err = nil, driver.CheckQueue(a.target()); err != nil {
 			return nil, err
 		}
 	default:
-		return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s", truncate(string(a.Verb)), Retry, Cancel, Delete, RunNow, Forward)
+		return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s, %s", truncate(string(a.Verb)), Retry, Cancel, Delete, RunNow, ReleaseKey, Forward)
 	}
 	if len(ids) > most {
 		return nil, invalid("ids", "%d of them, one call takes %d", len(ids), most)

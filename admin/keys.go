@@ -206,6 +206,7 @@ type KeyView struct {
 	Ready   int       `json:"ready"`
 	Blocked int       `json:"blocked"`
 	Next    Stamp     `json:"next_at"`
+	Held    bool      `json:"held"`
 	Holders []pawl.ID `json:"holders"`
 	Waiting []pawl.ID `json:"waiting"`
 	Head    *pawl.ID  `json:"head"`
@@ -232,7 +233,7 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 func KeyOf(queue string, k pawl.KeyStats) KeyView {
 	v := KeyView{
 		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked,
-		Next: Stamp{k.Next}, Holders: append([]pawl.ID{}, k.Holders...), Waiting: append([]pawl.ID{}, k.Waiting...),
+		Next: Stamp{k.Next}, Held: k.Held, Holders: append([]pawl.ID{}, k.Holders...), Waiting: append([]pawl.ID{}, k.Waiting...),
 	}
 	if !k.Head.IsZero() {
 		v.Head = &k.Head

@@ -149,6 +149,11 @@ func (op *changeOne) apply(t *txn) {
 		t.emit(pawl.Event{Type: pawl.EventDeleted, Job: op.job.Envelope})
 	case pawl.VerbRunNow:
 		t.runNow(op.job, op.at)
+	case pawl.VerbReleaseKey:
+		t.unplace(op.job, op.at)
+		op.job.HoldsKey = t.leaveKey(op.job, false)
+		t.rewrite(&op.job)
+		t.placeDead(op.job)
 	}
 }
 
@@ -157,7 +162,7 @@ func (t *txn) decide(c *pawl.Change, id pawl.ID) (j stored, at place, err error)
 	if j, at, err = t.find(id); err != nil {
 		return j, at, err
 	}
-	if err = driver.Refuses(c, id, at.state); err == nil {
+	if err = driver.Refuses(c, id, at.state, j.HoldsKey); err == nil {
 		err = t.meets(c.If, j, at)
 	}
 	if err != nil || c.Verb != pawl.VerbRetry {

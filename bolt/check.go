@@ -261,6 +261,9 @@ func (c *check) jobRecords() {
 		if row.blocked {
 			counts.Blocked++
 		}
+		if row.state == pawl.Dead && j.HoldsKey {
+			counts.Held++
+		}
 		c.counts[ln] = counts
 		countMember(c.groups, e)
 		if row.flags != j.flags() {

@@ -60,6 +60,7 @@ func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
 func (t *txn) recountOrder(n queueNumber) {
 	order := t.limitsOf(n).InOrder
 	ready := make(map[*keyRow][]keyedJob) // those without a turn row
+	held := make(map[line]int)
 	of := func(key string) *keyRow {
 		at := limitKey(nil, n, key)
 		if r := t.usedKey(at); r != nil {
@@ -70,6 +71,9 @@ func (t *txn) recountOrder(n queueNumber) {
 	t.eachKeyed(n, func(j keyedJob) {
 		if j.state == pawl.Dead && !(j.HoldsKey && order == pawl.OrderHold) {
 			return
+		}
+		if j.state == pawl.Dead {
+			held[j.line]++
 		}
 		r := of(j.Key)
 		r.restoreTag(j.Envelope)
@@ -84,6 +88,7 @@ func (t *txn) recountOrder(n queueNumber) {
 			ready[r] = append(ready[r], j)
 		}
 	})
+	t.recountHeld(n, held)
 	eachRow(t.leased, nil, func(k, v []byte) { // also of a job whose record is damaged
 		if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n && row.flags&hasKey != 0 {
 			if key := cmp.Or(row.key, t.keyNameOf(pawl.ID(k))); key != "" {
@@ -96,6 +101,16 @@ func (t *txn) recountOrder(n queueNumber) {
 			t.restoreOrder(r, ready[r])
 		}
 	}
+}
+
+// recountHeld corrects how many dead jobs of each line of a queue hold their key.
+func (t *txn) recountHeld(n queueNumber, held map[line]int) {
+	t.fail(t.eachLine(n, func(ln line, _ *lineRow) error {
+		if row, err := t.rowOfLine(ln); err == nil && row.counts.Held != held[ln] {
+			t.counts(ln).Held = held[ln]
+		}
+		return nil
+	}))
 }
 
 // restoreOrder gives a key the head that a scan found, or its first ready job. All other ready jobs
@@ -145,6 +160,9 @@ func (t *txn) reorderKeys(n queueNumber, order pawl.KeyOrder) {
 		if j.HoldsKey && (order == pawl.OrderNone || j.state == pawl.Dead && order != pawl.OrderHold) {
 			j.HoldsKey = false
 			t.rewrite(&j.stored)
+			if j.state == pawl.Dead {
+				t.counts(j.line).Held--
+			}
 		}
 		if j.table == t.delayed && (j.key[0] == waitsForLimit || j.key[0] == waitsForTurn) {
 			t.delete(j.table, j.key)

@@ -95,8 +95,11 @@ func (t *txn) promote(key []byte, row delayedRow) {
 func (t *txn) unplace(j stored, p place) {
 	t.delete(p.table, p.key)
 	*driver.CountOf(t.counts(p.line), p.state)--
-	if p.state == pawl.Ready {
+	switch {
+	case p.state == pawl.Ready:
 		t.returnTag(j, p.line.queue)
+	case p.state == pawl.Dead && j.HoldsKey:
+		t.counts(p.line).Held--
 	}
 	switch {
 	case p.state != pawl.Ready:
@@ -271,7 +274,10 @@ func (t *txn) placeDead(j stored) {
 	ln := t.lineOf(j.Envelope)
 	key := failedKey(nil, ln.queue, j.Death.At, j.Seq)
 	t.put(t.failed, key, seal(key, endedRow{indexRow{j.ID, j.flags()}, ln}.append(nil)))
-	t.counts(ln).Dead++
+	c := t.counts(ln)
+	if c.Dead++; j.HoldsKey {
+		c.Held++
+	}
 }
 
 // makeDamagedDead makes a job without a row and with an unreadable record dead, so that the job

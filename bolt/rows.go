@@ -235,12 +235,13 @@ func (r *lineRow) append(b []byte) []byte {
 	for _, state := range pawl.States() {
 		b = binary.BigEndian.AppendUint64(b, uint64(*driver.CountOf(&r.counts, state)))
 	}
-	return binary.BigEndian.AppendUint64(b, uint64(r.counts.Blocked))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.counts.Blocked))
+	return binary.BigEndian.AppendUint64(b, uint64(r.counts.Held))
 }
 
 func parseLineRow(key, sealed []byte) (*lineRow, error) {
 	states := pawl.States()
-	b, err := unseal(key, sealed, 8*(len(states)+1))
+	b, err := unseal(key, sealed, 8*(len(states)+2))
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +250,7 @@ func parseLineRow(key, sealed []byte) (*lineRow, error) {
 		*driver.CountOf(&r.counts, state) = int(binary.BigEndian.Uint64(b[8*i:]))
 	}
 	r.counts.Blocked = int(binary.BigEndian.Uint64(b[8*len(states):]))
+	r.counts.Held = int(binary.BigEndian.Uint64(b[8*(len(states)+1):]))
 	return r, nil
 }
 

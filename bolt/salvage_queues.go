@@ -144,7 +144,7 @@ func (s *salvor) repairCounts() error {
 	counts := make(map[line]pawl.Counts)
 	for _, bucket := range stateBuckets {
 		err := s.eachKey(bucket, nil, func(t *txn, b *table, key []byte) {
-			_, ln, state, err := stateRowOf(b, key, b.Get(key))
+			id, ln, state, err := stateRowOf(b, key, b.Get(key))
 			if err != nil {
 				t.fail(fmt.Errorf("row %x of bucket %s: %w", key, bucket, err))
 				return
@@ -153,6 +153,11 @@ func (s *salvor) repairCounts() error {
 			*driver.CountOf(&c, state)++
 			if bytes.Equal(bucket, bucketDelayed) && state == pawl.Ready {
 				c.Blocked++
+			}
+			if state == pawl.Dead {
+				if j, err := t.record(id); err == nil && j.HoldsKey {
+					c.Held++
+				}
 			}
 			counts[ln] = c
 			*driver.CountOf(&s.result.Counts, state)++

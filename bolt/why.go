@@ -94,6 +94,11 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, now time.Time) (k pawl.KeyS
 	if row.head != nil {
 		k.Head = row.head.id
 	}
+	if row.head != nil && row.head.holds && row.leased == 0 {
+		if j, err := s.record(k.Head); err == nil { // otherwise it is dead soon
+			k.Held = j.Death != nil
+		}
+	}
 	for _, l := range row.lanes {
 		k.Ready, k.Blocked = k.Ready+l.ready+l.blocked, k.Blocked+l.blocked
 	}

@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 )
 
@@ -21,6 +24,7 @@ var changes = []change{
 	jobChange("cancel", Cancel, admin.Cancel),
 	jobChange("delete", Delete, admin.Delete),
 	jobChange("run-now", RunNow, admin.RunNow),
+	keyChange(),
 	editChange(),
 	queueChange("pause-queue", true),
 	queueChange("resume-queue", false),
@@ -93,6 +97,39 @@ func (c change) carryOut(q *request) error {
 		return err
 	}
 	return q.show("result", "", done.Title, done, done.Commands...)
+}
+
+// keyChange releases a key that a dead job holds. The request names the queue and the key.
+func keyChange() change {
+	held := func(q *request) (queue string, k pawl.KeyStats, err error) {
+		if queue, err = q.knownQueue(q.Form.Get("queue")); err != nil {
+			return queue, k, err
+		}
+		k, err = q.d.admin.Key(q.ctx, queue, q.Form.Get("name"))
+		if err == nil && !k.Held {
+			err = &refusal{http.StatusConflict, "No dead job holds key " + clipped(k.Key) + ".", "Its page shows what its jobs wait for."}
+		}
+		return queue, k, err
+	}
+	return change{path: "release-key", action: Retry,
+		plan: func(q *request) (plan, error) {
+			queue, k, err := held(q)
+			return plan{
+				Title: "Release key " + k.Key, Lines: []string{"The dead job stays dead, and the other jobs of its key run."},
+				Keep: url.Values{"queue": {queue}, "name": {k.Key}}, Button: "Release key", Back: link("key", "queue", queue, "name", k.Key),
+				Commands: []string{q.command("key", "release", queue, k.Key)},
+			}, err
+		},
+		do: func(q *request) (result, error) {
+			queue, k, err := held(q)
+			if err != nil {
+				return result{}, err
+			}
+			errs, err := q.d.admin.Do(q.ctx, admin.Action{Verb: admin.ReleaseKey}, k.Head)
+			return result{Title: "Key " + k.Key, Lines: []string{"Released."}, OK: true, Back: link("key", "queue", queue, "name", k.Key), target: k.Key},
+				errors.Join(append(errs, err)...)
+		},
+	}
 }
 
 // queueChange pauses or resumes a queue.

@@ -50,7 +50,7 @@ type Action string
 const (
 	View        Action = "view"         // everything but what ViewPayload shows
 	ViewPayload Action = "view-payload" // arguments, results, headers, keys, progress, logs, and values of workflows
-	Retry       Action = "retry"        // make dead jobs ready
+	Retry       Action = "retry"        // make dead jobs ready, and release keys that dead jobs hold
 	Cancel      Action = "cancel"       // end waiting jobs and pending members of groups, and ask running jobs and workflow runs to end
 	Delete      Action = "delete"       // remove dead jobs and records of completed ones
 	RunNow      Action = "run-now"      // make delayed jobs ready

@@ -100,12 +100,14 @@ func key(q *request) error {
 
 // whyKey says what the jobs of a key wait for.
 func whyKey(l pawl.Limits, k pawl.KeyStats) (lines []string) {
+	if k.Held {
+		lines = append(lines, "The first job is dead and holds the key. No other job runs until somebody retries it, deletes it, or releases the key.")
+	}
 	if k.Blocked == 0 {
-		return nil
+		return lines
 	}
 	switch {
-	case l.InOrder == pawl.OrderHold && k.Running == 0 && !k.Head.IsZero():
-		lines = append(lines, "The first job holds the key. If it is dead, the others wait until somebody retries or deletes it.")
+	case k.Held:
 	case l.InOrder != pawl.OrderNone:
 		lines = append(lines, "The jobs of the key run one after another, in order.")
 	case l.RunningPerKey > 0 && k.Running >= l.RunningPerKey:

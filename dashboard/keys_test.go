@@ -1,12 +1,17 @@
 package dashboard
 
 import (
+	"errors"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/bolt"
 )
 
 // Rule: the page of a key names the first jobs that it blocks, and says how many there are.
@@ -28,4 +33,30 @@ func TestKeyNamesBlockedJobs(t *testing.T) {
 	for i, id := range ids {
 		require.Equal(t, i < pawl.MaxHolders, strings.Contains(list, id.String()), i)
 	}
+}
+
+// Rule: the page of a key that a dead job holds says so, and releases the key.
+func TestKeyThatADeadJobHolds(t *testing.T) {
+	k := newKit(t)
+	require.NoError(t, k.q.Close())
+	var err error
+	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{"sync": {InOrder: pawl.OrderHold}}})
+	require.NoError(t, err)
+	k.restart()
+	const page = "key?queue=sync&name=tenant/42"
+	require.NotContains(t, k.page(page), "Release key")
+	refused := k.send("POST", "release-key", url.Values{"queue": {"sync"}, "name": {"tenant/42"}})
+	require.Equal(t, http.StatusConflict, refused.Code)
+	require.Contains(t, refused.Body.String(), "No dead job holds key tenant/42.")
+	next := k.enqueue("sync", pawl.Key("tenant/42"))
+	leases, err := k.q.Fetch(t.Context(), pawl.Request{Queues: []string{"sync"}, Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, k.q.Settle(t.Context(), leases[0].Abandon(pawl.ReasonPermanent, errors.New("boom"))))
+	require.Contains(t, k.page(page), "Release key")
+	require.Contains(t, k.page("keys?queue=sync"), ">held<")
+	require.Contains(t, k.page("release-key?queue=sync&name=tenant/42"), "The dead job stays dead")
+	require.Contains(t, k.post("release-key", "queue", "sync", "name", "tenant/42"), "Released.")
+	leases, err = k.q.Fetch(t.Context(), pawl.Request{Queues: []string{"sync"}, Max: 1})
+	require.NoError(t, err)
+	require.Equal(t, next, leases[0].ID)
 }

@@ -49,7 +49,7 @@ var needs = map[string]Action{
 	"GET limits": View, "GET keys": ViewPayload, "GET key": ViewPayload, "GET groups": View, "GET group": View, "GET runs": View, "GET run": View,
 	"GET schedules": View, "GET schedule": View, "GET workers": View, "GET file": View, "GET events": View, "POST theme": View,
 	"GET retry": Retry, "POST retry": Retry, "GET cancel": Cancel, "POST cancel": Cancel, "GET delete": Delete, "POST delete": Delete,
-	"GET edit": Edit, "POST edit": Edit, "GET run-now": RunNow, "POST run-now": RunNow, "GET pause-queue": Queue, "POST pause-queue": Queue,
+	"GET release-key": Retry, "POST release-key": Retry, "GET edit": Edit, "POST edit": Edit, "GET run-now": RunNow, "POST run-now": RunNow, "GET pause-queue": Queue, "POST pause-queue": Queue,
 	"GET resume-queue": Queue, "POST resume-queue": Queue, "GET cancel-run": Cancel, "POST cancel-run": Cancel,
 	"GET terminate-run": Terminate, "POST terminate-run": Terminate, "GET pause-run": Run, "POST pause-run": Run,
 	"GET resume-run": Run, "POST resume-run": Run, "GET fork": Fork, "POST fork": Fork, "GET signal": Signal, "POST signal": Signal,

@@ -13,10 +13,10 @@ import (
 // more than [pawl.MaxBatchJobs] jobs.
 func CheckChange(c *pawl.Change, jobs int) error {
 	switch c.Verb {
-	case pawl.VerbRetry, pawl.VerbCancel, pawl.VerbDelete, pawl.VerbRunNow:
+	case pawl.VerbRetry, pawl.VerbCancel, pawl.VerbDelete, pawl.VerbRunNow, pawl.VerbReleaseKey:
 	default:
-		return invalid("verb", "%q is none of %s, %s, %s, %s", ellipsis.Abbreviate(string(c.Verb), 32),
-			pawl.VerbRetry, pawl.VerbCancel, pawl.VerbDelete, pawl.VerbRunNow)
+		return invalid("verb", "%q is none of %s, %s, %s, %s, %s", ellipsis.Abbreviate(string(c.Verb), 32),
+			pawl.VerbRetry, pawl.VerbCancel, pawl.VerbDelete, pawl.VerbRunNow, pawl.VerbReleaseKey)
 	}
 	if jobs > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d jobs, at most %d are changed in one commit; split it",
@@ -25,8 +25,9 @@ func CheckChange(c *pawl.Change, jobs int) error {
 	return nil
 }
 
-// Refuses returns a [pawl.ErrNotEligible] if a change does not apply to jobs in a state.
-func Refuses(c *pawl.Change, id pawl.ID, state pawl.State) error {
+// Refuses returns a [pawl.ErrNotEligible] if a change does not apply to jobs in a state. Holds says that the job holds
+// its key.
+func Refuses(c *pawl.Change, id pawl.ID, state pawl.State, holds bool) error {
 	ended := state == pawl.Dead || state == pawl.Completed
 	switch {
 	case c.Verb == pawl.VerbRetry && state != pawl.Dead:
@@ -37,6 +38,10 @@ func Refuses(c *pawl.Change, id pawl.ID, state pawl.State) error {
 		return NotEligible(id, "it is %s; cancel it first", state)
 	case c.Verb == pawl.VerbRunNow && state != pawl.Delayed:
 		return NotEligible(id, "it is %s, not delayed", state)
+	case c.Verb == pawl.VerbReleaseKey && state != pawl.Dead:
+		return NotEligible(id, "it is %s, not dead", state)
+	case c.Verb == pawl.VerbReleaseKey && !holds:
+		return NotEligible(id, "it holds no key")
 	}
 	return nil
 }
@@ -111,6 +116,7 @@ func AddCounts(c *pawl.Counts, other pawl.Counts) {
 		*CountOf(c, state) += *CountOf(&other, state)
 	}
 	c.Blocked += other.Blocked
+	c.Held += other.Held
 }
 
 func invalid(field, format string, args ...any) error {

@@ -70,7 +70,11 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 		add(pawl.Obstacle{What: pawl.ByKey, Key: e.Key, Running: f.Key.Running, Limit: n, Holders: f.Key.Holders})
 	}
 	if head := f.Key.Head; !head.IsZero() && head != e.ID {
-		add(pawl.Obstacle{What: pawl.ByTurn, Key: e.Key, Holders: []pawl.ID{head}})
+		o := pawl.Obstacle{What: pawl.ByTurn, Key: e.Key, Holders: []pawl.ID{head}}
+		if f.Key.Held {
+			o.What = pawl.ByHeldKey
+		}
+		add(o)
 	}
 	if !f.Key.Next.IsZero() {
 		add(pawl.Obstacle{What: pawl.ByKeyRate, Key: e.Key, Until: f.Key.Next})

@@ -32,7 +32,7 @@ func (l *line) enterOrder(j *job) {
 	case pawl.Leased:
 		j.HoldsKey, l.order.holders[j.Key] = true, j
 	case pawl.Dead:
-		if l.limits.InOrder != pawl.OrderHold {
+		if l.limits.InOrder != pawl.OrderHold || !j.HoldsKey {
 			l.freeKey(j)
 		}
 	case pawl.Completed:
@@ -53,10 +53,10 @@ func (l *line) leaveOrder(j *job) {
 
 // freeKey lets the next job of a key run if this one holds it.
 func (l *line) freeKey(j *job) {
-	if j.HoldsKey {
+	if l.order.holders[j.Key] == j {
 		delete(l.order.holders, j.Key)
-		j.HoldsKey = false
 	}
+	j.HoldsKey = false
 }
 
 // head is the job of a key that holds it, or else the first of its ready jobs, or nil.

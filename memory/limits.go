@@ -98,6 +98,11 @@ func (q *Queue) unblocked(l *line) (jobs []*job) {
 func (q *Queue) countsOf(l *line) pawl.Counts {
 	c := l.counts
 	c.Blocked = c.Ready - len(q.unblocked(l))
+	for _, j := range l.order.holders {
+		if j.State == pawl.Dead {
+			c.Held++
+		}
+	}
 	return c
 }
 

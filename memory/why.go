@@ -53,7 +53,7 @@ func (q *Queue) leasedWhere(most int, match func(*job) bool) (ids []pawl.ID) {
 func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.moves.Now)}
 	if head := l.head(key); head != nil {
-		k.Head = head.ID
+		k.Head, k.Held = head.ID, head.State == pawl.Dead
 	}
 	for _, j := range l.ready.jobs {
 		if j.Key == key && !j.waits() {

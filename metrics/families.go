@@ -55,6 +55,7 @@ func state(stats pawl.Stats, now time.Time) []Family {
 	jobs := Family{"pawl_jobs", "Jobs by queue and state; a blocked job is not counted as ready.", "gauge", []string{"queue", "state"}, nil}
 	oldest := Family{"pawl_oldest_ready_seconds", "How long the oldest job that could run has been ready.", "gauge", []string{"queue"}, nil}
 	paused := Family{"pawl_queue_paused", "1 if the queue is paused.", "gauge", []string{"queue"}, nil}
+	held := Family{"pawl_held_keys", "Keys that a dead job holds, so that no other job of the key runs.", "gauge", []string{"queue"}, nil}
 	for _, q := range boundedQueues(stats.Queues) {
 		for _, s := range [...]struct {
 			name string
@@ -75,8 +76,9 @@ func state(stats pawl.Stats, now time.Time) []Family {
 			rests = 1
 		}
 		paused.add(rests, q.Name)
+		held.add(float64(q.Held), q.Name)
 	}
-	families := []Family{jobs, oldest, paused}
+	families := []Family{jobs, oldest, paused, held}
 	if stats.Size > 0 {
 		size := Family{"pawl_file_bytes", "Size of the file.", "gauge", nil, nil}
 		size.add(float64(stats.Size))
@@ -129,6 +131,7 @@ func merge(all *pawl.QueueStats, q pawl.QueueStats) {
 	all.Leased += q.Leased
 	all.Dead += q.Dead
 	all.Completed += q.Completed
+	all.Held += q.Held
 	all.Paused = all.Paused || q.Paused
 	if all.Oldest.IsZero() || !q.Oldest.IsZero() && q.Oldest.Before(all.Oldest) {
 		all.Oldest = q.Oldest

@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := source{stats: pawl.Stats{
 			Queues: []pawl.QueueStats{
-				{Name: "mail", Counts: pawl.Counts{Ready: 5, Blocked: 2, Delayed: 1, Leased: 4, Dead: 6, Completed: 7}, Oldest: time.Now().Add(-90 * time.Second)},
+				{Name: "mail", Counts: pawl.Counts{Ready: 5, Blocked: 2, Delayed: 1, Leased: 4, Dead: 6, Completed: 7, Held: 5}, Oldest: time.Now().Add(-90 * time.Second)},
 				{Name: "sync", Paused: true},
 			},
 			Storage: pawl.Storage{Size: 65536, Free: 4096, Max: 131072},
@@ -75,6 +75,10 @@ pawl_oldest_ready_seconds{queue="sync"} 0
 # TYPE pawl_queue_paused gauge
 pawl_queue_paused{queue="mail"} 0
 pawl_queue_paused{queue="sync"} 1
+# HELP pawl_held_keys Keys that a dead job holds, so that no other job of the key runs.
+# TYPE pawl_held_keys gauge
+pawl_held_keys{queue="mail"} 5
+pawl_held_keys{queue="sync"} 0
 # HELP pawl_file_bytes Size of the file.
 # TYPE pawl_file_bytes gauge
 pawl_file_bytes 65536

@@ -107,7 +107,9 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 			}
 		}
 		for _, k := range keys[row.Name] {
-			row.Blocked += k.Blocked
+			if row.Blocked += k.Blocked; k.Held {
+				row.Held++
+			}
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ WHERE j.place IN (-1, 0) AND j.token IS NULL AND j.key IS NOT NULL AND q.name = 
 
 	// sqlKeyHeads reads the heads of the keys of queues with an order, whether they are ready, and whether nobody has their
 	// effect.
-	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, j.since, j.place < 1 AND j.token IS NULL, NOT EXISTS (
+	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, j.since, j.place < 1 AND j.token IS NULL, j.place = 3, NOT EXISTS (
 	SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.turn IS NOT NULL AND (j.place IN (-1, 0) OR j.holds) AND q.name = ANY($1)
@@ -121,10 +121,10 @@ func (q *Queue) readHeads(ctx context.Context, tx Tx, rooms map[string]*room, co
 	var name, key []byte
 	var id pgtype.UUID
 	var since int64
-	var ready, free bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &key, &id, &since, &ready, &free}, func() error {
+	var ready, dead, free bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &key, &id, &since, &ready, &dead, &free}, func() error {
 		k, r := count(string(name), string(key)), rooms[string(name)]
-		if k.Head, k.Blocked = id.Bytes, k.Ready; ready {
+		if k.Head, k.Held, k.Blocked = id.Bytes, dead, k.Ready; ready {
 			r.oldest = earlier(r.oldest, timeOf(since))
 			if free && r.leftOf(k.Key) > 0 {
 				k.Blocked--

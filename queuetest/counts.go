@@ -33,6 +33,12 @@ func (f *fixture) blocked(queue string) int {
 	return all[queue].Blocked
 }
 
+// heldKeys returns how many keys of a queue dead jobs hold.
+func (f *fixture) heldKeys(queue string) int {
+	f.Helper()
+	return f.counts()[queue].Held
+}
+
 // countsAre requires the counts of one queue, and the same counts from a list of all
 // jobs.
 func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
@@ -41,6 +47,9 @@ func (f *fixture) countsAre(queue string, want pawl.Counts, when string) {
 	var listed pawl.Counts
 	for _, e := range f.list(pawl.Filter{Queue: queue}) {
 		*driver.CountOf(&listed, e.State)++
+		if e.State == pawl.Dead && e.HoldsKey {
+			listed.Held++
+		}
 	}
 	equal(f, listed, want, "jobs listed after "+when)
 }

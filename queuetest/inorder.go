@@ -68,6 +68,56 @@ func inOrderTests() (tests []test) {
 				f.ok(deleting.do(f, ids[0], false), "delete")
 				equal(f, f.lease().ID, ids[1], "job that runs then")
 			}),
+		limitTest("in order held and counted", "The counts say how many dead jobs hold their key. A job that dies without a lease holds none.",
+			inOrder(pawl.OrderHold), func(f *fixture) {
+				ids := f.addKeys("aabc")
+				held := func(want int, when string) { equal(f, f.heldKeys(pawl.DefaultQueue), want, "held keys "+when) }
+				f.cancel(ids[3])
+				for _, l := range f.fetch(9) {
+					f.abandon(l)
+				}
+				held(2, "of two dead jobs that ran")
+				f.ok(retrying.do(f, ids[0], false), "retry")
+				held(1, "after a retry")
+				f.abandon(f.lease())
+				f.ok(deleting.do(f, ids[2], false), "delete")
+				held(1, "after the deletion of the other")
+				f.ok(releasing.do(f, ids[0], false), "release")
+				held(0, "after a release")
+			}).needing(counting),
+		limitTest("in order released", "A key that a dead job holds can be released: the job stays dead, and a fetch that waits gets the next one. "+
+			"A retry lets the dead job wait for its turn anew.",
+			inOrder(pawl.OrderHold), func(f *fixture) {
+				ids := f.addKeys("aaa")
+				f.abandon(f.lease())
+				leases, call := f.fetching(f.patient(), pawl.Request{Max: 1})
+				f.waits(call, "a fetch while the key is held")
+				release := pawl.Change{Verb: pawl.VerbReleaseKey}
+				f.ok(f.dryRun(release, ids[0])[0], "dry run")
+				f.ok(f.change(release, ids[0])[0], "release")
+				l := f.gets(call, leases, ids[1], "the fetch that waited")
+				equal(f, f.must(ids[0]).State, pawl.Dead, "state of the dead job")
+				equal(f, f.must(ids[0]).HoldsKey, false, "the dead job holds its key")
+				f.pass(time.Second)
+				f.ok(retrying.do(f, ids[0], false), "retry")
+				for _, id := range []pawl.ID{ids[0], ids[1], ids[2]} {
+					f.is(f.change(release, id)[0], pawl.ErrNotEligible, "release of a job that is not dead")
+				}
+				f.ack(l)
+				f.ack(f.lease())
+				equal(f, f.lease().ID, ids[0], "job that runs last")
+			}),
+		limitTest("in order released once", "Only a dead job that holds its key can be released, and once.",
+			inOrder(pawl.OrderHold), func(f *fixture) {
+				release := pawl.Change{Verb: pawl.VerbReleaseKey}
+				ids := f.addKeys("ab")
+				f.cancel(ids[0])
+				f.is(f.change(release, ids[0])[0], pawl.ErrNotEligible, "release of a job that never ran")
+				f.abandon(f.lease())
+				f.ok(f.change(release, ids[1])[0], "release")
+				f.is(f.change(release, ids[1])[0], pawl.ErrNotEligible, "second release")
+				f.fresh(f.settings)
+			}),
 		limitTest("in order after a cancellation", "A job that is cancelled before its first lease holds no key.",
 			inOrder(pawl.OrderHold), func(f *fixture) {
 				ids := f.addKeys("aaa")
@@ -110,7 +160,8 @@ func inOrderTests() (tests []test) {
 				f.keysAre("while the first job waits for its retry", pawl.KeyStats{Key: "a", Ready: 1, Blocked: 1, Head: ids[0]})
 				equal(f, f.obstructed(ids[1], "the second job", pawl.ByTurn)[0].Holders[0], ids[0], "job that holds the key")
 				f.cancel(ids[0])
-				f.keysAre("while the first job is dead", pawl.KeyStats{Key: "a", Ready: 1, Blocked: 1, Head: ids[0]})
+				f.keysAre("while the first job is dead", pawl.KeyStats{Key: "a", Ready: 1, Blocked: 1, Head: ids[0], Held: true})
+				equal(f, f.obstructed(ids[1], "the second job", pawl.ByHeldKey)[0].Holders[0], ids[0], "dead job that holds the key")
 				f.ok(deleting.do(f, ids[0], false), "delete")
 				f.obstructed(ids[1], "the second job, when it is alone")
 				f.keysAre("then", pawl.KeyStats{Key: "a", Ready: 1, Head: ids[1]})

@@ -257,6 +257,8 @@ var accepts = map[pawl.Verb][]pawl.State{
 	pawl.VerbCancel: {pawl.Ready, pawl.Delayed, pawl.Leased},
 	pawl.VerbDelete: {pawl.Dead, pawl.Completed},
 	pawl.VerbRunNow: {pawl.Delayed},
+
+	pawl.VerbReleaseKey: {pawl.Dead},
 }
 
 // operate does what an operator does to a job, unless it returns the error that the queue must
@@ -268,8 +270,12 @@ func (m *model) operate(verb pawl.Verb, id pawl.ID, keepAttempts bool) error {
 		return pawl.ErrNotFound
 	case !slices.Contains(accepts[verb], j.State):
 		return pawl.ErrConflict
+	case verb == pawl.VerbReleaseKey && !j.HoldsKey:
+		return pawl.ErrConflict
 	}
 	switch verb {
+	case pawl.VerbReleaseKey:
+		j.HoldsKey = false
 	case pawl.VerbRetry:
 		return m.retry(j, keepAttempts)
 	case pawl.VerbDelete:
@@ -356,6 +362,9 @@ func (m *model) counts() map[string]pawl.Counts {
 	for _, j := range m.jobs {
 		c := all[j.Queue]
 		*driver.CountOf(&c, j.State)++
+		if j.State == pawl.Dead && j.HoldsKey {
+			c.Held++
+		}
 		all[j.Queue] = c
 	}
 	return all

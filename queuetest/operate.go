@@ -25,6 +25,9 @@ var (
 	retrying   = operation{pawl.VerbRetry, "Retry", is[Retrier], func(f *fixture, id pawl.ID, keep bool) error { return f.retrier().Retry(f.Context(), id, keep) }}
 	deleting   = operation{pawl.VerbDelete, "Delete", is[Deleter], func(f *fixture, id pawl.ID, _ bool) error { return f.deleter().Delete(f.Context(), id) }}
 	runningNow = operation{pawl.VerbRunNow, "RunNow", is[NowRunner], func(f *fixture, id pawl.ID, _ bool) error { return f.nowRunner().RunNow(f.Context(), id) }}
+	releasing  = operation{pawl.VerbReleaseKey, "Change with " + string(pawl.VerbReleaseKey), is[Changer], func(f *fixture, id pawl.ID, _ bool) error {
+		return f.change(pawl.Change{Verb: pawl.VerbReleaseKey}, id)[0]
+	}}
 )
 
 // unknownJob is the case of a job that the queue does not hold.

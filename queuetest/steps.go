@@ -269,6 +269,17 @@ func (w *walker) stepCancel() {
 	w.stepOperate(cancelling, id)
 }
 
+// stepRelease releases a key, usually one that a dead job holds.
+func (w *walker) stepRelease() {
+	id := w.id()
+	for _, j := range w.model.jobs {
+		if j.HoldsKey && j.State == pawl.Dead {
+			id = j.ID
+		}
+	}
+	w.stepOperate(releasing, id)
+}
+
 // stepPause pauses a queue, or resumes one, which is likelier.
 func (w *walker) stepPause() {
 	if _, ok := w.q.(Pauser); !ok {

@@ -219,6 +219,8 @@ func (w *walker) step() {
 		w.stepCancel()
 	case n < 80:
 		w.stepOperate(deleting, w.id())
+	case n < 81:
+		w.stepRelease()
 	case n < 83:
 		w.stepPause()
 	case n < 84:

@@ -59,6 +59,7 @@ func (f *fixture) keysAre(when string, want ...pawl.KeyStats) {
 		equal(f, k.Ready, w.Ready, "ready jobs of "+k.Key+" "+when)
 		equal(f, k.Blocked, w.Blocked, "blocked jobs of "+k.Key+" "+when)
 		equal(f, k.Head, w.Head, "head of "+k.Key+" "+when)
+		equal(f, k.Held, w.Held, "a dead job holds "+k.Key+" "+when)
 		f.sameTime(k.Next, w.Next, "next start of "+k.Key+" "+when)
 		one, err := q.Key(f.Context(), pawl.DefaultQueue, k.Key)
 		f.ok(err, "read a key")

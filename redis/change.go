@@ -155,7 +155,7 @@ func (r *refusal) of(c *pawl.Change, id pawl.ID) error {
 	case "none":
 		return fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
 	case "state":
-		return driver.Refuses(c, id, stateOf(r.State))
+		return driver.Refuses(c, id, stateOf(r.State), false)
 	case "if":
 		return driver.NotEligible(id, "it does not match any more")
 	case "late":

@@ -87,7 +87,7 @@ func (a *app) commands() *cobra.Command {
 			a.deadListCommand(), a.deadSummaryCommand(), a.deadRetryCommand(), a.deadForwardCommand(), a.deadDeleteCommand()),
 		a.group("queue", "queues",
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
-		a.group("key", "keys of queues that limit them", a.keyListCommand(), a.keyShowCommand()),
+		a.group("key", "keys of queues that limit them", a.keyListCommand(), a.keyShowCommand(), a.keyReleaseCommand()),
 		a.wfCommand(),
 		a.schedCommand(), a.groupCommand(),
 		a.exportCommand(), a.importCommand(),

@@ -154,6 +154,23 @@ func keyed(f *file) {
 	f.add(pawl.Envelope{Queue: "sync", Key: "b"})
 }
 
+// heldKey puts two jobs of key a and one of key b on queue sync, whose keys dead jobs hold: 1 is dead and holds its key,
+// 2 is blocked, 3 ready.
+func heldKey(f *file) {
+	f.t.Helper()
+	path := f.q.Path()
+	require.NoError(f.t, f.q.Close())
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Now: f.now, Limits: map[string]pawl.Limits{"sync": {InOrder: pawl.OrderHold}}})
+	require.NoError(f.t, err)
+	f.q = q
+	f.goTo(today.Add(-time.Minute))
+	f.add(pawl.Envelope{Queue: "sync", Key: "a"})
+	l := f.fetch("sync")
+	require.NoError(f.t, q.Settle(context.Background(), l.Abandon(pawl.ReasonPermanent, errors.New("boom"))))
+	f.add(pawl.Envelope{Queue: "sync", Key: "a"})
+	f.add(pawl.Envelope{Queue: "sync", Key: "b"})
+}
+
 func pack(t tester, v any) []byte {
 	t.Helper()
 	b, err := msgpack.Marshal(v)

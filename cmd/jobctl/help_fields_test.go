@@ -100,6 +100,8 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 	for _, line := range []string{"key list sync", "key show sync a"} {
 		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
 	}
+	buildAt(t, "held.db", heldKey)
+	add("key release", []byte(jobctl(t, words("key release sync a --db held.db -o json")...).stdout))
 	buildAt(t, "notes.db", jobNotes)
 	add(commandOf(t, "job logs JOB1"), []byte(jobctl(t, "job", "logs", id(1).String(), "--db", "notes.db", "-o", "json").stdout))
 	buildAt(t, "groups.db", jobGroups)

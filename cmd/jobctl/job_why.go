@@ -68,29 +68,35 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 // keyFields is the part of --help that lists the fields of an admin.KeyView.
 const keyFields = `  queue, key, running, ready (blocked jobs included), blocked (how many jobs)
   next_at (when its rate lets the next job start; null: now)
+  held (a dead job holds the key, so no job of it runs)
   holders (a list of IDs of jobs that run; empty in a list of keys)
   waiting (a list of IDs of blocked jobs; empty in a list and over PostgreSQL)
   head (the ID of the job whose turn it is, if the jobs of a key run in order)
 `
 
 func (a *app) keyListCommand() *cobra.Command {
-	p, blocked := new(paging), false
+	p, only := new(paging), new(keyFilter)
 	c := a.command(&spec{
-		use: "list QUEUE [--blocked] [-n COUNT] [--after KEY]", short: "keys of a queue, and what they wait for", args: 1, ids: true,
+		use: "list QUEUE [--blocked] [--held] [-n N] [--after KEY]", short: "keys of a queue, and what they wait for", args: 1, ids: true,
 		long: `Lists the keys of a queue that limits how many jobs of a key run or start. They are the
 keys with ready or running jobs, and those whose rate is used up in part. Short keys
-come first. NEXT is when the rate of a key lets its next job start.`,
+come first. NEXT is when the rate of a key lets its next job start, or "held" if a
+dead job holds the key.`,
 		example: "  jobctl --db jobs.db key list sync\n  jobctl --db jobs.db key list sync --blocked -n 0",
 		json:    "one object with next (a cursor for --after; null at the end) and\n  keys: a list of objects with the fields below\nWith -o jsonl only the objects of keys, one per line.\n" + keyFields,
 		exits:   []int{exitNoMatch}, complete: a.completeQueue,
-		run: func(ctx context.Context, args []string) error { return a.listKeys(ctx, args, p, blocked) },
+		run: func(ctx context.Context, args []string) error { return a.listKeys(ctx, args, p, only) },
 	})
 	p.register(c, "keys")
-	c.Flags().BoolVar(&blocked, "blocked", false, "only keys with blocked jobs")
+	c.Flags().BoolVar(&only.blocked, "blocked", false, "only keys with blocked jobs")
+	c.Flags().BoolVar(&only.held, "held", false, "only keys that a dead job holds")
 	return c
 }
 
-func (a *app) listKeys(ctx context.Context, args []string, p *paging, blocked bool) error {
+// keyFilter chooses keys of a list.
+type keyFilter struct{ blocked, held bool }
+
+func (a *app) listKeys(ctx context.Context, args []string, p *paging, only *keyFilter) error {
 	name, err := oneQueue("key list", args)
 	if err != nil {
 		return err
@@ -114,7 +120,7 @@ func (a *app) listKeys(ctx context.Context, args []string, p *paging, blocked bo
 				return 0, "", err
 			}
 			for _, k := range page.Keys {
-				if blocked && k.Blocked == 0 {
+				if only.blocked && k.Blocked == 0 || only.held && !k.Held {
 					continue
 				}
 				if found++; !shown {
@@ -132,7 +138,10 @@ func (a *app) listKeys(ctx context.Context, args []string, p *paging, blocked bo
 
 func (a *app) keyRow(k pawl.KeyStats) []string {
 	next := "-"
-	if !k.Next.IsZero() {
+	switch {
+	case k.Held:
+		next = "held"
+	case !k.Next.IsZero():
 		next = relative(a.now(), k.Next)
 	}
 	return []string{cell(k.Key, nameWidth), fmt.Sprint(k.Running), fmt.Sprint(k.Ready), fmt.Sprint(k.Blocked), next}
@@ -184,6 +193,9 @@ func (a *app) showKey(ctx context.Context, args []string) error {
 		}
 		if !k.Head.IsZero() {
 			a.fact("first", "%s", k.Head)
+		}
+		if k.Held {
+			a.fact("held", "the first job is dead; retry or delete it, or 'jobctl key release'")
 		}
 		for _, id := range k.Holders {
 			a.fact("runs", "%s", id)

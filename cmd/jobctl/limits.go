@@ -21,13 +21,13 @@ type limits []limit
 type limit struct {
 	text      string
 	queue     string // "" for all queues
-	what      string // a state, oldest, or blocked
+	what      string // a state, oldest, held, or blocked
 	inclusive bool   // >= and not >
 	count     int
 	age       time.Duration
 }
 
-var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|leased|dead|completed|oldest|blocked)(>=?)(.+)$`)
+var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|leased|dead|completed|oldest|held|blocked)(>=?)(.+)$`)
 
 // Set implements pflag.Value.
 func (ls *limits) Set(text string) error {
@@ -94,6 +94,10 @@ func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (val
 			if !q.Oldest.IsZero() {
 				oldest = max(oldest, now.Sub(q.Oldest), 0)
 			}
+			continue
+		}
+		if l.what == "held" {
+			count += q.Held
 			continue
 		}
 		count += *driver.CountOf(&q.Counts, pawl.State(l.what))

@@ -38,9 +38,10 @@ many runs, it counts the newest 16384 and all blocked runs, and says that there 
 older ones.
 
 --fail-if takes limits separated by commas: ready, delayed, leased, dead, completed,
-oldest or blocked, then > or >=, then a number, or a duration for oldest. Numbers are
-sums over all queues, oldest is the maximum, and blocked counts runs. queue:NAME.
-before a word restricts it to one queue.`,
+oldest, held or blocked, then > or >=, then a number, or a duration for oldest.
+Numbers are sums over all queues, oldest is the maximum, held counts the keys that a
+dead job holds, and blocked counts runs. queue:NAME. before a word restricts it to one
+queue.`,
 		example: `  jobctl --db jobs.db stats
   jobctl --db jobs.db stats --watch 2s
   jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,blocked>0'
@@ -144,6 +145,11 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 		out.add(a.queueRow(s, &s.Queues[i], now)...)
 	}
 	out.flush()
+	for _, q := range s.Queues {
+		if q.Held > 0 {
+			fmt.Fprintf(a.stdout, "held: dead jobs hold %s of queue %s; 'jobctl key list --held' shows them\n", plural(q.Held, "key"), cell(q.Name, nameWidth))
+		}
+	}
 	if len(s.Queues) == 0 {
 		a.say("no job was ever enqueued")
 	}

@@ -44,6 +44,7 @@ type queueView struct {
 	Leased         int        `json:"leased"`
 	Dead           int        `json:"dead"`
 	Completed      int        `json:"completed"`
+	Held           int        `json:"held"`
 	OldestReadyAt  *string    `json:"oldest_ready_at"`
 	OldestReadyAge *string    `json:"oldest_ready_age"`
 	Succeeded      *int64     `json:"succeeded"`
@@ -105,7 +106,7 @@ func viewOfRuns(c workflow.Counts) *admin.WorkflowCounts {
 func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {
 	v := queueView{
 		Name: admin.Text(q.Name), Paused: q.Paused, State: fieldOf(strings.ToLower(plain.QueueState(q, s.Process != nil))),
-		Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed,
+		Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed, Held: q.Held,
 	}
 	if !q.Oldest.IsZero() {
 		at, age := stamp(q.Oldest), now.Sub(q.Oldest).String()

@@ -18,7 +18,7 @@ import (
 
 // actions are all changes that a form of the dashboard asks for.
 var actions = []string{
-	"retry", "edit", "delete", "cancel", "run-now", "pause-queue", "resume-queue", "close-group", "cancel-group", "pause-schedule", "resume-schedule", "trigger-schedule",
+	"retry", "edit", "delete", "cancel", "run-now", "release-key", "pause-queue", "resume-queue", "close-group", "cancel-group", "pause-schedule", "resume-schedule", "trigger-schedule",
 	"signal", "fork", "pause-run", "resume-run", "cancel-run", "terminate-run", "check", "backup", "theme",
 }
 
@@ -137,6 +137,12 @@ func testKeysAndGroups(b *tab, a *app, name string) {
 	b.follow("Filter", "--blocked")
 	b.visit("keys?queue=sync")
 	b.follow("tenant/42", "Limits of the queue")
+	dead := a.heldKey("line/" + name)
+	b.visit("keys?queue=line")
+	b.follow("line/"+name, "The first job is dead and holds the key.")
+	b.follow("Release key", "The dead job stays dead")
+	b.follow("Release key", "Released.")
+	a.state(dead, pawl.Dead)
 	b.visit("job?id=" + members[0])
 	b.follow("import/"+name, "0 of 2 members have ended")
 	b.follow("Members", members[1][28:])

@@ -66,7 +66,7 @@ func start(t *testing.T) *app {
 	t.Helper()
 	a := &app{T: t, served: make(map[string]map[string]bool)}
 	var err error
-	a.q, err = bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
+	a.q, err = bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}, "line": {InOrder: pawl.OrderHold}}})
 	require.NoError(t, err)
 	a.engine = workflow.Open(a.q, &workflow.Options{Logger: hclog.NewNullLogger()})
 	a.worker = worker.New(a.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"default", "work"}})
@@ -158,6 +158,16 @@ func (a *app) dead(queue, text string, n int) (ids []string) {
 		ids = append(ids, e.ID.String())
 	}
 	return ids
+}
+
+// heldKey makes a dead job hold a key.
+func (a *app) heldKey(name string) (dead string) {
+	a.Helper()
+	dead = a.enqueue("line", pawl.Key(name))
+	leases, err := a.q.Fetch(a.Context(), pawl.Request{Queues: []string{"line"}, Max: 1})
+	require.NoError(a, err)
+	require.NoError(a, a.q.Settle(a.Context(), leases[0].Abandon(pawl.ReasonPermanent, errors.New("boom"))))
+	return dead
 }
 
 // deadMail returns a dead job.

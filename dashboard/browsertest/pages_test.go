@@ -60,11 +60,12 @@ func (a *app) pages() []string {
 	require.NoError(a, a.q.Edit(a.Context(), edited, []byte{0xc0}, nil))
 	_, err = h.Result(a.Context())
 	require.ErrorContains(a, err, "the address is unknown")
+	a.heldKey("tenant/9")
 	return []string{
 		"", "queues", "throughput?last=7d", "jobs", "jobs?queue=many", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",
 		"job?id=" + dead, "job?id=" + delayed, "job?id=" + ready, "job?id=" + done, "job?id=" + blocked, "job?id=" + running[0].ID.String(),
 		"job?id=" + twins[0].ID.String()[24:], "failures", "failures?queue=email",
-		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "key?queue=sync&name=tenant%2F7", "keys?queue=sync&blocked=1", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
+		"limits", "keys?queue=sync", "key?queue=sync&name=tenant%2F42", "key?queue=sync&name=tenant%2F7", "keys?queue=sync&blocked=1", "keys?queue=line", "release-key?queue=line&name=tenant%2F9", "job?id=" + member, "jobs?members=import%2F7", "groups", "group?name=import%2F7",
 		"close-group?name=import%2F7", "cancel-group?name=import%2F7",
 		"runs", "verify", "runs?flow=order&status=waiting", "run?id=" + run, "run?id=" + h.Run().String(), "schedules", "schedule?name=nightly", "workers", "file",
 		"retry?id=" + dead, "retry?select=all&state=dead", "delete?id=" + dead, "cancel?id=" + ready, "run-now?id=" + delayed, "edit?id=" + dead, "edit?id=" + delayed, "job?id=" + edited.String(),

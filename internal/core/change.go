@@ -31,7 +31,7 @@ func (m *Moves[J]) Decide(c *pawl.Change, id pawl.ID, claims map[string]pawl.ID)
 		return none, fmt.Errorf("job %s: %w", id, pawl.ErrNotFound)
 	}
 	e := j.Base()
-	if err := driver.Refuses(c, id, e.State); err != nil {
+	if err := driver.Refuses(c, id, e.State, e.HoldsKey); err != nil {
 		return none, err
 	}
 	if c.If != nil && !m.txn.Meets(c.If, j) {
@@ -61,6 +61,10 @@ func (m *Moves[J]) Change(c *pawl.Change, j J) {
 		m.revive(j, c.KeepAttempts)
 	case pawl.VerbRunNow:
 		m.runNow(j)
+	case pawl.VerbReleaseKey:
+		m.txn.Take(j)
+		e.HoldsKey = false
+		m.txn.Put(j, pawl.Dead)
 	case pawl.VerbDelete:
 		if e.State == pawl.Dead {
 			m.member(e, driver.MemberDead, driver.MemberRemoved)

@@ -216,6 +216,7 @@ local fits = {
   cancel = function(st) return st ~= 'x' and st ~= 'c' end,
   delete = function(st) return st == 'x' or st == 'c' end,
   ['run-now'] = function(st) return st == 'd' end,
+  ['release-key'] = function() return false end, -- no job holds a key here
 }
 
 -- changed makes a change to a job that it applies to.

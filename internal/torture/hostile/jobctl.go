@@ -93,6 +93,7 @@ var forms = map[string][]string{
 	"queue purge":  {"!default --state ready -y", "!default --state delayed -y", "!default --state completed -y"},
 	"key list":     {"a", "a -o jsonl"},
 	"key show":     {"a key"},
+	"key release":  {"a key", "a key --dry-run"},
 	"group list":   {"-n 0"},
 	"group show":   {"import/7"},
 	"group close":  {"!import/7"},
