@@ -43,7 +43,8 @@
 //     check and its request for more than 2 s, it can end the run of another process.
 //   - Jobs of one kind come in the order in which they were stored. Retried and released jobs go behind the
 //     others. The kinds of a request take turns.
-//   - A delayed job becomes ready up to 250 ms late. The clock of the server decides.
+//   - A delayed job becomes ready up to 250 ms late, and at the latest in the year 2262. The clock of the server
+//     decides.
 //   - Each process applies its own weights. A fetch that waits takes the first job of any queue.
 //   - A job that crashed is fetched like others. If a fetch ends at the moment when the server delivers a job to it, the
 //     job comes again when its lease expires, and a crash counts.

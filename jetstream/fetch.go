@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,11 +41,20 @@ func (q *Queue) wanted(ctx context.Context, r *pawl.Request) ([]transport.Source
 		}
 		return line
 	}, func(queue string) (lines []string, err error) {
-		counts, err := q.subjects(ctx, q.stream, q.opts.Prefix+".job."+names.Escape(queue)+".*")
+		job, delayed := q.opts.Prefix+".job.", q.opts.Prefix+".delayed."
+		counts, err := q.subjects(ctx, q.stream, job+names.Escape(queue)+".*")
 		for subject := range counts {
-			lines = append(lines, strings.TrimPrefix(subject, q.opts.Prefix+".job."))
+			lines = append(lines, strings.TrimPrefix(subject, job))
 		}
-		return lines, err
+		if err != nil || r.Wait != pawl.WaitFinished {
+			return lines, err
+		}
+		counts, err = q.subjects(ctx, q.stream, delayed+names.Escape(queue)+".*.*")
+		for subject := range counts {
+			lines = append(lines, strings.TrimPrefix(subject[:strings.LastIndexByte(subject, '.')], delayed))
+		}
+		slices.Sort(lines)
+		return slices.Compact(lines), err
 	})
 }
 

@@ -3,6 +3,7 @@ package jetstream_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -185,4 +186,34 @@ func TestFetchWhoseContextEnds(t *testing.T) {
 	_, err := q.Fetch(ending{ctx, new(int)}, pawl.Request{Kinds: []string{"k"}, Max: 1, Wait: pawl.WaitNot})
 	require.ErrorIs(t, err, pawl.ErrNotAccepted)
 	require.NotErrorIs(t, err, jetstream.ErrUnavailable)
+}
+
+// Rule: a drain of all kinds waits for a delayed job of a kind that has no other jobs.
+func TestDrainOfDelayedKind(t *testing.T) {
+	q := open(t, t.TempDir(), jetstream.Options{})
+	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", NotBefore: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = q.Fetch(ctx, pawl.Request{Max: 1, Wait: pawl.WaitFinished})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitDrained})
+	require.ErrorIs(t, err, pawl.ErrEmpty)
+}
+
+// Rule: a job that is due later than the server can count is delayed, and not ready at once.
+func TestLongestDelay(t *testing.T) {
+	q := open(t, t.TempDir(), jetstream.Options{})
+	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", NotBefore: time.Now().Add(math.MaxInt64)})
+	require.NoError(t, err)
+	transporttest.Signed(t, q)
+	require.NoError(t, q.Settle(t.Context(), transporttest.Fetch(t, q).Snooze(math.MaxInt64)))
+	id := transporttest.Signed(t, q)
+	l := transporttest.Fetch(t, q)
+	require.Equal(t, id, l.ID)
+	require.NoError(t, q.Settle(t.Context(), l.Nack(time.Second, transporttest.ErrBoom)))
+	l = transporttest.Fetch(t, q) // the first that the server delays no longer
+	require.Equal(t, id, l.ID)
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
+	require.Equal(t, pawl.Counts{Delayed: 2}, transporttest.Counts(t, q))
 }

@@ -117,11 +117,19 @@ func (q *Queue) message(e *pawl.Envelope, body []byte, part string) *nats.Msg {
 	m.Header.Set(headerID, e.ID.String()+part)
 	if e.State == pawl.Delayed {
 		m.Subject = q.opts.Prefix + ".delayed." + line + "." + e.ID.String() + part
-		m.Header.Set(headerSchedule, "@at "+e.NotBefore.UTC().Format(time.RFC3339Nano))
+		at := e.NotBefore.UTC()
+		if at.After(lastSchedule) {
+			at = lastSchedule
+		}
+		m.Header.Set(headerSchedule, "@at "+at.Format(time.RFC3339Nano))
 		m.Header.Set(headerTarget, q.opts.Prefix+".job."+line)
 	}
 	return m
 }
+
+// lastSchedule is the last time to which the server can delay a job: it counts nanoseconds in 64 bits, and stores a job
+// of a later time at once.
+var lastSchedule = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // names makes tokens of subjects.
 var names = transport.Escaping{Mark: '=', Plain: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+"}
