@@ -235,12 +235,17 @@ func (c *check) values(id pawl.ID, row *runRow) {
 	})
 }
 
-// signals counts the unconsumed signals.
+// signals counts the unconsumed signals, and requires that answers are to signals.
 func (c *check) signals(id pawl.ID, row *runRow) {
 	unread := 0
 	c.look(tableSignals, id[:], func(key, _ []byte, damage error) {
 		if unread++; number(key) > row.Signals {
 			c.wrong("run %s: signal %d came, and %d are counted", id, number(key), row.Signals)
+		}
+	})
+	c.look(tableAnswers, id[:], func(key, _ []byte, _ error) {
+		if len(key) != len(id)+8 || number(key) > row.Signals {
+			c.wrong("run %s: answer %x is to no signal, and %d are counted", id, key[len(id):], row.Signals)
 		}
 	})
 	if unread != row.Unread {
@@ -265,7 +270,7 @@ func (c *check) ids() {
 
 // belong requires that each row belongs to a run that exists.
 func (c *check) belong(removed map[pawl.ID]bool) {
-	for _, t := range [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tablePublished, tableBlocked} {
+	for _, t := range [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tableAnswers, tablePublished, tableBlocked} {
 		var last pawl.ID
 		known := false
 		c.every(t, func(key, _ []byte) {

@@ -59,6 +59,9 @@ var (
 	// ErrUndeclared says that a flow does not wait for a signal. See [Receives].
 	ErrUndeclared = errors.New("the flow does not declare this signal")
 
+	// ErrRejected says that a run did not accept a request. See [Update].
+	ErrRejected = errors.New("the run rejected the request")
+
 	// ErrTooMany says that a limit of this package is reached.
 	ErrTooMany = errors.New("a limit of workflows is reached")
 
@@ -130,7 +133,7 @@ func inChain(chain []errorText, target error) bool {
 // of pawl.ErrConflict, so no release changes its type either.
 var sentinels = []error{
 	ErrSuspended, ErrCancelled, ErrTerminated, ErrDeadline, ErrTimeout, ErrInterrupted, ErrNested, ErrAbandoned,
-	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrTooMany, ErrTooLarge, ErrNoFlow,
+	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrRejected, ErrTooMany, ErrTooLarge, ErrNoFlow,
 
 	pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge,
 	pawl.ErrLeaseLost, pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrEmpty,
@@ -169,6 +172,8 @@ func chainOf(err error) (chain []errorText) {
 			return
 		}
 		switch err := err.(type) {
+		case *pawl.InvalidError: // it matches the sentinel, and does not wrap it
+			walk(pawl.ErrInvalid)
 		case interface{ Unwrap() error }:
 			walk(err.Unwrap())
 		case interface{ Unwrap() []error }:

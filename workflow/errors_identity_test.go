@@ -35,6 +35,7 @@ var journalTexts = map[string]struct {
 	"workflow.ErrConflict":    {ErrConflict, "the ID is taken by another run"},
 	"workflow.ErrNotRunning":  {ErrNotRunning, "the run has ended"},
 	"workflow.ErrUndeclared":  {ErrUndeclared, "the flow does not declare this signal"},
+	"workflow.ErrRejected":    {ErrRejected, "the run rejected the request"},
 	"workflow.ErrTooMany":     {ErrTooMany, "a limit of workflows is reached"},
 	"workflow.ErrTooLarge":    {ErrTooLarge, "value is too large"},
 	"workflow.ErrNoFlow":      {ErrNoFlow, "this build does not have the flow"},

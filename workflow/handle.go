@@ -80,7 +80,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)
 		case <-ctx.Done():
 			leave()
-			return out, fmt.Errorf("result of workflow %s %q: %s: %w", h.flow, h.id, h.standing(), context.Cause(ctx))
+			return out, fmt.Errorf("result of workflow %s %q: %s: %w", h.flow, h.id, h.engine.standing(h.run), context.Cause(ctx))
 		}
 	}
 }
@@ -101,10 +101,10 @@ func (e *Engine) jobEnds(ctx context.Context, run pawl.ID) <-chan struct{} {
 }
 
 // standing says why a run has not ended.
-func (h *Handle[Out]) standing() string {
+func (e *Engine) standing(run pawl.ID) string {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
-	info, err := h.engine.Info(ctx, h.run)
+	info, err := e.Info(ctx, run)
 	switch {
 	case err != nil:
 		return "it has not ended"

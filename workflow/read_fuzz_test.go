@@ -60,6 +60,7 @@ func FuzzRows(f *testing.F) {
 	add(tableBlobs, seqKey(run, inputSeq)[16:], []byte{0xc0})
 	add(tableSignals, signalKey(run, "news", 1)[16:], []byte{0xc0})
 	add(tableSeen, []byte("order/1"), []byte("1"))
+	add(tableAnswers, answerKey(run, 1)[16:], &answer{Failed: true, Error: "no"})
 	add(tablePublished, []byte("percent"), []byte{40})
 	add(tableBlocked, nil, []byte("1"))
 	add(tableIDs, []byte("a"), run[:])

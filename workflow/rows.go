@@ -22,6 +22,7 @@ var (
 	tableBlobs     = space.Table("blobs")
 	tableSignals   = space.Table("signals")
 	tableSeen      = space.Table("seen")
+	tableAnswers   = space.Table("answers")
 	tablePublished = space.Table("published")
 	tableBlocked   = space.Table("blocked")
 	tableEnded     = space.Index("ended")

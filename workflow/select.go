@@ -18,14 +18,15 @@ type Case struct {
 	after  time.Duration
 	err    error
 
-	read   func(r *Run, payload []byte) error
+	valid  validator
+	read   func(r *Run, n uint64, payload []byte) error
 	result func() error
 }
 
 // Case is ready when the run has a signal that nobody has received. If the case is selected, Select
 // receives the signal and stores its value in *out. Out may be nil.
 func (s *Signal[T]) Case(out *T) Case {
-	return Case{name: signalCase + s.name, signal: s.name, err: s.err, read: func(r *Run, payload []byte) error {
+	return Case{name: signalCase + s.name, signal: s.name, err: s.err, read: func(r *Run, _ uint64, payload []byte) error {
 		var v T
 		if err := r.decodeInto(&v)(payload); err != nil {
 			return err
@@ -125,7 +126,7 @@ func (r *Run) choose(name string, cases []Case) (int, error) {
 		}
 		return got.Selected, each.result()
 	case each.signal != "":
-		return got.Selected, c.outcome(func([]byte) error { return each.read(r, got.Payload) })
+		return got.Selected, c.outcome(func([]byte) error { return each.read(r, c.e.Signal, got.Payload) })
 	}
 	return got.Selected, nil
 }
@@ -142,8 +143,9 @@ func (c *call) awaitCase(cases []Case) error {
 	x, e := c.x, c.e
 	w, timer := waitCondition{ends: true}, -1
 	var signals []string // by case
+	var valid []validator
 	for i, each := range cases {
-		signals = append(signals, each.signal)
+		signals, valid = append(signals, each.signal), append(valid, each.valid)
 		switch {
 		case each.signal != "":
 			if err := x.mayWait(each.signal); err != nil {
@@ -177,7 +179,7 @@ func (c *call) awaitCase(cases []Case) error {
 		x.mu.Lock()
 		first := ended()
 		x.mu.Unlock()
-		taken, err := c.takeSignal(&takeSignal{signals: signals, ready: first, timer: timer, woken: woken, over: passed || wait <= 0 && fresh, result: result})
+		taken, err := c.takeSignal(&takeSignal{signals: signals, valid: valid, ready: first, timer: timer, woken: woken, over: passed || wait <= 0 && fresh, result: result})
 		if taken || err != nil {
 			return err
 		}

@@ -70,6 +70,7 @@ type send struct {
 	dedup   string
 
 	row *runRow // nil if the signal came before
+	n   uint64  // its number
 }
 
 // size returns roughly how many bytes the mutation writes.
@@ -93,6 +94,7 @@ func (s *send) Check(ops driver.Ops) error {
 	s.row = nil
 	if s.dedup != "" {
 		if known, err := r.get(tableSeen, runAnd(s.run, s.dedup)); known != nil || err != nil {
+			s.n, _ = strconv.ParseUint(string(known), 10, 64)
 			return err
 		}
 	}
@@ -106,7 +108,7 @@ func (s *send) Check(ops driver.Ops) error {
 	}
 	row.Signals++
 	row.Unread++
-	s.row = row
+	s.row, s.n = row, row.Signals
 	// A blocked run would only be blocked again.
 	if row.Paused || row.Status == Blocked || !slices.Contains(row.Waits, s.name) {
 		return nil
@@ -131,7 +133,7 @@ func (s *send) Apply(tx driver.Writer) error {
 	hub, run := s.hub, s.run
 	tx.OnCommit(func() { hub.signalled(run) })
 	r := rowsTo(tx)
-	n := s.row.Signals
+	n := s.n
 	if err := r.put(tableSignals, signalKey(s.run, s.name, n), s.payload); err != nil {
 		return err
 	}
@@ -151,10 +153,10 @@ func (s *send) Apply(tx driver.Writer) error {
 // seenPortion is how many signals pass between two removals of old deduplication IDs.
 const seenPortion = 1_000
 
-// forget removes the deduplication IDs of a run's signals up to a number. If an older build has
-// left many, it removes only some of them.
+// forget removes the deduplication IDs of a run's signals up to a number, and the answers to them.
+// If an older build has left many, it removes only some of them.
 func (r rows) forget(run pawl.ID, upTo uint64) error {
-	var old [][]byte
+	var old, answers [][]byte
 	err := r.each(tableSeen, run[:], func(key, content []byte, damage error) error {
 		if n, err := strconv.ParseUint(string(content), 10, 64); damage == nil && err == nil && n <= upTo {
 			old = append(old, bytes.Clone(key))
@@ -164,11 +166,25 @@ func (r rows) forget(run pawl.ID, upTo uint64) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = present(r.Scan(tableAnswers, driver.Span{Prefix: run[:], Limit: 2 * seenPortion}, func(key, _ []byte) bool {
+			if number(key) > upTo {
+				return false
+			}
+			answers = append(answers, bytes.Clone(key))
+			return true
+		}))
+	}
 	if err != nil {
 		return err
 	}
 	for _, key := range old {
 		if err := r.delete(tableSeen, key); err != nil {
+			return err
+		}
+	}
+	for _, key := range answers {
+		if err := r.delete(tableAnswers, key); err != nil {
 			return err
 		}
 	}

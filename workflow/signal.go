@@ -61,25 +61,26 @@ func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
 	if s.err != nil {
 		return out, s.err
 	}
-	if err := r.s.awaitSignal(s.name, timeout, r.decodeInto(&out)); err != nil {
+	if _, err := r.s.awaitSignal(s.name, timeout, nil, r.decodeInto(&out)); err != nil {
 		var zero T
 		return zero, err
 	}
 	return out, nil
 }
 
-func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]byte) error) error {
+// awaitSignal returns the number of the signal, too.
+func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator, decode func([]byte) error) (n uint64, err error) {
 	c, err := s.begin(KindWait, name, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer c.end()
 	x, e := s.x, c.e
 	if c.known {
-		return c.outcome(decode)
+		return e.Signal, c.outcome(decode)
 	}
 	if err := x.mayWait(name); err != nil {
-		return err
+		return 0, err
 	}
 	fresh := !c.recorded
 	if fresh && timeout < Forever {
@@ -87,24 +88,24 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 	}
 	for passed, woken := false, false; ; woken = true {
 		ready := x.lookAgain()
-		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, ready: -1, timer: -1, woken: woken, over: passed || timeout <= 0 && fresh})
+		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, valid: []validator{valid}, ready: -1, timer: -1, woken: woken, over: passed || timeout <= 0 && fresh})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if taken {
-			return c.outcome(decode)
+			return e.Signal, c.outcome(decode)
 		}
 		if fresh {
 			fresh = false
 			if err := c.pending(min(timeout, forever)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		if passed, err = c.idle(waitCondition{due: timeOf(e.Due), signals: []string{name}}, ready); err != nil {
-			return err
+			return 0, err
 		}
 		if err := c.refused(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 }
@@ -113,8 +114,15 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, decode func([]by
 // the end of its time. If nothing is ready, it does nothing.
 func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	x := c.x
+	t.x, t.scope, t.e = x, c.scope, c.e
 	t.over = t.over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
-	if !t.over && !t.woken && t.ready < 0 {
+	switch validates := slices.ContainsFunc(t.valid, func(v validator) bool { return v != nil }); {
+	case validates:
+		found, err := c.findValid(t)
+		if err != nil || !found && !t.over {
+			return false, err
+		}
+	case !t.over && !t.woken && t.ready < 0:
 		has := false
 		err := x.engine.source.ViewRows(x.ctx, func(tx driver.Reader) (err error) {
 			for _, name := range t.names() {
@@ -132,12 +140,14 @@ func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 		}
 	}
 	x.mu.Lock()
-	t.x, t.scope, t.e, t.journal = x, c.scope, c.e, x.take()
+	t.journal = x.take()
 	x.mu.Unlock()
 	err = x.engine.queue.Mutate(x.writing(), t, t.journal.bytes+maxInline)
 	switch {
 	case err == errNoSignal: // another branch was faster
 		return false, nil
+	case err == errUnchecked:
+		return c.takeSignal(t)
 	case err == ErrAbandoned: // another branch has won a race
 		return false, c.refused()
 	case err != nil:
@@ -150,16 +160,21 @@ func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	return true, nil
 }
 
-var errNoSignal = errors.New("no signal is there")
+var (
+	errNoSignal  = errors.New("no signal is there")
+	errUnchecked = errors.New("another signal is first now")
+)
 
 // takeSignal is the mutation that gives a call what it waits for: a signal, or the end of its
 // time. A [Select] has other cases too.
 type takeSignal struct {
-	signals []string // by case; "" for a case without a signal
-	ready   int      // the case without a signal that is ready; -1 for none
-	timer   int      // the case that is ready when the time is over; -1 for ErrTimeout
-	over    bool     // the time is over
-	woken   bool     // something has come since the call began: most likely a signal, so do not look for one first
+	signals []string    // by case; "" for a case without a signal
+	valid   []validator // by case; nil for none
+	checked []byte      // key of the first signal, if its validator accepts it
+	ready   int         // the case without a signal that is ready; -1 for none
+	timer   int         // the case that is ready when the time is over; -1 for ErrTimeout
+	over    bool        // the time is over
+	woken   bool        // something has come since the call began: most likely a signal, so do not look for one first
 
 	// result encodes the result of the call; nil for the payload itself.
 	result func(selected int, payload []byte) ([]byte, error)
@@ -172,6 +187,14 @@ type takeSignal struct {
 	row   *runRow
 	key   []byte // key of the signal; nil if there is none
 	ended entry
+}
+
+// validator returns that of a case, nil for none.
+func (t *takeSignal) validator(selected int) validator {
+	if len(t.valid) == 0 {
+		return nil
+	}
+	return t.valid[selected]
 }
 
 // names returns the signals that the call waits for.
@@ -201,6 +224,9 @@ func (t *takeSignal) Check(ops driver.Ops) (err error) {
 		return ops.Hold(t.x.lease)
 	case selected < 0:
 		selected = t.timer
+	}
+	if t.key != nil && t.validator(selected) != nil && !bytes.Equal(t.key, t.checked) {
+		return errUnchecked
 	}
 	if t.result != nil {
 		if payload, err = t.result(selected, payload); err != nil {

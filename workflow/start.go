@@ -59,7 +59,7 @@ func (s *start) begin(ops driver.Ops) error {
 			return err
 		}
 		s.row.Signals, s.row.Unread = 1, 1
-		s.signal.run, s.signal.row = s.run, &s.row
+		s.signal.run, s.signal.row, s.signal.n = s.run, &s.row, 1
 	}
 	_, err := ops.Enqueue(s.job)
 	return err

@@ -112,6 +112,8 @@ func (c *RowsCheck) row(row Row) error {
 		if len(row.Key) == 0 || len(row.Key) > MaxID {
 			return noRows("key", "a deduplication ID has %d bytes", len(row.Key))
 		}
+	case tableAnswers.String():
+		return c.answer(row)
 	case tablePublished.String():
 		if isCount(row.Key) {
 			if err := soundCount(row.Key, row.Value); err != nil {
@@ -242,6 +244,18 @@ func (c *RowsCheck) signal(row Row) error {
 	}
 	c.signals = max(c.signals, p.N)
 	return validName("signal", p.Name)
+}
+
+func (c *RowsCheck) answer(row Row) error {
+	if len(row.Key) != 8 {
+		return noRows("key", "one of %s is no number", row.In)
+	}
+	c.signals = max(c.signals, number(row.Key))
+	var a answer
+	if err := driver.DecodePayload(row.Value, &a); err != nil || !soundTexts(a.Error, a.Chain) {
+		return noRows("value", "answer %d is none, or has a text that is too long: %v", number(row.Key), err)
+	}
+	return nil
 }
 
 // end checks the row of the run and all rows together.

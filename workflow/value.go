@@ -69,29 +69,42 @@ func (v *Value[T]) Watch(ctx context.Context, e *Engine, run pawl.ID) iter.Seq2[
 
 // await waits for content other than the last. It returns nil if the run has ended without.
 func (v *Value[T]) await(ctx context.Context, e *Engine, run pawl.ID, last []byte) (content []byte, err error) {
-	look := e.hub.polling()
+	fresh := false
+	err = e.follow(ctx, run, func() (over bool, err error) {
+		var open bool
+		content, open, err = v.read(ctx, e, run)
+		fresh = content != nil && !bytes.Equal(content, last)
+		return fresh || !open, err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("watch %q of run %s: %w", v.name, run, err)
+	case !fresh:
+		return nil, nil
+	}
+	return content, nil
+}
+
+// follow calls look whenever a run may have published something or ended, until it returns true or
+// an error.
+func (e *Engine) follow(ctx context.Context, run pawl.ID, look func() (over bool, err error)) error {
+	again := e.hub.polling()
 	for {
 		changed, leave := e.hub.watch(run)
-		content, open, err := v.read(ctx, e, run)
-		fresh := content != nil && !bytes.Equal(content, last)
-		if err == nil && open && !fresh {
+		over, err := look()
+		if !over && err == nil {
 			select {
 			case <-changed:
-			case <-look.next():
+			case <-again.next():
 			case <-e.queue.Done():
-				err = fmt.Errorf("watch %q of run %s: %w", v.name, run, pawl.ErrClosed)
+				err = pawl.ErrClosed
 			case <-ctx.Done():
-				err = fmt.Errorf("watch %q of run %s: %w", v.name, run, context.Cause(ctx))
+				err = context.Cause(ctx)
 			}
 		}
 		leave()
-		switch {
-		case err != nil:
-			return nil, err
-		case fresh:
-			return content, nil
-		case !open:
-			return nil, nil
+		if over || err != nil {
+			return err
 		}
 	}
 }

@@ -127,6 +127,62 @@ func TestCancelledBranch(t *testing.T) {
 	})
 }
 
+// Reserve asks a theater for tickets, and gets the number that is left.
+var Reserve = workflow.DefineUpdate[int, int]("reserve")
+
+// Theater sells its tickets until somebody closes it.
+var Theater = workflow.Define("theater", func(r *workflow.Run, free int) (int, error) {
+	for {
+		var ask workflow.Request[int, int]
+		i, err := workflow.Select(r, "next", GivenUp.Case(nil), Reserve.Case(&ask, func(n int) error {
+			if n > free {
+				return fmt.Errorf("only %d are free", free)
+			}
+			return nil
+		}))
+		if i <= 0 {
+			return free, err
+		}
+		_, err = workflow.Step(r, "print tickets", func(context.Context) (int, error) { return ask.Value, nil })
+		if err == nil {
+			free -= ask.Value
+		}
+		if err := ask.Answer(r, free, err); err != nil {
+			return free, err
+		}
+	}
+})
+
+func reserve(ctx context.Context, e *workflow.Engine, theater *workflow.Handle[int], n int, order string) (int, error) {
+	free, err := Reserve.Call(ctx, e, theater.Run(), n, "order "+order)
+	if errors.Is(err, workflow.ErrRejected) {
+		return 0, fmt.Errorf("sorry: %w", err)
+	}
+	return free, err
+}
+
+// Rule: a request gets its answer, or is rejected, whatever crashes.
+func TestUpdate(t *testing.T) {
+	workflowtest.EachCrash(t, func(t *testing.T, at *workflowtest.Point) {
+		k := workflowtest.New(t, &workflowtest.Options{At: at}, Theater)
+		run := workflowtest.Start(k, Theater, "1", 10)
+		left, err := workflowtest.Call(run, Reserve, 4)
+		require.NoError(t, err)
+		require.Equal(t, 6, left)
+		_, err = workflowtest.Call(run, Reserve, 7)
+		require.ErrorIs(t, err, workflow.ErrRejected)
+		require.ErrorContains(t, err, "only 6 are free")
+		workflowtest.Send(run, GivenUp, "")
+		left, err = run.Result()
+		require.NoError(t, err)
+		require.Equal(t, 6, left)
+		theater, err := Theater.Handle(t.Context(), k.Engine(), "1")
+		require.NoError(t, err)
+		_, err = reserve(t.Context(), k.Engine(), theater, 1, "1042")
+		require.ErrorIs(t, err, workflow.ErrNotRunning)
+	})
+}
+
 // Approved is the signal that an order waits for.
 var Approved = workflow.DefineSignal[bool]("approved")
 

@@ -242,7 +242,7 @@ var (
 )
 
 func init() {
-	for _, name := range []string{"runs", "ids", "blobs", "signals", "seen", "published", "blocked", "ended"} {
+	for _, name := range []string{"runs", "ids", "blobs", "signals", "seen", "answers", "published", "blocked", "ended"} {
 		space.Table(name)
 	}
 }

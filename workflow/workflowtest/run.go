@@ -1,6 +1,10 @@
 package workflowtest
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -46,6 +50,30 @@ func Send[Out, T any](r *Run[Out], s *workflow.Signal[T], value T) {
 	}
 	r.k.Settle()
 }
+
+// Call sends a request, settles, and returns the answer, whatever crashes meanwhile. The test fails
+// if the run waits for something else before it answers. [workflow.Update.Call] alone would wait
+// forever, since a run works while the kit settles.
+func Call[Out, Req, Ans any](r *Run[Out], u *workflow.Update[Req, Ans], req Req) (Ans, error) {
+	k, t := r.k, r.k.t
+	t.Helper()
+	key := pawl.NewID(k.Now()).String()
+	err := u.Send(t.Context(), k.engine, r.run, req, key)
+	k.Settle()
+	ctx, cancel := context.WithTimeout(t.Context(), answerTime)
+	defer cancel()
+	var ans Ans
+	if err == nil {
+		ans, err = u.Call(ctx, k.engine, r.run, req, key)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("workflowtest: the run has not answered: %s", describe(r.Info()))
+	}
+	return ans, err
+}
+
+// answerTime is how long Call waits for an answer once all runs wait.
+const answerTime = time.Second
 
 // Run returns the ID of the run.
 func (r *Run[Out]) Run() pawl.ID { return r.run }
