@@ -246,7 +246,7 @@ func (x *execution) observe(row *runRow) {
 				s.cancel(ErrCancelled)
 			}
 		}
-		x.wakeLocked(func(s *scope) bool { return !s.inUndo() && !s.waits.branches })
+		x.wakeLocked(func(s *scope) bool { return !s.waits.branches })
 	}
 	x.paused = row.Paused && x.cancel == ""
 	if !x.paused {

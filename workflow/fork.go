@@ -125,11 +125,11 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 	if at == nil {
 		return nil, &pawl.InvalidError{Field: "step", Reason: noStep(all, from)}
 	}
-	next := map[string]int{"": 0} // next position in each scope that began
+	next := map[string]int{"": 0} // next position in each scope that began; that of the undo steps never does
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {
-		case !began || e.seq >= at.seq || e.State == EntryPending || inUndo(e.Scope) || e.givenBack():
+		case !began || e.seq >= at.seq || e.State == EntryPending || e.givenBack():
 			continue
 		case e.Kind == KindVersion: // a version has no position
 		case e.At != next[e.Scope]:

@@ -209,7 +209,7 @@ func (x *execution) number(e *entry) error {
 func (s *scope) awaitTurn(kind EntryKind) error {
 	x := s.x
 	paused := func() bool {
-		return x.paused && !s.inUndo() && !s.abandoned && s.current == nil &&
+		return x.paused && !s.abandoned && s.current == nil &&
 			(s.at >= len(s.entries) || s.entries[s.at].State == EntryPending)
 	}
 	for {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,6 +11,72 @@ import (
 
 	"github.com/gopawl/pawl/workflow"
 )
+
+// Rule: a pause takes effect before the next undo step, even while the run undoes, and until Resume or Cancel.
+func (suite) PauseBetweenUndoSteps(t *testing.T) {
+	for _, cancel := range []bool{false, true} {
+		sub(t, fmt.Sprintf("cancel=%v", cancel), func(t *testing.T, k *kit) {
+			var h *workflow.Handle[string]
+			f := plan(func(r *workflow.Run) (string, error) {
+				r.Undo("second", func(context.Context) error { k.effect(r); return nil })
+				r.Undo("first", func(ctx context.Context) error {
+					k.effect(r)
+					return k.e.Pause(ctx, r.Run())
+				})
+				return "", errors.New("broken")
+			})
+			k.open(f)
+			h = startAndSettle(k, f, "1", 0)
+			k.pass(time.Hour)
+			require.Equal(t, []string{"_undo/first"}, k.effects())
+			require.Equal(t, workflow.Paused, k.info(h.Run()).Status)
+			if cancel {
+				require.NoError(t, h.Cancel(t.Context(), "enough"))
+			} else {
+				require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			}
+			k.settle()
+			require.True(t, k.info(h.Run()).Status.Ended())
+			require.Equal(t, []string{"_undo/first", "_undo/second"}, k.effects())
+		})
+	}
+}
+
+// Rule: in an undo step that makes calls, a new call of a branch waits until the function of the undo step has made
+// the calls that it has in the journal. So a call that has moved from it to the branch blocks the run, and takes
+// effect once.
+func (suite) UndoWithCallMovedToABranch(t *testing.T, k *kit) {
+	flow := func(moved bool) *workflow.Flow[int, string] {
+		return failingTo(k, func(r *workflow.Run) error {
+			one := workflow.Go(r, "one", func(r *workflow.Run) (int, error) { return 0, workflow.Sleep(r, "nap", time.Hour) })
+			two := workflow.Go(r, "two", func(r *workflow.Run) (int, error) {
+				if moved {
+					if _, err := act(k, r, "b", 1); err != nil {
+						return 0, err
+					}
+				}
+				return one.Wait(r)
+			})
+			if moved {
+				time.Sleep(time.Second) // the branch could make its call meanwhile
+			}
+			if _, err := act(k, r, map[bool]string{false: "b", true: "c"}[moved], 1); err != nil {
+				return err
+			}
+			_, err := workflow.All(r, one, two)
+			return err
+		})
+	}
+	k.open(flow(false))
+	h := startAndSettle(k, flow(false), "1", 0)
+	require.Equal(t, []string{"_undo/back/b"}, k.effects())
+	k.restart("2", flow(true))
+	require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+	k.pass(2 * time.Second)
+	require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+	require.Contains(t, k.info(h.Run()).Error, `the journal has step "_undo/back/b"`)
+	require.Equal(t, []string{"_undo/back/b"}, k.effects())
+}
 
 // undoesTwice is a flow with a branch that failed unseen, and with two undo steps that make calls. Each has a branch
 // that it does not wait for.
