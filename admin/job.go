@@ -90,7 +90,7 @@ type Failure struct {
 // Base64 or Hex.
 type Payload struct {
 	Size     int             `json:"size_bytes"`
-	Encoding string          `json:"encoding"` // messagepack or unknown
+	Encoding string          `json:"encoding"` // messagepack, codec for a value of a run that the app has encoded, or unknown
 	Value    json.RawMessage `json:"value"`
 	Base64   *string         `json:"base64"`
 	Hex      *string         `json:"hex"`

@@ -149,7 +149,7 @@ func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 		d.Signals = append(d.Signals, WorkflowValue{Text(s.Name), s.N, signalOf(&s, form)})
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.Published)) {
-		d.Published = append(d.Published, WorkflowValue{Name: Text(key), Payload: *payloadOf(w.Published[key], form)})
+		d.Published = append(d.Published, WorkflowValue{Name: Text(key), Payload: *runValueOf(w.Published[key], form)})
 	}
 	return d
 }
@@ -159,13 +159,21 @@ func signalOf(s *workflow.Pending, form PayloadForm) Payload {
 	if s.Payload == nil {
 		return Payload{Size: s.Bytes, Encoding: "unknown"}
 	}
-	return *payloadOf(s.Payload, form)
+	return *runValueOf(s.Payload, form)
 }
 
-// valueOf returns a value that may be missing.
+// valueOf returns a value of a run that may be missing, or encoded by a codec of the app.
 func valueOf(b []byte, form PayloadForm) *Payload {
 	if b == nil {
 		return nil
 	}
-	return payloadOf(b, form)
+	return runValueOf(b, form)
+}
+
+func runValueOf(b []byte, form PayloadForm) *Payload {
+	p := payloadOf(b, form)
+	if p != nil && workflow.Encoded(b) {
+		p.Encoding = "codec"
+	}
+	return p
 }

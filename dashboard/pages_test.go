@@ -330,3 +330,15 @@ func TestTimelineStaysInside(t *testing.T) {
 		require.LessOrEqual(t, e.Left+e.Width, 1000)
 	}
 }
+
+// Rule: a value that a codec of the app has encoded is shown as such.
+func TestEncodedValues(t *testing.T) {
+	k := newKit(t)
+	c, err := workflow.NewCipher("a", map[string][]byte{"a": make([]byte, workflow.CipherKeyBytes)})
+	require.NoError(t, err)
+	h, err := order.Start(t.Context(), workflow.Open(k.q, &workflow.Options{Codec: c, Logger: hclog.NewNullLogger()}), "hidden", mail{To: "ada"})
+	require.NoError(t, err)
+	page := k.page("run?id=" + h.Run().String())
+	require.Contains(t, page, "the codec of the app has encoded it")
+	require.NotContains(t, page, "not MessagePack")
+}

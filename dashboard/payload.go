@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // maxValue limits the text of one value on a page in bytes.
@@ -38,6 +39,14 @@ type value struct {
 	Text  string
 	Note  string // "" if the text is the whole value
 	Bytes int
+}
+
+// runValueOf is valueOf for a value of a run, which a codec of the app may have encoded.
+func (q *request) runValueOf(b []byte) *value {
+	if v := q.valueOf(b); v == nil || !workflow.Encoded(b) {
+		return v
+	}
+	return &value{Bytes: len(b), Text: fmt.Sprintf("encoded, %d bytes", len(b)), Note: "the codec of the app has encoded it"}
 }
 
 // valueOf writes a value as JSON without the hidden fields; nil if the user may not see it or there is none.

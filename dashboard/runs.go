@@ -103,7 +103,7 @@ func run(q *request) error {
 	if err != nil {
 		return err
 	}
-	p := &runPage{WorkflowRun: w, Input: q.valueOf(w.Input), Output: q.valueOf(w.Output), Hidden: depth != admin.RunValues, Open: !w.Status.Ended(), Total: len(w.Journal)}
+	p := &runPage{WorkflowRun: w, Input: q.runValueOf(w.Input), Output: q.runValueOf(w.Output), Hidden: depth != admin.RunValues, Open: !w.Status.Ended(), Total: len(w.Journal)}
 	end := w.Ended
 	if end.IsZero() {
 		end = q.Now()
@@ -119,10 +119,10 @@ func run(q *request) error {
 		p.NextLink = link("run", "id", id, "from", last)
 	}
 	for _, s := range w.Signals[:min(len(w.Signals), pageSize)] {
-		p.Unread = append(p.Unread, received{s, q.valueOf(s.Payload)})
+		p.Unread = append(p.Unread, received{s, q.runValueOf(s.Payload)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Published)) {
-		v := q.valueOf(w.Published[name])
+		v := q.runValueOf(w.Published[name])
 		if v != nil && q.d.opts.Hide(strings.ToLower(name)) {
 			v = &value{Text: hidden}
 		}
@@ -133,7 +133,7 @@ func run(q *request) error {
 
 // entry returns a line of the journal.
 func (q *request) entry(e workflow.Entry, begin, end time.Time) entry {
-	one := entry{Entry: e, Result: q.valueOf(e.Result)}
+	one := entry{Entry: e, Result: q.runValueOf(e.Result)}
 	if one.Result != nil && q.d.opts.Hide(strings.ToLower(e.Name)) {
 		one.Result = &value{Text: hidden}
 	}

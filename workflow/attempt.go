@@ -224,7 +224,7 @@ func (x *execution) stoppedBy(reason error) error {
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})
-	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle), errors.Is(reason, errWrongTx):
+	case errors.As(reason, &mismatch), errors.As(reason, &panicked), errors.Is(reason, pawl.ErrCorrupt), errors.Is(reason, errCircle), errors.Is(reason, errWrongTx), errors.Is(reason, ErrCodec):
 		return x.block(reason)
 	}
 	return reason

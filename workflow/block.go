@@ -7,6 +7,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
+// noBuild is the content of a row of a run that any build tries again, since its code is not the cause.
+const noBuild = "\x00"
+
 // block is the mutation that makes a run wait for another build.
 type block struct {
 	x       *execution
@@ -47,7 +50,11 @@ func (b *block) Apply(tx driver.Writer) error {
 	if err := b.journal.apply(r); err != nil {
 		return err
 	}
-	if err := r.put(tableBlocked, b.x.run[:], []byte(b.row.Build)); err != nil {
+	build := b.row.Build
+	if errors.Is(b.why, ErrCodec) {
+		build = noBuild
+	}
+	if err := r.put(tableBlocked, b.x.run[:], []byte(build)); err != nil {
 		return err
 	}
 	return r.putRun(b.x.run, b.row)

@@ -39,6 +39,9 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(id str
 			step = fmt.Sprintf("%s@%d", step, n)
 		}
 		child, err := prepare(x.row.ID + "/" + step)
+		if errors.Is(err, ErrCodec) {
+			return x.stop(err)
+		}
 		if err != nil {
 			failed := *c.e
 			x.fail(&failed, err)
@@ -77,7 +80,7 @@ func (c *call) startChild(s *start, other string) error {
 	x.mu.Lock()
 	r := &startChild{start: s, ids: [...]string{s.row.ID, other}, checkpoint: checkpoint{x.lease, x.take()}, c: c}
 	x.mu.Unlock()
-	err := x.engine.queue.Mutate(x.writing(), r, r.journal.bytes+len(s.input))
+	err := x.engine.queue.Mutate(x.writing(), r, r.journal.bytes+len(s.stored))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {

@@ -1,9 +1,8 @@
 package workflow
 
 import (
+	"errors"
 	"time"
-
-	"github.com/gopawl/pawl/driver"
 )
 
 // Now returns the time by the queue's clock, in UTC. The journal remembers it under the name, so
@@ -23,7 +22,7 @@ func Now(r *Run, name string) (time.Time, error) {
 // continue now: return it.
 func Decide[T any](r *Run, name string, fn func() T) (T, error) {
 	var out T
-	err := r.s.decide(name, r.decodeInto(&out), func() ([]byte, error) { return driver.EncodePayload(fn()) })
+	err := r.s.decide(name, r.decodeInto(&out), func() ([]byte, error) { return r.x.encode("the value", fn()) })
 	if err != nil {
 		var zero T
 		return zero, err
@@ -43,6 +42,9 @@ func (s *scope) decide(name string, decode func([]byte) error, draw func() ([]by
 	value, err := draw()
 	if err == nil {
 		err = c.fits(value, decode)
+	}
+	if errors.Is(err, ErrCodec) {
+		return err
 	}
 	if err == nil {
 		c.e.finish(value, s.x.engine.now())

@@ -44,6 +44,9 @@ type Options struct {
 	// Sign, if set, signs the jobs of runs, for workers that verify signatures.
 	Sign *pawl.Keyring
 
+	// Codec, if set, encodes and decodes the values of runs. All engines over a store need the same.
+	Codec Codec
+
 	// Logger gets a line for each run that is blocked or fails. The default is hclog.Default().
 	Logger pawl.Logger
 }
@@ -68,6 +71,7 @@ func Open(q Store, opts *Options) *Engine {
 	if opts != nil {
 		e.opts = *opts
 	}
+	e.codec = e.opts.Codec
 	if e.opts.Warm == 0 {
 		e.opts.Warm = DefaultWarm
 	}

@@ -67,6 +67,9 @@ var (
 
 	// ErrTooLarge says that a value is larger than this package stores.
 	ErrTooLarge = errors.New("value is too large")
+
+	// ErrCodec says that a value of a run cannot be encoded or decoded, for want of a [Codec] or of its key.
+	ErrCodec = errors.New("the codec of the engine does not fit")
 )
 
 type notFound struct{}
@@ -133,7 +136,7 @@ func inChain(chain []errorText, target error) bool {
 // of pawl.ErrConflict, so no release changes its type either.
 var sentinels = []error{
 	ErrSuspended, ErrCancelled, ErrTerminated, ErrDeadline, ErrTimeout, ErrInterrupted, ErrNested, ErrAbandoned,
-	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrRejected, ErrTooMany, ErrTooLarge, ErrNoFlow,
+	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrRejected, ErrTooMany, ErrTooLarge, ErrCodec, ErrNoFlow,
 
 	pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge,
 	pawl.ErrLeaseLost, pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrEmpty,

@@ -38,6 +38,7 @@ var journalTexts = map[string]struct {
 	"workflow.ErrRejected":    {ErrRejected, "the run rejected the request"},
 	"workflow.ErrTooMany":     {ErrTooMany, "a limit of workflows is reached"},
 	"workflow.ErrTooLarge":    {ErrTooLarge, "value is too large"},
+	"workflow.ErrCodec":       {ErrCodec, "the codec of the engine does not fit"},
 	"workflow.ErrNoFlow":      {ErrNoFlow, "this build does not have the flow"},
 	"pawl.ErrInvalid":         {pawl.ErrInvalid, "invalid"},
 	"pawl.ErrPayloadTooLarge": {pawl.ErrPayloadTooLarge, "payload too large"},

@@ -103,7 +103,7 @@ func (f *Flow[In, Out]) decode(b []byte, v any) error {
 // start calls the function.
 func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 	var in In
-	if err := f.decode(input, &in); err != nil {
+	if err := r.x.decode(input, &in); err != nil {
 		return nil, r.x.mismatch(&DeterminismError{Want: "an input of another type", Got: fmt.Sprintf("the type %T", in),
 			Reason: err.Error() + "; read the old type too, or give the flow AllowUnknownFields if a field was removed; Restart has to be called with the type of the flow"})
 	}
@@ -111,7 +111,7 @@ func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode("the result", out)
+	return r.x.encode("the result", out)
 }
 
 // Start starts a run and returns when it is durable. The caller chooses the ID, which names the
@@ -178,10 +178,10 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts []StartOption,
 	}
 	s := &start{job: job, input: input, reread: reread[In], row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
-		Input: fingerprint(input), OutputBytes: -1, Declared: f.draft.receives,
+		OutputBytes: -1, Declared: f.draft.receives,
 	}}
 	o.apply(s)
-	return s, nil
+	return s, s.encode(e)
 }
 
 // reread re-encodes an input as this build reads it.

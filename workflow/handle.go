@@ -49,7 +49,10 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, err)
 		case row.Status == Done:
 			leave()
-			if err := h.decode(output, &out); err != nil {
+			if output, err = h.engine.fromStored(output); err == nil {
+				err = h.decode(output, &out)
+			}
+			if err != nil {
 				return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, err)
 			}
 			return out, nil

@@ -23,7 +23,7 @@ func Publish(r *Run, name string, value any) error {
 	if err := validName("published name", name); err != nil {
 		return err
 	}
-	content, err := encode("the published value", value)
+	content, err := x.encode("the published value", value)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,15 @@ func (r *Reader) Journal(ctx context.Context, run pawl.ID, values bool) (journal
 			return nil
 		})
 	})
+	for i := range journal {
+		if e := &journal[i]; e.Result != nil {
+			if plain, failed := r.shownResult(e); failed == nil {
+				e.Result = plain
+			} else {
+				e.Error = textOf(failed)
+			}
+		}
+	}
 	return journal, err
 }
 

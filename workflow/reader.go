@@ -25,10 +25,11 @@ type Source interface {
 // build [pawl.ErrNewerFormat].
 type Reader struct {
 	source Source
+	codec  Codec // decodes values for callers; nil returns them as they are stored
 }
 
-// Read returns a reader over a source.
-func Read(s Source) *Reader { return &Reader{s} }
+// Read returns a reader over a source. It returns values as they are stored, see [Encoded]. An [Engine] decodes them.
+func Read(s Source) *Reader { return &Reader{source: s} }
 
 // Find returns the run of a flow with an ID. It returns [ErrNotFound] if there is none, or none
 // any more.
@@ -64,7 +65,7 @@ func (r *Reader) Input(ctx context.Context, run pawl.ID) (input []byte, err erro
 		input, err = rs.blob(run, inputSeq)
 		return err
 	})
-	return input, err
+	return r.shown(input, err)
 }
 
 // Output returns the result of a completed run as MessagePack. It returns nil if the run is not
@@ -78,7 +79,7 @@ func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err er
 		output, err = rs.blob(run, outputSeq)
 		return err
 	})
-	return output, err
+	return r.shown(output, err)
 }
 
 // Published returns the values that the run has published, by key, as MessagePack. It returns
@@ -96,6 +97,9 @@ func (r *Reader) Published(ctx context.Context, run pawl.ID) (values map[string]
 			return damage
 		})
 	})
+	for name := range values {
+		values[name], err = r.shown(values[name], err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +141,11 @@ func (r *Reader) Signals(ctx context.Context, run pawl.ID) (signals []Pending, e
 			return nil
 		})
 	})
+	for i := range signals {
+		if s := &signals[i]; s.Payload != nil {
+			s.Payload, err = r.shown(s.Payload, err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,12 @@ func (e *Engine) Replay(ctx context.Context, run pawl.ID) error {
 		stored, err = rowsOf(tx).blob(run, outputSeq)
 		return err
 	})
+	if err == nil {
+		stored, err = e.fromStored(stored)
+	}
+	if err == nil {
+		output, err = e.fromStored(output)
+	}
 	if err != nil {
 		return fmt.Errorf("replay run %s: %w", run, err)
 	}

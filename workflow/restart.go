@@ -23,7 +23,7 @@ func Restart[In any](r *Run, in In) error {
 		}
 		given = plain.Interface()
 	}
-	input, err := encode("the input", given)
+	input, err := r.x.encode("the input", given)
 	if err != nil {
 		return err
 	}

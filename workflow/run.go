@@ -339,7 +339,7 @@ func (s *scope) leftover() error {
 
 // decodeInto decodes a value of the run as its flow requires.
 func (r *Run) decodeInto(v any) func([]byte) error {
-	return func(b []byte) error { return r.x.flow.decode(b, v) }
+	return func(b []byte) error { return r.x.decode(b, v) }
 }
 
 func decodeNothing([]byte) error { return nil }

@@ -13,7 +13,7 @@ import (
 
 // Send sends a signal to a run and returns when it is durable. The run need not wait for it
 // yet: signals of one name are consumed in order of arrival. The payload is MessagePack, see
-// [driver.EncodePayload]. [Signal.Send] sends a typed value.
+// [driver.EncodePayload]; the [Codec] of the engine encodes it. [Signal.Send] sends a typed value.
 //
 // Dedup identifies the signal among those to this run, for a sender that may send twice. A
 // second signal with the same dedup is not stored, whatever its content, and is not an error,
@@ -24,6 +24,10 @@ import (
 // declares signals, but not this name, see [Receives]; [ErrTooLarge] for more than [MaxValue]
 // bytes; [ErrTooMany] if the run has [MaxSignals] unconsumed signals; and those of a [Store].
 func (e *Engine) Send(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
+	payload, err := e.toStored(payload)
+	if err != nil {
+		return err
+	}
 	s := &send{hub: e.hub, run: run, name: name, payload: payload, dedup: dedup}
 	if err := CheckSignal(name, payload, dedup); err != nil {
 		return err

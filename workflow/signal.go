@@ -45,7 +45,7 @@ func (s *Signal[T]) prepare(e *Engine, run pawl.ID, value T, key string) (*send,
 	if s.err != nil {
 		return nil, s.err
 	}
-	payload, err := encode("the signal", value)
+	payload, err := e.encode("the signal", value)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,10 @@ import (
 
 // start is the mutation that starts a run.
 type start struct {
+	engine *Engine
 	row    runRow
-	input  []byte
+	input  []byte                              // MessagePack
+	stored []byte                              // as it is stored
 	reread func(stored []byte) ([]byte, error) // re-encodes another input as the flow's type reads it
 	job    *pawl.Envelope
 	signal *send // for the run that has the ID then; nil for none
@@ -44,10 +46,20 @@ func (s *start) Check(ops driver.Ops) error {
 	if err != nil {
 		return err
 	}
-	if !s.sameInput(r, known, row) {
-		return ErrConflict
+	same, err := s.sameInput(r, known, row)
+	if err == nil && !same {
+		err = ErrConflict
 	}
-	return nil
+	return err
+}
+
+// encode encodes the input and its fingerprint, from which a short input could be guessed.
+func (s *start) encode(e *Engine) (err error) {
+	s.engine = e
+	if s.stored, err = e.fits("the input", s.input); err == nil {
+		s.row.Input, err = e.toStored(fingerprint(s.input))
+	}
+	return err
 }
 
 // begin begins a new run.
@@ -68,24 +80,26 @@ func (s *start) begin(ops driver.Ops) error {
 // size returns roughly how many bytes the mutation writes.
 func (s *start) size() int {
 	if s.signal == nil {
-		return len(s.input)
+		return len(s.stored)
 	}
-	return len(s.input) + len(s.signal.payload)
+	return len(s.stored) + len(s.signal.payload)
 }
 
 // sameInput reports whether a run began with the given input. If the file still has the
 // original input, it compares the inputs as the flow's type reads them. If the run has
 // restarted, or its input is damaged, it compares fingerprints.
-func (s *start) sameInput(r rows, run pawl.ID, row *runRow) bool {
+func (s *start) sameInput(r rows, run pawl.ID, row *runRow) (bool, error) {
 	stored, err := r.blob(run, inputSeq)
 	if row.Restarts > 0 || err != nil {
-		return bytes.Equal(row.Input, s.row.Input)
+		sum, err := s.engine.fromStored(row.Input)
+		return bytes.Equal(sum, fingerprint(s.input)), err
 	}
-	if sameValue(stored, s.input) {
-		return true
+	input, err := s.engine.fromStored(stored)
+	if err != nil || sameValue(input, s.input) {
+		return err == nil, err
 	}
-	stored, err = s.reread(stored)
-	return err == nil && sameValue(stored, s.input)
+	input, err = s.reread(input)
+	return err == nil && sameValue(input, s.input), nil
 }
 
 // Apply writes the rows of the run.
@@ -100,7 +114,7 @@ func (s *start) Apply(tx driver.Writer) error {
 	if err := r.put(tableIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
 		return err
 	}
-	if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.input); err != nil {
+	if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.stored); err != nil {
 		return err
 	}
 	if s.signal != nil {

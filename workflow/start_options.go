@@ -54,6 +54,9 @@ func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
 	}
 	if s := o.signal; s != nil && o.err == nil {
 		s.hub = e.hub
+		s.payload, o.err = e.toStored(s.payload)
+	}
+	if s := o.signal; s != nil && o.err == nil {
 		o.err = CheckSignal(s.name, s.payload, s.dedup)
 	}
 	if o.err == nil && !o.deadline.IsZero() && !o.begin.Before(o.deadline) {

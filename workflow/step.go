@@ -190,6 +190,9 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 				e.finish(result, x.engine.now())
 				return x.save(e)
 			}
+			if errors.Is(err, ErrCodec) {
+				return err
+			}
 			err = pawl.Permanent(err) // the effect took place
 		}
 		delay, again := o.retry(e.Attempts, err)
@@ -362,5 +365,6 @@ func (x *execution) invoke(ctx context.Context, info StepInfo, fn StepFunc) ([]b
 	if err != nil {
 		return nil, pawl.Permanent(fmt.Errorf("the result cannot be stored: %w; return plain data", err))
 	}
-	return b, nil
+	b, err = x.engine.toStored(b)
+	return b, x.codecStops(err)
 }

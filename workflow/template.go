@@ -52,10 +52,11 @@ func (e *Engine) Starting(t Template, id string) (*Starting, error) {
 		return nil, err
 	}
 	reread := func(stored []byte) ([]byte, error) { return stored, nil }
-	return &Starting{start{job: job, input: t.Input, reread: reread, row: runRow{
+	s := &Starting{start{job: job, input: t.Input, reread: reread, row: runRow{
 		Flow: t.Flow, ID: id, Status: Running, Queue: job.Queue, Retain: int64(t.Retain),
-		Input: fingerprint(t.Input), OutputBytes: -1, Declared: t.Receives,
-	}}}, nil
+		OutputBytes: -1, Declared: t.Receives,
+	}}}
+	return s, s.encode(e)
 }
 
 var _ driver.Declared = (*Starting)(nil)

@@ -64,7 +64,11 @@ func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req
 	if got.Failed {
 		return ans, &UpdateError{Update: u.name, Run: run, Text: got.Error, chain: got.Chain}
 	}
-	if err := driver.DecodePayload(got.Result, &ans); err != nil {
+	result, err := e.fromStored(got.Result)
+	if err == nil {
+		err = driver.DecodePayload(result, &ans)
+	}
+	if err != nil {
 		var zero Ans
 		return zero, fmt.Errorf("update %q of run %s: the answer: %w", u.name, run, err)
 	}
@@ -119,7 +123,7 @@ func (q *Request[Req, Ans]) Answer(r *Run, ans Ans, err error) error {
 		m := &answerRequest{hub: r.x.engine.hub, run: r.x.run, name: q.name, n: q.n, answer: answer{Failed: err != nil}}
 		if err != nil {
 			m.answer.Error, m.answer.Chain = textOf(err), chainOf(err)
-		} else if m.answer.Result, err = encode("the answer", ans); err != nil {
+		} else if m.answer.Result, err = r.x.encode("the answer", ans); err != nil {
 			return nil, err
 		}
 		return &effect{m, len(m.answer.Result) + requestBytes, func() any { return struct{}{} }, func(err error) error { return err }}, nil

@@ -43,6 +43,9 @@ func (c *call) findValid(t *takeSignal) (found bool, err error) {
 		if t.checked = t.key; t.key == nil || t.validator(selected) == nil {
 			return selected >= 0, nil
 		}
+		if payload, err = x.engine.fromStored(payload); err != nil {
+			return false, x.codecStops(err)
+		}
 		problem := t.validator(selected)(x.flow.decode, payload)
 		if problem == nil {
 			return true, nil

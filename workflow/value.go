@@ -124,6 +124,9 @@ func (v *Value[T]) read(ctx context.Context, e *Engine, run pawl.ID) (content []
 		content = bytes.Clone(stored)
 		return err
 	})
+	if err == nil {
+		content, err = e.fromStored(content) // equal values may be stored in different forms
+	}
 	return content, open, err
 }
 

@@ -64,7 +64,7 @@ func (s *scope) within(name string, decode func([]byte) error, prepare func(cont
 		result, err := c.x.invoke(ctx, info, func(ctx context.Context, _ StepInfo) (any, error) {
 			e, err := prepare(ctx)
 			if err != nil {
-				return nil, decided(err)
+				return nil, decided(c.x.codecStops(err))
 			}
 			if err := c.commit(ctx, e); err != nil {
 				return nil, err

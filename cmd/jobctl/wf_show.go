@@ -273,6 +273,10 @@ func (a *app) showValues(w *admin.WorkflowRun) {
 
 // showValue prints one value below a line with its name.
 func (a *app) showValue(name string, value []byte) {
+	if workflow.Encoded(value) {
+		fmt.Fprintf(a.stdout, "%s, %s, encoded by the codec of the app\n", name, plural(len(value), "byte"))
+		return
+	}
 	fmt.Fprintf(a.stdout, "%s, %s\n", name, plural(len(value), "byte"))
 	text, whole, err := admin.DecodeJSON(value, 4*shownPayload)
 	if err != nil {

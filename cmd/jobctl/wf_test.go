@@ -258,3 +258,25 @@ func TestRunningIsDistinctFromReady(t *testing.T) {
 	require.Equal(t, "running, cancel requested", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Running, Cancelling: "why"}))
 	require.Equal(t, "waiting", status(admin.Page{}, &workflow.Info{Run: id(1), Status: workflow.Waiting}))
 }
+
+// Rule: values that a codec of the app has encoded are shown as such, in every format, and never as bytes that mean nothing.
+func TestEncodedValues(t *testing.T) {
+	build(t, func(f *file) {
+		c, err := workflow.NewCipher("a", map[string][]byte{"a": make([]byte, workflow.CipherKeyBytes)})
+		require.NoError(t, err)
+		e := workflow.Open(f.q, &workflow.Options{Codec: c, Logger: hclog.NewNullLogger()})
+		f.settle(e, []workflow.Definition{order}, 1, func() {
+			_, err := order.Start(context.Background(), e, "1", 6)
+			require.NoError(t, err)
+		})
+	})
+	got := jobctl(t, words("--db app.db wf show order:1 -v")...)
+	require.Zero(t, got.code, got.stderr)
+	for _, name := range []string{"input", "result of reserve", "published price"} {
+		require.Regexp(t, name+", [0-9]+ bytes, encoded by the codec of the app\n", got.stdout)
+	}
+	got = jobctl(t, words("--db app.db wf show order:1 -v -o json")...)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, `"encoding": "codec"`)
+	require.NotContains(t, got.stdout, `"encoding": "unknown"`)
+}

@@ -42,7 +42,7 @@ func (suite) BesideAnotherProcess(t *testing.T, k *kit) {
 	})
 	k.slots = -1
 	k.open(f)
-	far := workflow.Open(&foreign{k.q}, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger()})
+	far := workflow.Open(&foreign{k.q}, &workflow.Options{Build: "1", Codec: k.codec, Logger: hclog.NewNullLogger()})
 	ctx, stop := context.WithCancel(t.Context())
 	w := worker.New(k.q, &worker.Options{Concurrency: 1, Drain: 1, Logger: hclog.NewNullLogger()})
 	require.NoError(t, far.Handle(ctx, w, f))
@@ -59,7 +59,7 @@ func (suite) BesideAnotherProcess(t *testing.T, k *kit) {
 	k.pass(10 * time.Second)
 	require.Equal(t, 1, k.calls("noticed"))
 
-	near, err := f.Handle(t.Context(), workflow.Open(&foreign{k.q}, nil), "1")
+	near, err := f.Handle(t.Context(), workflow.Open(&foreign{k.q}, &workflow.Options{Codec: k.codec}), "1")
 	require.NoError(t, err)
 	waited := make(chan int, 1)
 	go func() {

@@ -41,6 +41,7 @@ type kit struct {
 	log        hclog.Logger          // of the engine
 	slots      int                   // of the worker; 8 by default, and no worker if negative
 	maxCrashes int                   // of the queue; the queue's default if zero
+	codec      workflow.Codec        // of the engine; random by default, and the same in all lives
 	warm       int                   // suspended runs in memory; random in each life if zero
 
 	q    Queue
@@ -80,7 +81,7 @@ const longest = 100 * 24 * time.Hour
 func newKit(t *testing.T, path string) *kit {
 	watch := time.AfterFunc(longest, func() { panic("the scenario waits for what does not come") })
 	t.Cleanup(func() { watch.Stop() })
-	return &kit{t: t, path: path, build: "1", slots: 8, log: hclog.NewNullLogger(), gates: make(map[string]*gate)}
+	return &kit{t: t, path: path, build: "1", slots: 8, codec: codecFor(path), log: hclog.NewNullLogger(), gates: make(map[string]*gate)}
 }
 
 // open opens the file and starts the worker. The file is checked at the end of the test.
@@ -93,7 +94,7 @@ func (k *kit) open(flows ...workflow.Definition) {
 	k.q, k.dead = q, make(chan struct{})
 	k.count = make(map[string]int)
 	k.mu.Unlock()
-	e := workflow.Open(q, &workflow.Options{Build: k.build, Middleware: k.around, Logger: k.log, Warm: k.warmth()})
+	e := workflow.Open(q, &workflow.Options{Build: k.build, Middleware: k.around, Logger: k.log, Codec: k.codec, Warm: k.warmth()})
 	k.mu.Lock()
 	k.e = e
 	k.mu.Unlock()

@@ -102,6 +102,7 @@ func (suite) Scenario41Values(t *testing.T, k *kit) {
 		}
 		return s, nil
 	})
+	k.codec = nil // the limits are those of the stored form
 	k.open(echo, make)
 	fits, large := sized(t, workflow.MaxValue), sized(t, workflow.MaxValue+1)
 	_, err := echo.Start(t.Context(), k.e, "large", large)
@@ -166,6 +167,7 @@ func (suite) Scenario41Journal(t *testing.T, k *kit) {
 		}
 		return 1, nil
 	})
+	k.codec = nil // the limits are those of the stored form
 	k.open(many, bytes)
 	h := start(k, many, "1", 0)
 	succeeds(k, h)
@@ -233,6 +235,7 @@ func (suite) Scenario41Published(t *testing.T, k *kit) {
 		}
 		return 0, workflow.Publish(r, "0", sized(t, workflow.MaxValue))
 	})
+	k.codec = nil // the limits are those of the stored form
 	k.open(names, bytes)
 	h := start(k, names, "1", workflow.MaxPublish)
 	succeeds(k, h)
