@@ -113,7 +113,7 @@ type KeyStats struct {
 	Blocked int       // those that its limits keep from running, as in [Counts].Blocked
 	Next    time.Time // when its rate lets the next job start; zero if it does now
 	Holders []ID      // some of its leased jobs, at most MaxHolders; a list of keys has none
-	Waiting []ID      // some of its blocked jobs, at most MaxHolders; a list of keys has none, and package postgres names none
+	Waiting []ID      // some of its blocked jobs, at most MaxHolders; a list of keys has none
 	Held    bool      // its Head is dead and holds it, so that no job of the key runs: see [OrderHold]
 	Head    ID        // the job whose turn it is, with Limits.InOrder: it runs next, runs, or holds the key; zero if none
 }

@@ -83,10 +83,11 @@ func TestUseAfterClose(t *testing.T) {
 			_, err := q.ListParts(t.Context(), pawl.Filter{}, driver.AllParts, "", 1)
 			return err
 		},
-		"Why":     func() error { _, err := q.Why(t.Context(), l.ID); return err },
-		"Key":     func() error { _, err := q.Key(t.Context(), "q", "k"); return err },
-		"Keys":    func() error { _, err := q.Keys(t.Context(), "q", "", 1); return err },
-		"Effects": func() error { _, _, err := q.Effects(t.Context(), "", 1); return err },
+		"Why":        func() error { _, err := q.Why(t.Context(), l.ID); return err },
+		"Dependents": func() error { _, err := q.Dependents(t.Context(), l.ID); return err },
+		"Key":        func() error { _, err := q.Key(t.Context(), "q", "k"); return err },
+		"Keys":       func() error { _, err := q.Keys(t.Context(), "q", "", 1); return err },
+		"Effects":    func() error { _, _, err := q.Effects(t.Context(), "", 1); return err },
 		"Restore": func() error {
 			return q.Restore(t.Context(), []*pawl.Envelope{{Kind: "k", State: pawl.Ready}}, nil)
 		},

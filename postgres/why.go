@@ -35,6 +35,11 @@ ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, j.since, j.seq`
 JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.token = c.token AND q.name = $1 AND j.key = $2 ORDER BY j.id LIMIT $3`
 
+	// sqlReadyOfKey reads the first ready jobs of a key, and whether nobody has their effect.
+	sqlReadyOfKey = `SELECT j.id, NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
+FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
+WHERE j.place IN (-1, 0) AND j.token IS NULL AND q.name = $1 AND j.key = $2 ORDER BY j.prio, j.since, j.seq LIMIT $3`
+
 	sqlPaused         = `SELECT EXISTS (SELECT FROM pawl.queue WHERE name = $1 AND paused)`
 	sqlHolderOfEffect = `SELECT id FROM pawl.effect WHERE name = $1 AND id IS NOT NULL`
 )
@@ -150,6 +155,27 @@ func (q *Queue) holdersOf(ctx context.Context, tx Tx, queue, key string) ([]pawl
 	})
 }
 
+// waitingOf reads some blocked jobs of a key: the ready ones but the first that may run.
+func (q *Queue) waitingOf(ctx context.Context, tx Tx, queue string, k pawl.KeyStats) (ids []pawl.ID, err error) {
+	free := k.Ready - k.Blocked
+	rows, err := tx.Query(ctx, q.sql(sqlReadyOfKey), []byte(queue), []byte(k.Key), free+pawl.MaxHolders)
+	if err != nil {
+		return nil, err
+	}
+	var id pgtype.UUID
+	var unused bool // nobody has its effect
+	_, err = pgx.ForEachRow(rows, []any{&id, &unused}, func() error {
+		switch {
+		case free > 0 && unused && (k.Head.IsZero() || k.Head == pawl.ID(id.Bytes)):
+			free--
+		case len(ids) < pawl.MaxHolders:
+			ids = append(ids, id.Bytes)
+		}
+		return nil
+	})
+	return ids, err
+}
+
 // Why returns what keeps a job from running now. It returns [pawl.ErrNotFound] if the job is not in
 // the queue. It counts the keys of the queue, if that has limits.
 func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err error) {
@@ -209,7 +235,9 @@ func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, er
 			return driver.NoKey(queue, key)
 		}
 		k = keys[queue][at]
-		k.Holders, err = q.holdersOf(ctx, tx, queue, key)
+		if k.Holders, err = q.holdersOf(ctx, tx, queue, key); err == nil && k.Blocked > 0 {
+			k.Waiting, err = q.waitingOf(ctx, tx, queue, k)
+		}
 		return err
 	})
 	return k, err
