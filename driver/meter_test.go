@@ -91,7 +91,8 @@ func TestMeterBoundsItsMemory(t *testing.T) {
 	require.LessOrEqual(t, len(m.pending), maxPending+1)
 	m.has(3 * maxPending)
 	m.store(1)
-	require.Len(t, m.counts, maxMetered+1)
+	require.LessOrEqual(t, len(m.counts), maxMetered+1)
+	require.GreaterOrEqual(t, len(m.counts), maxMetered, "the queue \"\" may be one of those with counts of their own")
 	m.has(3 * maxPending)
 
 	tally := new(Tally)
