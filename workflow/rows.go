@@ -157,7 +157,7 @@ type runRow struct {
 	Ended   int64
 	Retain  int64 // retention after its end, in nanoseconds
 
-	Input []byte // its fingerprint, used to compare a second start
+	Input []byte // its fingerprint as MessagePack, used to compare a second start
 
 	Due   int64    // end of the suspension, 0 if no time ends it
 	Waits []string // names of signals that it waits for

@@ -57,7 +57,7 @@ func (s *start) Check(ops driver.Ops) error {
 func (s *start) encode(e *Engine) (err error) {
 	s.engine = e
 	if s.stored, err = e.fits("the input", s.input); err == nil {
-		s.row.Input, err = e.toStored(fingerprint(s.input))
+		s.row.Input, err = e.encode("the fingerprint", fingerprint(s.input)) // its bytes alone could begin as an encoded value
 	}
 	return err
 }
@@ -91,8 +91,12 @@ func (s *start) size() int {
 func (s *start) sameInput(r rows, run pawl.ID, row *runRow) (bool, error) {
 	stored, err := r.blob(run, inputSeq)
 	if row.Restarts > 0 || err != nil {
-		sum, err := s.engine.fromStored(row.Input)
-		return bytes.Equal(sum, fingerprint(s.input)), err
+		known, err := s.engine.fromStored(row.Input)
+		if err != nil {
+			return false, err
+		}
+		own, err := driver.EncodePayload(fingerprint(s.input))
+		return bytes.Equal(known, own), err
 	}
 	input, err := s.engine.fromStored(stored)
 	if err != nil || sameValue(input, s.input) {
