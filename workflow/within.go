@@ -88,7 +88,7 @@ func (c *call) commit(ctx context.Context, e *effect) error {
 	err := x.engine.queue.Mutate(ctx, m, m.journal.bytes+e.size)
 	switch {
 	case m.refused != nil:
-		return decided(e.refused(m.refused))
+		return decided(x.codecStops(e.refused(m.refused)))
 	case errors.Is(err, pawl.ErrNotAccepted):
 		return err // the context has ended, and nothing has begun
 	case err != nil:

@@ -40,3 +40,25 @@ func (suite) StartFindsWhatHasRestarted(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a run that finds another one by its input, and cannot decode that, is blocked. Its step does not fail.
+func (suite) StartFromARunNeedsTheKey(t *testing.T, k *kit) {
+	k.codec = cipherOf("a")
+	other := workflow.Define("other", func(_ *workflow.Run, n int) (int, error) { return n, nil })
+	first := workflow.Define("first", func(r *workflow.Run, n int) (int, error) {
+		_, err := other.StartFrom(r, "1", n)
+		return n, err
+	})
+	k.open(first, other)
+	returns(k, start(k, other, "1", 7), 7)
+	k.close()
+	k.codec = cipherOf("b")
+	k.again()
+	h := startAndSettle(k, first, "1", 7)
+	require.Equal(t, workflow.Blocked, k.info(h.Run()).Status)
+	require.Contains(t, k.info(h.Run()).Error, `no key has the ID "a"`)
+	k.close()
+	k.codec = cipherOf("b", "a")
+	k.again()
+	returns(k, find(k, first, "1"), 7)
+}
