@@ -165,16 +165,12 @@ func chainOf(err error) (chain []errorText) {
 		if err == nil || len(chain) == maxChain {
 			return
 		}
-		var known *StepError
-		if s, ok := err.(*StepError); ok {
-			known = s
-		}
 		chain = append(chain, errorText{Type: typeOf(err), Text: ellipsis.Truncate(err.Error(), maxErrorText)})
-		if known != nil { // the errors it wraps are stored already
-			chain = append(chain, known.chain[:min(len(known.chain), maxChain-len(chain))]...)
-			return
-		}
 		switch err := err.(type) {
+		case *StepError: // the errors it wraps are stored already
+			chain = append(chain, err.chain[:min(len(err.chain), maxChain-len(chain))]...)
+		case *UpdateError:
+			chain = append(chain, err.chain[:min(len(err.chain), maxChain-len(chain))]...)
 		case *pawl.InvalidError: // it matches the sentinel, and does not wrap it
 			walk(pawl.ErrInvalid)
 		case interface{ Unwrap() error }:

@@ -317,3 +317,23 @@ func (suite) UpdateLostInItsCommit(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a run that asks another one in a step learns why it was rejected, also from its journal.
+func (suite) UpdateInAStep(t *testing.T, k *kit) {
+	f := account(k)
+	asks := workflow.Define("asks", func(r *workflow.Run, run pawl.ID) (bool, error) {
+		_, err := workflow.Step(r, "ask", func(ctx context.Context) (int, error) {
+			return withdraw.Call(ctx, k.engine(), run, 101, r.Key())
+		}, workflow.MaxRetries(0))
+		if _, waited := word.Wait(r, workflow.Forever); waited != nil {
+			return false, waited
+		}
+		return errors.Is(err, workflow.ErrRejected) && errors.Is(err, errBroke), nil
+	})
+	k.open(f, asks)
+	to := startAndSettle(k, f, "1", 100)
+	h := startAndSettle(k, asks, "1", to.Run())
+	k.crash()
+	say(k, h.Run(), "go on", "")
+	returns(k, find(k, asks, "1"), true)
+}
