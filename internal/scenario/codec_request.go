@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"crypto/sha256"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +62,49 @@ func (suite) StartFromARunNeedsTheKey(t *testing.T, k *kit) {
 	k.codec = cipherOf("b", "a")
 	k.again()
 	returns(k, find(k, first, "1"), 7)
+}
+
+// Rule: a request and its answer are encoded. A request that cannot be decoded blocks the run: it is neither
+// rejected nor lost, and is answered once the key is there.
+func (suite) UpdateNeedsTheKey(t *testing.T, k *kit) {
+	k.codec = cipherOf("a")
+	f := account(k)
+	k.open(f)
+	h := startAndSettle(k, f, "1", 100)
+	pays(k, h.Run(), 30, "first", 70)
+	_, err := call(k, h.Run(), 80, "bad")
+	require.ErrorIs(t, err, workflow.ErrRejected)
+	rows, err := k.e.Rows(t.Context(), h.Run(), "")
+	require.NoError(t, err)
+	encoded := 0
+	for _, row := range rows.Rows {
+		var answer []any
+		if !strings.HasSuffix(row.In, "answers") {
+			continue
+		}
+		require.NoError(t, driver.DecodePayload(row.Value, &answer))
+		if value, ok := answer[0].([]byte); ok && value != nil {
+			require.True(t, workflow.Encoded(value))
+			encoded++
+		}
+	}
+	require.Equal(t, 1, encoded)
+
+	sender := workflow.Open(k.q, &workflow.Options{Codec: cipherOf("c")})
+	require.NoError(t, withdraw.Send(t.Context(), sender, h.Run(), 20, "second"))
+	k.settle()
+	info := k.info(h.Run())
+	require.Equal(t, workflow.Blocked, info.Status)
+	require.Contains(t, info.Error, `no key has the ID "c"`)
+	require.Equal(t, 1, info.Unread)
+	k.close()
+	k.codec = cipherOf("a", "c")
+	k.again()
+	pays(k, h.Run(), 20, "second", 50)
+	k.close()
+	k.codec = cipherOf("b")
+	k.again()
+	_, err = call(k, h.Run(), 20, "second")
+	require.ErrorIs(t, err, workflow.ErrCodec)
+	require.NotErrorIs(t, err, workflow.ErrRejected)
 }
