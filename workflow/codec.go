@@ -15,8 +15,8 @@ import (
 // What Encode returns says how to decode it, such as the ID of a key, so that Decode reads values of all keys
 // that are in use. Values without a codec stay readable, so a codec can be added later; it can be removed only once
 // no kept run has encoded values. Both methods are called concurrently, and also while others wait
-// for the store, so they must not use the network. They must not change their arguments. An error of either matches [ErrCodec] and blocks the run, which
-// keeps its journal and is tried again when a worker starts.
+// for the store, so they must not use the network. They must not change their arguments. An error of
+// either matches [ErrCodec] and blocks the run, which keeps its journal and is tried again when a worker starts.
 type Codec interface {
 	// Encode returns what is stored in place of a value.
 	Encode(value []byte) (stored []byte, err error)

@@ -45,7 +45,8 @@ type Request[Req, Ans any] struct {
 // and [ErrNotRunning] if the run has ended without an answer. Besides that, the errors are
 // [ErrTooMany] if the answer is not kept any longer, those of [Engine.Send], the error of ctx, with
 // what the run does, and [pawl.ErrClosed]. A request whose caller stops waiting is handled
-// nevertheless. To ask from within a run, call it in a [Step].
+// nevertheless. To ask from within a run, call it in a [Step], with a key: a retry of the step then
+// repeats the request and does not make another.
 func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req Req, key string) (ans Ans, err error) {
 	m, err := u.prepare(e, run, req, key)
 	if err == nil {
