@@ -137,12 +137,19 @@ func (r *keyRow) holdKey(id pawl.ID) {
 	}
 }
 
-// heldKey is for a job whose lease has ended, and that is not done. Its record says from now on that it
-// holds its key. The caller rewrites it.
-func (t *txn) heldKey(j *stored, n queueNumber) {
-	if r := t.orderedKey(n, j.Key); r != nil && r.head != nil && r.head.id == j.ID {
-		j.HoldsKey = true
+// leads reports whether a leased job holds its key. If the job is not done, its record says so from then on.
+// The caller asks before the lease ends: if the row of the key is damaged, the jobs are counted anew, and
+// the lease alone says which job holds the key.
+func (t *txn) leads(id pawl.ID, row leaseRow) bool {
+	if row.flags&hasKey == 0 || t.limitsOf(row.line.queue).InOrder == pawl.OrderNone {
+		return false
 	}
+	key := row.key
+	if key == "" {
+		key = t.keyNameOf(id)
+	}
+	r := t.orderedKey(row.line.queue, key)
+	return r != nil && r.head != nil && r.head.id == id
 }
 
 // holdsKey reports whether a leased job holds its key.

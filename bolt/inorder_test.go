@@ -169,3 +169,32 @@ func TestSalvageOfAQueueThatLostItsOrder(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a job keeps its key although the end of its first lease is what finds the row of the key damaged, and
+// counts the jobs anew: no other job of the key goes before it.
+func TestOrderHoldsTheKeyOverADamagedRow(t *testing.T) {
+	for name, end := range map[string]func(*pawl.Lease) *pawl.Settlement{
+		"backoff": func(l *pawl.Lease) *pawl.Settlement { s := l.Nack(time.Hour, errBoom); return &s },
+		"death":   func(l *pawl.Lease) *pawl.Settlement { s := l.Abandon(pawl.ReasonPermanent, errBoom); return &s },
+		"crash":   func(*pawl.Lease) *pawl.Settlement { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(memoryFolder(t), "jobs.db")
+			q, err := Open(path, ordered(pawl.OrderHold))
+			require.NoError(t, err)
+			jobs := addKeyed(t, q, 2, "a")
+			l := leaseOne(t, q)
+			flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+			if s := end(l); s != nil {
+				require.NoError(t, q.Settle(t.Context(), *s))
+			}
+			require.NoError(t, q.Close()) // which leaves a lease
+			q = openAt(t, path, nil)
+			require.True(t, find(t, q, jobs[0].ID).HoldsKey)
+			for _, l := range fetch(t, q, 9) {
+				require.Equal(t, jobs[0].ID, l.ID)
+			}
+			checkNow(t, q)
+		})
+	}
+}

@@ -200,13 +200,14 @@ func (t *txn) placeCompleted(j stored) {
 // It counts one more crash and puts the job back in its old place, or makes it dead at the
 // crash cap.
 func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
+	leads := t.leads(id, row)
 	t.endLease(id, row)
 	j, err := t.record(id)
 	if err != nil {
 		t.leaseDamaged(id, row, err)
 		return
 	}
-	t.heldKey(&j, row.line.queue)
+	j.HoldsKey = j.HoldsKey || leads
 	j.Crashes++
 	j.BackoffSince = time.Time{}
 	t.emit(pawl.Event{Type: event, Job: j.Envelope})

@@ -72,12 +72,13 @@ func (op *settle) lease(t *txn) (row leaseRow, err error) {
 
 // end ends the lease of a row that lease returned.
 func (op *settle) end(t *txn, row leaseRow) {
-	j := t.endLease(op.id, row)
 	if op.given.Outcome == pawl.OutcomeAck {
-		op.ack(t, row, j)
-	} else {
-		op.move(t, row)
+		op.ack(t, row, t.endLease(op.id, row))
+		return
 	}
+	leads := t.leads(op.id, row)
+	t.endLease(op.id, row)
+	op.move(t, row, leads)
 }
 
 // settleOne is a settlement that is an operation of its own.
@@ -196,8 +197,8 @@ func (op *settle) forget(t *txn) {
 }
 
 // move gives the job its next place. A job with a damaged record becomes dead, whatever the
-// outcome, and so does a cancelled job.
-func (op *settle) move(t *txn, row leaseRow) {
+// outcome, and so does a cancelled job. Leads says that the job held its key by its lease.
+func (op *settle) move(t *txn, row leaseRow, leads bool) {
 	outcome, reason := op.given.Outcome, op.given.Reason
 	if outcome == pawl.OutcomeNack && op.nackPlain(t, row) {
 		return
@@ -207,7 +208,7 @@ func (op *settle) move(t *txn, row leaseRow) {
 		t.leaseDamaged(op.id, row, err)
 		return
 	}
-	t.heldKey(&j, row.line.queue)
+	j.HoldsKey = j.HoldsKey || leads
 	j.Crashes = 0
 	j.BackoffSince = time.Time{}
 	switch {
