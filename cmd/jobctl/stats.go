@@ -147,7 +147,8 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 	out.flush()
 	for _, q := range s.Queues {
 		if q.Held > 0 {
-			fmt.Fprintf(a.stdout, "held: dead jobs hold %s of queue %s; 'jobctl key list --held' shows them\n", plural(q.Held, "key"), cell(q.Name, nameWidth))
+			name := plain.Text(q.Name)
+			fmt.Fprintf(a.stdout, "held: dead jobs hold %s of queue %s; 'jobctl key list %s --held' shows them\n", plural(q.Held, "key"), name, name)
 		}
 	}
 	if len(s.Queues) == 0 {
