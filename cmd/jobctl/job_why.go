@@ -70,7 +70,7 @@ const keyFields = `  queue, key, running, ready (blocked jobs included), blocked
   next_at (when its rate lets the next job start; null: now)
   held (a dead job holds the key, so no job of it runs)
   holders (a list of IDs of jobs that run; empty in a list of keys)
-  waiting (a list of IDs of blocked jobs; empty in a list and over PostgreSQL)
+  waiting (a list of IDs of blocked jobs; empty in a list of keys)
   head (the ID of the job whose turn it is, if the jobs of a key run in order)
 `
 
