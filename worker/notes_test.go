@@ -302,7 +302,7 @@ func TestNotesOnAFullDisk(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), "cannot store progress and logs"), log)
 
 		full.full.Store(false)
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // a try comes each full second, at which this would wake beside it
 		logs, p := notesOf(t, q, long)
 		require.Len(t, logs, 1, "the log of a run that notes nothing more")
 		require.True(t, strings.HasSuffix(logs[0].Tail, "n=999\n"))
