@@ -198,3 +198,15 @@ func TestOrderHoldsTheKeyOverADamagedRow(t *testing.T) {
 		})
 	}
 }
+
+// Rule: the deletion of a dead job lets its key go on, also if its record is damaged.
+func TestDeletionOfADamagedJobThatHoldsItsKey(t *testing.T) {
+	q := openTest(t, ordered(pawl.OrderHold))
+	jobs := addKeyed(t, q, 2, "a")
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
+	flip(t, q, bucketJobs, jobs[0].ID[:])
+	require.NoError(t, q.Delete(t.Context(), jobs[0].ID))
+	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q, pawl.DefaultQueue))
+	checkNow(t, q)
+	require.Equal(t, jobs[1].ID, leaseOne(t, q).ID)
+}

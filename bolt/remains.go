@@ -51,6 +51,9 @@ func (op *removeDamaged) apply(t *txn) {
 		t.delete(t.table(row.bucket), row.key)
 	}
 	t.remove(op.id, op.row.flags)
+	if n := op.row.line.queue; op.row.flags&hasKey != 0 && t.limitsOf(n).InOrder == pawl.OrderHold {
+		t.recountKeys(n) // the job may have held a key, which its record would say
+	}
 	e := damaged(op.id, t.now)
 	e.Queue = t.row(op.row.line.queue).name
 	t.emit(pawl.Event{Type: pawl.EventDeleted, Job: e})
