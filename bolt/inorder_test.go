@@ -210,3 +210,19 @@ func TestDeletionOfADamagedJobThatHoldsItsKey(t *testing.T) {
 	checkNow(t, q)
 	require.Equal(t, jobs[1].ID, leaseOne(t, q).ID)
 }
+
+// Rule: in a queue that gets another order, no dead job holds a key any more, and none is counted.
+func TestAnotherOrderFreesTheKeysOfDeadJobs(t *testing.T) {
+	for _, order := range []pawl.KeyOrder{pawl.OrderNone, pawl.OrderContinue} {
+		path := filepath.Join(memoryFolder(t), "jobs.db")
+		q, err := Open(path, ordered(pawl.OrderHold))
+		require.NoError(t, err)
+		addKeyed(t, q, 2, "a")
+		require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
+		require.Equal(t, 1, countsOf(t, q, pawl.DefaultQueue).Held)
+		require.NoError(t, q.Close())
+		q = openAt(t, path, ordered(order))
+		require.Equal(t, pawl.Counts{Ready: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
+		checkNow(t, q)
+	}
+}
