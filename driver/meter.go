@@ -24,8 +24,10 @@ type Meter struct {
 	Build Build
 
 	mu      sync.Mutex
-	pending map[metered]Totals
-	stored  map[metered]Totals // what transaction id stores or has stored
+	pending map[metered]*Totals
+	at      metered             // the key of the counts in pending that were changed last
+	last    *Totals             // those counts; nil for none
+	stored  map[metered]*Totals // what transaction id stores or has stored
 	id      uint64
 	storing bool      // that transaction has not ended
 	tried   int64     // the minute of the last store
@@ -71,16 +73,24 @@ func (m *Meter) Count(now time.Time, queue string, c Totals, leased bool) {
 }
 
 func (m *Meter) add(at metered, c Totals) {
+	if m.last == nil || m.at != at {
+		m.at, m.last = at, m.of(at)
+	}
+	m.last.Add(c)
+}
+
+// of returns counts that wait to be stored. Those beyond a limit share the counts of the queue "".
+func (m *Meter) of(at metered) *Totals {
 	if m.pending == nil {
-		m.pending = make(map[metered]Totals)
+		m.pending = make(map[metered]*Totals)
 	}
-	sum, ok := m.pending[at]
-	if !ok && len(m.pending) >= maxPending {
+	if m.pending[at] == nil && len(m.pending) >= maxPending {
 		at.queue = ""
-		sum = m.pending[at]
 	}
-	sum.Add(c)
-	m.pending[at] = sum
+	if m.pending[at] == nil {
+		m.pending[at] = new(Totals)
+	}
+	return m.pending[at]
 }
 
 // Due reports whether there is something to store, and no store was tried in this minute. The first store is due in the
@@ -114,7 +124,7 @@ func (m *Meter) marks() bool { return !m.ran.IsZero() && !m.marked }
 func (m *Meter) Store(w Writer, now time.Time, id uint64) error {
 	m.mu.Lock()
 	m.tried, m.id, m.storing = minuteOf(now), id, true
-	m.stored, m.pending = m.pending, nil
+	m.stored, m.pending, m.last = m.pending, nil, nil
 	var build *Build
 	if m.marks() {
 		build = m.build()
@@ -171,11 +181,11 @@ func (m *Meter) Stored(durable bool) {
 	counts := m.stored
 	m.storing, m.stored, m.marked = false, nil, false
 	if m.broken {
-		m.pending = nil
+		m.pending, m.last = nil, nil
 		return
 	}
 	for at, c := range counts {
-		m.add(at, c)
+		m.add(at, *c)
 	}
 }
 
@@ -206,10 +216,10 @@ func (m *Meter) Read(r Reader, id uint64, now time.Time, q ThroughputQuery) (Thr
 	return t, nil
 }
 
-func (t *Throughput) addAll(counts map[metered]Totals, queue string) {
+func (t *Throughput) addAll(counts map[metered]*Totals, queue string) {
 	for at, c := range counts {
 		if queue == "" || queue == at.queue {
-			t.add(at.minute, c)
+			t.add(at.minute, *c)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func parseBuild(key, value []byte) (b Build, err error) {
 
 // storeCounts adds counts to the rows of their hours, and removes rows that are older than a week, or later than now,
 // as after the clock was set back. A damaged row begins anew.
-func storeCounts(w Writer, now time.Time, counts map[metered]Totals) error {
+func storeCounts(w Writer, now time.Time, counts map[metered]*Totals) error {
 	named := make(map[int64]map[string]bool) // the queues that have a row, by hour
 	rows := make(map[string]*hourRow)        // by key
 	for at, c := range counts {
@@ -108,7 +108,7 @@ func storeCounts(w Writer, now time.Time, counts map[metered]Totals) error {
 			}
 			rows[string(key)] = row
 		}
-		rows[string(key)][at.minute%60].Add(c)
+		rows[string(key)][at.minute%60].Add(*c)
 	}
 	for _, k := range slices.Sorted(maps.Keys(rows)) {
 		key := []byte(k)

@@ -24,9 +24,11 @@ const shareSlack = 1e-9
 // in which it starts at once. Without one a job that crashed is passed over; and one
 // that crashed twice or more is passed over while another of that sort is leased.
 func (q *Queue) next(lines []*line, f *fetch, idle bool) *job {
-	repeat := slices.ContainsFunc(q.leased.jobs, func(j *job) bool { return j.Crashes >= 2 })
+	repeat := func() bool {
+		return slices.ContainsFunc(q.leased.jobs, func(j *job) bool { return j.Crashes >= 2 })
+	}
 	may := func(j *job) bool {
-		return j.Crashes == 0 || idle && (j.Crashes == 1 || !repeat)
+		return j.Crashes == 0 || idle && (j.Crashes == 1 || !repeat())
 	}
 	slices.SortStableFunc(lines, func(a, b *line) int {
 		return cmp.Or(cmp.Compare(q.start(a), q.start(b)), cmp.Compare(a.turn, b.turn))

@@ -54,15 +54,17 @@ func (t txn) Remove(j *job) {
 	t.forget(j)
 	j.line.freeKey(j)
 	delete(t.jobs, j.ID)
-	if key := uniqueOf(&j.Envelope); t.holders[key] == j { // unless another took it
-		delete(t.holders, key)
+	if j.UniqueKey != "" && t.HolderOf(&j.Envelope) == j { // unless another took it
+		delete(t.holders, uniqueOf(&j.Envelope))
 	}
 }
 
 // EndLease takes a job out of leased.
 func (t txn) EndLease(j *job) {
 	t.take(j)
-	delete(t.running, core.EffectName(&j.Envelope))
+	if j.IdempotencyKey != "" {
+		delete(t.running, core.EffectName(&j.Envelope))
+	}
 	j.signal = nil // it leads to the attempt of the worker
 	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
 }

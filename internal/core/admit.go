@@ -76,15 +76,23 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 // admitWaiting refuses new jobs that wait for jobs which are not there.
 func (m *Moves[J]) admitWaiting(batch []*Newcomer) error {
 	var none J
-	earlier := make(map[pawl.ID]bool)
-	for _, n := range batch {
-		if !n.Existing && !n.dropped {
+	var earlier map[pawl.ID]bool
+	for i, n := range batch {
+		if driver.Waits(&n.Envelope) && !n.Existing && !n.dropped {
+			if earlier == nil {
+				earlier = make(map[pawl.ID]bool)
+				for _, before := range batch[:i] {
+					earlier[before.ID] = true
+				}
+			}
 			known := func(id pawl.ID) bool { return earlier[id] || m.txn.Get(id) != none }
 			if err := driver.CheckPrerequisites(&n.Envelope, known, m.txn.Awaited); err != nil {
 				return err
 			}
 		}
-		earlier[n.ID] = true
+		if earlier != nil {
+			earlier[n.ID] = true
+		}
 	}
 	return nil
 }
