@@ -41,6 +41,9 @@ func Waits(e *pawl.Envelope) bool { return len(e.After)+len(e.AfterAny) > 0 }
 // PrerequisitesOf returns what a job names, each job once. A success is an end, too.
 func PrerequisitesOf(e *pawl.Envelope) iter.Seq[Prerequisite] {
 	return func(yield func(Prerequisite) bool) {
+		if !Waits(e) {
+			return
+		}
 		seen := make(map[pawl.ID]bool, len(e.After)+len(e.AfterAny))
 		for i, id := range slices.Concat(e.After, e.AfterAny) {
 			if seen[id] {

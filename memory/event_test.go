@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,4 +50,45 @@ func TestEventsComeBeforeTheCallReturns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, pawl.ReasonDeadline, e.Death.Reason)
 	})
+}
+
+// Rule: what a transition did is told before a fetch returns that waited for it.
+func TestEventsComeBeforeAWaitingFetchReturns(t *testing.T) {
+	for name, wait := range map[string]pawl.Wait{"a job": pawl.WaitForJob, "the end": pawl.WaitFinished} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				last := map[pawl.Wait]pawl.EventType{pawl.WaitForJob: pawl.EventFetched, pawl.WaitFinished: pawl.EventSucceeded}[wait]
+				var waited, returned, told atomic.Bool
+				q := memory.New(&memory.Options{Logger: hclog.NewNullLogger(), OnEvent: func(e pawl.Event) {
+					if waited.Load() && e.Type == last {
+						time.Sleep(time.Second) // the fetch could return now
+						told.Store(!returned.Load())
+					}
+				}})
+				defer q.Close()
+				var leases []*pawl.Lease
+				var err error
+				enqueue := func() { require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"})) }
+				if wait == pawl.WaitFinished {
+					enqueue()
+					leases, err = q.Fetch(t.Context(), pawl.Request{Max: 1})
+					require.NoError(t, err)
+				}
+				waited.Store(true)
+				go func() {
+					_, _ = q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: wait})
+					returned.Store(true)
+				}()
+				synctest.Wait()
+				if wait == pawl.WaitFinished {
+					require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
+				} else {
+					enqueue()
+				}
+				synctest.Wait()
+				require.True(t, told.Load())
+				require.True(t, returned.Load())
+			})
+		})
+	}
 }

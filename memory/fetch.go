@@ -75,8 +75,10 @@ func (q *Queue) serve() {
 		}
 		switch {
 		case len(f.leases) > 0:
+			q.report()
 			f.answer(nil)
 		case !q.unfinished() && f.givesUp(lines): // the ends of jobs that it skipped bring callbacks, and let jobs go
+			q.report()
 			f.answer(pawl.ErrEmpty)
 		default:
 			return false

@@ -20,8 +20,8 @@ type job struct {
 	expires time.Time            // when it ends, on monotonic time
 }
 
-// clone copies an envelope and all that it leads to.
-func clone(e pawl.Envelope) pawl.Envelope {
+// detach copies all that an envelope leads to.
+func detach(e *pawl.Envelope) *pawl.Envelope {
 	e.Payload = bytes.Clone(e.Payload)
 	e.Signature = bytes.Clone(e.Signature)
 	e.Result = bytes.Clone(e.Result)
@@ -44,8 +44,8 @@ func clone(e pawl.Envelope) pawl.Envelope {
 
 // copy is all that there is to say about a job, for a caller to keep.
 func (j *job) copy() *pawl.Envelope {
-	e := clone(j.Envelope)
-	return &e
+	e := j.Envelope
+	return detach(&e)
 }
 
 // list is jobs in an order. What the order looks at must not change while a job is

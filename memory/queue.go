@@ -51,6 +51,8 @@ type Queue struct {
 	tables   map[tableName][]row // of other packages
 	nextTurn bool                // a fetch skipped a job of a key in order, so another fetch may get the next one
 	groups   driver.Groups       // whose members moved in the transition under way
+	counted  []*line             // in which jobs changed in the transition under way
+	events   []pawl.Event        // of the transition under way
 	meter    driver.Meter
 
 	turns   uint64 // the last turn that a queue had
@@ -77,9 +79,11 @@ type line struct {
 	dead    list
 	counts  pawl.Counts // of its jobs, whichever list they are in
 	kinds   map[string]*pawl.Counts
-	turn    uint64  // its last one; 0 before the first
-	finish  uint64  // of that turn, in virtual time
-	credit  float64 // what is left of its retry share
+	totals  driver.Totals // of the transition under way
+	fetched bool          // in the transition under way
+	turn    uint64        // its last one; 0 before the first
+	finish  uint64        // of that turn, in virtual time
+	credit  float64       // what is left of its retry share
 }
 
 // New makes an empty queue. A bad option is reported by every call, as a
@@ -196,6 +200,24 @@ func (q *Queue) catchUp() {
 		q.finish()
 	}
 	q.setAlarm()
+	q.report()
+}
+
+// report counts and reports what the transition has done so far, before a caller is told.
+func (q *Queue) report() {
+	var all driver.Totals
+	for _, l := range q.counted {
+		all.Add(l.totals)
+		q.meter.Count(q.moves.Now, l.name, l.totals, l.fetched)
+		l.totals, l.fetched = driver.Totals{}, false
+	}
+	q.reporter.Count(all)
+	q.reporter.Emit(q.events...)
+	for _, e := range q.events {
+		q.waiters.Report(e)
+	}
+	clear(q.events)
+	q.counted, q.events = q.counted[:0], q.events[:0]
 }
 
 // finish does what follows from the ends of jobs: it counts them in their groups, and lets the jobs go that

@@ -28,12 +28,15 @@ func (t txn) Meets(c pawl.Condition, j *job) bool {
 	if !driver.ReadsBody(c) {
 		e.Payload, e.History = nil, nil
 	}
-	e = clone(e)
-	return c.Matches(&e)
+	return c.Matches(detach(&e))
 }
 
 // New returns a job that is not stored yet.
-func (t txn) New(e *pawl.Envelope) *job { return &job{Envelope: clone(*e), line: t.line(e.Queue)} }
+func (t txn) New(e *pawl.Envelope) *job {
+	j := &job{Envelope: *e, line: t.line(e.Queue)}
+	detach(&j.Envelope)
+	return j
+}
 
 // Number gives a new job its sequence.
 func (t txn) Number(j *job) {
@@ -99,22 +102,22 @@ func (t txn) Done(name string, until time.Time) {
 // FallsDue does nothing: the lists know what is due.
 func (t txn) FallsDue(time.Time) {}
 
-// Emit reports what happened to a job, which stands where that has put it. It is called within the
-// transition, whose events so come in their order, and once nothing can keep the transition from
-// being made.
+// Emit notes what happened to a job, which stands where that has put it, once nothing can keep the transition from being
+// made. [Queue.report] reports it.
 func (t txn) Emit(j *job, e pawl.Event) {
-	var one driver.Totals
-	one.Count(e.Type, 1)
-	t.reporter.Count(one)
-	t.meter.Count(t.moves.Now, j.Queue, one, e.Type == pawl.EventFetched)
+	l := j.line
+	if l.totals.Changes == 0 {
+		t.counted = append(t.counted, l)
+	}
+	l.totals.Count(e.Type, 1)
+	l.fetched = l.fetched || e.Type == pawl.EventFetched
 	if !t.reporter.Wants(e.Type) && !t.waiters.Any() {
 		return
 	}
 	now := j.Envelope // not the queue's own, which goes on changing
 	now.Cursor = nil
 	e.At, e.Job = t.moves.Now, &now
-	t.waiters.Report(e)
-	t.reporter.Emit(e)
+	t.events = append(t.events, e)
 }
 
 // Member counts the move of a member of a group, in the transition that moves it; see [driver.Groups].

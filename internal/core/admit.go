@@ -31,9 +31,11 @@ func Results(batch []*Newcomer) []pawl.Enqueued {
 func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 	var none J
 	batch := make([]*Newcomer, len(envelopes))
-	earlier := make(map[string]*Newcomer) // the holders of keys within the batch
+	all := make([]Newcomer, len(envelopes)) // in one piece
+	earlier := make(map[string]*Newcomer)   // the holders of keys within the batch
 	for i, given := range envelopes {
-		n := &Newcomer{Envelope: *given, state: pawl.Delayed}
+		n := &all[i]
+		n.Envelope, n.state = *given, pawl.Delayed
 		switch ready := driver.Accept(&n.Envelope, m.Now); {
 		case m.IsLate(&n.Envelope):
 			n.state = pawl.Dead // as soon as it is stored
@@ -75,24 +77,19 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 
 // admitWaiting refuses new jobs that wait for jobs which are not there.
 func (m *Moves[J]) admitWaiting(batch []*Newcomer) error {
+	if !slices.ContainsFunc(batch, func(n *Newcomer) bool { return driver.Waits(&n.Envelope) }) {
+		return nil
+	}
 	var none J
-	var earlier map[pawl.ID]bool
-	for i, n := range batch {
-		if driver.Waits(&n.Envelope) && !n.Existing && !n.dropped {
-			if earlier == nil {
-				earlier = make(map[pawl.ID]bool)
-				for _, before := range batch[:i] {
-					earlier[before.ID] = true
-				}
-			}
+	earlier := make(map[pawl.ID]bool)
+	for _, n := range batch {
+		if !n.Existing && !n.dropped {
 			known := func(id pawl.ID) bool { return earlier[id] || m.txn.Get(id) != none }
 			if err := driver.CheckPrerequisites(&n.Envelope, known, m.txn.Awaited); err != nil {
 				return err
 			}
 		}
-		if earlier != nil {
-			earlier[n.ID] = true
-		}
+		earlier[n.ID] = true
 	}
 	return nil
 }
