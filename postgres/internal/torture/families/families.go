@@ -18,7 +18,7 @@ import (
 var All = append(disturbed, Schedule)
 
 // disturbed are the families whose clients work on jobs and runs.
-var disturbed = []*harness.Family{Kill, Server, Cut, Partition, Failover}
+var disturbed = []*harness.Family{Kill, Server, Cut, Partition, Failover, Soak}
 
 // slots is the number of clients that work at a time.
 const slots = 3

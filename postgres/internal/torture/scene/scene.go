@@ -218,8 +218,11 @@ func (s *Scene) End() {
 	}
 	s.clients = nil
 	s.stop()
-	Acknowledged.Add(int64(s.account.Stored()))
+	Acknowledged.Add(int64(s.Stored()))
 }
+
+// Stored is the number of jobs whose enqueue was acknowledged.
+func (s *Scene) Stored() int { return s.account.Stored() }
 
 // Stop lets the clients end by themselves, and waits for that.
 func (s *Scene) Stop() error {
