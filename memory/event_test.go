@@ -52,17 +52,17 @@ func TestEventsComeBeforeTheCallReturns(t *testing.T) {
 	})
 }
 
-// Rule: what a transition did is told before a fetch returns that waited for it.
+// Rule: what a transition did is reported before a fetch returns that waited for it.
 func TestEventsComeBeforeAWaitingFetchReturns(t *testing.T) {
 	for name, wait := range map[string]pawl.Wait{"a job": pawl.WaitForJob, "the end": pawl.WaitFinished} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				last := map[pawl.Wait]pawl.EventType{pawl.WaitForJob: pawl.EventFetched, pawl.WaitFinished: pawl.EventSucceeded}[wait]
-				var waited, returned, told atomic.Bool
+				var waited, returned, reported atomic.Bool
 				q := memory.New(&memory.Options{Logger: hclog.NewNullLogger(), OnEvent: func(e pawl.Event) {
 					if waited.Load() && e.Type == last {
 						time.Sleep(time.Second) // the fetch could return now
-						told.Store(!returned.Load())
+						reported.Store(!returned.Load())
 					}
 				}})
 				defer q.Close()
@@ -86,7 +86,7 @@ func TestEventsComeBeforeAWaitingFetchReturns(t *testing.T) {
 					enqueue()
 				}
 				synctest.Wait()
-				require.True(t, told.Load())
+				require.True(t, reported.Load())
 				require.True(t, returned.Load())
 			})
 		})
