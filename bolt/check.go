@@ -197,6 +197,9 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		if recordErr == nil && err == nil && (r.priority != j.Priority || r.seq != j.Seq) {
 			c.wrong("job %s has priority %d and sequence %d in its lease, %d and %d in its record", id, r.priority, r.seq, j.Priority, j.Seq)
 		}
+		if recordErr == nil && err == nil && r.lane != laneOf(j.Envelope) {
+			c.wrong("job %s was leased from lane %d, by its record it was in %d", id, r.lane, laneOf(j.Envelope))
+		}
 		if recordErr == nil && err == nil && r.key != j.Key {
 			c.wrong("job %s has key %q in its lease, %q in its record", id, r.key, j.Key)
 		}

@@ -43,7 +43,7 @@ func (c *check) keyOrder(key []byte, row *keyRow, found *keyScan) {
 	if slices.Contains(found.running, row.head.id) {
 		found.holders = append(found.holders, row.head.id)
 	}
-	if !row.head.holds {
+	if !row.isHeld() {
 		if len(found.holders) > 0 || !slices.Equal(found.ready, head) {
 			c.wrong("job %s has the turn of key %q, a scan finds that %v hold it, and that %v are ready", row.head.id, key, found.holders, found.ready)
 		}

@@ -187,16 +187,20 @@ func (t *txn) insert(n *newJob, event pawl.EventType) {
 		own := n.Envelope // if the job dies here, this copy changes and the event of the enqueue does not
 		j.Envelope = &own
 	}
-	t.put(t.jobs, j.ID[:], n.record)
 	if n.payload != nil {
 		j.apart = len(j.Payload)
 		t.put(t.payloads, j.ID[:], n.payload)
 	}
+	t.takeUnique(j)
+	t.prerequire(j.Envelope)
+	if n.ready && t.tagNew(&j) {
+		t.rewrite(&j)
+	} else {
+		t.put(t.jobs, j.ID[:], n.record)
+	}
 	if j.Seq > t.jobs.Sequence() {
 		t.fail(t.jobs.SetSequence(j.Seq))
 	}
-	t.takeUnique(j)
-	t.prerequire(j.Envelope)
 	t.emit(pawl.Event{Type: event, Job: &n.Envelope})
 	if n.ready {
 		t.placeReady(j)

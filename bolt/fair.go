@@ -80,19 +80,30 @@ func (t *txn) fairRow(n queueNumber) *keyRow {
 	if !t.limitsOf(n).Fair {
 		return nil
 	}
-	own, _ := t.keyRow(ownKey(n))
-	return own
+	return t.queueRow(n)
 }
 
-// giveTag gives a job that becomes ready its tag, and rewrites its record, if its queue is fair. A job that
-// has kept its tag does not get another.
+// giveTag gives a job that becomes ready its tag, and rewrites its record, if its queue is fair.
 func (t *txn) giveTag(j *stored, n queueNumber) {
+	if t.tag(j, n) {
+		t.rewrite(j)
+	}
+}
+
+// tagNew is giveTag for a new job that has no delay, before its record is stored.
+func (t *txn) tagNew(j *stored) (given bool) {
+	n := t.lineOf(j.Envelope).queue
+	return t.limitsOf(n).Fair && !overdue(j.Envelope, t.now) && !t.waits(j.ID) && t.tag(j, n)
+}
+
+// tag gives a job its tag, if its queue is fair. A job that has kept its tag does not get another.
+func (t *txn) tag(j *stored, n queueNumber) (given bool) {
 	if j.FairTag != 0 {
-		return
+		return false
 	}
 	own := t.fairRow(n)
 	if own == nil {
-		return
+		return false
 	}
 	r := own
 	if j.Key != "" {
@@ -104,7 +115,7 @@ func (t *txn) giveTag(j *stored, n queueNumber) {
 	own.fronts.set(j.Priority, front)
 	r.last.set(j.Priority, tagged.FairTag)
 	j.Envelope = &tagged
-	t.rewrite(j)
+	return true
 }
 
 // promoteTagged makes a job whose time has come ready with a tag, if its queue is fair.

@@ -117,8 +117,7 @@ func (t *txn) grantJobs(jobs []*fetched) {
 			t.holdEffect(job.effect, g.id)
 		}
 		if job.limit != nil {
-			job.limit.lease(job.key, t.now)
-			job.limit.holdKey(g.id)
+			t.leaseKey(job.limit, job.key)
 		}
 		if own := t.ownRow(queueOf(job.key)); own != nil {
 			own.start(t.now)

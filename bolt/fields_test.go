@@ -16,7 +16,7 @@ func TestFieldsOfRows(t *testing.T) {
 		parse func(key, sealed []byte) error
 	}{
 		"queue": {(&queueRow{name: "email", paused: true}).append(nil), func(k, v []byte) error { _, err := parseQueueRow(k, v); return err }},
-		"key": {(&keyRow{leased: 1, lanes: make([]keyLane, 2)}).append(nil),
+		"key": {(&keyRow{waiting: 1, lanes: make([]keyLane, 2)}).append(nil),
 			func(k, v []byte) error { _, err := parseKeyRow(k, v); return err }},
 	}
 	key := []byte("key")

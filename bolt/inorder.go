@@ -23,7 +23,7 @@ import (
 // keyHead is the head of a key.
 type keyHead struct {
 	id    pawl.ID
-	holds bool // it was leased, and holds the key; otherwise a job that was due earlier takes its place
+	holds bool // its record says that it holds the key; if it neither does nor is leased, a job that was due earlier takes its place
 	turn  keyTurn
 }
 
@@ -78,7 +78,7 @@ func (t *txn) orderedKey(n queueNumber, key string) *keyRow {
 // turn. It reports whether the job is the head.
 func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bool {
 	turn := turnOf(e)
-	if r.head != nil && !r.head.holds && turn.before(&r.head.turn) {
+	if r.head != nil && !r.isHeld() && turn.before(&r.head.turn) {
 		t.displace(r)
 	}
 	if r.head == nil && r.leased == 0 {
@@ -130,12 +130,8 @@ func (t *txn) nextTurn(r *keyRow) {
 	r.waiting = 0
 }
 
-// holdKey lets a job that is being leased hold its key.
-func (r *keyRow) holdKey(id pawl.ID) {
-	if r.order != pawl.OrderNone && r.head != nil && r.head.id == id {
-		r.head.holds = true
-	}
-}
+// isHeld reports whether the head of a key holds it.
+func (r *keyRow) isHeld() bool { return r.head != nil && (r.head.holds || r.leased > 0) }
 
 // leads reports whether a leased job holds its key. If the job is not done, its record says so from then on.
 // The caller asks before the lease ends: if the row of the key is damaged, the jobs are counted anew, and
@@ -197,7 +193,7 @@ func (t *txn) claimKey(j stored, state pawl.State) bool {
 		return false
 	}
 	if r.head == nil || r.head.id != j.ID {
-		if r.head != nil && !r.head.holds {
+		if r.head != nil && !r.isHeld() {
 			t.displace(r)
 		}
 		if r.leased > 0 || r.head != nil {

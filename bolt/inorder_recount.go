@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 
 	"github.com/gopawl/pawl"
@@ -78,7 +77,7 @@ func (t *txn) recountOrder(n queueNumber) {
 		r := of(j.Key)
 		r.restoreTag(j.Envelope)
 		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
-			r.head = &keyHead{j.ID, true, turnOf(j.Envelope)}
+			r.head = &keyHead{j.ID, j.HoldsKey, turnOf(j.Envelope)}
 		}
 		switch {
 		case j.state != pawl.Ready:
@@ -89,11 +88,9 @@ func (t *txn) recountOrder(n queueNumber) {
 		}
 	})
 	t.recountHeld(n, held)
-	eachRow(t.leased, nil, func(k, v []byte) { // also of a job whose record is damaged
-		if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n && row.flags&hasKey != 0 {
-			if key := cmp.Or(row.key, t.keyNameOf(pawl.ID(k))); key != "" {
-				of(key).leased++
-			}
+	t.eachKeyedLease(func(_ pawl.ID, row leaseRow) { // also of a job whose record is damaged
+		if row.line.queue == n {
+			of(row.key).addLease(row)
 		}
 	})
 	for _, r := range t.usedKeys {

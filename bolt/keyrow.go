@@ -11,9 +11,8 @@ import (
 
 // keyRow is the value in bucketKeys.
 type keyRow struct {
-	leased int
-	lanes  []keyLane  // lanes in which jobs of the key wait, besides those that wait for their turn
-	few    [1]keyLane // initial array of lanes
+	lanes []keyLane  // lanes with jobs of the key that wait or are leased, besides those that wait for their turn
+	few   [1]keyLane // initial array of lanes
 	times
 	fair
 
@@ -22,20 +21,24 @@ type keyRow struct {
 	waiting int      // jobs that wait for their turn
 
 	// Set in a transaction:
-	used  bool // by the transaction, which writes it
-	key   []byte
-	limit int // of leases; 0 for none
-	order pawl.KeyOrder
-	pace  driver.Pace
-	woken time.Time // the wake that bucketExpiry has
+	leased int    // jobs
+	used   bool   // by the transaction, which writes it if it changes
+	stored []byte // its value in bucketKeys, without the seal; nil for none
+	key    []byte
+	limit  int // of leases; 0 for none
+	order  pawl.KeyOrder
+	pace   driver.Pace
+	woken  time.Time // the wake that bucketExpiry has
 }
 
-// keyLane counts the waiting jobs of a key in one lane.
+// keyLane counts the jobs of a key in one lane. Its row does not tell the leased ones, which [keyLeases] has,
+// from the ready ones.
 type keyLane struct {
 	at      laneAt
 	ready   int
+	leased  int // from the lane
 	blocked int
-	last    [orderWidth]byte // no ready job of the lane comes after it in the order of the lane
+	last    [orderWidth]byte // no ready job of the lane comes after it in the order of the lane; of no meaning without one
 }
 
 // laneAt is a lane of a line, as the first bytes of a key in bucketReady.
@@ -43,27 +46,15 @@ type laneAt [lanePrefix]byte
 
 const keyLaneWidth = lanePrefix + 4 + 4 + orderWidth
 
-// keyRowWidth is the size in bytes of a row without lanes and fields.
+// keyRowWidth is the size in bytes of a row without lanes and fields. The first half is zero.
 const keyRowWidth = 4 + 4
 
-// size returns about how many bytes the row has, with its seal.
-func (r *keyRow) size() int {
-	n := keyRowWidth + len(r.lanes)*keyLaneWidth + sealWidth
-	if r.head != nil {
-		n += 2 + keyHeadWidth + 2 + 4
-	}
-	if r.times != (times{}) {
-		n += 2 * (2 + timeWidth)
-	}
-	return n + (len(r.last)+len(r.fronts))*(2+tagWidth)
-}
-
 func (r *keyRow) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(r.leased))
+	b = binary.BigEndian.AppendUint32(b, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(r.lanes)))
 	for _, l := range r.lanes {
 		b = append(b, l.at[:]...)
-		b = binary.BigEndian.AppendUint32(b, uint32(l.ready))
+		b = binary.BigEndian.AppendUint32(b, uint32(l.ready+l.leased))
 		b = binary.BigEndian.AppendUint32(b, uint32(l.blocked))
 		b = append(b, l.last[:]...)
 	}
@@ -76,6 +67,7 @@ func (r *keyRow) append(b []byte) []byte {
 	return r.fair.append(r.times.append(b))
 }
 
+// parseKeyRow reads a row. It counts the leased jobs among the ready ones.
 func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 	b, err := unseal(key, sealed, -1)
 	if err != nil {
@@ -84,8 +76,11 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 	if len(b) < keyRowWidth || uint64(len(b)-keyRowWidth) < keyLaneWidth*uint64(binary.BigEndian.Uint32(b[4:])) {
 		return nil, fmt.Errorf("%w: the row of a key has %d bytes", pawl.ErrCorrupt, len(b))
 	}
-	r := &keyRow{leased: int(binary.BigEndian.Uint32(b))}
+	r := new(keyRow)
 	r.lanes = r.few[:0]
+	if binary.BigEndian.Uint32(b) != 0 {
+		return nil, fmt.Errorf("%w: the row of a key counts leases, as those of earlier builds did", pawl.ErrCorrupt)
+	}
 	lanes := binary.BigEndian.Uint32(b[4:])
 	for b = b[keyRowWidth:]; lanes > 0; lanes-- {
 		r.lanes = append(r.lanes, keyLane{

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -47,6 +46,13 @@ func (t *txn) keyOf(n queueNumber, key string) (_ *keyRow, counted bool) {
 	return t.keyRow(t.limitAt)
 }
 
+// queueRow returns the row of a queue itself.
+func (t *txn) queueRow(n queueNumber) *keyRow {
+	t.limitAt = limitKey(t.limitAt[:0], n, "")
+	r, _ := t.keyRow(t.limitAt)
+	return r
+}
+
 // keyRow returns the row with a limit key. Counted is as for keyOf.
 func (t *txn) keyRow(key []byte) (_ *keyRow, counted bool) {
 	if r := t.keyRows[string(key)]; r != nil {
@@ -65,8 +71,11 @@ func (t *txn) keyRow(key []byte) (_ *keyRow, counted bool) {
 			t.recountKeys(n)
 			return t.keyRows[string(key)], true
 		}
+		r.stored = bytes.Clone(sealed[:len(sealed)-sealWidth])
 	}
-	return t.addKey(key, r), false
+	r = t.addKey(key, r)
+	t.takeLeases(r)
+	return r, false
 }
 
 // left returns the row of the key of a job that has just left its place, for the caller to count
@@ -104,20 +113,23 @@ func (t *txn) limit(r *keyRow) {
 	t.settleClock(r)
 }
 
-// finishKeys writes the rows of keys. The row of a key without jobs goes, once its rate is not used
-// up any more. That of a queue whose keys take turns stays.
+// finishKeys writes the rows of keys that have changed. The row of a key without jobs goes, once its rate
+// is not used up any more. That of a queue whose keys take turns stays.
 func (t *txn) finishKeys() {
 	t.setWakes()
 	for _, r := range t.usedKeys {
 		r.used = false
 		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && r.fronts == nil && !r.busy(t.now) {
-			t.delete(t.keys, r.key)
+			if r.stored != nil {
+				t.delete(t.keys, r.key)
+			}
 			delete(t.keyRows, string(r.key))
 			if !r.woken.IsZero() {
 				t.delete(t.expiry, restKey(nil, r.woken, r.key))
 			}
-		} else {
-			t.put(t.keys, r.key, seal(r.key, r.append(t.value(r.size()))))
+		} else if t.encoded = r.append(t.encoded[:0]); !bytes.Equal(t.encoded, r.stored) {
+			r.stored = append(r.stored[:0], t.encoded...)
+			t.put(t.keys, r.key, seal(r.key, append(t.value(len(t.encoded)+sealWidth), t.encoded...)))
 		}
 	}
 	t.usedKeys = t.usedKeys[:0]
@@ -127,7 +139,7 @@ func (t *txn) finishKeys() {
 func trimmed(lanes []keyLane) []keyLane {
 	kept := lanes[:0]
 	for _, l := range lanes {
-		if l.ready > 0 || l.blocked > 0 {
+		if l.ready > 0 || l.leased > 0 || l.blocked > 0 {
 			kept = append(kept, l)
 		}
 	}
@@ -164,16 +176,19 @@ func orderOf(key []byte) []byte { return key[len(key)-orderWidth:] }
 // enter counts a job that enters ready under a key.
 func (l *keyLane) enter(ready []byte) {
 	l.ready++
-	if order := orderOf(ready); bytes.Compare(order, l.last[:]) > 0 {
+	if order := orderOf(ready); l.ready == 1 || bytes.Compare(order, l.last[:]) > 0 {
 		l.last = [orderWidth]byte(order)
 	}
 }
 
 // leave counts a job that leaves ready.
 func (l *keyLane) leave() {
-	if l.ready = max(0, l.ready-1); l.ready == 0 {
-		l.last = [orderWidth]byte{}
-	}
+	l.ready = max(0, l.ready-1)
+}
+
+// comesLast reports whether a place in the lane comes after all its ready jobs.
+func (l *keyLane) comesLast(order []byte) bool {
+	return l.ready == 0 || bytes.Compare(order, l.last[:]) > 0
 }
 
 // comesLater reports whether a job that becomes ready can be blocked at once, given its key in
@@ -184,7 +199,7 @@ func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 			return bytes.Compare(orderOf(ready), orderOf(first)) > 0
 		}
 	}
-	return l.ready >= t.room(r) && bytes.Compare(orderOf(ready), l.last[:]) > 0
+	return l.ready >= t.room(r) && l.comesLast(orderOf(ready))
 }
 
 // becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
@@ -271,7 +286,7 @@ func (t *txn) refill(r *keyRow) {
 		l := &r.lanes[i]
 		for n := 0; n < room && l.blocked > 0; n++ {
 			key, row, ok := t.firstBlocked(r, l)
-			if !ok || l.ready >= room && bytes.Compare(orderOf(key), l.last[:]) > 0 {
+			if !ok || l.ready >= room && l.comesLast(orderOf(key)) {
 				break
 			}
 			l.blocked--
@@ -302,21 +317,6 @@ func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
 	default:
 		l := r.lane(key[len(key)-readyKeyWidth:])
 		l.blocked = max(0, l.blocked-1)
-	}
-}
-
-// lease counts a job that is leased now, given the key that it had in ready.
-func (r *keyRow) lease(ready []byte, now time.Time) {
-	r.leased++
-	r.lane(ready).leave()
-	r.start(now)
-}
-
-// freeKey counts the end of a lease and unblocks the jobs that have room now.
-func (t *txn) freeKey(n queueNumber, key string) {
-	if r := t.left(n, key); r != nil {
-		r.leased = max(0, r.leased-1)
-		t.refill(r)
 	}
 }
 

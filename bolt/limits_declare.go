@@ -67,6 +67,7 @@ func (t *txn) setLimits(queue string, limits pawl.Limits) {
 // reads the record of each waiting job with a key, so it is for new limits and for damage.
 func (t *txn) recountKeys(n queueNumber) {
 	t.changed = true
+	t.recountLeases()
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
 	rows := t.clearKeys(prefix)
 	blocked := append([]byte{waitsForLimit}, prefix...)
@@ -111,11 +112,9 @@ func (t *txn) recountKeys(n queueNumber) {
 			}
 		}
 	})
-	eachRow(t.leased, nil, func(k, v []byte) {
-		if row, err := parseLeaseRow(k, v); err == nil && row.line.queue == n && row.flags&hasKey != 0 {
-			if r := of(pawl.ID(k), row.key); r != nil {
-				r.leased++
-			}
+	t.eachKeyedLease(func(id pawl.ID, row leaseRow) {
+		if row.line.queue == n {
+			of(id, row.key).addLease(row)
 		}
 	})
 	for _, r := range rows {
@@ -139,10 +138,12 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 		if t.usedKey(key) != nil {
 			continue
 		}
-		r, err := parseKeyRow(key, t.keys.Get(key))
+		sealed := t.keys.Get(key)
+		r, err := parseKeyRow(key, sealed)
 		if err != nil {
-			r = new(keyRow)
+			r, sealed = new(keyRow), make([]byte, sealWidth) // which no sound row is like
 		}
+		r.stored = bytes.Clone(sealed[:len(sealed)-sealWidth])
 		if t.expiry.Get(restKey(nil, r.wake, key)) == nil {
 			r.wake = time.Time{} // damage
 		}

@@ -117,7 +117,7 @@ func (t *txn) unplace(j stored, p place) {
 // grantLease gives a job its row in leased. The caller has deleted its row from ready.
 func (t *txn) grantLease(job *fetched) {
 	ln := job.line()
-	lease := leaseRow{token: job.grant.token, line: ln, flags: job.row.flags, since: t.now}
+	lease := leaseRow{token: job.grant.token, line: ln, flags: job.row.flags, lane: job.lane, since: t.now}
 	lease.priority, lease.seq = orderAt(job.key[lanePrefix:])
 	if job.parsed.Envelope != nil {
 		lease.key = job.parsed.Key
@@ -132,6 +132,9 @@ func (t *txn) grantLease(job *fetched) {
 // removes the job. Of a job that is done or dead it calls passKey or leaveKey, too. endLease returns
 // the job if it has read its record.
 func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
+	if row.flags&hasKey != 0 && t.limitsOf(row.line.queue).PerKey() {
+		t.leasesByKey() // with this one
+	}
 	t.delete(t.leased, id[:])
 	t.counts(row.line).Leased--
 	t.ended = append(t.ended, holding{id, row.token})
@@ -140,7 +143,7 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 	case row.flags&(hasMore|hasKey) == 0:
 		return j
 	case row.flags&hasMore == 0 && row.key != "":
-		t.freeKey(row.line.queue, row.key)
+		t.freeKey(row, row.key)
 		return j
 	}
 	j, err := t.record(id)
@@ -148,7 +151,7 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 		t.keyLost(row.line.queue, row.flags)
 		return stored{}
 	}
-	t.freeKey(row.line.queue, j.Key) // first, because freeEffect may count the leases of all keys
+	t.freeKey(row, j.Key) // first, because freeEffect may count the leases of all keys
 	t.freeEffect(j)
 	return j
 }

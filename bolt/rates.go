@@ -83,8 +83,7 @@ func (t *txn) ownRow(n queueNumber) *keyRow {
 	if t.limitsOf(n).Rate.Starts == 0 {
 		return nil
 	}
-	r, _ := t.keyRow(ownKey(n))
-	return r
+	return t.queueRow(n)
 }
 
 // setWakes makes sure that each key is looked at again, when its rate has room for a blocked job or

@@ -83,24 +83,31 @@ func (t *txn) takeOrphans(portion int) (found int) {
 	return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion)
 }
 
-// orphan reads a row of leased. It replaces a damaged row by what the job's record says. If the
-// record is damaged too, the job will become dead in the queue that the row seems to name.
+// orphan reads a row of leased, as readLease does. If its row and its record are damaged, the job will
+// become dead in the queue that the row seems to name.
 func (t *txn) orphan(key, sealed []byte) (row leaseRow, err error) {
-	if len(key) != len(pawl.ID{}) {
-		return row, fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(key))
-	}
-	if row, err = parseLeaseRow(key, sealed); err != nil {
-		if j, recordErr := t.record(pawl.ID(key)); recordErr == nil {
-			row.flags = j.flags() // the rest is of no use to a job that is leased no more
-			row.line, _, err = t.store.line(j.Envelope)
-		} else if len(sealed) == leaseWidth+4 {
-			row.line, err = lineAt(sealed[8:]), nil
-		}
-	}
-	if err != nil {
+	if row, err = t.readLease(key, sealed); err != nil {
 		return row, err
 	}
 	return row, t.checkLine(row.line)
+}
+
+// readLease reads a row of leased. It replaces a damaged row by what the job's record says, or else by
+// the line that the row seems to name.
+func (s *store) readLease(key, sealed []byte) (row leaseRow, err error) {
+	if len(key) != len(pawl.ID{}) {
+		return row, fmt.Errorf("%w: a key of %d bytes", pawl.ErrCorrupt, len(key))
+	}
+	if row, err = parseLeaseRow(key, sealed); err == nil {
+		return row, nil
+	}
+	if j, recordErr := s.listed(pawl.ID(key)); recordErr == nil {
+		row.flags, row.lane = j.flags(), laneOf(j.Envelope) // the rest is of no use to a job that is leased no more
+		row.line, _, err = s.line(j.Envelope)
+	} else if len(sealed) == leaseWidth+4 {
+		row.line, err = lineAt(sealed[8:]), nil
+	}
+	return row, err
 }
 
 // checkLine returns an error if the rows of a line, its queue or its kind are damaged.

@@ -114,6 +114,7 @@ type leaseRow struct {
 	token uint64
 	line  line
 	flags flags
+	lane  lane // that the job was leased from
 	since time.Time
 
 	// A failed attempt needs these for the job's next key in ready.
@@ -125,9 +126,12 @@ type leaseRow struct {
 
 const leaseWidth = 8 + lineWidth + 1 + timeWidth + 1 + 8
 
+// laneShift is where the lane of a lease begins in the byte of its flags.
+const laneShift = 5
+
 func (r leaseRow) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, r.token)
-	b = append(appendLine(b, r.line), byte(r.flags))
+	b = append(appendLine(b, r.line), byte(r.flags)|byte(r.lane)<<laneShift)
 	b = append(appendTime(b, r.since), byte(127-int(r.priority)))
 	return append(binary.BigEndian.AppendUint64(b, r.seq), r.key...)
 }
@@ -145,14 +149,24 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 	if len(b) < leaseWidth {
 		return r, fmt.Errorf("%w: the row of a lease has %d bytes", pawl.ErrCorrupt, len(b))
 	}
+	more := b[8+lineWidth]
+	if r.flags, r.lane = flags(more&(1<<laneShift-1)), lane(more>>laneShift); r.lane >= lanes {
+		return leaseRow{}, fmt.Errorf("%w: the row of a lease has lane %d", pawl.ErrCorrupt, r.lane)
+	}
 	r.token = binary.BigEndian.Uint64(b)
 	r.line = lineAt(b[8:])
-	r.flags = flags(b[8+lineWidth])
 	r.since = timeAt(b[8+lineWidth+1:])
 	r.priority = priorityAt(b[8+lineWidth+1+timeWidth:])
 	r.seq = binary.BigEndian.Uint64(b[leaseWidth-8:])
 	r.key = string(b[leaseWidth:])
 	return r, nil
+}
+
+// laneAt returns the lane that the job was leased from, as in a key in bucketReady.
+func (r leaseRow) laneAt() laneAt {
+	var at laneAt
+	appendLane(at[:0], r.line, r.lane)
+	return at
 }
 
 // queueRow is the value in bucketQueues for a queue.

@@ -56,7 +56,7 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 	switch p.state {
 	case pawl.Leased:
 		row, _ := parseLeaseRow(p.key, sealed)
-		row.line, row.flags, row.priority, row.seq = p.line, j.flags(), j.Priority, j.Seq
+		row.line, row.flags, row.lane, row.priority, row.seq = p.line, j.flags(), laneOf(j.Envelope), j.Priority, j.Seq
 		return seal(p.key, row.append(nil))
 	case pawl.Dead, pawl.Completed:
 		return seal(p.key, endedRow{index, p.line}.append(nil))

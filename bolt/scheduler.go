@@ -69,6 +69,7 @@ type scheduler struct {
 	seq      *atomic.Uint64        // the last assigned enqueue sequence
 	bound    bound                 // of the bytes in use
 	awaits   atomic.Bool           // some job may wait for another
+	byKey    keyLeases             // of the transaction that writes
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
 	stop    chan struct{} // closed to stop the goroutine
@@ -275,7 +276,7 @@ func (s *scheduler) maintain(t *txn) {
 // settings returns the settings of the next transaction. The set of listeners may change
 // between transactions.
 func (s *scheduler) settings() settings {
-	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq, bound: &s.bound, awaits: &s.awaits}
+	return settings{maxCrashes: s.crashCap, listening: s.observer.Listened(), seq: s.seq, bound: &s.bound, awaits: &s.awaits, keyLeases: &s.byKey}
 }
 
 // report emits the events of a durable transaction.

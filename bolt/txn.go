@@ -30,6 +30,8 @@ type txn struct {
 	keyRows  map[string]*keyRow // rows of keys that are limited; nil until needed
 	usedKeys []*keyRow          // those of them that the transaction uses
 	limitAt  []byte             // buffer for a limit key
+	laneAt   []byte             // buffer for a limit key and a lane
+	encoded  []byte             // buffer for the row of a key
 	behind   []byte             // buffer for the prefix of blocked jobs
 	touched  []line             // lines that changed
 	few      [4]line            // initial array of touched
@@ -40,6 +42,8 @@ type txn struct {
 	scratch []byte // buffer for a key
 	space   []byte // free memory for values, which bbolt keeps until the commit
 	spaces  int    // size of the last block of space
+
+	leasesCounted bool // the transaction has raised the sequence of its keyLeases
 
 	keyless   bool // leave the rows of keys alone, since they are made anew
 	groupless bool // count no members of groups, since a recount follows
@@ -77,6 +81,7 @@ type settings struct {
 	seq        *atomic.Uint64 // the last assigned enqueue sequence; nil if no callback fires
 	bound      *bound         // nil for none
 	awaits     *atomic.Bool   // false if no job waits for another; nil if that is not known
+	keyLeases  *keyLeases     // of the queue; nil outside of one
 }
 
 func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {

@@ -59,16 +59,17 @@ func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err err
 			return err
 		}
 		f.Queue = pawl.QueueStats{Name: row.name, Paused: row.paused, Limits: row.limits, Counts: counts}
-		own, _, err := s.keyStats(ownKey(n), row.limits.Rate, now)
+		own, _, err := s.keyStats(ownKey(n), row.limits.Rate, 0, now)
 		if err != nil {
 			return err
 		}
 		f.QueueNext = own.Next
 		if j.Key != "" && row.limits.PerKey() {
-			if f.Key, _, err = s.keyStats(limitKey(nil, n, j.Key), row.limits.RatePerKey, now); err != nil {
+			holders, leased := s.keyHolders(n, j.Key)
+			if f.Key, _, err = s.keyStats(limitKey(nil, n, j.Key), row.limits.RatePerKey, leased, now); err != nil {
 				return err
 			}
-			f.Key.Holders = s.keyHolders(n, j.Key, f.Key.Running)
+			f.Key.Holders = holders
 		}
 		if j.IdempotencyKey != "" && f.Job.State == pawl.Ready {
 			effect, err := s.effect(effectKey(nil, j.Envelope))
@@ -80,8 +81,8 @@ func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err err
 	return f, err
 }
 
-// keyStats reads the row of a key. Ok says whether there is one.
-func (s *store) keyStats(key []byte, rate pawl.Rate, now time.Time) (k pawl.KeyStats, ok bool, err error) {
+// keyStats reads the row of a key that has a number of leased jobs. Ok says whether there is one.
+func (s *store) keyStats(key []byte, rate pawl.Rate, leased int, now time.Time) (k pawl.KeyStats, ok bool, err error) {
 	sealed := s.keys.Get(key)
 	if sealed == nil {
 		return k, false, nil
@@ -90,11 +91,11 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, now time.Time) (k pawl.KeyS
 	if err != nil {
 		return k, false, fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err)
 	}
-	k = pawl.KeyStats{Key: string(key[5:]), Running: row.leased, Ready: row.waiting, Blocked: row.waiting, Next: driver.PaceOf(rate).Next(row.tat, now)}
+	k = pawl.KeyStats{Key: string(key[5:]), Running: leased, Ready: row.waiting, Blocked: row.waiting, Next: driver.PaceOf(rate).Next(row.tat, now)}
 	if row.head != nil {
 		k.Head = row.head.id
 	}
-	if row.head != nil && row.head.holds && row.leased == 0 {
+	if row.head != nil && row.head.holds && leased == 0 {
 		if j, err := s.record(k.Head); err == nil { // otherwise it is dead soon
 			k.Held = j.Death != nil
 		}
@@ -102,27 +103,21 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, now time.Time) (k pawl.KeyS
 	for _, l := range row.lanes {
 		k.Ready, k.Blocked = k.Ready+l.ready+l.blocked, k.Blocked+l.blocked
 	}
+	k.Ready = max(0, k.Ready-leased) // the row counts them too
 	return k, true, nil
 }
 
-// maxLeasesRead is how many leases a search for the holders of a key reads.
-const maxLeasesRead = 10_000
-
-// keyHolders finds leased jobs of a key that has a number of them.
-func (s *store) keyHolders(n queueNumber, key string, leased int) (ids []pawl.ID) {
-	c := s.leased.Cursor()
-	read := 0
-	for k, v := c.First(); k != nil && len(ids) < min(leased, pawl.MaxHolders) && read < maxLeasesRead; k, v = c.Next() {
-		read++
-		row, err := parseLeaseRow(k, v)
-		if err != nil || row.line.queue != n || row.flags&hasKey == 0 || len(k) != len(pawl.ID{}) {
-			continue
+// keyHolders finds the first leased jobs of a key, and counts all of them.
+func (s *store) keyHolders(n queueNumber, key string) (ids []pawl.ID, leased int) {
+	s.eachKeyedLease(func(id pawl.ID, row leaseRow) {
+		if row.line.queue != n || row.key != key {
+			return
 		}
-		if j, err := s.listed(pawl.ID(k)); err == nil && j.Key == key {
-			ids = append(ids, pawl.ID(k))
+		if leased++; leased <= pawl.MaxHolders {
+			ids = append(ids, id)
 		}
-	}
-	return ids
+	})
+	return ids, leased
 }
 
 // blockedOf finds blocked jobs of a key, in the order in which each lane of it goes on, or in that of their turns.
@@ -147,8 +142,9 @@ func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, e
 			return err
 		}
 		var ok bool
-		if k, ok, err = s.keyStats(limitKey(nil, n, key), row.limits.RatePerKey, r.now()); ok {
-			k.Holders, k.Waiting = s.keyHolders(n, key, k.Running), s.blockedOf(limitKey(nil, n, key))
+		holders, leased := s.keyHolders(n, key)
+		if k, ok, err = s.keyStats(limitKey(nil, n, key), row.limits.RatePerKey, leased, r.now()); ok {
+			k.Holders, k.Waiting = holders, s.blockedOf(limitKey(nil, n, key))
 		}
 		return err
 	})
@@ -170,13 +166,19 @@ func (r *reader) Keys(ctx context.Context, queue, after string, max int) (all []
 			return err
 		}
 		prefix, now := binary.BigEndian.AppendUint32(nil, uint32(n)), r.now()
+		leased := make(map[string]int)
+		s.eachKeyedLease(func(_ pawl.ID, row leaseRow) {
+			if row.line.queue == n {
+				leased[row.key]++
+			}
+		})
 		c := s.keys.Cursor()
 		k, _ := c.Seek(append(limitKey(nil, n, after), 0))
 		for ; bytes.HasPrefix(k, prefix) && len(all) < max; k, _ = c.Next() {
 			if len(k) < 5 || isOwn(k) {
 				continue
 			}
-			one, _, err := s.keyStats(k, row.limits.RatePerKey, now)
+			one, _, err := s.keyStats(k, row.limits.RatePerKey, leased[string(k[5:])], now)
 			if err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ var faults = []Fault{
 	newFault("a key exceeds its limit", "no more jobs of a key are leased than its limit", by("kill", 100),
 		Edit{"bolt/txn.room", "room = max(0, r.limit-r.leased)", "$; if PLANTED { room++ }"}),
 	newFault("a retry loses its key", "a job keeps its key until it has ended", by("kill", 100),
-		Edit{"bolt/txn.freeKey", "r.leased = max(0, r.leased-1)", "$; if PLANTED { r.head = nil }"},
+		Edit{"bolt/txn.freeKey", "t.countLeases(r, r.lane(at[:]), -1)", "$; if PLANTED { r.head = nil }"},
 		Edit{"bolt/txn.keepKey", "!t.claimKey(j, state)", "(PLANTED || $)"}),
 	newFault("the next job of a key has no turn", "no job is blocked without a reason", by("kill", 100),
 		Edit{"bolt/txn.refill", "t.nextTurn(r)", skip}),

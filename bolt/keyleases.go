@@ -1,0 +1,125 @@
+package bolt
+
+import (
+	"bytes"
+
+	"github.com/gopawl/pawl"
+)
+
+// keyLeases counts the leased jobs of each lane of a key, in the queues that limit keys. The rows of keys
+// do not say that: for them, a leased job is still in the lane that it was leased from. So a lease
+// changes no row of a key.
+//
+// The counts follow from the leases, and are right for one state of the file. The sequence of
+// bucketLeased names it: a transaction that changes the counts raises it. If the transaction is rolled
+// back, the sequence in the file is another one than here, and the leases are counted anew. Whoever
+// has the write transaction of the file owns them, also if it is one of the app.
+type keyLeases struct {
+	counts map[string]int // by limit key and lane; nil if they are not known
+	state  uint64         // the sequence of bucketLeased that they belong to
+}
+
+// leasesByKey returns the counts for the state of the transaction. Whoever ends a lease calls it before, so
+// that it does not count them anew in between.
+func (t *txn) leasesByKey() *keyLeases {
+	c := t.keyLeases
+	if c == nil { // of a salvage, or of a dry run
+		c = new(keyLeases)
+		t.keyLeases = c
+	}
+	if c.counts == nil || c.state != t.leased.Sequence() {
+		c.counts, c.state = make(map[string]int), t.leased.Sequence()
+		t.eachKeyedLease(func(_ pawl.ID, row leaseRow) {
+			if n := row.line.queue; t.limitsOf(n).PerKey() {
+				at := row.laneAt()
+				c.counts[string(append(limitKey(nil, n, row.key), at[:]...))]++
+			}
+		})
+	}
+	return c
+}
+
+// recountLeases makes the transaction count the leases anew when it needs their counts again.
+func (t *txn) recountLeases() {
+	if t.keyLeases != nil {
+		t.keyLeases.counts = nil
+	}
+}
+
+// takeLeases takes the leased jobs out of the lanes of a row that was just read.
+func (t *txn) takeLeases(r *keyRow) {
+	for i := range r.lanes {
+		c, l := t.leasesByKey(), &r.lanes[i]
+		t.laneAt = append(append(t.laneAt[:0], r.key...), l.at[:]...)
+		l.leased = c.counts[string(t.laneAt)]
+		l.ready = max(0, l.ready-l.leased)
+		r.leased += l.leased
+	}
+}
+
+// countLeases adds n to the leased jobs of a lane of a key.
+func (t *txn) countLeases(r *keyRow, l *keyLane, n int) {
+	n = max(n, -l.leased)
+	l.leased += n
+	r.leased += n
+	c := t.leasesByKey()
+	if !t.leasesCounted {
+		t.leasesCounted = true
+		c.state++
+		t.fail(t.leased.SetSequence(c.state))
+	}
+	t.laneAt = append(append(t.laneAt[:0], r.key...), l.at[:]...)
+	if l.leased > 0 {
+		c.counts[string(t.laneAt)] = l.leased
+	} else {
+		delete(c.counts, string(t.laneAt))
+	}
+}
+
+// leaseKey counts a job of a key that is leased now, given the key that it had in ready.
+func (t *txn) leaseKey(r *keyRow, ready []byte) {
+	l := r.lane(ready)
+	l.leave()
+	t.countLeases(r, l, 1)
+	r.start(t.now)
+}
+
+// addLease counts a lease in a row that is made anew, if there is one.
+func (r *keyRow) addLease(row leaseRow) {
+	if r != nil {
+		at := row.laneAt()
+		r.lane(at[:]).leased++
+		r.leased++
+	}
+}
+
+// freeKey counts the end of a lease and unblocks the jobs that have room now.
+func (t *txn) freeKey(row leaseRow, key string) {
+	if r := t.left(row.line.queue, key); r != nil {
+		at := row.laneAt()
+		t.countLeases(r, r.lane(at[:]), -1)
+		t.refill(r)
+	}
+}
+
+// eachKeyedLease calls fn for each lease of a job with a key, whose row then has the key. It skips
+// one whose row and record do not say the key, because they are damaged.
+func (s *store) eachKeyedLease(fn func(id pawl.ID, row leaseRow)) {
+	c := s.leased.Cursor()
+	var last []byte
+	for k, v := c.First(); k != nil && (last == nil || bytes.Compare(k, last) > 0); k, v = c.Next() { // in a damaged file, pages can form a cycle
+		last = k
+		row, err := s.readLease(k, v)
+		if err != nil || row.flags&hasKey == 0 {
+			continue
+		}
+		if row.key == "" {
+			if j, err := s.listed(pawl.ID(k)); err == nil {
+				row.key = j.Key
+			}
+		}
+		if row.key != "" {
+			fn(pawl.ID(k), row)
+		}
+	}
+}

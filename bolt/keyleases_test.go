@@ -1,0 +1,179 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// keyRowsOf returns the rows of keys by key.
+func keyRowsOf(t *testing.T, q *Queue) map[string]string {
+	t.Helper()
+	rows := make(map[string]string)
+	require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketRoot).Bucket(bucketKeys).ForEach(func(k, v []byte) error {
+			rows[string(k)] = string(v)
+			return nil
+		})
+	}))
+	return rows
+}
+
+// Rule: a lease changes no row of a key, so a fetch writes none.
+func TestFetchWritesNoRowOfAKey(t *testing.T) {
+	for name, limits := range map[string]pawl.Limits{
+		"limit": {RunningPerKey: 2}, "order": {InOrder: pawl.OrderHold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: limits}})
+			for i := range 9 {
+				addKeyed(t, q, 1+i%3, fmt.Sprint(i))
+			}
+			before := keyRowsOf(t, q)
+			require.Len(t, before, 9)
+			leases := fetch(t, q, 99)
+			require.NotEmpty(t, leases)
+			require.Equal(t, before, keyRowsOf(t, q))
+			checkNow(t, q)
+			require.NoError(t, q.Settle(t.Context(), acksOf(leases)...))
+			require.NotEqual(t, before, keyRowsOf(t, q))
+		})
+	}
+}
+
+var errUndo = errors.New("undo")
+
+// Rule: the counts of leases by key are those that a scan of the leases finds, whoever changes leases: the
+// queue, a transaction of the app, one that is rolled back, and one that the disk refuses.
+func TestLeasesByKeyAreThoseOfTheFile(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			o := perKey(1 + int(seed%3))
+			if seed >= 3 {
+				o = ordered(pawl.OrderHold)
+			}
+			db := openApp(t)
+			q := openOver(t, db, o)
+			var leases []*pawl.Lease
+			for range 150 {
+				if len(leases) == 0 {
+					addKeyed(t, q, 1+r.IntN(3), fmt.Sprint(r.IntN(4)))
+					leases = append(leases, fetch(t, q, 1+r.IntN(3))...)
+					continue
+				}
+				i := r.IntN(len(leases))
+				l := leases[i]
+				undo := errUndo
+				if r.IntN(2) == 0 {
+					undo = nil
+				}
+				app := func(tx *bbolt.Tx) error {
+					_, err := q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Key: l.Key})
+					return errors.Join(err, q.AckTx(tx, l), undo)
+				}
+				ended := true
+				switch r.IntN(6) {
+				case 0:
+					require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
+				case 1:
+					require.NoError(t, q.Settle(t.Context(), l.Release()))
+				case 2:
+					err := db.Update(app)
+					require.Equal(t, undo != nil, errors.Is(err, errUndo))
+					ended = undo == nil
+				case 3:
+					err := q.Update(t.Context(), app)
+					require.Equal(t, undo != nil, errors.Is(err, errUndo))
+					ended = undo == nil
+				case 4:
+					require.NoError(t, q.do(t.Context(), visit(func() {
+						commit := q.scheduler.commitTx
+						q.scheduler.commitTx = func(tx *bbolt.Tx) error {
+							q.scheduler.commitTx = commit
+							return refusals[0]
+						}
+					})))
+					require.NoError(t, q.Settle(t.Context(), l.Ack()), "the second time")
+				case 5:
+					require.NoError(t, q.Settle(t.Context(), l.Ack()))
+				}
+				if ended {
+					leases = append(leases[:i], leases[i+1:]...)
+				}
+				require.NoError(t, q.do(t.Context(), look(func(tx *txn) {
+					known := maps.Clone(tx.leasesByKey().counts)
+					tx.recountLeases()
+					require.Equal(t, tx.leasesByKey().counts, known)
+				})))
+			}
+			checkNow(t, q)
+		})
+	}
+}
+
+// Rule: what a kill leaves says how many jobs of each key are leased, to a reader of the file, and the next
+// process gives them back.
+func TestLeasesByKeyAfterAKill(t *testing.T) {
+	for name, o := range map[string]*Options{"limit": perKey(2), "order": ordered(pawl.OrderContinue)} {
+		t.Run(name, func(t *testing.T) {
+			q := openTest(t, o)
+			jobs := addKeyed(t, q, 5, "a")
+			leases := fetch(t, q, 9)
+			left := filepath.Join(memoryFolder(t), "left.db")
+			b, err := os.ReadFile(q.path)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(left, b, 0o600))
+			stopped, err := OpenReader(left)
+			require.NoError(t, err)
+			for _, of := range []*reader{&q.reader, &stopped.reader} {
+				k, err := of.Key(t.Context(), pawl.DefaultQueue, "a")
+				require.NoError(t, err)
+				require.Equal(t, [3]int{len(leases), 5 - len(leases), 5 - len(leases)}, [3]int{k.Running, k.Ready, k.Blocked})
+				require.Len(t, k.Holders, len(leases))
+				all, err := of.Keys(t.Context(), pawl.DefaultQueue, "", 9)
+				require.NoError(t, err)
+				require.Len(t, all, 1)
+				require.Equal(t, [3]int{len(leases), 5 - len(leases), 5 - len(leases)}, [3]int{all[0].Running, all[0].Ready, all[0].Blocked})
+			}
+			require.NoError(t, stopped.Close())
+			checkFile(t, left)
+			again := openAt(t, left, nil)
+			require.Len(t, fetch(t, again, 9), len(leases))
+			require.Equal(t, jobs[0].ID, leases[0].ID)
+			checkNow(t, again)
+		})
+	}
+}
+
+// Rule: the row of a key that counts leases, as those of earlier builds did, is made anew.
+func TestKeyRowOfAnEarlierBuild(t *testing.T) {
+	q := openTest(t, perKey(1))
+	addKeyed(t, q, 3, "a")
+	l := leaseOne(t, q)
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketRoot).Bucket(bucketKeys)
+		k, v := b.Cursor().First()
+		k, v = bytes.Clone(k), bytes.Clone(v[:len(v)-sealWidth])
+		v[3] = 1              // leased
+		v[keyRowWidth+12] = 0 // ready
+		return b.Put(k, seal(k, v))
+	}))
+	require.Empty(t, fetch(t, q, 9))
+	addKeyed(t, q, 1, "a")
+	require.Empty(t, fetch(t, q, 9))
+	require.NoError(t, q.Settle(t.Context(), l.Nack(time.Hour, errBoom)))
+	leaseOne(t, q)
+	checkNow(t, q)
+}
