@@ -91,7 +91,7 @@ func TestEffectsGoWithTheirTime(t *testing.T) {
 		q := openTest(t, nil)
 		rows := func() (effects, expiry int) {
 			require.NoError(t, q.view(t.Context(), func(s *store) error {
-				effects, expiry = s.effects.Stats().KeyN, s.expiry.Stats().KeyN
+				effects, expiry = s.effects.bucket().Stats().KeyN, s.expiry.bucket().Stats().KeyN
 				return nil
 			}))
 			return effects, expiry

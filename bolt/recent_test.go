@@ -19,7 +19,7 @@ import (
 func rowsIn(t *testing.T, q *Queue, bucket []byte) (n int) {
 	t.Helper()
 	require.NoError(t, q.view(t.Context(), func(s *store) error {
-		return s.table(bucket).ForEach(func(_, _ []byte) error { n++; return nil })
+		return s.table(bucket).bucket().ForEach(func(_, _ []byte) error { n++; return nil })
 	}))
 	return n
 }

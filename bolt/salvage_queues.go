@@ -193,6 +193,7 @@ func (s *salvor) repairCounts() error {
 
 // putLine stores the counts of a line.
 func (t *txn) putLine(ln line, counts pawl.Counts) {
+	t.last.row = nil
 	t.lines[ln], t.changed = &lineRow{counts: counts, touched: true}, true
 	t.touched = append(t.touched, ln)
 }

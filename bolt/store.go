@@ -50,17 +50,28 @@ func openStore(tx *bbolt.Tx) (s store, err error) {
 	}
 	s.tables = make([]table, len(stores))
 	for i, b := range stores {
-		bucket := root.Bucket(b.name)
-		if bucket == nil {
-			return s, fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, b.name)
-		}
-		s.tables[i] = table{Bucket: bucket, name: b.name}
+		s.tables[i] = table{root: root, name: b.name}
 		*b.to = &s.tables[i]
 	}
 	for _, b := range [...]*table{s.jobs, s.payloads, s.ready} {
-		b.FillPercent = sequentialFill
+		b.fill = sequentialFill
 	}
-	return s, nil
+	return s, s.present(root)
+}
+
+// present requires that the buckets of all tables are there. It opens them only if their number is too small.
+func (s *store) present(root *bbolt.Bucket) error {
+	found := 0
+	c := root.Cursor()
+	for k, v := c.First(); k != nil && v == nil && found < len(buckets); k, v = c.Next() {
+		found++
+	}
+	for i := 0; i < len(s.tables) && found < len(buckets); i++ {
+		if name := s.tables[i].name; root.Bucket(name) == nil {
+			return fmt.Errorf("%w: bucket %q is missing", pawl.ErrCorrupt, name)
+		}
+	}
+	return nil
 }
 
 // table finds a table by the name of its bucket, which must be one of the above.

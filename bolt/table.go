@@ -2,20 +2,59 @@ package bolt
 
 import (
 	"bytes"
+	"fmt"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
 )
 
 // table is a bucket with one cursor for all single-row operations. The bucket itself makes a
 // new cursor at every Get and Delete, which is half of their cost. Change rows only by Put and
 // Delete of the table, since the cursor does not notice other changes to the bucket.
 type table struct {
-	*bbolt.Bucket
+	root   *bbolt.Bucket // the bucket that has it
+	opened *bbolt.Bucket // nil until needed
 	name   []byte
+	fill   float64       // fill percent; 0 for that of bbolt
 	cursor *bbolt.Cursor // nil until needed
 	at     []byte        // the key of its position; nil after the bucket changed
 	seeks  int           // how many searches it made
 }
+
+// bucket returns the bucket of the table. It is opened when it is needed first: a transaction uses few tables, and bbolt
+// needs as much time to open a bucket as to store a row.
+func (b *table) bucket() *bbolt.Bucket {
+	if b.opened == nil {
+		b.open()
+	}
+	return b.opened
+}
+
+func (b *table) open() {
+	b.opened = b.root.Bucket(b.name)
+	if b.opened == nil { // the root page is damaged; whoever runs the transaction recovers
+		panic(fmt.Errorf("%w: bucket %q is not where it was found", pawl.ErrCorrupt, b.name))
+	}
+	if b.fill != 0 {
+		b.opened.FillPercent = b.fill
+	}
+}
+
+// Cursor returns a cursor of its own.
+func (b *table) Cursor() *bbolt.Cursor { return b.bucket().Cursor() }
+
+// Tx returns the transaction.
+func (b *table) Tx() *bbolt.Tx { return b.root.Tx() }
+
+// Sequence returns the number that is stored with the bucket.
+func (b *table) Sequence() uint64 { return b.bucket().Sequence() }
+
+// SetSequence changes that number.
+func (b *table) SetSequence(n uint64) error { return b.bucket().SetSequence(n) }
+
+// NextSequence raises that number, and returns it.
+func (b *table) NextSequence() (uint64, error) { return b.bucket().NextSequence() }
 
 // find moves the cursor to the first row at or after a key.
 func (b *table) find(c *bbolt.Cursor, from []byte) (key, value []byte) {
@@ -66,7 +105,7 @@ func (b *table) next() (key, value []byte) {
 // Put stores a value under key.
 func (b *table) Put(key, value []byte) error {
 	b.at = nil
-	return b.Bucket.Put(key, value)
+	return b.bucket().Put(key, value)
 }
 
 // Delete removes the row of key, if there is one. It does not search again if that row was read

@@ -116,7 +116,7 @@ func TestTableIsItsBucket(t *testing.T) {
 			buckets[i], err = tx.CreateBucketIfNotExists(name)
 			require.NoError(t, err)
 		}
-		w.table, w.plain = &table{Bucket: buckets[0], name: names[0]}, buckets[1]
+		w.table, w.plain = &table{opened: buckets[0], name: names[0]}, buckets[1]
 	}
 	update := func(steps int, step func()) {
 		t.Helper()
@@ -125,7 +125,7 @@ func TestTableIsItsBucket(t *testing.T) {
 			for range steps {
 				step()
 			}
-			w.compare(w.table.Bucket)
+			w.compare(w.table.bucket())
 			return nil
 		}))
 		require.NoError(t, db.View(func(tx *bbolt.Tx) error {
@@ -172,7 +172,7 @@ func TestTableDeletesTheRowThatWasNamed(t *testing.T) {
 					_ = tx.DeleteBucket([]byte("rows"))
 					bucket, err := tx.CreateBucket([]byte("rows"))
 					require.NoError(t, err)
-					b, want := &table{Bucket: bucket}, make(map[byte]bool)
+					b, want := &table{opened: bucket}, make(map[byte]bool)
 					for _, k := range keys {
 						require.NoError(t, b.Put([]byte{k}, []byte("old")))
 						want[k] = true
@@ -213,7 +213,7 @@ func TestRowsInOrderTakeOneSearch(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
-		b := &table{Bucket: tx.Bucket([]byte("rows"))}
+		b := &table{opened: tx.Bucket([]byte("rows"))}
 		for i := range rows {
 			require.Equal(t, key(i), b.Get(key(i)))
 		}

@@ -27,6 +27,7 @@ type txn struct {
 	kinds    map[string]kindNumber
 	rows     map[queueNumber]*queueRow
 	lines    map[line]*lineRow
+	last     lastLine
 	keyRows  map[string]*keyRow // rows of keys that are limited; nil until needed
 	usedKeys []*keyRow          // those of them that the transaction uses
 	limitAt  []byte             // buffer for a limit key
@@ -66,6 +67,15 @@ type txn struct {
 
 	searched   bool   // the transaction searched for blocked jobs
 	unsearched []byte // where that search continues
+}
+
+// lastLine is the line that was used last, since most transactions use one. It spares searches in maps.
+type lastLine struct {
+	queue, kind string // of a job
+	named       line   // their line, if kind is set
+
+	line line
+	row  *lineRow // of line; nil for none
 }
 
 // holding names one lease of a job.
@@ -218,7 +228,11 @@ func (t *txn) putNumber(key []byte, n uint32) {
 // lineOf returns the line of a job. It creates the line for the first job of the kind on the
 // queue.
 func (t *txn) lineOf(e *pawl.Envelope) line {
+	if l := &t.last; l.kind == e.Kind && l.queue == e.Queue && l.kind != "" {
+		return l.named
+	}
 	ln := line{t.numberOf(e.Queue), t.kindOf(e.Kind)}
+	t.last.queue, t.last.kind, t.last.named = e.Queue, e.Kind, ln
 	if t.lines[ln] == nil {
 		row, ok, err := t.lineRow(ln)
 		if err == nil && !ok {
@@ -282,7 +296,11 @@ func (t *txn) touch(ln line) *lineRow {
 
 // rowOfLine returns the row of a line that has or had a job, for reading only.
 func (t *txn) rowOfLine(ln line) (*lineRow, error) {
+	if t.last.row != nil && t.last.line == ln {
+		return t.last.row, nil
+	}
 	if row, ok := t.lines[ln]; ok {
+		t.last.line, t.last.row = ln, row
 		return row, nil
 	}
 	row, ok, err := t.lineRow(ln)
