@@ -61,6 +61,10 @@ func (l *list) add(j *job) {
 }
 
 func (l *list) remove(j *job) {
+	if l.jobs[0] == j { // which moves no other
+		l.jobs[0], l.jobs = nil, l.jobs[1:]
+		return
+	}
 	i, _ := slices.BinarySearchFunc(l.jobs, j, l.compare)
 	l.jobs = slices.Delete(l.jobs, i, i+1)
 }
