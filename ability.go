@@ -28,11 +28,12 @@ const (
 	OrderedKeys                         // Limits.InOrder
 	Prerequisites                       // Envelope.After and AfterAny
 	FairKeys                            // Limits.Fair
+	BoundedQueues                       // Limits.MaxWaiting and MaxWaitingPerKey
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites", "fair keys",
+	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites", "fair keys", "bounded queues",
 }
 
 // String names the abilities.

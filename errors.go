@@ -26,6 +26,11 @@ var (
 	// Nothing was changed; split it.
 	ErrBatchTooLarge = errors.New("batch too large")
 
+	// ErrQueueFull says that more jobs of a queue, or of one of its keys, would wait than
+	// [Limits].MaxWaiting or MaxWaitingPerKey allows. The text names the queue, the key, and the bound.
+	// Nothing was stored. The call works again once some of these jobs run or are cancelled.
+	ErrQueueFull = errors.New("queue is full")
+
 	// ErrLeaseLost says that a lease is over: it expired, or was settled already. Nothing was
 	// changed.
 	ErrLeaseLost = errors.New("lease lost")

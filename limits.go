@@ -2,11 +2,12 @@ package pawl
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
 // Limits bound how many jobs of a queue run at a time, and how many start in a period, over all
-// workers and processes. A zero field sets no limit. An engine that has limits takes them in its
+// workers and processes. They also bound how many wait. A zero field sets no limit. An engine that has limits takes them in its
 // options, by the name of the queue, and declares [LimitKeys].
 //
 // A leased job counts as running, so jobs that a worker fetched ahead count too. Delayed jobs do
@@ -33,6 +34,15 @@ type Limits struct {
 	// their order. Jobs that are ready when Fair is declared, or no longer declared, run before those that
 	// become ready later.
 	Fair bool
+
+	// MaxWaiting and MaxWaitingPerKey bound how many jobs of the queue, or of the queue with the same
+	// [Key], wait: ready jobs, blocked ones included, and delayed jobs, such as those that wait for their
+	// retry. A call of Enqueue that would leave more waiting returns [ErrQueueFull] and stores nothing. Jobs
+	// that are in the queue already are never refused: they may exceed the bound as they are retried, moved,
+	// or restored, and so may the jobs that schedules, groups, and workflows enqueue. At most 2147483647. An
+	// engine that has the bounds declares [BoundedQueues].
+	MaxWaiting       int
+	MaxWaitingPerKey int // it does not bound jobs without a key
 }
 
 // KeyOrder says whether the jobs of a [Key] run in order.
@@ -83,19 +93,22 @@ type Rate struct {
 	Burst  int           // how many may start at once; 0 means 1
 }
 
-// PerKey reports whether any of the limits is one for each key, or the keys take turns.
+// PerKey reports whether any of the limits or bounds is one for each key, or the keys take turns.
 func (l Limits) PerKey() bool {
-	return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 || l.InOrder != OrderNone || l.Fair
+	return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 || l.InOrder != OrderNone || l.Fair || l.MaxWaitingPerKey > 0
 }
 
 // Validate checks the limits of a queue. Its error is an [*InvalidError].
 func (l Limits) Validate() error {
 	for _, limit := range [...]struct {
-		field string
-		value int
-	}{{"Running", l.Running}, {"RunningPerKey", l.RunningPerKey}} {
-		if limit.value < 0 || limit.value > MaxRunning {
-			return invalid(limit.field, "%d is not between 1 and %d; leave it out for no limit", limit.value, MaxRunning)
+		field       string
+		value, most int
+	}{
+		{"Running", l.Running, MaxRunning}, {"RunningPerKey", l.RunningPerKey, MaxRunning},
+		{"MaxWaiting", l.MaxWaiting, math.MaxInt32}, {"MaxWaitingPerKey", l.MaxWaitingPerKey, math.MaxInt32},
+	} {
+		if limit.value < 0 || limit.value > limit.most {
+			return invalid(limit.field, "%d is not between 1 and %d; leave it out for no limit", limit.value, limit.most)
 		}
 	}
 	switch {

@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,18 @@ import (
 
 	"github.com/gopawl/pawl"
 )
+
+// Rule: a bound on waiting jobs that makes no sense is refused, with the value.
+func TestBoundsThatAreRefused(t *testing.T) {
+	for _, bad := range []int{-1, 1 << 31} {
+		for field, l := range map[string]pawl.Limits{"MaxWaiting": {MaxWaiting: bad}, "MaxWaitingPerKey": {MaxWaitingPerKey: bad}} {
+			err := l.Validate()
+			require.ErrorIs(t, err, pawl.ErrInvalid)
+			require.ErrorContains(t, err, fmt.Sprintf("%s: %d is not between 1 and 2147483647", field, bad))
+		}
+	}
+	require.NoError(t, pawl.Limits{MaxWaiting: 1<<31 - 1, MaxWaitingPerKey: 1<<31 - 1}.Validate())
+}
 
 // Rule: a rate that makes no sense is refused, with the value.
 func TestRatesThatAreRefused(t *testing.T) {

@@ -111,6 +111,7 @@ type KeyStats struct {
 	Running int       // its leased jobs
 	Ready   int       // its ready jobs, blocked ones included
 	Blocked int       // those that its limits keep from running, as in [Counts].Blocked
+	Backlog int       // its ready and delayed jobs, which Limits.MaxWaitingPerKey bounds; 0 if that is not set
 	Next    time.Time // when its rate lets the next job start; zero if it does now
 	Holders []ID      // some of its leased jobs, at most MaxHolders; a list of keys has none
 	Waiting []ID      // some of its blocked jobs, at most MaxHolders; a list of keys has none

@@ -17,7 +17,7 @@ type Enqueuer interface {
 	//
 	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict]
 	// when the queue holds a job of the same ID, the batch has an ID or an envelope twice, or a
-	// unique key is taken, [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
+	// unique key is taken, [ErrQueueFull], [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
 	// commit whatever ctx does.
 	Enqueue(ctx context.Context, jobs ...*Envelope) ([]Enqueued, error)
 }

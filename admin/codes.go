@@ -39,6 +39,7 @@ var codes = []code{
 	{"payload_too_large", http.StatusRequestEntityTooLarge, pawl.ErrPayloadTooLarge},
 	{"batch_too_large", http.StatusRequestEntityTooLarge, pawl.ErrBatchTooLarge},
 	{"payload_encoding", http.StatusBadRequest, pawl.ErrPayloadEncoding},
+	{"queue_full", http.StatusInsufficientStorage, pawl.ErrQueueFull},
 	{"invalid", http.StatusBadRequest, pawl.ErrInvalid},
 	{"busy", http.StatusServiceUnavailable, ErrBusy},
 	{"unreachable", http.StatusServiceUnavailable, ErrUnreachable},

@@ -34,7 +34,7 @@ func TestErrorsMatchTheSameOnBothSides(t *testing.T) {
 	all := []error{
 		pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrPayloadEncoding, pawl.ErrBatchTooLarge, pawl.ErrLeaseLost,
 		pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict,
-		pawl.ErrSignature, pawl.ErrCorrupt, pawl.ErrNotEligible,
+		pawl.ErrSignature, pawl.ErrCorrupt, pawl.ErrNotEligible, pawl.ErrQueueFull,
 		bolt.ErrLocked, bolt.ErrNotQueue, bolt.ErrInsecure, pawl.ErrNewerFormat, bolt.ErrOlderFormat, bolt.ErrDisk, bolt.ErrReplaced, bolt.ErrOverwritten,
 		ErrUnreachable, ErrDenied, ErrNotLive, ErrBusy, ErrCancelRequested, ErrWorkflowJob, errors.ErrUnsupported,
 		workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrNotRunning, workflow.ErrUndeclared, workflow.ErrNoFlow, workflow.ErrTooMany, workflow.ErrTooLarge,

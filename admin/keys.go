@@ -205,6 +205,7 @@ type KeyView struct {
 	Running int       `json:"running"`
 	Ready   int       `json:"ready"`
 	Blocked int       `json:"blocked"`
+	Backlog int       `json:"backlog"`
 	Next    Stamp     `json:"next_at"`
 	Held    bool      `json:"held"`
 	Holders []pawl.ID `json:"holders"`
@@ -232,7 +233,7 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 // KeyOf returns a key in JSON.
 func KeyOf(queue string, k pawl.KeyStats) KeyView {
 	v := KeyView{
-		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked,
+		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked, Backlog: k.Backlog,
 		Next: Stamp{k.Next}, Held: k.Held, Holders: append([]pawl.ID{}, k.Holders...), Waiting: append([]pawl.ID{}, k.Waiting...),
 	}
 	if !k.Head.IsZero() {

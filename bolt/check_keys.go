@@ -109,6 +109,7 @@ func (c *check) waiting(holders map[string]pawl.ID) {
 			c.wrong("nobody looks at the deadline of job %s", j.ID)
 		}
 		c.countKey(j, p)
+		c.countBacklog(j, p)
 		if j.IdempotencyKey == "" {
 			return
 		}

@@ -10,9 +10,10 @@ import (
 
 // keyScan is what a scan finds of one key of a queue that limits keys.
 type keyScan struct {
-	leased int
-	lanes  map[laneAt]*laneScan
-	last   tags // of a queue whose keys take turns
+	leased  int
+	backlog int // waiting jobs, if the queue bounds those of a key
+	lanes   map[laneAt]*laneScan
+	last    tags // of a queue whose keys take turns
 
 	// Of a queue that runs the jobs of a key in order:
 	holders []pawl.ID // jobs that hold the key by their record
@@ -37,6 +38,25 @@ func (s *keyScan) lane(ready []byte) *laneScan {
 	return s.lanes[at]
 }
 
+// scanOf returns what the scan found of a key so far.
+func (c *check) scanOf(n queueNumber, name string) *keyScan {
+	key := string(limitKey(nil, n, name))
+	if c.keyed[key] == nil {
+		c.keyed[key] = &keyScan{lanes: make(map[laneAt]*laneScan)}
+	}
+	return c.keyed[key]
+}
+
+// countBacklog counts a job that waits for its key, if its queue bounds how many do.
+func (c *check) countBacklog(j stored, p place) {
+	if j.Key == "" || !driver.IsWaiting(p.state) {
+		return
+	}
+	if queue, err := c.queue(p.line.queue); err == nil && queue.limits.MaxWaitingPerKey > 0 {
+		c.scanOf(p.line.queue, j.Key).backlog++
+	}
+}
+
 // countKey counts a job for its key, if its queue limits keys.
 func (c *check) countKey(j stored, p place) {
 	if j.Key == "" || p.state != pawl.Ready && p.state != pawl.Leased && !j.HoldsKey {
@@ -57,12 +77,7 @@ func (c *check) countKey(j stored, p place) {
 	if p.state == pawl.Ready && p.table == c.delayed && !waits && !ordered {
 		return // it waits for an effect, and counts for its key again when it is ready
 	}
-	key := string(limitKey(nil, p.line.queue, j.Key))
-	s := c.keyed[key]
-	if s == nil {
-		s = &keyScan{lanes: make(map[laneAt]*laneScan)}
-		c.keyed[key] = s
-	}
+	s := c.scanOf(p.line.queue, j.Key)
 	if row, ok, _ := c.lease(j.ID[:]); ok && p.state == pawl.Leased { // otherwise its damage is reported with the leases
 		at := row.laneAt()
 		s.leased++
@@ -106,6 +121,9 @@ func (c *check) keyRows() {
 		}
 		delete(c.keyed, string(k))
 		row.leased = found.leased
+		if row.backlog != found.backlog {
+			c.wrong("key %q counts %d waiting jobs, a scan finds %d", k, row.backlog, found.backlog)
+		}
 		if queue, err := c.queue(queueOf(k)); err == nil {
 			limits := queue.limits
 			if limits.InOrder != pawl.OrderNone && !isOwn(k) {

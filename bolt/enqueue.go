@@ -13,7 +13,7 @@ type enqueue struct {
 	jobs []newJob
 	one  [1]newJob // backing array of jobs in the usual case of one job
 
-	bounded bool // MaxBytes applies
+	bounded bool // MaxBytes and the bounds on waiting jobs apply
 }
 
 // newJob is a job encoded outside the transaction.
@@ -88,6 +88,9 @@ func (op *enqueue) check(t *txn) error {
 		return err
 	}
 	if err := t.admit(op.jobs); err != nil || !op.bounded {
+		return err
+	}
+	if err := t.admitBacklog(op.jobs); err != nil {
 		return err
 	}
 	return t.bound.take(t.jobs.Tx(), sizeOf(op.jobs))

@@ -68,7 +68,7 @@ func (s *selection) blocks(job *fetched, j stored, at place) bool {
 			return true
 		case effect.holder != pawl.ID{}:
 			s.t.block(c, job.effect)
-			s.t.leaveReady(c.key, j.Envelope)
+			s.t.leaveReady(s.t.left(c.line().queue, j.Key), c.key)
 			return true
 		}
 	}

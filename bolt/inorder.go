@@ -106,6 +106,7 @@ func (t *txn) displace(r *keyRow) {
 		return
 	}
 	t.unplace(j, at)
+	t.joinBacklog(at.line.queue, j.Envelope)
 	t.counts(at.line).Ready++
 	t.putTurn(r, r.head.turn, delayedRow{indexRow{j.ID, j.flags()}, readyKey(nil, at.line, j.Envelope)})
 	r.head = nil

@@ -80,6 +80,7 @@ func (t *txn) countLeases(r *keyRow, l *keyLane, n int) {
 func (t *txn) leaseKey(r *keyRow, ready []byte) {
 	l := r.lane(ready)
 	l.leave()
+	r.leaveBacklog()
 	t.countLeases(r, l, 1)
 	r.start(t.now)
 }

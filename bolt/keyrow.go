@@ -20,6 +20,8 @@ type keyRow struct {
 	head    *keyHead // nil if none
 	waiting int      // jobs that wait for their turn
 
+	backlog int // waiting jobs, for a queue that bounds those of a key; see backlog.go
+
 	// Set in a transaction:
 	leased int    // jobs
 	used   bool   // by the transaction, which writes it if it changes
@@ -64,6 +66,9 @@ func (r *keyRow) append(b []byte) []byte {
 	if r.waiting > 0 {
 		b = appendField(b, keyFieldWaiting, binary.BigEndian.AppendUint32(nil, uint32(r.waiting)))
 	}
+	if r.backlog > 0 {
+		b = appendField(b, keyFieldBacklog, binary.BigEndian.AppendUint32(nil, uint32(r.backlog)))
+	}
 	return r.fair.append(r.times.append(b))
 }
 
@@ -100,6 +105,7 @@ const (
 	keyFieldWaiting byte = 2 // how many of its jobs wait for their turn
 	keyFieldLast    byte = 3 // the last tag of a priority
 	keyFieldFront   byte = 4 // the front of a priority, in the row of a queue itself
+	keyFieldBacklog byte = 9 // how many jobs wait
 )
 
 // field reads a field of the row of a key.
@@ -109,6 +115,8 @@ func (r *keyRow) field(tag byte, value []byte) (known bool) {
 		r.head = parseKeyHead(value)
 	case tag == keyFieldWaiting && len(value) == 4:
 		r.waiting = int(binary.BigEndian.Uint32(value))
+	case tag == keyFieldBacklog && len(value) == 4:
+		r.backlog = int(binary.BigEndian.Uint32(value))
 	case (tag == keyFieldLast || tag == keyFieldFront) && len(value) == tagWidth:
 		r.fair.field(tag, value)
 	default:

@@ -119,7 +119,7 @@ func (t *txn) finishKeys() {
 	t.setWakes()
 	for _, r := range t.usedKeys {
 		r.used = false
-		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && r.fronts == nil && !r.busy(t.now) {
+		if r.lanes = trimmed(r.lanes); r.leased == 0 && len(r.lanes) == 0 && r.head == nil && r.waiting == 0 && r.backlog == 0 && r.fronts == nil && !r.busy(t.now) {
 			if r.stored != nil {
 				t.delete(t.keys, r.key)
 			}
@@ -298,18 +298,17 @@ func (t *txn) refill(r *keyRow) {
 	}
 }
 
-// leaveReady counts a job that leaves ready without a lease, given its key there. The next job of
-// its lane takes its place.
-func (t *txn) leaveReady(key []byte, e *pawl.Envelope) {
-	if r := t.left(queueOf(key), e.Key); r != nil {
+// leaveReady counts a job that leaves ready without a lease, given the row of its key, if it has one, and
+// its key there. The next job of its lane takes its place.
+func (t *txn) leaveReady(r *keyRow, key []byte) {
+	if r != nil {
 		r.lane(key).leave()
 		t.refill(r)
 	}
 }
 
 // leaveBlocked counts a blocked job that leaves the queue, given its key in delayed.
-func (t *txn) leaveBlocked(key []byte, e *pawl.Envelope) {
-	r := t.left(queueOf(key[1:]), e.Key)
+func (r *keyRow) leaveBlocked(key []byte) {
 	switch {
 	case r == nil:
 	case key[0] == waitsForTurn:

@@ -58,7 +58,8 @@ func (t *txn) setLimits(queue string, limits pawl.Limits) {
 		t.reorderKeys(n, limits.InOrder)
 	}
 	if before.InOrder != limits.InOrder || before.RunningPerKey != limits.RunningPerKey ||
-		before.RatePerKey != limits.RatePerKey || before.Fair != limits.Fair {
+		before.RatePerKey != limits.RatePerKey || before.Fair != limits.Fair ||
+		(before.MaxWaitingPerKey > 0) != (limits.MaxWaitingPerKey > 0) {
 		t.recountKeys(n)
 	}
 }
@@ -76,6 +77,7 @@ func (t *txn) recountKeys(n queueNumber) {
 		t.promoteRows(append([]byte{waitsForTurn}, prefix...), nil, math.MaxInt)
 		return
 	}
+	defer t.recountBacklog(n)
 	t.restoreFronts(n)
 	if t.limitsOf(n).InOrder != pawl.OrderNone {
 		t.recountOrder(n)
@@ -154,7 +156,7 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 	rows := make(map[string]*keyRow)
 	for _, r := range t.usedKeys { // a fetch may have it
 		if bytes.HasPrefix(r.key, prefix) {
-			r.leased, r.lanes, r.head, r.waiting, rows[string(r.key)] = 0, nil, nil, 0, r
+			r.leased, r.lanes, r.head, r.waiting, r.backlog, rows[string(r.key)] = 0, nil, nil, 0, 0, r
 			t.limit(r)
 		}
 	}

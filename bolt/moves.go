@@ -26,7 +26,9 @@ func (t *txn) place(j stored) {
 		return
 	}
 	t.keepKey(j, pawl.Delayed)
-	t.putDelayed(t.lineOf(j.Envelope), j.Envelope, indexRow{j.ID, j.flags()})
+	ln := t.lineOf(j.Envelope)
+	t.joinBacklog(ln.queue, j.Envelope)
+	t.putDelayed(ln, j.Envelope, indexRow{j.ID, j.flags()})
 }
 
 // putDelayed gives a job that waits for a time its row. It needs no more of e than what its key in
@@ -48,6 +50,7 @@ func (t *txn) placeReady(j stored) {
 	}
 	t.keepKey(j, pawl.Ready)
 	ln := t.lineOf(j.Envelope)
+	t.joinBacklog(ln.queue, j.Envelope)
 	t.counts(ln).Ready++
 	if t.waits(j.ID) {
 		t.await(readyKey(nil, ln, j.Envelope), indexRow{j.ID, j.flags()})
@@ -101,14 +104,20 @@ func (t *txn) unplace(j stored, p place) {
 	case p.state == pawl.Dead && j.HoldsKey:
 		t.counts(p.line).Held--
 	}
+	var r *keyRow
+	if p.state == pawl.Ready || p.state == pawl.Delayed && t.limitsOf(p.line.queue).MaxWaitingPerKey > 0 {
+		if r = t.left(p.line.queue, j.Key); r != nil {
+			r.leaveBacklog()
+		}
+	}
 	switch {
 	case p.state != pawl.Ready:
 	case p.table == t.ready:
-		t.leaveReady(p.key, j.Envelope)
+		t.leaveReady(r, p.key)
 		t.nextOf(j)
 	case p.key[0] == waitsForLimit || p.key[0] == waitsForTurn:
 		t.countBlocked(p.line, -1)
-		t.leaveBlocked(p.key, j.Envelope)
+		r.leaveBlocked(p.key)
 	default:
 		t.countBlocked(p.line, -1)
 	}

@@ -33,7 +33,7 @@ type Options struct {
 	// bound.
 	MaxBytes int64
 
-	// Limits bound the running jobs of queues, by name. Open stores them in the file, so they hold for
+	// Limits bound the running and the waiting jobs of queues, by name. Open stores them in the file, so they hold for
 	// every later opener until one declares others. The zero Limits remove those of a queue. A queue
 	// without an entry keeps what the file has. When limits per key change, Open reads every job of
 	// the queue that has a key. The default is no entry.

@@ -162,7 +162,7 @@ func (s *selection) makesWay(job *fetched) bool {
 		return false // an admission finds the damage
 	}
 	s.t.block(job.choice, job.effect)
-	s.t.leaveReady(job.key, j.Envelope)
+	s.t.leaveReady(s.t.left(job.line().queue, j.Key), job.key)
 	return true
 }
 

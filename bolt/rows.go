@@ -196,6 +196,8 @@ func (r *queueRow) append(b []byte) []byte {
 	if r.limits.Fair {
 		b = appendField(b, queueFieldFair, nil)
 	}
+	b = appendBound(b, queueFieldMaxWaiting, r.limits.MaxWaiting)
+	b = appendBound(b, queueFieldMaxWaitingPerKey, r.limits.MaxWaitingPerKey)
 	b = appendRate(b, queueFieldRate, r.limits.Rate)
 	return appendRate(b, queueFieldRatePerKey, r.limits.RatePerKey)
 }
@@ -220,6 +222,20 @@ const (
 	queueFieldFair                  // empty: its keys take turns
 )
 
+// Fields of the row of a queue that bounds how many jobs wait. Their values are four bytes.
+const (
+	queueFieldMaxWaiting       byte = 24 + iota
+	queueFieldMaxWaitingPerKey      // of each key
+)
+
+// appendBound writes a bound as a field, unless it is zero.
+func appendBound(b []byte, tag byte, bound int) []byte {
+	if bound == 0 {
+		return b
+	}
+	return appendField(b, tag, binary.BigEndian.AppendUint32(nil, uint32(bound)))
+}
+
 // field reads a field of the row of a queue.
 func (r *queueRow) field(tag byte, value []byte) (known bool) {
 	switch {
@@ -227,6 +243,10 @@ func (r *queueRow) field(tag byte, value []byte) (known bool) {
 		r.limits.InOrder = pawl.KeyOrder(value[0])
 	case tag == queueFieldFair && len(value) == 0:
 		r.limits.Fair = true
+	case tag == queueFieldMaxWaiting && len(value) == 4 && value[0] < 1<<7:
+		r.limits.MaxWaiting = int(binary.BigEndian.Uint32(value))
+	case tag == queueFieldMaxWaitingPerKey && len(value) == 4 && value[0] < 1<<7:
+		r.limits.MaxWaitingPerKey = int(binary.BigEndian.Uint32(value))
 	default:
 		return readRate(&r.limits, tag, value)
 	}

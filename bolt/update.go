@@ -137,8 +137,8 @@ func (s *scheduler) await(u *update) error {
 // EnqueueTx stores jobs as part of an app's transaction: they are in the queue if the
 // transaction commits. It returns what becomes of them then, as [pawl.Enqueuer] describes.
 //
-// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], [pawl.ErrConflict]
-// and [ErrFull] leave the transaction unchanged. After any other error the app must roll it back.
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], [pawl.ErrConflict],
+// [pawl.ErrQueueFull] and [ErrFull] leave the transaction unchanged. After any other error the app must roll it back.
 func (q *Queue) EnqueueTx(tx *bbolt.Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
 		return nil, nil

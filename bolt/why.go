@@ -91,7 +91,7 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, leased int, now time.Time) 
 	if err != nil {
 		return k, false, fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err)
 	}
-	k = pawl.KeyStats{Key: string(key[5:]), Running: leased, Ready: row.waiting, Blocked: row.waiting, Next: driver.PaceOf(rate).Next(row.tat, now)}
+	k = pawl.KeyStats{Key: string(key[5:]), Running: leased, Ready: row.waiting, Blocked: row.waiting, Backlog: row.backlog, Next: driver.PaceOf(rate).Next(row.tat, now)}
 	if row.head != nil {
 		k.Head = row.head.id
 	}
@@ -155,7 +155,8 @@ func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, e
 }
 
 // Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
-// those with ready or leased jobs, and those whose rate is used up in part. Short keys come first.
+// those with ready or leased jobs, those whose rate is used up in part, and those with delayed jobs if the
+// queue has [pawl.Limits].MaxWaitingPerKey. Short keys come first.
 func (r *reader) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err

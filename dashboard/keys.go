@@ -149,5 +149,11 @@ func limitsText(l pawl.Limits) string {
 	if l.Fair {
 		add("keys take turns")
 	}
+	if l.MaxWaiting > 0 {
+		add("at most %d waiting", l.MaxWaiting)
+	}
+	if l.MaxWaitingPerKey > 0 {
+		add("at most %d waiting per key", l.MaxWaitingPerKey)
+	}
 	return strings.Join(parts, ", ")
 }

@@ -69,6 +69,10 @@ func SupportsLimits(a pawl.Ability, l pawl.Limits) error {
 		return lacks("InOrder", pawl.OrderedKeys)
 	case l.Fair && a&pawl.FairKeys == 0:
 		return lacks("Fair", pawl.FairKeys)
+	case l.MaxWaiting > 0 && a&pawl.BoundedQueues == 0:
+		return lacks("MaxWaiting", pawl.BoundedQueues)
+	case l.MaxWaitingPerKey > 0 && a&pawl.BoundedQueues == 0:
+		return lacks("MaxWaitingPerKey", pawl.BoundedQueues)
 	}
 	return nil
 }

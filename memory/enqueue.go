@@ -22,6 +22,9 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 	var done []pawl.Enqueued
 	err := q.do(ctx, func() error {
 		batch, err := q.moves.Admit(envelopes)
+		if err == nil {
+			err = q.moves.Fits(batch, func(queue string) pawl.Limits { return q.opts.Limits[queue] }, q.backlog)
+		}
 		if err != nil {
 			return err
 		}

@@ -41,14 +41,32 @@ func (p *pacer) start(key string, now time.Time) {
 	}
 }
 
-// occupy adds n to the leases of a job's key.
-func (l *line) occupy(j *job, n int) {
+// countKey adds n to the jobs of a job's key that are leased, or that wait.
+func (l *line) countKey(j *job, n int) {
+	of := l.leased
+	if driver.IsWaiting(j.State) {
+		of = l.waiting
+	} else if j.State != pawl.Leased {
+		return
+	}
 	if j.Key == "" {
 		return
 	}
-	if l.leased[j.Key] += n; l.leased[j.Key] == 0 {
-		delete(l.leased, j.Key)
+	if of[j.Key] += n; of[j.Key] == 0 {
+		delete(of, j.Key)
 	}
+}
+
+// backlog returns how many jobs of a queue wait, or those of one of its keys.
+func (q *Queue) backlog(queue, key string) int {
+	l := q.find(queue)
+	switch {
+	case l == nil:
+		return 0
+	case key != "":
+		return l.waiting[key]
+	}
+	return l.counts.Ready + l.counts.Delayed
 }
 
 // start counts a start of a job for the rates of its queue, and for the turns of its keys.

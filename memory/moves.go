@@ -15,9 +15,7 @@ import (
 func (q *Queue) take(j *job) {
 	q.listOf(j).remove(j)
 	j.line.count(j, -1)
-	if j.State == pawl.Leased {
-		j.line.occupy(j, -1)
-	}
+	j.line.countKey(j, -1)
 	j.line.leaveOrder(j)
 	j.line.countTagged(j, -1)
 	if j.isMortal() {
@@ -35,9 +33,7 @@ func (q *Queue) put(j *job, state pawl.State) {
 	j.line.enterOrder(j)
 	q.listOf(j).add(j)
 	j.line.count(j, 1)
-	if state == pawl.Leased {
-		j.line.occupy(j, 1)
-	}
+	j.line.countKey(j, 1)
 	if j.isMortal() {
 		q.mortal.add(j)
 	}

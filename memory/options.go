@@ -30,7 +30,7 @@ type Options struct {
 	// most 64 MiB.
 	MaxPayload int
 
-	// Limits bound the running jobs of queues, by name. The default is no limit.
+	// Limits bound the running and the waiting jobs of queues, by name. The default is no limit.
 	Limits map[string]pawl.Limits
 
 	// Logger gets one error-level line for each job that dies. It must not call the

@@ -71,6 +71,7 @@ type line struct {
 	paused  bool
 	limits  pawl.Limits
 	leased  map[string]int // leases of each key
+	waiting map[string]int // ready and delayed jobs of each key
 	order   inOrder
 	fair    fair
 	pace    pacer // of the queue
@@ -117,7 +118,7 @@ func New(opts *Options) *Queue {
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys
+	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues
 }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
@@ -238,7 +239,7 @@ func (q *Queue) line(name string) *line {
 	}
 	limits := q.opts.Limits[name]
 	l := &line{
-		name: name, limits: limits, leased: make(map[string]int), order: newInOrder(), fair: newFair(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
+		name: name, limits: limits, leased: make(map[string]int), waiting: make(map[string]int), order: newInOrder(), fair: newFair(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
 		kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath},
 	}
 	q.lines = append(q.lines, l)

@@ -52,6 +52,9 @@ func (q *Queue) leasedWhere(most int, match func(*job) bool) (ids []pawl.ID) {
 // keyStats counts the jobs of a key.
 func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.moves.Now)}
+	if l.limits.MaxWaitingPerKey > 0 {
+		k.Backlog = l.waiting[key]
+	}
 	if head := l.head(key); head != nil {
 		k.Head, k.Held = head.ID, head.State == pawl.Dead
 	}
@@ -88,7 +91,8 @@ func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, er
 }
 
 // Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
-// those with ready or leased jobs, and those whose rate is used up in part. Short keys come first.
+// those with ready or leased jobs, those whose rate is used up in part, and those with delayed jobs if the
+// queue has [pawl.Limits].MaxWaitingPerKey. Short keys come first.
 func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err
@@ -117,6 +121,11 @@ func (q *Queue) keysOf(l *line) (keys []string) {
 	}
 	for key := range l.leased {
 		keys = append(keys, key)
+	}
+	if l.limits.MaxWaitingPerKey > 0 {
+		for key := range l.waiting {
+			keys = append(keys, key)
+		}
 	}
 	for key := range l.order.holders {
 		keys = append(keys, key)

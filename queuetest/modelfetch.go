@@ -292,9 +292,11 @@ func (m *model) isRunning(j *modelJob) bool {
 // their queues. It changes nothing.
 func (m *model) admits(batch []*pawl.Envelope) error {
 	taken := make(map[modelKey]pawl.State)
+	from := make(map[modelKey]*pawl.Envelope)
 	for key, j := range m.holders {
-		taken[key] = j.State
+		taken[key], from[key] = j.State, &j.Envelope
 	}
+	adds := make(map[modelKey]int)
 	for _, e := range batch {
 		state, held := taken[uniqueOf(e)]
 		switch held = held && e.UniqueKey != ""; {
@@ -304,15 +306,24 @@ func (m *model) admits(batch []*pawl.Envelope) error {
 			if e.OnConflict == pawl.Reject || state == pawl.Leased {
 				return pawl.ErrConflict
 			}
+			if driver.IsWaiting(state) {
+				countWaiting(adds, from[uniqueOf(e)], -1)
+			}
 		case m.find(e.ID) != nil:
 			return pawl.ErrConflict
 		}
+		if e.Deadline.IsZero() || e.Deadline.After(m.now) {
+			countWaiting(adds, e, 1)
+		}
 		if e.UniqueKey != "" {
-			taken[uniqueOf(e)] = pawl.Ready
+			taken[uniqueOf(e)], from[uniqueOf(e)] = pawl.Ready, e
 			if e.Delay > 0 || e.NotBefore.After(m.now) {
 				taken[uniqueOf(e)] = pawl.Delayed
 			}
 		}
+	}
+	if m.exceedsBound(adds) {
+		return pawl.ErrQueueFull
 	}
 	return nil
 }

@@ -253,6 +253,7 @@ var groups = []group{
 	{"limits", limitTests(), 0, pawl.LimitKeys},
 	{"keys in order", inOrderTests(), 0, pawl.LimitKeys | pawl.OrderedKeys},
 	{"fair keys", fairTests(), 0, pawl.LimitKeys | pawl.FairKeys},
+	{"bounded queues", backlogTests(), 0, pawl.LimitKeys | pawl.BoundedQueues},
 	{"why", slices.Concat(whyTests(), whyLimitTests()), 0, pawl.IdempotencyKeys},
 	{"cancel", cancelTests(), 0, 0},
 	{"deadline", deadlineTests(), 0, pawl.Deadlines},

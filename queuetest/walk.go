@@ -104,6 +104,13 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 			}
 		}
 	}
+	if abilitiesOf(f.q)&pawl.BoundedQueues != 0 {
+		for _, name := range []string{"x", "y"} {
+			limits := settings.Limits[name]
+			limits.MaxWaiting, limits.MaxWaitingPerKey = pick(random, 0, 0, 5, 9), pick(random, 0, 0, 2, 4)
+			settings.Limits[name] = limits
+		}
+	}
 	w := &walker{fixture: f, random: random, figures: newFigures()}
 	if f.config.Events {
 		w.witness = f.witnessed(settings)

@@ -136,6 +136,7 @@ var remedies = []remedy{
 	{is: pawl.ErrNotFound, code: exitNoMatch, next: "It is done, or it never existed; 'jobctl job list' shows the jobs."},
 	{is: admin.ErrWorkflowJob, code: exitConflict, next: "'jobctl wf cancel' ends the run and undoes its steps; --force cancels only the job,\nwhich leaves the run dead without undoing anything."},
 	{is: pawl.ErrConflict, code: exitConflict, next: "'jobctl job show' has the details."},
+	{is: pawl.ErrQueueFull, next: "'jobctl stats' shows how many jobs wait, and the bound."},
 	{is: pawl.ErrCorrupt, code: exitDamaged,
 		file:   "The file is damaged. Keep a copy of it, and restore a backup, or save its sound data\nwith 'jobctl db salvage'. If it was copied from a running app, copy it again with\n'jobctl db backup'.",
 		app:    "The queue of the app is damaged. Keep a copy of its data, and restore a backup.",

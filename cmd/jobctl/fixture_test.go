@@ -171,6 +171,19 @@ func heldKey(f *file) {
 	f.add(pawl.Envelope{Queue: "sync", Key: "b"})
 }
 
+// full fills queue sync with two waiting jobs of key a, as many as may wait of a key, and one less than may wait of the queue.
+func full(f *file) {
+	f.t.Helper()
+	path := f.q.Path()
+	require.NoError(f.t, f.q.Close())
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Now: f.now, Limits: map[string]pawl.Limits{"sync": {MaxWaiting: 3, MaxWaitingPerKey: 2}}})
+	require.NoError(f.t, err)
+	f.q = q
+	f.goTo(today.Add(-time.Minute))
+	f.add(pawl.Envelope{Queue: "sync", Key: "a"})
+	f.add(pawl.Envelope{Queue: "sync", Key: "a", Delay: time.Hour})
+}
+
 func pack(t tester, v any) []byte {
 	t.Helper()
 	b, err := msgpack.Marshal(v)

@@ -67,6 +67,8 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 
 // keyFields is the part of --help that lists the fields of an admin.KeyView.
 const keyFields = `  queue, key, running, ready (blocked jobs included), blocked (how many jobs)
+  backlog (ready and delayed jobs, if the queue bounds their number for each
+    key; otherwise 0)
   next_at (when its rate lets the next job start; null: now)
   held (a dead job holds the key, so no job of it runs)
   holders (a list of IDs of jobs that run; empty in a list of keys)
@@ -188,6 +190,9 @@ func (a *app) showKey(ctx context.Context, args []string) error {
 		}
 		a.fact("running", "%s", running)
 		a.fact("ready", "%d, %d of them blocked", k.Ready, k.Blocked)
+		if bound := q.Limits.MaxWaitingPerKey; bound > 0 {
+			a.fact("waiting", "%d of at most %d", k.Backlog, bound)
+		}
 		if !k.Next.IsZero() {
 			a.fact("next", "%s", a.moment(k.Next))
 		}

@@ -48,6 +48,7 @@ func (a *app) listQueues(ctx context.Context) error {
 const queueFields = `name, paused (true or false), state (paused, served,
     no_worker, or stopped: no app has the file), ready, delayed,
     leased, dead, completed, held (how many keys a dead job holds),
+    max_waiting (how many may be ready or delayed; null: any number),
     oldest_ready_at (a time), oldest_ready_age (a duration), succeeded,
     failed (how many attempts ended that way since the app
     began to serve; null for a stopped app)

@@ -30,7 +30,8 @@ been ready. Leased jobs in a file that no process has open were running when the
 process ended; the next open makes them ready again. Completed jobs have succeeded,
 and their record is kept for a while. STATE is PAUSED until someone resumes the
 queue, served if a worker takes its jobs, no worker if the app runs but does not
-take them, and stopped if no app has the file.
+take them, and stopped if no app has the file. If a queue bounds how many of its jobs
+wait, a line tells the number and the bound.
 
 Another line counts workflow runs, if there are any. Active runs run, sleep or wait.
 A run whose job is dead is active too; its job counts as DEAD in its queue. With very
@@ -146,6 +147,11 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 	}
 	out.flush()
 	for _, q := range s.Queues {
+		if text, full := plain.Backlog(&q); full {
+			fmt.Fprintf(a.stdout, "full: %s jobs of queue %s wait; enqueues are refused\n", text, plain.Text(q.Name))
+		} else if text != "" {
+			fmt.Fprintf(a.stdout, "bound: %s jobs of queue %s wait\n", text, plain.Text(q.Name))
+		}
 		if q.Held > 0 {
 			name := plain.Text(q.Name)
 			fmt.Fprintf(a.stdout, "held: dead jobs hold %s of queue %s; 'jobctl key list %s --held' shows them\n", plural(q.Held, "key"), name, name)

@@ -45,6 +45,7 @@ type queueView struct {
 	Dead           int        `json:"dead"`
 	Completed      int        `json:"completed"`
 	Held           int        `json:"held"`
+	MaxWaiting     *int       `json:"max_waiting"`
 	OldestReadyAt  *string    `json:"oldest_ready_at"`
 	OldestReadyAge *string    `json:"oldest_ready_age"`
 	Succeeded      *int64     `json:"succeeded"`
@@ -107,6 +108,9 @@ func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {
 	v := queueView{
 		Name: admin.Text(q.Name), Paused: q.Paused, State: fieldOf(strings.ToLower(plain.QueueState(q, s.Process != nil))),
 		Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, Dead: q.Dead, Completed: q.Completed, Held: q.Held,
+	}
+	if bound := q.Limits.MaxWaiting; bound > 0 {
+		v.MaxWaiting = &bound
 	}
 	if !q.Oldest.IsZero() {
 		at, age := stamp(q.Oldest), now.Sub(q.Oldest).String()

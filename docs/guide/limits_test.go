@@ -2,15 +2,18 @@ package guide
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/worker"
 )
 
@@ -45,6 +48,62 @@ func fair(path string) (*bolt.Queue, error) {
 		return nil, err
 	}
 	return q, pawl.Require(q, pawl.LimitKeys|pawl.FairKeys)
+}
+
+func bounded(path string) (*bolt.Queue, error) {
+	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{
+		"sync": {MaxWaiting: 1_000_000, MaxWaitingPerKey: 10_000},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return q, pawl.Require(q, pawl.LimitKeys|pawl.BoundedQueues)
+}
+
+func accept(ctx context.Context, q pawl.Queue, tenant string, args SyncArgs) error {
+	_, err := Sync.Enqueue(ctx, q, args, pawl.OnQueue("sync"), pawl.Key(tenant))
+	if errors.Is(err, pawl.ErrQueueFull) {
+		return errBusy // let the caller come back later
+	}
+	return err
+}
+
+var errBusy = errors.New("busy")
+
+// Rule: an enqueue for a tenant with as many waiting jobs as its bound is refused, and one for another is not.
+func TestBounded(t *testing.T) {
+	q, err := bounded(filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	defer q.Close()
+	batch := make([]*pawl.Envelope, pawl.MaxBatchJobs)
+	for i := range batch {
+		batch[i] = &pawl.Envelope{Kind: "sync", Queue: "sync", Key: "a"}
+	}
+	_, err = q.Enqueue(t.Context(), batch...)
+	require.NoError(t, err)
+	require.ErrorIs(t, accept(t.Context(), q, "a", SyncArgs{}), errBusy)
+	require.NoError(t, accept(t.Context(), q, "b", SyncArgs{}))
+}
+
+// Rule: the job of a handler that returns the error of a full queue is retried.
+func TestHandlerMeetsAFullQueue(t *testing.T) {
+	q := memory.New(&memory.Options{Limits: map[string]pawl.Limits{"sync": {MaxWaiting: 1}}})
+	defer q.Close()
+	require.NoError(t, accept(t.Context(), q, "a", SyncArgs{}))
+	fill := pawl.Define[SyncArgs]("fill", pawl.MaxRetries(1))
+	_, err := fill.Enqueue(t.Context(), q, SyncArgs{})
+	require.NoError(t, err)
+	w := worker.New(q, &worker.Options{Policy: pawl.None(), Logger: hclog.NewNullLogger()})
+	var errs []error
+	worker.Handle(w, fill, func(ctx context.Context, job *pawl.Job[SyncArgs]) error {
+		errs = append(errs, accept(ctx, q, "a", SyncArgs{}))
+		if job.Attempt == 2 {
+			return nil
+		}
+		return errs[0]
+	})
+	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+	require.Equal(t, []error{errBusy, errBusy}, errs)
 }
 
 type UploadArgs struct{ File string }

@@ -75,6 +75,27 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 	return batch, m.admitMembers(batch)
 }
 
+// Fits returns [pawl.ErrQueueFull] unless an admitted batch has room among the jobs that wait. See [driver.Backlog].
+func (m *Moves[J]) Fits(batch []*Newcomer, limits func(queue string) pawl.Limits, waiting func(queue, key string) int) error {
+	var none J
+	var b driver.Backlog
+	for _, n := range batch {
+		if n.Existing || n.dropped {
+			continue
+		}
+		if driver.IsWaiting(n.state) {
+			b.Add(&n.Envelope, 1)
+		}
+		if !n.replaces {
+			continue
+		}
+		if old := m.txn.Get(n.ID); old != none && driver.IsWaiting(old.Base().State) {
+			b.Add(old.Base(), -1)
+		}
+	}
+	return b.Check(limits, waiting)
+}
+
 // admitWaiting refuses new jobs that wait for jobs which are not there.
 func (m *Moves[J]) admitWaiting(batch []*Newcomer) error {
 	if !slices.ContainsFunc(batch, func(n *Newcomer) bool { return driver.Waits(&n.Envelope) }) {

@@ -34,6 +34,9 @@ func (m *model) queueRow(q pawl.QueueStats) []cell {
 	case !m.live:
 		state.style = faint
 	}
+	if _, full := plain.Backlog(&q); full {
+		state.text += ", full"
+	}
 	if !q.Oldest.IsZero() {
 		oldest = text(plain.Span(m.at.Sub(q.Oldest)))
 	}

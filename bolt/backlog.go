@@ -1,0 +1,148 @@
+package bolt
+
+import (
+	"encoding/binary"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// A queue may bound how many of its jobs wait, in all or for each key. Its lines count the waiting jobs of
+// the queue. If it has a bound for keys, the row of a key counts those of the key, wherever they wait:
+// besides the jobs in its lanes these are delayed jobs, and those that wait for an effect or for other jobs.
+// A job counts when it gets a place in ready or delayed, and no more when it leaves for another state.
+//
+// Only Enqueue and EnqueueTx are refused. A refused call writes nothing, not even the row of a key.
+
+// admitBacklog refuses new jobs for which there is no room among those that wait.
+func (t *txn) admitBacklog(jobs []newJob) error {
+	var b driver.Backlog
+	for i := range jobs {
+		j := &jobs[i]
+		if j.existing || j.dropped {
+			continue
+		}
+		if _, l := t.boundsOf(j.Queue); l.MaxWaiting == 0 && l.MaxWaitingPerKey == 0 {
+			continue
+		}
+		if driver.IsWaiting(j.state(t.now)) {
+			b.Add(&j.Envelope, 1)
+		}
+		if !j.replaces {
+			continue
+		}
+		if old, at, err := t.find(j.ID); err == nil && driver.IsWaiting(at.state) {
+			b.Add(old.Envelope, -1)
+		}
+	}
+	limits := func(queue string) pawl.Limits {
+		_, l := t.boundsOf(queue)
+		return l
+	}
+	return b.Check(limits, func(queue, key string) int {
+		n, _ := t.boundsOf(queue)
+		if key != "" {
+			return t.backlogOf(n, key)
+		}
+		return t.waiting(n)
+	})
+}
+
+// boundsOf returns the number and the limits of a queue that is there, and zero limits for another one.
+func (t *txn) boundsOf(name string) (queueNumber, pawl.Limits) {
+	n, ok := t.numbers[name]
+	if !ok {
+		var err error
+		if n, ok, err = t.number(name); !ok || err != nil {
+			return 0, pawl.Limits{}
+		}
+		if _, err := t.rowOf(n); err != nil {
+			return 0, pawl.Limits{} // the enqueue fails
+		}
+		t.numbers[name] = n
+	}
+	return n, t.limitsOf(n)
+}
+
+// waiting returns how many jobs of a queue wait. Damaged counts of a line hide that line and those after it.
+func (t *txn) waiting(n queueNumber) (waiting int) {
+	add := func(row *lineRow) { waiting += row.counts.Ready + row.counts.Delayed }
+	for ln, row := range t.lines {
+		if ln.queue == n {
+			add(row)
+		}
+	}
+	if err := t.eachLine(n, func(ln line, row *lineRow) error {
+		if t.lines[ln] == nil {
+			add(row)
+		}
+		return nil
+	}); err != nil {
+		t.damagedRow(err)
+	}
+	return waiting
+}
+
+// backlogOf returns how many jobs of a key wait. It writes nothing. Jobs with a damaged row are counted anew
+// as soon as one of them is stored or moves.
+func (t *txn) backlogOf(n queueNumber, key string) int {
+	t.limitAt = limitKey(t.limitAt[:0], n, key)
+	if r := t.keyRows[string(t.limitAt)]; r != nil {
+		return r.backlog
+	}
+	sealed := t.keys.Get(t.limitAt)
+	if sealed == nil {
+		return 0
+	}
+	r, err := parseKeyRow(t.limitAt, sealed)
+	if err != nil {
+		return 0
+	}
+	return r.backlog
+}
+
+// joinBacklog counts a job that is about to get a place in ready or delayed.
+func (t *txn) joinBacklog(n queueNumber, e *pawl.Envelope) {
+	if e.Key == "" || t.limitsOf(n).MaxWaitingPerKey == 0 {
+		return
+	}
+	if r, _ := t.keyOf(n, e.Key); r != nil {
+		r.backlog++
+	}
+}
+
+// leaveBacklog counts a job that has left ready or delayed.
+func (r *keyRow) leaveBacklog() { r.backlog = max(0, r.backlog-1) }
+
+// recountBacklog counts the waiting jobs of each key of a queue anew. The rows of keys in the transaction
+// count none.
+func (t *txn) recountBacklog(n queueNumber) {
+	if t.limitsOf(n).MaxWaitingPerKey == 0 {
+		return
+	}
+	count := func(row indexRow) {
+		if row.flags&hasKey == 0 {
+			return
+		}
+		key := t.keyNameOf(row.id)
+		if key == "" {
+			return // it is dead soon
+		}
+		at := limitKey(nil, n, key)
+		r := t.usedKey(at)
+		if r == nil {
+			r = t.addKey(at, new(keyRow))
+		}
+		r.backlog++
+	}
+	eachRow(t.ready, binary.BigEndian.AppendUint32(nil, uint32(n)), func(k, v []byte) {
+		if row, err := parseIndexRow(k, v); err == nil && len(k) == readyKeyWidth {
+			count(row)
+		}
+	})
+	eachRow(t.delayed, nil, func(k, v []byte) {
+		if row, err := parseDelayedRow(k, v); err == nil && row.line().queue == n {
+			count(row.indexRow)
+		}
+	})
+}

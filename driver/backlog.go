@@ -1,0 +1,58 @@
+package driver
+
+import (
+	"fmt"
+
+	"github.com/gopawl/pawl"
+)
+
+// Backlog sums up how many more jobs of each queue and key wait once a call has stored its jobs, for
+// [pawl.Limits].MaxWaiting and MaxWaitingPerKey.
+type Backlog struct {
+	adds  map[backlogOf]int
+	order []backlogOf // in which they were added first
+}
+
+// backlogOf is a key of a queue, or the queue itself if the key is empty.
+type backlogOf struct{ queue, key string }
+
+// IsWaiting reports whether a job in a state counts for the bounds of its queue.
+func IsWaiting(s pawl.State) bool { return s == pawl.Ready || s == pawl.Delayed }
+
+// Add counts a job that will wait, or, with -1, one that the call takes from those that wait.
+func (b *Backlog) Add(e *pawl.Envelope, n int) {
+	b.add(backlogOf{queue: e.Queue}, n)
+	if e.Key != "" {
+		b.add(backlogOf{e.Queue, e.Key}, n)
+	}
+}
+
+func (b *Backlog) add(of backlogOf, n int) {
+	if b.adds == nil {
+		b.adds = make(map[backlogOf]int)
+	}
+	if _, ok := b.adds[of]; !ok {
+		b.order = append(b.order, of)
+	}
+	b.adds[of] += n
+}
+
+// Check returns [pawl.ErrQueueFull] if a bound would be exceeded. Waiting returns how many jobs of a queue wait
+// now, or those of one of its keys if that is not empty. It is called only where there is a bound.
+func (b *Backlog) Check(limits func(queue string) pawl.Limits, waiting func(queue, key string) int) error {
+	for _, of := range b.order {
+		bound, name, what := limits(of.queue).MaxWaiting, "MaxWaiting", fmt.Sprintf("queue %q", of.queue)
+		if of.key != "" {
+			bound, name, what = limits(of.queue).MaxWaitingPerKey, "MaxWaitingPerKey", fmt.Sprintf("key %q of queue %q", of.key, of.queue)
+		}
+		adds := b.adds[of]
+		if bound == 0 || adds <= 0 {
+			continue
+		}
+		if now := waiting(of.queue, of.key); now+adds > bound {
+			return fmt.Errorf("%s: %w: %d of its jobs wait, the call adds %d, and %s is %d; wait until some have run, cancel some, or raise %s",
+				what, pawl.ErrQueueFull, now, adds, name, bound, name)
+		}
+	}
+	return nil
+}
