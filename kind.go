@@ -330,6 +330,18 @@ func Key(key string) Option {
 	}
 }
 
+// Cost sets how many starts a start of the job counts for the rates of its queue and of its [Key], 1 to
+// [MaxCost]. The default is 1. In a queue without a [Rate] it has no effect. A queue refuses a cost that is
+// more than the MaxCost of a rate.
+func Cost(n int) Option {
+	return func(d *draft) {
+		if n < 1 {
+			d.refuse(invalid("cost", "%d is not between 1 and %d", n, MaxCost))
+		}
+		d.env.Cost = n
+	}
+}
+
 // InGroup makes a job a member of a group, which package group has made before. A queue without
 // [Groups] refuses it.
 func InGroup(name string) Option {

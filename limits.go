@@ -77,20 +77,26 @@ func (o KeyOrder) String() string {
 //
 // In no period of length Per are there more than Starts starts, wherever the period begins: the
 // start at its beginning counts, the one at its end does not. The grant of a lease is a start,
-// also of a retry, after a crash, and of a job that a worker fetches ahead.
+// also of a retry, after a crash, and of a job that a worker fetches ahead. A start of a job with a
+// [Cost] counts as that many starts.
 //
 // Burst jobs may start at once after a pause, and then one each Per/(Starts-Burst+1). So a burst
 // costs sustained rate: with 100 starts a minute and a burst of 1, a job may start every 0.6 s, and
 // with a burst of 20 every 0.74 s.
 //
+// A job starts as soon as one of cost 1 may, and its whole cost then keeps the next ones waiting. So a
+// rate keeps the order of jobs, and small jobs do not delay a large one. MaxCost costs sustained rate as
+// a burst does: the time of one start is Per/(Starts-Burst-MaxCost+2).
+//
 // The method is the generic cell rate algorithm (ITU-T I.371, annex A), which keeps one time for
-// each limit. With T = Per/(Starts-Burst+1) and the tolerance (Burst-1)*T, starts in a period of
-// length Per can use up at most Per + Burst*T = (Starts+1)*T, not reaching it, so they are at most
-// Starts.
+// each limit. With T = Per/(Starts-Burst-MaxCost+2) and the tolerance (Burst-1)*T, starts in a period of
+// length Per can use up at most Per + (Burst-1+MaxCost)*T = (Starts+1)*T, not reaching it, so they are at
+// most Starts.
 type Rate struct {
-	Starts int           // at most this many in any period of length Per
-	Per    time.Duration // from 1 ms to 366 days
-	Burst  int           // how many may start at once; 0 means 1
+	Starts  int           // at most this many in any period of length Per
+	Per     time.Duration // from 1 ms to 366 days
+	Burst   int           // how many may start at once; 0 means 1
+	MaxCost int           // the highest [Cost] of a job; 0 means 1
 }
 
 // PerKey reports whether any of the limits or bounds is one for each key, or the keys take turns.
@@ -135,7 +141,11 @@ func (r Rate) validate(field string) error {
 		return invalid(field, "Burst %d is negative; leave it out for 1", r.Burst)
 	case r.Burst > r.Starts:
 		return invalid(field, "Burst %d is more than Starts %d", r.Burst, r.Starts)
-	case int64(r.Burst) > int64(maxRefill/r.Per)*int64(r.Starts-r.Burst+1):
+	case r.MaxCost < 0 || r.MaxCost > MaxCost:
+		return invalid(field, "MaxCost %d is not between 1 and %d; leave it out for 1", r.MaxCost, MaxCost)
+	case r.Starts-max(1, r.Burst)-max(1, r.MaxCost)+1 < 0:
+		return invalid(field, "MaxCost %d and Burst %d leave none of %d starts; their sum is at most Starts + 1", r.MaxCost, max(1, r.Burst), r.Starts)
+	case int64(r.Burst)+int64(r.MaxCost) > int64(maxRefill/r.Per)*int64(r.Starts-max(1, r.Burst)-max(1, r.MaxCost)+2):
 		return invalid(field, "Burst %d of %d starts per %v is used up for more than %v; choose a smaller one", r.Burst, r.Starts, r.Per, maxRefill)
 	}
 	return nil
@@ -145,6 +155,7 @@ func (r Rate) validate(field string) error {
 const (
 	MaxRunning = 1_000_000 // jobs that run at a time
 	MaxStarts  = 1_000_000 // starts of a rate
+	MaxCost    = 1000      // of a job
 	MinPer     = time.Millisecond
 	MaxPer     = 366 * 24 * time.Hour
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // Rule: a bound on waiting jobs that makes no sense is refused, with the value.
@@ -33,6 +34,10 @@ func TestRatesThatAreRefused(t *testing.T) {
 		"Per 8784h0m0.000000001s is not between":     {Starts: 1, Per: pawl.MaxPer + 1},
 		"Burst -1 is negative":                       {Starts: 1, Per: time.Second, Burst: -1},
 		"Burst 200 is more than Starts 100":          {Starts: 100, Per: time.Minute, Burst: 200},
+		"MaxCost -1 is not between 1 and 1000":       {Starts: 1, Per: time.Second, MaxCost: -1},
+		"MaxCost 1001 is not between":                {Starts: 5000, Per: time.Second, MaxCost: 1001},
+		"MaxCost 2 and Burst 1 leave none of 1":      {Starts: 1, Per: time.Second, MaxCost: 2},
+		"MaxCost 6 and Burst 6 leave none of 10":     {Starts: 10, Per: time.Second, Burst: 6, MaxCost: 6},
 		"Burst 1000 of 1000 starts per 8784h0m0s is": {Starts: 1000, Per: pawl.MaxPer, Burst: 1000},
 	} {
 		for field, l := range map[string]pawl.Limits{"Rate": {Rate: r}, "RatePerKey": {RatePerKey: r}} {
@@ -42,7 +47,25 @@ func TestRatesThatAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, reason)
 		}
 	}
-	for _, r := range []pawl.Rate{{}, {Starts: 1, Per: time.Millisecond}, {Starts: pawl.MaxStarts, Per: pawl.MaxPer}, {Starts: 100, Per: time.Minute, Burst: 100}} {
+	for _, r := range []pawl.Rate{{}, {Starts: 1, Per: time.Millisecond}, {Starts: pawl.MaxStarts, Per: pawl.MaxPer}, {Starts: 100, Per: time.Minute, Burst: 100}, {Starts: 10, Per: time.Second, Burst: 6, MaxCost: 5},
+		{Starts: 1000, Per: time.Second, MaxCost: 1000}} {
 		require.NoError(t, pawl.Limits{Rate: r, RatePerKey: r}.Validate())
 	}
+}
+
+// Rule: a cost is a number from 1 to 1000, of a job or of its kind. None means 1.
+func TestCosts(t *testing.T) {
+	for _, n := range []int{-1, 0, pawl.MaxCost + 1} {
+		_, err := pawl.Define[int]("k").Envelope(1, pawl.Cost(n))
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+		require.ErrorContains(t, err, "is not between 1 and 1000")
+	}
+	kind := pawl.Define[int]("k", pawl.Cost(7))
+	e, err := kind.Envelope(1)
+	require.NoError(t, err)
+	require.Equal(t, 7, e.Cost)
+	e, err = kind.Envelope(1, pawl.Cost(1))
+	require.NoError(t, err)
+	driver.Accept(e, time.Now())
+	require.Zero(t, e.Cost, "as a queue stores it")
 }

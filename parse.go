@@ -277,7 +277,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	if r.err != nil || n == -1 {
 		return
 	}
-	if n != rareFields && n != rareFields+1 {
+	if n < rareFields || n > rareFields+2 {
 		r.fail(fmt.Errorf("%d rare fields in place of %d", n, rareFields))
 	}
 	e.IdempotencyKey = r.string()
@@ -296,8 +296,12 @@ func (r *recordDecoder) rare(e *Envelope) {
 	e.Group = r.string()
 	e.Cursor = r.bytes()
 	e.HoldsKey = r.bool()
-	if n > rareFields {
+	switch n {
+	case rareFields + 1:
 		e.FairTag = r.within(1, 1<<62)
+	case rareFields + 2:
+		e.FairTag = r.within(0, 1<<62)
+		e.Cost = int(r.within(2, MaxCost))
 	}
 }
 

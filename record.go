@@ -25,7 +25,7 @@ const (
 	recordVersion = 2
 	recordHeader  = 5
 	recordFields  = 21
-	rareFields    = 16 // one more if the job has a tag
+	rareFields    = 16 // one more if the job has a tag, two if it has a cost
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -144,7 +144,10 @@ func (r *recordEncoder) rare(e *Envelope) {
 		return
 	}
 	fields := rareFields
-	if e.FairTag != 0 {
+	switch {
+	case e.Cost > 1:
+		fields += 2
+	case e.FairTag != 0:
 		fields++
 	}
 	r.enc.EncodeArrayLen(fields)
@@ -164,15 +167,18 @@ func (r *recordEncoder) rare(e *Envelope) {
 	r.enc.EncodeString(e.Group)
 	r.enc.EncodeBytes(e.Cursor)
 	r.enc.EncodeBool(e.HoldsKey)
-	if e.FairTag != 0 {
+	if fields > rareFields {
 		r.enc.EncodeInt(e.FairTag)
+	}
+	if e.Cost > 1 {
+		r.enc.EncodeInt(int64(e.Cost))
 	}
 }
 
 func (e *Envelope) isRare() bool {
 	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
 		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
-		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey || e.FairTag != 0
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey || e.FairTag != 0 || e.Cost > 1
 }
 
 // optional writes a time that may be zero.

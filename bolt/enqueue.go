@@ -80,6 +80,11 @@ func (op *enqueue) check(t *txn) error {
 				return err
 			}
 		}
+		if j.Cost > 1 && !j.existing {
+			if err := t.admitCost(&j.Envelope); err != nil {
+				return err
+			}
+		}
 		if !j.existing && !j.replaces && j.ID == j.own && !j.fresh && t.jobs.Get(j.ID[:]) != nil {
 			return fmt.Errorf("job %s: %w: the queue holds a job of this ID already", j.ID, pawl.ErrConflict)
 		}

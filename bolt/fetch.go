@@ -22,6 +22,14 @@ type fetched struct {
 	parsed  stored  // the record, if the admission of the job read it
 }
 
+// cost returns how many starts the job counts. A job whose record was not read has no cost of its own.
+func (job *fetched) cost() int {
+	if job.parsed.Envelope == nil {
+		return 1
+	}
+	return job.parsed.Cost
+}
+
 // admit copies a ready job out of the transaction if it may be leased. Otherwise moved is true,
 // and the job went where it belongs: a damaged or overdue job became dead, a job whose effect
 // is done was removed, and a job whose effect is leased or whose key has no room was blocked.
@@ -117,10 +125,10 @@ func (t *txn) grantJobs(jobs []*fetched) {
 			t.holdEffect(job.effect, g.id)
 		}
 		if job.limit != nil {
-			t.leaseKey(job.limit, job.key)
+			t.leaseKey(job.limit, job.key, job.cost())
 		}
 		if own := t.ownRow(queueOf(job.key)); own != nil {
-			own.start(t.now)
+			own.start(t.now, job.cost())
 		}
 		t.passFront(job.key)
 		t.granted = append(t.granted, g)

@@ -76,13 +76,13 @@ func (t *txn) countLeases(r *keyRow, l *keyLane, n int) {
 	}
 }
 
-// leaseKey counts a job of a key that is leased now, given the key that it had in ready.
-func (t *txn) leaseKey(r *keyRow, ready []byte) {
+// leaseKey counts a job of a key that is leased now, given the key that it had in ready and its cost.
+func (t *txn) leaseKey(r *keyRow, ready []byte, cost int) {
 	l := r.lane(ready)
 	l.leave()
 	r.leaveBacklog()
 	t.countLeases(r, l, 1)
-	r.start(t.now)
+	r.start(t.now, cost)
 }
 
 // addLease counts a lease in a row that is made anew, if there is one.

@@ -146,7 +146,15 @@ func trimmed(lanes []keyLane) []keyLane {
 	return kept
 }
 
-// room returns how many more jobs of the key may be leased now.
+// takes is what the jobs that a fetch has chosen take of the room of a key: leases, and starts.
+type takes struct{ jobs, starts int }
+
+// fits reports whether one more job of the key may be leased now.
+func (t *txn) fits(r *keyRow, beside takes) bool {
+	return (r.limit == 0 || r.leased+beside.jobs < r.limit) && (!r.pace.Limits() || beside.starts < r.pace.Left(r.tat, t.now))
+}
+
+// room returns how many more jobs of the key may be leased now, if each counts as one start.
 func (t *txn) room(r *keyRow) int {
 	room := math.MaxInt
 	if r.limit > 0 {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"math"
 	"slices"
 	"sort"
 
@@ -58,11 +57,11 @@ type selection struct {
 	room    *int // how many more jobs of this commit may turn out not to be leasable
 
 	sources []*source
-	held    []asked         // queues with a repeat suspect that must wait for another one
-	passed  [][]byte        // keys of ready rows that were chosen or skipped
-	behind  map[string]bool // the same as a set, once the walk has restarted
-	effects map[string]bool // effects of the chosen jobs; nil if none
-	limits  map[*keyRow]int // how many of the chosen jobs a key limits; nil if none
+	held    []asked           // queues with a repeat suspect that must wait for another one
+	passed  [][]byte          // keys of ready rows that were chosen or skipped
+	behind  map[string]bool   // the same as a set, once the walk has restarted
+	effects map[string]bool   // effects of the chosen jobs; nil if none
+	limits  map[*keyRow]takes // what the chosen jobs take of the room of their keys; nil if none
 	jobs    []*fetched
 	bytes   int // size of their records and payloads
 }
@@ -107,7 +106,7 @@ func (s *selection) run() error {
 		retry, credit := s.turns.retry(from, s.request.RetryShare)
 		s.turns.took(from, credit)
 		s.take(from.lane(retry))
-		if from.room--; from.room == 0 {
+		if !from.give(s.jobs[len(s.jobs)-1]) {
 			s.sources = slices.Delete(s.sources, i, i+1)
 		}
 	}
@@ -148,7 +147,7 @@ func (s *selection) find(from *source) (moved bool) {
 // taken reports whether the other jobs of the fetch have the effect of a job, or all the room of
 // its key.
 func (s *selection) taken(job *fetched) bool {
-	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && s.limits[job.limit] >= s.t.room(job.limit)
+	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && !s.t.fits(job.limit, s.limits[job.limit])
 }
 
 // makesWay blocks a job whose effect another job of the fetch has, if jobs of its key are blocked:
@@ -179,9 +178,10 @@ func (s *selection) take(lc *laneCursor) {
 	}
 	if lc.job.limit != nil {
 		if s.limits == nil {
-			s.limits = make(map[*keyRow]int)
+			s.limits = make(map[*keyRow]takes)
 		}
-		s.limits[lc.job.limit]++
+		beside := s.limits[lc.job.limit]
+		s.limits[lc.job.limit] = takes{beside.jobs + 1, beside.starts + lc.job.limit.pace.Units(lc.job.cost())}
 	}
 	s.pass(lc)
 }
@@ -225,10 +225,8 @@ func (s *selection) open() error {
 			if err != nil {
 				return err
 			}
-			room := s.roomOf(next, row.limits)
-			if !row.paused && room != 0 {
-				from := s.source(rest[0], driver.Weight(s.request, row.name))
-				from.room = room
+			from := s.source(rest[0], driver.Weight(s.request, row.name))
+			if s.measure(from, row.limits) && !row.paused {
 				s.sources = append(s.sources, from)
 			}
 		}
@@ -236,31 +234,6 @@ func (s *selection) open() error {
 	}
 	slices.SortFunc(s.sources, func(a, b *source) int { return cmp.Compare(a.asked.place, b.asked.place) })
 	return nil
-}
-
-// roomOf returns how many more jobs of a queue may be leased now; negative for any number.
-func (s *selection) roomOf(n queueNumber, limits pawl.Limits) int {
-	own := s.t.ownRow(n)
-	if limits.Running == 0 && own == nil {
-		return -1
-	}
-	chosen, room := 0, math.MaxInt
-	for _, job := range s.jobs {
-		if job.line().queue == n {
-			chosen++
-		}
-	}
-	if limits.Running > 0 {
-		room = limits.Running - s.t.running(n) - chosen
-	}
-	if own != nil {
-		left := s.t.room(own) - chosen
-		if left <= 0 {
-			s.t.restQueue(own)
-		}
-		room = min(room, left)
-	}
-	return max(0, room)
 }
 
 // seek finds the first ready row at or after key that is in the same queue and has a requested

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // A rate is one time in the row of a key: until when the starts so far use it up. The rate of a
@@ -59,11 +60,20 @@ func (w *times) field(tag byte, value []byte) (known bool) {
 // busy reports whether the rate of a key is used up, in whole or in part.
 func (r *keyRow) busy(now time.Time) bool { return r.tat.After(now) }
 
-// start counts a start.
-func (r *keyRow) start(now time.Time) {
+// start counts a start of a job with a cost.
+func (r *keyRow) start(now time.Time, cost int) {
 	if r.pace.Limits() {
-		r.tat = r.pace.Start(r.tat, now)
+		r.tat = r.pace.Start(r.tat, now, cost)
 	}
+}
+
+// admitCost refuses a job whose cost is more than a rate of its queue takes.
+func (t *txn) admitCost(e *pawl.Envelope) error {
+	n, ok, err := t.number(e.Queue)
+	if !ok || err != nil {
+		return nil // it has no limits, or a later step finds the damage
+	}
+	return driver.CheckCost(t.limitsOf(n), e)
 }
 
 // settleClock corrects the times of a key for which the clock was set back, and those of one without
@@ -198,32 +208,42 @@ func (s *scheduler) endRests(t *txn) {
 
 // Tags of the fields in the row of a queue.
 const (
-	queueFieldRate       byte = 16 + iota // starts (4), period in nanoseconds (8), burst (4)
+	queueFieldRate       byte = 16 + iota // starts (4), period in nanoseconds (8), burst (4), and the highest cost (4) if it is set
 	queueFieldRatePerKey                  // the same
 )
 
-const rateWidth = 4 + 8 + 4
+const (
+	rateWidth = 4 + 8 + 4
+	costWidth = 4
+)
 
 // appendRate writes a rate as a field, unless it is zero.
 func appendRate(b []byte, tag byte, r pawl.Rate) []byte {
 	if r == (pawl.Rate{}) {
 		return b
 	}
-	var buf [rateWidth]byte
+	var buf [rateWidth + costWidth]byte
 	v := binary.BigEndian.AppendUint32(buf[:0], uint32(r.Starts))
 	v = binary.BigEndian.AppendUint64(v, uint64(r.Per))
-	return appendField(b, tag, binary.BigEndian.AppendUint32(v, uint32(r.Burst)))
+	v = binary.BigEndian.AppendUint32(v, uint32(r.Burst))
+	if r.MaxCost != 0 {
+		v = binary.BigEndian.AppendUint32(v, uint32(r.MaxCost))
+	}
+	return appendField(b, tag, v)
 }
 
 // readRate reads a field that appendRate wrote. It reports whether the field is one.
 func readRate(l *pawl.Limits, tag byte, value []byte) (known bool) {
-	if len(value) != rateWidth {
+	if len(value) != rateWidth && len(value) != rateWidth+costWidth {
 		return false
 	}
 	r := pawl.Rate{
 		Starts: int(binary.BigEndian.Uint32(value)),
 		Per:    time.Duration(binary.BigEndian.Uint64(value[4:])),
 		Burst:  int(binary.BigEndian.Uint32(value[12:])),
+	}
+	if len(value) > rateWidth {
+		r.MaxCost = int(binary.BigEndian.Uint32(value[rateWidth:]))
 	}
 	read := pawl.Limits{}
 	switch tag {

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // source is the ready jobs of one queue: the lanes of the requested kinds, merged in their
@@ -17,6 +20,8 @@ type source struct {
 	turn   *turn
 	weight int
 	room   int           // how many more jobs it may give; negative for any number
+	starts int           // how many more starts its rate allows; negative for any number
+	pace   driver.Pace   // that rate
 	lanes  []*laneCursor // lanes with jobs; nil until the first turn of the source
 
 	// Results of peek: the first job of each sort, nil if there is none.
@@ -34,6 +39,46 @@ type laneCursor struct {
 
 func (s *selection) source(a asked, weight int) *source {
 	return &source{queue: a.queue, asked: a, turn: s.turns.of(a.queue), weight: weight}
+}
+
+// measure counts how much room the limits of a queue leave to its source, besides the jobs that were
+// chosen. It reports whether there is any.
+func (s *selection) measure(from *source, limits pawl.Limits) bool {
+	from.room, from.starts = -1, -1
+	own := s.t.ownRow(from.queue)
+	if limits.Running == 0 && own == nil {
+		return true
+	}
+	var beside takes
+	for _, job := range s.jobs {
+		if job.line().queue == from.queue {
+			beside.jobs++
+			if own != nil {
+				beside.starts += own.pace.Units(job.cost())
+			}
+		}
+	}
+	if limits.Running > 0 {
+		from.room = max(0, limits.Running-s.t.running(from.queue)-beside.jobs)
+	}
+	if own != nil {
+		from.pace, from.starts = own.pace, max(0, s.t.room(own)-beside.starts)
+		if from.starts == 0 {
+			s.t.restQueue(own)
+		}
+	}
+	return from.room != 0 && from.starts != 0
+}
+
+// give counts a job that the source gave. It reports whether there is room for more.
+func (from *source) give(job *fetched) bool {
+	if from.room > 0 {
+		from.room--
+	}
+	if from.starts > 0 {
+		from.starts = max(0, from.starts-from.pace.Units(job.cost()))
+	}
+	return from.room != 0 && from.starts != 0
 }
 
 // openLanes finds the lanes of a source that have jobs. It skips a line whose row is damaged,

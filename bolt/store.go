@@ -97,7 +97,7 @@ func (j stored) flags() (f flags) {
 	if j.Key != "" {
 		f |= hasKey
 	}
-	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 || j.Group != "" || j.Cancelled {
+	if j.IdempotencyKey != "" || j.UniqueKey != "" || !j.Deadline.IsZero() || j.Retain != 0 || j.Group != "" || j.Cost > 1 || j.Cancelled {
 		f |= hasMore
 	}
 	if j.FairTag != 0 {

@@ -43,6 +43,9 @@ func (op *transfer) check(t *txn) error {
 	if err := t.meets(op.when, deadJob, at); err != nil {
 		return err
 	}
+	if err := t.admitCost(&j.Envelope); err != nil {
+		return err
+	}
 	j.replaces = true
 	if err := t.admitWaiting(op.jobs); err != nil {
 		return err

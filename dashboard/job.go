@@ -255,6 +255,9 @@ func facts(e *pawl.Envelope) (all []pair) {
 		add("Crashes in a row", "%d", e.Crashes)
 	}
 	add("Priority", "%d", e.Priority)
+	if e.Cost > 1 {
+		add("Cost", "%d", e.Cost)
+	}
 	if e.Timeout > 0 {
 		add("Timeout", "%s", span(e.Timeout))
 	}

@@ -30,6 +30,7 @@ func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 			{"deadline", pawl.Deadlines, !e.Deadline.IsZero()},
 			{"retention", pawl.Retention, e.Retain != 0},
 			{"key", pawl.LimitKeys, e.Key != ""},
+			{"cost", pawl.LimitKeys, e.Cost > 1},
 			{"group", pawl.Groups, e.Group != ""},
 			{"cursor", pawl.Cursors, e.Cursor != nil},
 			{"prerequisites", pawl.Prerequisites, Waits(e)},

@@ -88,6 +88,9 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	case !e.NotBefore.After(now):
 		e.NotBefore, ready = now, true
 	}
+	if e.Cost == 1 { // as a record has it
+		e.Cost = 0
+	}
 	e.Deadline = e.Deadline.Round(0)
 	e.Delay = 0
 	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil

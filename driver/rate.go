@@ -10,8 +10,9 @@ import (
 // each rate, the theoretical arrival time (TAT): until when the starts so far use it up. The zero
 // time stands for no start yet.
 type Pace struct {
-	step  time.Duration // how long a start uses the rate up; 0 for no rate
+	step  time.Duration // how long a start of cost 1 uses the rate up; 0 for no rate
 	burst time.Duration // how long the starts of a burst do
+	cost  int           // the highest cost
 }
 
 // PaceOf returns the pace of a valid rate.
@@ -19,37 +20,60 @@ func PaceOf(r pawl.Rate) Pace {
 	if r.Starts == 0 {
 		return Pace{}
 	}
-	burst := max(1, r.Burst)
-	n := time.Duration(r.Starts - burst + 1)
+	burst, cost := max(1, r.Burst), max(1, r.MaxCost)
+	n := time.Duration(r.Starts - burst - cost + 2)
 	step := (r.Per + n - 1) / n // rounded up, so that no period has a start too many
-	return Pace{step, step * time.Duration(burst)}
+	return Pace{step, step * time.Duration(burst), cost}
 }
 
 // Limits reports whether there is a rate.
 func (p Pace) Limits() bool { return p.step > 0 }
 
-// Left returns how many jobs may start now.
+// Units returns how many starts a start of a job with a cost counts. A queue refuses a job of a higher cost
+// than its rate takes. Such a job can still be in a queue whose rate was declared later: it counts as one of
+// the highest cost.
+func (p Pace) Units(cost int) int { return min(max(1, cost), p.cost) }
+
+// Left returns how many jobs of cost 1 may start now. If it is not 0, one job of any cost may.
 func (p Pace) Left(tat, now time.Time) int {
 	return int(max(0, p.burst-max(0, tat.Sub(now))) / p.step)
 }
 
-// Most returns how many jobs may start at once, after a pause.
+// Most returns how many jobs of cost 1 may start at once, after a pause.
 func (p Pace) Most() int { return int(p.burst / p.step) }
 
-// Start returns the TAT after a start now.
-func (p Pace) Start(tat, now time.Time) time.Time {
+// Start returns the TAT after a start of a job with a cost now.
+func (p Pace) Start(tat, now time.Time, cost int) time.Time {
 	if tat.Before(now) {
 		tat = now
 	}
-	return tat.Add(p.step)
+	return tat.Add(time.Duration(p.Units(cost)) * p.step)
 }
 
-// When returns from when on n jobs may start, at most Most.
+// When returns from when on n jobs of cost 1 may start, at most Most.
 func (p Pace) When(tat time.Time, n int) time.Time {
 	return tat.Add(time.Duration(n)*p.step - p.burst)
 }
 
 // Last returns the latest TAT that starts until now can have left. A later one means that the clock
-// was set back. A queue then goes on from Last, as if a burst had just started: no more jobs start
-// than the rate allows, and none waits until the clock is where it was.
-func (p Pace) Last(now time.Time) time.Time { return now.Add(p.burst) }
+// was set back. A queue then goes on from Last, as if a burst had just started whose last job had the
+// highest cost: no more jobs start than the rate allows, and none waits until the clock is where it was.
+func (p Pace) Last(now time.Time) time.Time {
+	return now.Add(p.burst + time.Duration(p.cost-1)*p.step)
+}
+
+// CheckCost refuses a job whose cost is more than a rate of its queue takes. Its error is a
+// [*pawl.InvalidError].
+func CheckCost(l pawl.Limits, e *pawl.Envelope) error {
+	check := func(name string, r pawl.Rate) error {
+		if r.Starts == 0 || e.Cost <= max(1, r.MaxCost) {
+			return nil
+		}
+		return invalid("cost", "%d is more than the MaxCost %d of the %s of queue %q; raise that, or enqueue smaller jobs", e.Cost, max(1, r.MaxCost), name, e.Queue)
+	}
+	err := check("Rate", l.Rate)
+	if err == nil && e.Key != "" {
+		err = check("RatePerKey", l.RatePerKey)
+	}
+	return err
+}

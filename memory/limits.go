@@ -30,16 +30,19 @@ func (p *pacer) left(key string, now time.Time) int {
 	return p.Left(p.tats[key], now)
 }
 
-// start counts a start.
-func (p *pacer) start(key string, now time.Time) {
+// start counts a start of a job with a cost.
+func (p *pacer) start(key string, now time.Time, cost int) {
 	if !p.Limits() {
 		return
 	}
-	p.tats[key] = p.Start(p.tats[key], now)
+	p.tats[key] = p.Start(p.tats[key], now, cost)
 	if n := len(p.tats); n >= 1000 && n&(n-1) == 0 {
 		maps.DeleteFunc(p.tats, func(_ string, tat time.Time) bool { return !tat.After(now) })
 	}
 }
+
+// Limits returns the limits of a queue.
+func (t txn) Limits(queue string) pawl.Limits { return t.opts.Limits[queue] }
 
 // countKey adds n to the jobs of a job's key that are leased, or that wait.
 func (l *line) countKey(j *job, n int) {
@@ -71,9 +74,9 @@ func (q *Queue) backlog(queue, key string) int {
 
 // start counts a start of a job for the rates of its queue, and for the turns of its keys.
 func (l *line) start(j *job, now time.Time) {
-	l.pace.start("", now)
+	l.pace.start("", now, j.Cost)
 	if j.Key != "" {
-		l.keyPace.start(j.Key, now)
+		l.keyPace.start(j.Key, now, j.Cost)
 	}
 	l.startFair(j, now)
 }

@@ -95,6 +95,11 @@ func (r copyRow) job(j *job, line int32) copyRow {
 	} else {
 		r = r.null()
 	}
+	if j.Cost > 1 {
+		r = r.int2(int16(j.Cost))
+	} else {
+		r = r.null()
+	}
 	at := len(r)
 	r = driver.AppendRecord(r.length(0), &j.Envelope, len(j.Payload))
 	binary.BigEndian.PutUint32(r[at:], uint32(len(r)-at-4))

@@ -55,16 +55,17 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 	var place, lane, prio int16
 	var queue, kind, effect, keyName, turn []byte
 	var waits, awaited *bool
+	var cost int
 	j := &job{stored: true}
 	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures, &waits, &awaited,
-		&keyName, &turn)
+		&keyName, &turn, &cost)
 	if err != nil {
 		return nil, err
 	}
 	j.Envelope = pawl.Envelope{
 		ID: id.Bytes, Seq: uint64(seq), Queue: string(queue), Origin: string(queue), Kind: string(kind),
 		Priority: int8(127 - prio), Created: createdOf(id.Bytes), NotBefore: timeOf(since),
-		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures, Key: string(keyName),
+		Crashes: int(lane / 2), Attempts: int(lane % 2), Failures: j.Failures, Key: string(keyName), Cost: cost,
 	}
 	j.inTurn(turn)
 	j.State, j.waits, j.awaited = stateOf(place, token != nil), waits != nil, awaited != nil

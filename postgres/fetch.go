@@ -220,6 +220,7 @@ type candidate struct {
 	effect string
 	key    string
 	order  pawl.KeyOrder
+	cost   int
 	done   bool // its effect is done, so it ends without a run
 	bytes  int  // of its payload
 
@@ -276,7 +277,7 @@ func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) 
 	var id pgtype.UUID
 	var order int16
 	c := new(candidate)
-	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &order, &c.done, &c.bytes}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &order, &c.cost, &c.done, &c.bytes}, func() error {
 		next := *c
 		next.queue, next.id, next.effect, next.key = string(queue), id.Bytes, string(effect), string(key)
 		next.order = pawl.KeyOrder(order)

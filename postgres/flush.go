@@ -125,7 +125,7 @@ func (t *txn) insertNew(jobs []*job, lines []int32) {
 		c.add(j)
 	}
 	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.keys,
-		c.turns, c.orders, c.holds, c.records, c.payloads)
+		c.turns, c.orders, c.holds, c.costs, c.records, c.payloads)
 }
 
 // takeSeqs gives new jobs their sequences, in their order.
@@ -158,8 +158,8 @@ func (t *txn) readSeqs(rows pgx.Rows) error {
 	return err
 }
 
-// newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Those of turns end with the last
-// job that has one, as unnest pads them with NULL.
+// newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Those of turns and costs end with
+// the last job that has one, as unnest pads them with NULL.
 type newColumns struct {
 	ids                  pgtype.FlatArray[pgtype.UUID]
 	seqs, since          []int64
@@ -169,6 +169,7 @@ type newColumns struct {
 	effects, keys, turns pgtype.FlatArray[[]byte]
 	orders               pgtype.FlatArray[*int16]
 	holds                pgtype.FlatArray[*bool]
+	costs                pgtype.FlatArray[*int16]
 	records, payloads    pgtype.FlatArray[[]byte]
 }
 
@@ -202,6 +203,10 @@ func (c *newColumns) add(j *job) {
 	if turn, order, holds := j.turnColumns(); turn != nil {
 		n := len(c.ids) - 1
 		c.turns, c.orders, c.holds = append(padded(c.turns, n), turn), append(padded(c.orders, n), order), append(padded(c.holds, n), holds)
+	}
+	if j.Cost > 1 {
+		cost := int16(j.Cost)
+		c.costs = append(padded(c.costs, len(c.ids)-1), &cost)
 	}
 	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
 	c.payloads = append(c.payloads, orEmpty(j.Payload))

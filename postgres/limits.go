@@ -21,14 +21,15 @@ import (
 // limits pays for them, and no count can be wrong.
 
 const (
-	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst, in_order, turns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int2, $10::int2 > 0)
-ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, key_starts, key_per, key_burst, in_order, turns)
-	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.key_starts, excluded.key_per,
-	excluded.key_burst, excluded.in_order, l.turns OR excluded.turns)`
+	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst,
+	key_max_cost, in_order, turns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $12::int2 > 0)
+ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns)
+	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.max_cost, excluded.key_starts,
+	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, l.turns OR excluded.turns)`
 	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1`
 
-	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, key_starts, key_per, key_burst, in_order, turns
+	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns
 FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
 	sqlLockLimits = sqlLimits + ` FOR UPDATE`
 
@@ -96,7 +97,7 @@ func declareOf(ctx context.Context, tx pgx.Tx, schema, name string, l pawl.Limit
 		return err
 	}
 	if _, err := tx.Exec(ctx, sqlIn(schema, sqlSetLimits), []byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per),
-		l.Rate.Burst, l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, int16(l.InOrder)); err != nil {
+		l.Rate.Burst, l.Rate.MaxCost, l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder)); err != nil {
 		return err
 	}
 	if l.InOrder == before.InOrder {
@@ -104,6 +105,27 @@ func declareOf(ctx context.Context, tx pgx.Tx, schema, name string, l pawl.Limit
 	}
 	_, err = tx.Exec(ctx, sqlIn(schema, sqlReorder), []byte(name), int16(l.InOrder))
 	return err
+}
+
+// Limits returns the limits of a queue, for new jobs with a cost.
+func (t *txn) Limits(queue string) pawl.Limits {
+	if l, known := t.taken[queue]; known {
+		return l
+	}
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlLimits), [][]byte{[]byte(queue)})
+	if err != nil {
+		t.broken = err
+		return pawl.Limits{}
+	}
+	all, err := scanLimits(rows)
+	if err != nil {
+		t.broken = err
+	}
+	if t.taken == nil {
+		t.taken = make(map[string]pawl.Limits)
+	}
+	t.taken[queue] = all[queue].Limits
+	return t.taken[queue]
 }
 
 // queueLimits are the limits of a queue.
@@ -118,8 +140,8 @@ func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
 	var name []byte
 	var l queueLimits
 	var order int16
-	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst,
-		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &order, &l.turns}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst, &l.Rate.MaxCost,
+		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.turns}, func() error {
 		l.InOrder = pawl.KeyOrder(order)
 		all[string(name)] = l
 		return nil
@@ -183,16 +205,16 @@ func (r *room) leftOf(key string) int {
 }
 
 // lease counts a job that is leased.
-func (r *room) lease(key string) {
+func (r *room) lease(key string, cost int) {
 	r.leased++
-	r.start(r.pace, "")
+	r.start(r.pace, "", cost)
 	if key != "" {
 		r.byKey[key]++
-		r.start(r.keyPace, key)
+		r.start(r.keyPace, key, cost)
 	}
 }
 
-func (r *room) start(p driver.Pace, key string) {
+func (r *room) start(p driver.Pace, key string, cost int) {
 	if !p.Limits() {
 		return
 	}
@@ -200,7 +222,7 @@ func (r *room) start(p driver.Pace, key string) {
 	if last := p.Last(r.now); tat.After(last) {
 		tat = last
 	}
-	r.tats[key], r.started[key] = p.Start(tat, r.now), true
+	r.tats[key], r.started[key] = p.Start(tat, r.now, cost), true
 }
 
 // full returns the keys of which no job may be leased.
@@ -359,7 +381,7 @@ func (s *selection) occupy(c *candidate) {
 	if r == nil {
 		return
 	}
-	if r.lease(c.key); c.key != "" && r.leftOf(c.key) == 0 {
+	if r.lease(c.key, c.cost); c.key != "" && r.leftOf(c.key) == 0 {
 		for _, other := range s.keyed[keyOfQueue{c.queue, c.key}] {
 			s.drop(other)
 		}

@@ -61,7 +61,7 @@ const (
 	// sqlDamaged reads jobs without their records.
 	sqlDamaged = `SELECT j.id, j.seq, j.since, j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
 	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0),
-	j.waits, j.awaited, j.key, ` + turnColumn + `
+	j.waits, j.awaited, j.key, ` + turnColumn + `, COALESCE(j.cost, 0::int2)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue WHERE j.id = ANY($1)
 ORDER BY j.id FOR UPDATE OF j`
 	sqlFreeAll = `DELETE FROM pawl.uniq WHERE id = ANY($1)`
@@ -92,8 +92,8 @@ SELECT count(*) FROM moved`
 
 // The columns of a new job.
 const (
-	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, key, turn, key_order, holds, record, payload`
-	newColumnCount = 15
+	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, key, turn, key_order, holds, cost, record, payload`
+	newColumnCount = 16
 )
 
 const (
@@ -112,7 +112,7 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 
 	sqlInsert = `INSERT INTO pawl.job (` + newColumnNames + `)
 SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int2[], $8::int2[],
-	$9::bytea[], $10::bytea[], $11::bytea[], $12::int2[], $13::bool[], $14::bytea[], $15::bytea[])`
+	$9::bytea[], $10::bytea[], $11::bytea[], $12::int2[], $13::bool[], $14::int2[], $15::bytea[], $16::bytea[])`
 
 	sqlCopy = `COPY pawl.job (` + newColumnNames + `) FROM STDIN (FORMAT binary)`
 
@@ -165,7 +165,7 @@ CROSS JOIN unnest($3::int2[]) AS lanes(lane)
 LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
 	ON mark.line = q.line AND mark.lane = lanes.lane
 CROSS JOIN LATERAL (
-	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key, COALESCE(j.key_order, 0::int2) AS key_order,
+	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key, COALESCE(j.key_order, 0::int2) AS key_order, COALESCE(j.cost, 1::int2) AS cost,
 		EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.done_until > $4) AS done,
 		octet_length(j.payload) AS bytes
 	FROM pawl.job j

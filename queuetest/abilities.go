@@ -209,6 +209,12 @@ func abilityTests() []test {
 			}
 		}
 	}
+	costs := newTest("refuses a cost", "A queue without limits refuses a job with a cost.", func(f *fixture) {
+		f.lacks(f.try(&pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Cost: 2}), pawl.LimitKeys, "enqueue")
+		equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
+		f.plainly(f.try(&pawl.Envelope{Kind: "k", Cost: 1}), "a job of cost 1")
+	})
+	costs.misses = pawl.LimitKeys
 	effects := newTest("refuses effects in a restore",
 		"A queue without idempotency keys refuses to restore effects, and the jobs that come with them.", func(f *fixture) {
 			q := f.restorer()
@@ -218,7 +224,7 @@ func abilityTests() []test {
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 		})
 	effects.misses = pawl.IdempotencyKeys
-	tests = append(tests, effects)
+	tests = append(tests, costs, effects)
 	shares := newTest("refuses "+pawl.RetryShares.String(),
 		"A queue without retry shares refuses a fetch with one, and leases nothing.", func(f *fixture) {
 			id := f.add().ID

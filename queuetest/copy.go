@@ -34,6 +34,9 @@ func (f *fixture) rich() *pawl.Envelope {
 	return f.add(func(e *pawl.Envelope) {
 		e.Headers, e.Policy = map[string]string{"h": "v"}, &policy
 		e.Payload = []byte("a payload of some length")
+		if abilitiesOf(f.q)&pawl.LimitKeys != 0 {
+			e.Cost = 2
+		}
 		e.UniqueKey, e.UniqueIn, e.KeyID, e.Signature = "key", []pawl.State{pawl.Ready}, "signer", []byte("a signature")
 	})
 }

@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -11,16 +12,16 @@ import (
 // time after another, and checks what the rate promises on its own.
 type rates struct {
 	used   map[modelKey]time.Time   // until when the starts use up the rate of a queue, or of a key of it
-	starts map[modelKey][]time.Time // when jobs started, in order
+	starts map[modelKey][]time.Time // when jobs started, in order, each as often as its cost says
 }
 
 func newRates() rates {
 	return rates{make(map[modelKey]time.Time), make(map[modelKey][]time.Time)}
 }
 
-// step is how long a start uses up a rate, rounded up.
+// step is how long a start of cost 1 uses up a rate, rounded up.
 func step(r pawl.Rate) time.Duration {
-	n := time.Duration(r.Starts - max(1, r.Burst) + 1)
+	n := time.Duration(r.Starts - max(1, r.Burst) - max(1, r.MaxCost) + 2)
 	d := r.Per / n
 	if d*n < r.Per {
 		d++
@@ -36,19 +37,21 @@ func (r rates) allow(rate pawl.Rate, key modelKey, now time.Time) bool {
 
 // start counts the start of a job for the rates of its queue.
 func (r rates) start(limits pawl.Limits, j *modelJob, now time.Time) error {
-	if err := r.count(limits.Rate, modelKey{queue: j.Queue}, now); err != nil || j.Key == "" {
+	cost := max(1, j.Cost)
+	if err := r.count(limits.Rate, modelKey{queue: j.Queue}, now, cost); err != nil || j.Key == "" {
 		return err
 	}
-	return r.count(limits.RatePerKey, modelKey{queue: j.Queue, key: j.Key}, now)
+	return r.count(limits.RatePerKey, modelKey{queue: j.Queue, key: j.Key}, now, cost)
 }
 
-// count counts a start. It is an error if some period has more of them than the rate allows.
-func (r rates) count(rate pawl.Rate, key modelKey, now time.Time) error {
+// count counts a start of a job with a cost. It is an error if some period has more starts than the rate
+// allows.
+func (r rates) count(rate pawl.Rate, key modelKey, now time.Time, cost int) error {
 	if rate.Starts == 0 {
 		return nil
 	}
-	r.used[key] = later(r.used[key], now).Add(step(rate))
-	all := append(r.starts[key], now)
+	r.used[key] = later(r.used[key], now).Add(time.Duration(cost) * step(rate))
+	all := append(r.starts[key], slices.Repeat([]time.Time{now}, cost)...)
 	r.starts[key] = all
 	if n := len(all) - 1 - rate.Starts; n >= 0 && all[n].Add(rate.Per).After(now) {
 		return fmt.Errorf("start %d since %v of %+v, whose rate is %+v", rate.Starts+1, all[n], key, rate)

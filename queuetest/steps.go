@@ -20,6 +20,8 @@ func (w *walker) stepEnqueue() {
 	switch spoil := batch[w.random.IntN(len(batch))]; {
 	case w.random.IntN(10) == 0:
 		spoil.MaxRetries, want = -1, pawl.ErrInvalid
+	case w.random.IntN(10) == 0 && spoil.UniqueKey == "" && highestCost(w.model.limits[spoil.Queue], spoil.Key != "") < pawl.MaxCost:
+		spoil.Cost, want, batch = pawl.MaxCost, pawl.ErrInvalid, []*pawl.Envelope{spoil} // nothing else may be wrong
 	case w.random.IntN(10) == 0 && len(w.model.jobs) > 0:
 		spoil.ID = w.model.jobs[w.random.IntN(len(w.model.jobs))].ID
 		want = w.model.admits(batch)
@@ -59,6 +61,9 @@ func (w *walker) invent(e *pawl.Envelope) {
 	if w.random.IntN(2) == 0 {
 		e.Key = pick(w.random, "k1", "k2")
 	}
+	if cost := w.random.IntN(highestCost(w.model.limits[e.Queue], e.Key != "")) + 1; cost > 1 && w.random.IntN(2) == 0 {
+		e.Cost = cost
+	}
 	if w.random.IntN(2) == 0 {
 		e.UniqueKey = pick(w.random, "u1", "u2")
 		e.OnConflict = pick(w.random, pawl.UseExisting, pawl.Reject, pawl.Replace, pawl.Replace)
@@ -92,6 +97,21 @@ func (w *walker) invent(e *pawl.Envelope) {
 			s.unset(e)
 		}
 	}
+	if abilitiesOf(w.q)&pawl.LimitKeys == 0 {
+		e.Cost = 0
+	}
+}
+
+// highestCost is the highest cost that a queue takes from a job, with a key or without.
+func highestCost(l pawl.Limits, keyed bool) int {
+	highest := pawl.MaxCost
+	if l.Rate.Starts > 0 {
+		highest = max(1, l.Rate.MaxCost)
+	}
+	if l.RatePerKey.Starts > 0 && keyed {
+		highest = min(highest, max(1, l.RatePerKey.MaxCost))
+	}
+	return highest
 }
 
 // later returns the later of two times.

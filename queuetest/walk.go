@@ -145,6 +145,7 @@ func anyRate(random *rand.Rand) (r pawl.Rate) {
 	if random.IntN(2) == 0 {
 		r.Starts, r.Per = 1+random.IntN(6), time.Duration(1+random.IntN(30))*time.Second
 		r.Burst = random.IntN(r.Starts + 1)
+		r.MaxCost = random.IntN(r.Starts - max(1, r.Burst) + 2)
 	}
 	return r
 }

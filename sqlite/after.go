@@ -57,6 +57,9 @@ func (t *txn) waits(id pawl.ID) bool { return t.mayAwait() && t.exists(sqlWaits,
 // Awaited reports whether other jobs wait for a job.
 func (t *txn) Awaited(id pawl.ID) bool { return t.mayAwait() && t.exists(sqlAwaitedByID, id[:]) }
 
+// Limits returns no limits: the queue has none, and refuses a job with a cost.
+func (t *txn) Limits(string) pawl.Limits { return pawl.Limits{} }
+
 // Await notes what a new job waits for.
 func (t *txn) Await(j *job) {
 	for p := range driver.PrerequisitesOf(&j.Envelope) {

@@ -42,6 +42,18 @@ var rates = pawl.Limits{
 	RatePerKey: pawl.Rate{Starts: 100, Per: time.Minute, Burst: 20},
 }
 
+type PromptArgs struct{ Tokens int }
+
+var Prompt = pawl.Define[PromptArgs]("prompt")
+
+// tokens are units of 1000 tokens of a model that allows 100 000 a minute.
+var tokens = pawl.Limits{RatePerKey: pawl.Rate{Starts: 100, Per: time.Minute, MaxCost: 8}}
+
+func ask(ctx context.Context, q pawl.Enqueuer, account string, p PromptArgs) error {
+	_, err := Prompt.Enqueue(ctx, q, p, pawl.OnQueue("model"), pawl.Key(account), pawl.Cost(1+p.Tokens/1000))
+	return err
+}
+
 func fair(path string) (*bolt.Queue, error) {
 	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{"crawl": {Fair: true, RunningPerKey: 2}}})
 	if err != nil {

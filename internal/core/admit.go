@@ -64,6 +64,9 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 				before.dropped = true
 			}
 		}
+		if err := m.admitCost(n); err != nil {
+			return nil, err
+		}
 		if n.UniqueKey != "" && !n.Existing {
 			earlier[UniqueName(&n.Envelope)] = n
 		}
@@ -94,6 +97,14 @@ func (m *Moves[J]) Fits(batch []*Newcomer, limits func(queue string) pawl.Limits
 		}
 	}
 	return b.Check(limits, waiting)
+}
+
+// admitCost refuses a new job whose cost is more than a rate of its queue takes.
+func (m *Moves[J]) admitCost(n *Newcomer) error {
+	if n.Cost <= 1 || n.Existing {
+		return nil
+	}
+	return driver.CheckCost(m.txn.Limits(n.Queue), &n.Envelope)
 }
 
 // admitWaiting refuses new jobs that wait for jobs which are not there.

@@ -127,6 +127,9 @@ func (m *Moves[J]) Transfer(given *pawl.Envelope, when pawl.Condition) error {
 	}
 	n := &Newcomer{Envelope: *given, replaces: true}
 	driver.Accept(&n.Envelope, m.Now)
+	if err := m.admitCost(n); err != nil {
+		return err
+	}
 	if err := m.admitWaiting([]*Newcomer{n}); err != nil {
 		return err
 	}

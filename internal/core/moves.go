@@ -36,6 +36,9 @@ type Txn[J Job] interface {
 	FallsDue(time.Time)             // has the scheduler look at a time, or sooner
 	Emit(J, pawl.Event)             // notes what happened to a job, as it is now
 
+	// Limits returns the limits of a queue. It is called for new jobs with a cost.
+	Limits(queue string) pawl.Limits
+
 	// Member counts the move of a member of a group. Join returns why a group does not take so many
 	// new members.
 	Member(group string, from, to driver.Standing)

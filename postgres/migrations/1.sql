@@ -46,6 +46,7 @@ CREATE TABLE pawl.job (
 	cancelled    bool NOT NULL DEFAULT false,
 	effect       bytea,            -- the kind, a zero byte, the idempotency key
 	key          bytea,            -- pawl.Envelope.Key
+	cost         int2,             -- pawl.Envelope.Cost; NULL for 1
 	waits        bool,             -- it has rows in after; NULL if not
 	awaited      bool,             -- other jobs may wait for it; NULL if not
 	turn         bytea,            -- the queue, a zero byte, the key, if the jobs of the key run in order; NULL if not
@@ -140,9 +141,11 @@ CREATE TABLE pawl.limits (
 	starts          int4 NOT NULL, -- of the rate of the queue
 	per             int8 NOT NULL, -- nanoseconds
 	burst           int4 NOT NULL,
+	max_cost        int4 NOT NULL,
 	key_starts      int4 NOT NULL, -- of the rate of each key
 	key_per         int8 NOT NULL,
 	key_burst       int4 NOT NULL,
+	key_max_cost    int4 NOT NULL,
 	in_order        int2 NOT NULL, -- pawl.KeyOrder
 	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
 );
