@@ -56,6 +56,9 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
 		return x.awaitResume()
 	}
+	if in, err := x.takePlaces(); !in || err != nil {
+		return err
+	}
 	if x.spare {
 		if err := x.clearSpare(); err != nil {
 			return err

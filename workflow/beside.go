@@ -75,8 +75,8 @@ func (e *Engine) offer(flows []Definition) {
 		case <-e.queue.Done():
 			return
 		case <-ticker.C:
-			if err := e.unblock(context.Background(), flows); err != nil && !errors.Is(err, pawl.ErrClosed) {
-				e.opts.Logger.Warn("cannot make blocked runs ready; trying again", "error", err)
+			if err := errors.Join(e.unblock(context.Background(), flows), e.admit(context.Background(), flows)); err != nil && !errors.Is(err, pawl.ErrClosed) {
+				e.opts.Logger.Warn("cannot make blocked and waiting runs ready; trying again", "error", err)
 			}
 		}
 	}

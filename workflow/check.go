@@ -48,6 +48,7 @@ func (c *check) all() error {
 		func() { c.ended(removed) },
 		func() { c.runs() },
 		func() { c.ids() },
+		func() { c.places() },
 		func() { c.belong(removed) },
 	}
 	for _, step := range steps {
@@ -133,6 +134,7 @@ func (c *check) runs() {
 		c.spare(id, row)
 		c.values(id, row)
 		c.signals(id, row)
+		c.hasPlaces(id, row)
 	})
 }
 

@@ -93,6 +93,7 @@ type Definition interface {
 	kind() *pawl.Kind[struct{}]
 	input() reflect.Type
 	signals() []string
+	openLimits() openLimits
 	decode(b []byte, v any) error
 	start(r *Run, input []byte) (output []byte, err error)
 }
@@ -126,6 +127,9 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 	}
 	if err := e.unblock(ctx, flows); err != nil {
 		return fmt.Errorf("make blocked runs ready: %w", err)
+	}
+	if err := e.admit(ctx, flows); err != nil {
+		return fmt.Errorf("let runs begin that wait for others: %w", err)
 	}
 	e.hub.sweeper.Do(func() { go e.runSweeper() })
 	if e.hub.shared {

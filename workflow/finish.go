@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"maps"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -23,6 +24,7 @@ type finish struct {
 	now      time.Time
 	parent   *entry // the entry in which the parent waits; nil if it does not
 	children map[pawl.ID]*runRow
+	places   places // which the run leaves to others
 }
 
 // childOfEnded is the reason for cancelling a child whose parent has ended.
@@ -106,6 +108,10 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 	if f.children, err = f.x.engine.cancelAll(ops, r, f.open, childOfEnded); err != nil {
 		return err
 	}
+	f.places = places{limits: f.x.flow.openLimits(), rows: maps.Clone(f.children)} // a child may be next
+	if err := f.places.leave(ops, r, f.x.run, f.row); err != nil {
+		return err
+	}
 	return ops.Ack(f.x.lease)
 }
 
@@ -149,7 +155,10 @@ func (f *finish) Apply(tx driver.Writer) error {
 			return err
 		}
 	}
-	if err := r.putAll(f.children); err != nil {
+	if err := r.putAll(f.places.rows); err != nil {
+		return err
+	}
+	if err := f.places.apply(r); err != nil {
 		return err
 	}
 	if err := r.delete(tableBlocked, f.x.run[:]); err != nil {

@@ -29,7 +29,8 @@ type flowDraft struct {
 	priority int8
 	retain   time.Duration
 	receives []string // names of signals
-	unknown  bool     // skip fields that a type lacks
+	open     openLimits
+	unknown  bool // skip fields that a type lacks
 	err      error
 }
 
@@ -55,6 +56,32 @@ func Retain(d time.Duration) Option {
 			d = 0 // as it is stored
 		}
 		draft.retain = d
+	}
+}
+
+// MaxOpen limits how many runs of the flow are open at a time, from 1 to [MaxPlaces], over all processes. A run
+// is open from its start, or from its begin if that is later, until it ends, also while it sleeps, waits, is paused,
+// blocked, or dead. A start beyond the limit is stored, and the run waits until another one ends. Such runs begin in
+// the order of their starts. Each start and end reads up to n rows, in a store that processes share too.
+//
+// A run that waits is [Waiting], and [Info.Place] says for what. If it is cancelled, it ends at once. The limit applies to
+// children as well. A run that calls its own flow may wait for itself. If the limit changes, runs that are
+// open stay open, and [Engine.Handle] lets as many begin as the new limit permits. Runs that began before their
+// flow had a limit do not count.
+func MaxOpen(n int) Option {
+	return func(d *flowDraft) { d.limit("the limit of open runs", &d.open.flow, n) }
+}
+
+// MaxOpenPerKey limits how many runs of the flow with the same [Key] are open at a time, as [MaxOpen] does for all
+// runs. With 1, a run keeps its key for itself until it ends, also while it sleeps. Runs without a key are not
+// limited. With both limits, a run takes a place of its key first, so a key with many runs does not delay others.
+func MaxOpenPerKey(n int) Option {
+	return func(d *flowDraft) { d.limit("the limit of open runs per key", &d.open.key, n) }
+}
+
+func (d *flowDraft) limit(field string, of *int, n int) {
+	if *of = n; (n < 1 || n > MaxPlaces) && d.err == nil {
+		d.err = &pawl.InvalidError{Field: field, Reason: fmt.Sprintf("%d is not between 1 and %d; leave it out for no limit", n, MaxPlaces)}
 	}
 }
 
@@ -91,6 +118,7 @@ func (f *Flow[In, Out]) Name() string { return f.name }
 func (f *Flow[In, Out]) problem() error             { return f.err }
 func (f *Flow[In, Out]) kind() *pawl.Kind[struct{}] { return f.job }
 func (f *Flow[In, Out]) signals() []string          { return f.draft.receives }
+func (f *Flow[In, Out]) openLimits() openLimits     { return f.draft.open }
 func (f *Flow[In, Out]) input() reflect.Type        { return reflect.TypeFor[In]() }
 
 func (f *Flow[In, Out]) decode(b []byte, v any) error {
@@ -176,9 +204,9 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts []StartOption,
 	if err != nil {
 		return nil, err
 	}
-	s := &start{job: job, input: input, reread: reread[In], row: runRow{
+	s := &start{job: job, input: input, reread: reread[In], limits: f.draft.open, row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
-		OutputBytes: -1, Declared: f.draft.receives,
+		OutputBytes: -1, Declared: f.draft.receives, Key: o.key,
 	}}
 	o.apply(s)
 	return s, s.encode(e)

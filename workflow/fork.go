@@ -86,7 +86,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 		return err
 	}
 	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input, Declared: old.Declared,
-		OutputBytes: -1, Forked: run, Journal: old.Journal}
+		OutputBytes: -1, Forked: run, Journal: old.Journal, Key: old.Key}
 	f.journal.put(tableBlobs, seqKey(f.id, inputSeq), input)
 	if from == "" {
 		return nil

@@ -22,6 +22,7 @@ const (
 	MaxDeclared = 1_000    // signals that a flow declares
 	MaxListed   = 10_000   // runs that one List returns
 	MaxPublish  = 1_000    // names under which one run has published values
+	MaxPlaces   = 1_000    // the highest MaxOpen and MaxOpenPerKey
 
 	DefaultRetention = 7 * 24 * time.Hour // retention of a run that has ended
 )

@@ -54,13 +54,51 @@ func (f *finish) Declare(n *driver.Needs) {
 		needsRun(n, row.Parent)
 		n.Read(tableSteps, seqKey(row.Parent, row.ParentSeq))
 	}
+	f.places.needs(n, f.x.flow.openLimits(), f.x.row, f.x.row.Places|f.x.row.Line)
+}
+
+// needs declares the places of a run, and the runs that an earlier Check has found.
+func (p *places) needs(n *driver.Needs, l openLimits, row *runRow, kinds placeKind) {
+	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
+		if kinds&kind != 0 {
+			head := row.placesKey(kind)
+			n.Own(tablePlaces, head)
+			n.Span(tablePlaces, takenSpan(head, l.of(kind)))
+			n.Span(tablePlaces, p.lineSpan(head))
+		}
+	}
+	for run := range p.rows {
+		needsRun(n, run)
+	}
+}
+
+// Declare declares the run and the places that it takes.
+func (e *enter) Declare(n *driver.Needs) {
+	needsRun(n, e.x.run)
+	e.places.needs(n, e.x.flow.openLimits(), e.x.row, placesOf(e.x.flow.openLimits(), e.x.row))
+}
+
+// placesOf returns the kinds of places that a run needs, has, or waits for.
+func placesOf(l openLimits, row *runRow) (kinds placeKind) {
+	for _, kind := range l.needs(row) {
+		kinds |= kind
+	}
+	return kinds | row.Places | row.Line
 }
 
 // Declare declares the new run and its ID.
 func (s *start) Declare(n *driver.Needs) {
 	needsRun(n, s.job.ID)
 	n.Row(tableIDs, idKey(s.row.Flow, s.row.ID))
+	s.needsPlaces(n)
 	s.needsKnown(n)
+}
+
+// needsPlaces declares the places that a run needs which begins with its start.
+func (s *start) needsPlaces(n *driver.Needs) {
+	if s.row.Status != Sleeping {
+		s.places.needs(n, s.limits, &s.row, placesOf(s.limits, &s.row))
+	}
 }
 
 // needsKnown declares the runs that have the ID, with what the mutation compares or changes.
@@ -83,6 +121,7 @@ func (s *startChild) Declare(n *driver.Needs) {
 	for _, id := range s.ids {
 		n.Row(tableIDs, idKey(s.row.Flow, id))
 	}
+	s.needsPlaces(n)
 	s.needsKnown(n)
 }
 

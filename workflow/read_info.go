@@ -16,7 +16,14 @@ func (r *Reader) Info(ctx context.Context, run pawl.ID) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return r.look(ctx, run, row)
+	info, err := r.look(ctx, run, row)
+	if err == nil && info.Place != "" {
+		err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
+			info.Holders, err = rowsOf(tx).holders(row)
+			return err
+		})
+	}
+	return info, err
 }
 
 func (r *Reader) row(ctx context.Context, run pawl.ID) (row *runRow, err error) {
@@ -77,7 +84,7 @@ func deathOf(job *pawl.Envelope) string {
 // info returns what the row alone says.
 func (row *runRow) info(run pawl.ID) Info {
 	i := Info{
-		Run: run, Flow: row.Flow, ID: row.ID, Status: row.Status, Queue: row.Queue, Build: row.Build,
+		Run: run, Flow: row.Flow, ID: row.ID, Key: row.Key, Status: row.Status, Queue: row.Queue, Build: row.Build,
 		Created: timeOf(row.Created), Ended: timeOf(row.Ended), Retain: time.Duration(row.Retain),
 		Unread: row.Unread, Steps: row.Steps, Bytes: row.Bytes, Restarts: row.Restarts, Error: row.Error,
 		Parent: row.Parent, Forked: row.Forked, Declared: row.Declared, Deadline: timeOf(row.Deadline),
@@ -101,7 +108,7 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	}
 	switch i.Status {
 	case Sleeping, Waiting, Paused:
-		i.Due, i.Waits = timeOf(row.Due), row.Waits
+		i.Due, i.Waits, i.Place = timeOf(row.Due), row.Waits, row.waitsForPlace()
 	}
 	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // its writes failed, or the worker gave it up
 		i.Status, i.Due, i.Waits = Sleeping, job.NotBefore, nil

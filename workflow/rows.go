@@ -25,6 +25,7 @@ var (
 	tableAnswers   = space.Table("answers")
 	tablePublished = space.Table("published")
 	tableBlocked   = space.Table("blocked")
+	tablePlaces    = space.Table("places")
 	tableEnded     = space.Index("ended")
 )
 
@@ -180,6 +181,11 @@ type runRow struct {
 	Declared    []string // signals of its flow, in the build that ran it last
 	Changes     uint64   // how often the row was written
 	Deadline    int64    // it is cancelled then
+
+	Key    string    // of its start
+	Places placeKind // the places that it has, a set
+	Line   placeKind // the places for which it waits, 0 if it waits for none
+	Number uint64    // its number in that line
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -17,6 +18,9 @@ type start struct {
 	reread func(stored []byte) ([]byte, error) // re-encodes another input as the flow's type reads it
 	job    *pawl.Envelope
 	signal *send // for the run that has the ID then; nil for none
+
+	limits openLimits // of its flow
+	places places
 
 	run pawl.ID // the run that has the ID now
 	new bool
@@ -66,6 +70,9 @@ func (s *start) encode(e *Engine) (err error) {
 func (s *start) begin(ops driver.Ops) error {
 	s.run = s.job.ID
 	s.row.Created = ops.Now().UnixNano()
+	if err := s.takePlaces(ops); err != nil {
+		return err
+	}
 	if s.signal != nil {
 		if err := s.signal.undeclared(&s.row); err != nil {
 			return err
@@ -74,6 +81,21 @@ func (s *start) begin(ops driver.Ops) error {
 		s.signal.run, s.signal.row, s.signal.n = s.run, &s.row, 1
 	}
 	_, err := ops.Enqueue(s.job)
+	return err
+}
+
+// takePlaces gives the run the places that it needs, or lets it wait in line. A run with a delay takes them when it
+// begins.
+func (s *start) takePlaces(ops driver.Ops) error {
+	s.places = places{limits: s.limits}
+	if s.row.Status == Sleeping {
+		return nil
+	}
+	s.row.Status, s.row.Places, s.row.Line, s.row.Number, s.job.NotBefore = Running, 0, 0, 0, time.Time{} // Check may run again
+	all, err := s.places.take(rowsOf(ops), s.run, &s.row)
+	if err == nil && !all {
+		s.job.NotBefore = s.row.wakeBy(ops.Now().Add(forever))
+	}
 	return err
 }
 
@@ -119,6 +141,9 @@ func (s *start) Apply(tx driver.Writer) error {
 		return err
 	}
 	if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.stored); err != nil {
+		return err
+	}
+	if err := s.places.apply(r); err != nil {
 		return err
 	}
 	if s.signal != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// StartOption sets one property of a start: see [Delay], [At], [Deadline], and [Signal.WithStart].
+// StartOption sets one property of a start: see [Delay], [At], [Deadline], [Key], and [Signal.WithStart].
 // Options apply to a run that starts, except where they say otherwise, and not to a run that had the
 // ID before.
 type StartOption func(*startOptions)
@@ -16,6 +16,7 @@ type startOptions struct {
 	now      time.Time // by the clock of the store
 	begin    time.Time // the run begins then; zero for at once
 	deadline time.Time // the run is cancelled then; zero for never
+	key      string
 	signal   *send
 	err      error
 }
@@ -42,6 +43,17 @@ func Deadline(d time.Duration) StartOption {
 		o.deadline = o.now.Add(d)
 		if d <= 0 && o.err == nil {
 			o.err = &pawl.InvalidError{Field: "deadline", Reason: fmt.Sprintf("%v is not a time after the start", d)}
+		}
+	}
+}
+
+// Key says what the run works on, such as "tenant/42". [MaxOpenPerKey] limits the open runs of a flow with the same
+// key. A child has no key, and a fork has that of the other run. The job of the run has no key, see [pawl.Key]. The start
+// returns [pawl.ErrInvalid] if the key is empty, has a NUL, or has more than [pawl.MaxKeyBytes] bytes.
+func Key(key string) StartOption {
+	return func(o *startOptions) {
+		if o.key = key; o.err == nil {
+			o.err = validKey(key)
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Status string
 const (
 	Running  Status = "running"  // it executes, or is about to
 	Sleeping Status = "sleeping" // until a time: a sleep, or the retry of a step
-	Waiting  Status = "waiting"  // for a signal or a child
+	Waiting  Status = "waiting"  // for a signal, a child, or the end of another run, see MaxOpen
 	Paused   Status = "paused"   // by an operator
 	Blocked  Status = "blocked"  // its code does not fit its journal
 	Dead     Status = "dead"     // its job is dead or gone
@@ -38,6 +38,7 @@ type Info struct {
 	Run    pawl.ID // the run, which is also its job
 	Flow   string
 	ID     string // given by its starter
+	Key    string // of its start, "" for none
 	Status Status
 	Queue  string
 	Build  string // the build that ran it last, "" before the first execution
@@ -52,6 +53,8 @@ type Info struct {
 	Deadline time.Time // when it is cancelled, zero for never
 	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never
 	Waits    []string  // names of the signals that it waits for
+	Place    string    // what has too many open runs for it to begin, "key tenant/42" or "flow order"; see MaxOpen
+	Holders  []pawl.ID // some of the runs that it waits for then, at most pawl.MaxHolders; a list of runs has none
 	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none
 	Unread   int       // signals that were received and not consumed
 	Steps    int       // entries in its journal, at its last suspension or its end

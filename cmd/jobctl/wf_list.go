@@ -24,6 +24,10 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
   cancelling (null: no cancel was requested; else why)
   deadline_at (a time: when it is cancelled; null: never)
   due_at (a time: when it continues by itself), waits_for (a list of signals)
+  key (of its start; null: none)
+  place (what has too many open runs for it to begin, "key tenant/42" or "flow
+    order"; null: it does not wait for that), place_holders (a list: some of the
+    runs that have the places; empty in a list)
   unread_signals (how many), declared_signals (a list; empty: it accepts any)
   steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)
@@ -133,6 +137,9 @@ func (a *app) runRow(run *workflow.Info, held map[pawl.ID]bool, now time.Time) [
 	waits := ""
 	for _, name := range run.Waits {
 		waits += " " + name
+	}
+	if run.Place != "" {
+		waits = "place of " + run.Place
 	}
 	return []string{
 		run.Run.String(), cell(run.Flow, nameWidth), cell(run.ID, nameWidth), status, fmt.Sprint(run.Steps),

@@ -96,6 +96,9 @@ func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 	a.fact("run", "%s", run.Run)
 	a.fact("flow", "%s", plain.Text(run.Flow))
 	a.fact("id", "%s", plain.Text(run.ID))
+	if run.Key != "" {
+		a.fact("key", "%s", plain.Text(run.Key))
+	}
 	a.fact("status", "%s", statusOf(run))
 	if run.Cancelling != "" {
 		fmt.Fprintf(a.stdout, "cancel requested: %s\n", plain.Text(run.Cancelling))
@@ -215,6 +218,14 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	case workflow.Dead, workflow.Paused:
 		head()
 		fmt.Fprintln(a.stdout, "  'jobctl wf resume'")
+	}
+	if w.Place != "" {
+		head()
+		fmt.Fprintf(a.stdout, "  the end of another run, since %s has as many open runs as it may\n", plain.Text(w.Place))
+		for _, run := range w.Holders {
+			fmt.Fprintf(a.stdout, "  run %s is open\n", run)
+		}
+		return
 	}
 	if what := job.waitsFor(&w.Info); what != "" {
 		head()

@@ -237,8 +237,9 @@ func (k *kit) hold() *group {
 
 // Tables of workflows, for a test that reads them.
 var (
-	space      = driver.NewSpace("pawl.workflow")
-	tableSteps = space.Table("steps")
+	space       = driver.NewSpace("pawl.workflow")
+	tableSteps  = space.Table("steps")
+	tablePlaces = space.Table("places")
 )
 
 func init() {

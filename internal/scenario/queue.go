@@ -85,7 +85,7 @@ type Tx interface {
 func FewerSeeds(t *testing.T) {
 	given := make(map[string]bool)
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, n := range map[string]string{"change.pairs": "20", "signal.seeds": "5", "model.seeds": "10"} {
+	for name, n := range map[string]string{"change.pairs": "20", "signal.seeds": "5", "model.seeds": "10", "places.seeds": "2"} {
 		if given[name] {
 			continue
 		}
