@@ -28,11 +28,12 @@ func (t *txn) leasesByKey() *keyLeases {
 		t.keyLeases = c
 	}
 	if c.counts == nil || c.state != t.leased.Sequence() {
-		c.counts, c.state = make(map[string]int), t.leased.Sequence()
+		c.counts, c.state = make(map[string]int, len(c.counts)), t.leased.Sequence()
 		t.eachKeyedLease(func(_ pawl.ID, row leaseRow) {
 			if n := row.line.queue; t.limitsOf(n).PerKey() {
 				at := row.laneAt()
-				c.counts[string(append(limitKey(nil, n, row.key), at[:]...))]++
+				t.laneAt = append(limitKey(t.laneAt[:0], n, row.key), at[:]...)
+				c.counts[string(t.laneAt)]++
 			}
 		})
 	}
