@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -17,17 +16,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// keyRowsOf returns the rows of keys by key.
-func keyRowsOf(t *testing.T, q *Queue) map[string]string {
+// keyRowsOf returns the rows of keys by key, and the root page of their bucket, which any write moves.
+func keyRowsOf(t *testing.T, q *Queue) (rows map[string]string, page uint64) {
 	t.Helper()
-	rows := make(map[string]string)
+	rows = make(map[string]string)
 	require.NoError(t, q.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketRoot).Bucket(bucketKeys).ForEach(func(k, v []byte) error {
+		b := tx.Bucket(bucketRoot).Bucket(bucketKeys)
+		page = uint64(b.Root())
+		return b.ForEach(func(k, v []byte) error {
 			rows[string(k)] = string(v)
 			return nil
 		})
 	}))
-	return rows
+	return rows, page
 }
 
 // Rule: a lease changes no row of a key, so a fetch writes none.
@@ -37,17 +38,21 @@ func TestFetchWritesNoRowOfAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: limits}})
-			for i := range 9 {
+			for i := range 99 { // too many for a bucket inside of a page
 				addKeyed(t, q, 1+i%3, fmt.Sprint(i))
 			}
-			before := keyRowsOf(t, q)
-			require.Len(t, before, 9)
+			before, page := keyRowsOf(t, q)
+			require.Len(t, before, 99)
+			require.NotZero(t, page)
 			leases := fetch(t, q, 99)
 			require.NotEmpty(t, leases)
-			require.Equal(t, before, keyRowsOf(t, q))
+			after, same := keyRowsOf(t, q)
+			require.Equal(t, before, after)
+			require.Equal(t, page, same, "the bucket was written")
 			checkNow(t, q)
 			require.NoError(t, q.Settle(t.Context(), acksOf(leases)...))
-			require.NotEqual(t, before, keyRowsOf(t, q))
+			after, _ = keyRowsOf(t, q)
+			require.NotEqual(t, before, after)
 		})
 	}
 }
@@ -159,21 +164,36 @@ func TestLeasesByKeyAfterAKill(t *testing.T) {
 
 // Rule: the row of a key that counts leases, as those of earlier builds did, is made anew.
 func TestKeyRowOfAnEarlierBuild(t *testing.T) {
-	q := openTest(t, perKey(1))
+	q := openTest(t, perKey(2))
 	addKeyed(t, q, 3, "a")
-	l := leaseOne(t, q)
+	l := fetch(t, q, 1)[0]
 	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketRoot).Bucket(bucketKeys)
 		k, v := b.Cursor().First()
 		k, v = bytes.Clone(k), bytes.Clone(v[:len(v)-sealWidth])
 		v[3] = 1              // leased
-		v[keyRowWidth+12] = 0 // ready
+		v[keyRowWidth+12] = 1 // ready
 		return b.Put(k, seal(k, v))
 	}))
-	require.Empty(t, fetch(t, q, 9))
 	addKeyed(t, q, 1, "a")
-	require.Empty(t, fetch(t, q, 9))
-	require.NoError(t, q.Settle(t.Context(), l.Nack(time.Hour, errBoom)))
+	checkNow(t, q)
+	leaseOne(t, q)
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
+	leaseOne(t, q)
+	checkNow(t, q)
+}
+
+// Rule: the row of a key of which only the checksum is damaged is written again.
+func TestDamagedChecksumOfAKey(t *testing.T) {
+	q := openTest(t, perKey(1))
+	addKeyed(t, q, 2, "a")
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketRoot).Bucket(bucketKeys)
+		k, v := b.Cursor().First()
+		k, v = bytes.Clone(k), bytes.Clone(v)
+		v[len(v)-1] ^= 1
+		return b.Put(k, v)
+	}))
 	leaseOne(t, q)
 	checkNow(t, q)
 }
