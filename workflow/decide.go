@@ -39,6 +39,12 @@ func (s *scope) decide(name string, decode func([]byte) error, draw func() ([]by
 	if c.known {
 		return c.outcome(decode)
 	}
+	return c.draw(draw, decode)
+}
+
+// draw ends the call with a value that needs no commit of its own, and decodes it.
+func (c *call) draw(draw func() ([]byte, error), decode func([]byte) error) error {
+	x := c.x
 	value, err := draw()
 	if err == nil {
 		err = c.fits(value, decode)
@@ -47,13 +53,13 @@ func (s *scope) decide(name string, decode func([]byte) error, draw func() ([]by
 		return err
 	}
 	if err == nil {
-		c.e.finish(value, s.x.engine.now())
+		c.e.finish(value, x.engine.now())
 	} else {
-		s.x.fail(c.e, err)
+		x.fail(c.e, err)
 	}
-	s.x.later(c.e)
+	x.later(c.e)
 	if err != nil {
 		return c.e.err()
 	}
-	return nil // decode has stored the value
+	return nil
 }

@@ -26,6 +26,10 @@ const (
 	KindBranch  EntryKind = "branch"  // a branch began
 	KindEach    EntryKind = "each"    // a list of branches, identified by the keys of their items
 	KindDecide  EntryKind = "decide"  // a value that was decided once
+
+	KindShare     EntryKind = "share"     // a value for several branches, with its initial value
+	KindChange    EntryKind = "change"    // a branch changed a shared value
+	KindCondition EntryKind = "condition" // a branch waits for a shared value
 )
 
 // begins reports whether a call of the kind only begins something.
@@ -73,6 +77,7 @@ type entry struct {
 	Build      string
 	Child      pawl.ID
 	Signal     uint64 // number of the signal that a wait received
+	Order      uint64 // number of a change of a shared value; 0 for none
 
 	seq uint32 // its key
 }

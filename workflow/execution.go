@@ -56,6 +56,7 @@ type execution struct {
 	stopped       error                     // reason to refuse all calls
 	done          chan struct{}             // closed when stopped is set
 	undos         []undo
+	sharing       sharing
 	open          sync.WaitGroup // running branches
 	turn          *turn
 	grace         time.Duration // how long it waits for a signal before it is suspended; see comesWithin
@@ -105,6 +106,7 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 
 // index sorts the entries by scope.
 func (x *execution) index(r rows, entries []*entry) error {
+	x.sharing.remember(entries)
 	var races []*raceResult
 	for _, e := range entries {
 		x.last = max(x.last, e.seq)

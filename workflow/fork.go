@@ -16,7 +16,7 @@ import (
 // do not run again. It makes the step's call itself. From is the step as [Entry.Step] writes
 // it. "" begins at the top. The other run, ended or not, is unchanged.
 //
-// Signals, published values and undo steps are not copied. Children that have ended are copied
+// Changes of shared values are copied up to the first that is not. Signals, published values and undo steps are not copied. Children that have ended are copied
 // as results. The new run is durable when Fork returns.
 //
 // Errors: [ErrNotFound], [ErrConflict] if newID is taken, [pawl.ErrInvalid] for a bad ID or a
@@ -113,7 +113,8 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 
 // before returns the entries of a journal that began before a step and have ended. Each scope
 // stays without a gap: once an entry is omitted, the later ones are omitted too. A Wait whose
-// signal was given back waits again, unless its branch has lost in the new run too.
+// signal was given back waits again, unless its branch has lost in the new run too. The changes of shared values
+// stay without a gap too.
 func before(all []*entry, from string) (kept []*entry, err error) {
 	var at *entry
 	for _, e := range all {
@@ -125,11 +126,31 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 	if at == nil {
 		return nil, &pawl.InvalidError{Field: "step", Reason: noStep(all, from)}
 	}
+	kept = keep(all, func(e *entry) bool { return e.seq < at.seq })
+	// A change of a shared value depends on those before it.
+	has := make(map[*entry]bool, len(kept))
+	for _, e := range kept {
+		has[e] = true
+	}
+	var gone uint64
+	for _, e := range all {
+		if e.Order != 0 && !has[e] && (gone == 0 || e.Order < gone) {
+			gone = e.Order
+		}
+	}
+	if gone != 0 {
+		kept = keep(all, func(e *entry) bool { return e.seq < at.seq && e.Order < gone })
+	}
+	return kept, nil
+}
+
+// keep returns the ended entries for which ok returns true, without those that have a gap before them.
+func keep(all []*entry, ok func(*entry) bool) (kept []*entry) {
 	next := map[string]int{"": 0} // next position in each scope that began; that of the undo steps never does
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {
-		case !began || e.seq >= at.seq || e.State == EntryPending || e.givenBack():
+		case !began || !ok(e) || e.State == EntryPending || e.givenBack():
 			continue
 		case e.Kind == KindVersion: // a version has no position
 		case e.At != next[e.Scope]:
@@ -142,7 +163,7 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 		}
 		kept = append(kept, e)
 	}
-	return kept, nil
+	return kept
 }
 
 // maxSteps is how many steps an error lists.

@@ -2,7 +2,9 @@ package workflow
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -19,11 +21,36 @@ type waitCondition struct {
 	children []pawl.ID // until all these runs have undone their steps
 	branches bool      // the end of a branch, and nothing else
 	ends     bool      // the end of a branch, too
+	shared   bool      // a shared value, too
 	paused   bool
-	note     string // for operators: the error of a failed step that will be retried, or which children it waits for
+	note     string // for operators: the error of a failed step that will be retried, or which children or condition it waits for
 
 	passed bool          // its time is over, as far as the process waited
 	woken  chan struct{} // closed when the scope continues
+}
+
+// within reports whether only another branch of the run can end the wait.
+func (w *waitCondition) within() bool {
+	return w.branches || w.shared && w.due.IsZero() && len(w.signals) == 0
+}
+
+// circle returns the error of a run whose branches wait only for each other. The caller holds the lock.
+func (x *execution) circle() error {
+	var notes []string
+	for _, s := range x.idle {
+		if s.waits.shared {
+			who := "the function"
+			if s.name != "" {
+				who = fmt.Sprintf("branch %q", s.name)
+			}
+			notes = append(notes, who+" "+s.waits.note)
+		}
+	}
+	if len(notes) == 0 {
+		return errCircle
+	}
+	slices.Sort(notes)
+	return fmt.Errorf("%w: %s", errCircle, strings.Join(notes, "; "))
 }
 
 // idle makes a scope wait until its time, or until it is woken. The caller then checks its
@@ -168,8 +195,8 @@ func (x *execution) rest() {
 		x.mu.Unlock()
 		return
 	}
-	if !slices.ContainsFunc(x.idle, func(each *scope) bool { return !each.waits.branches }) {
-		_ = x.stopLocked(errCircle)
+	if !slices.ContainsFunc(x.idle, func(each *scope) bool { return !each.waits.within() }) {
+		_ = x.stopLocked(x.circle())
 		x.mu.Unlock()
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 // A branch that waits for a signal may receive one and then lose a race. So each scope knows
 // which signals it has received but not used. It uses them when it makes a call with an effect:
-// a step or a child. It shares them with the branches that it begins, and passes them to scopes
+// a step, a child, or a change of a shared value. It shares them with the branches that it begins, and passes them to scopes
 // that wait for its end. The commit that decides a race gives back the losers' unused signals:
 // each is unread again, in its old place, and its Wait ends with [ErrAbandoned].
 
@@ -30,11 +30,16 @@ type look struct {
 func (s *scope) acts(kind EntryKind) {
 	switch kind {
 	case KindStep, KindStepTx, KindChild:
-		for l := range s.looks {
-			l.used = true
-		}
-		clear(s.looks)
+		s.use()
 	}
+}
+
+// use records that the scope has used the signals that it has received. The caller holds the lock.
+func (s *scope) use() {
+	for l := range s.looks {
+		l.used = true
+	}
+	clear(s.looks)
 }
 
 // got records a signal. The root cannot lose a race. The caller holds the lock.

@@ -62,7 +62,7 @@ func (w *raceResult) unheard(e *entry) bool {
 // The commit that decides the race gives back the signals that the losers have received but not
 // used: they are unread again, in their order. Such a branch has no result, since its Wait
 // returns ErrAbandoned. A branch has used its signals once it, or a scope that waited for its
-// end, has made a [Step], a [StepTx] or a [Call] since. Used signals stay used even if the
+// end, has made a [Step], a [StepTx] or a [Call], or changed a [Shared] value, since. Used signals stay used even if the
 // branch loses. So wait for a signal in the branch, and act on it after the race.
 func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
 	if len(branches) == 0 {

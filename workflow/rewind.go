@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -15,7 +16,7 @@ import (
 // no more arrive.
 //
 // That is sound if nothing has taken effect since the Wait. So a later step, transaction,
-// child, branch or race makes the timeout final. If the function's last calls did not look for
+// child, branch, race or change of a shared value makes the timeout final. If the function's last calls did not look for
 // a signal, that signal stays unread and the run ends, since another round would not change
 // that.
 
@@ -44,6 +45,9 @@ type rewind struct {
 func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err error) {
 	w.from, w.given = nil, unread{run: run}
 	for i, e := range tail {
+		if slices.ContainsFunc(tail[i:], func(later *entry) bool { return later.Order != 0 }) {
+			continue
+		}
 		found := false
 		for _, name := range e.missed() {
 			if found, err = r.hasSignal(run, name); found || err != nil {

@@ -70,6 +70,8 @@ type scope struct {
 	abandoned bool  // another branch won the race, or it was cancelled
 	cut       bool  // it received ErrAbandoned, and its later entries in the journal are void
 
+	unsettled bool // its call waited for a shared value before, and has not looked again
+
 	looks map[*look]bool // signals that it has received and nobody has used
 
 	waits *waitCondition // nil while it works
@@ -128,8 +130,15 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 			if err := x.mayGoOn(s, kind); err != nil {
 				return nil, err
 			}
+			s.unsettled = kind == KindCondition || kind == KindSelect
+			if s.unsettled {
+				x.sharing.unsettled++
+			}
 		}
 		s.acts(kind)
+		if e.Order != 0 {
+			s.use()
+		}
 		s.looked(e)
 		s.current = e
 		return &call{s, e, true, e.State != EntryPending}, nil
@@ -275,6 +284,7 @@ func (c *call) end() {
 	if c.e.Signal != 0 && c.e.State == EntryDone && !c.abandoned {
 		c.got(c.e.seq)
 	}
+	c.settled()
 	if c.current = nil; c.e.State != EntryPending {
 		c.last = max(c.last, c.e.seq)
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Case is one thing that a [Select] waits for. [Signal.Case], [Branch.Case] and [After] make cases.
+// Case is one thing that a [Select] waits for. [Signal.Case], [Branch.Case], [Shared.Case] and [After] make cases.
 type Case struct {
 	name   string // its identity in the journal
 	signal string
 	branch *branch
+	shared *sharedCase
 	timer  bool
 	after  time.Duration
 	err    error
@@ -73,7 +74,12 @@ func Select(r *Run, name string, cases ...Case) (selected int, err error) {
 			return -1, fmt.Errorf("select %q: case %d: %w", name, i, each.err)
 		}
 		if each.name == "" {
-			return -1, &pawl.InvalidError{Field: "select", Reason: fmt.Sprintf("case %d of %q is empty; make it with Signal.Case, Branch.Case or After", i, name)}
+			return -1, &pawl.InvalidError{Field: "select", Reason: fmt.Sprintf("case %d of %q is empty; make it with Signal.Case, Branch.Case, Shared.Case or After", i, name)}
+		}
+		if each.shared != nil {
+			if err := each.shared.on.usableBy(r.s); err != nil {
+				return -1, fmt.Errorf("select %q: case %d: %w", name, i, err)
+			}
 		}
 	}
 	return r.choose(name, cases)
@@ -95,7 +101,7 @@ type selection struct {
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Selected int
-	Payload  []byte   // of the signal; nil for another case
+	Payload  []byte   // of the signal, or the sum of the shared value; nil for another case
 	Cases    []string // in the order of the code
 }
 
@@ -125,6 +131,11 @@ func (r *Run) choose(name string, cases []Case) (int, error) {
 			return -1, err
 		}
 		return got.Selected, each.result()
+	case each.shared != nil && c.known:
+		w := &sharedWait{c: c, cases: []*sharedCase{each.shared}}
+		if err := w.again(0, func() ([]byte, error) { return got.Payload, nil }); err != nil {
+			return -1, err
+		}
 	case each.signal != "":
 		return got.Selected, c.outcome(func([]byte) error { return each.read(r, c.e.Signal, got.Payload) })
 	}
@@ -141,45 +152,28 @@ func namesOfCases(cases []Case) (names []string) {
 // awaitCase ends the call with the first case that is ready.
 func (c *call) awaitCase(cases []Case) error {
 	x, e := c.x, c.e
-	w, timer := waitCondition{ends: true}, -1
-	var signals []string // by case
-	var valid []validator
-	for i, each := range cases {
-		signals, valid = append(signals, each.signal), append(valid, each.valid)
-		switch {
-		case each.signal != "":
-			if err := x.mayWait(each.signal); err != nil {
-				return err
-			}
-			w.signals = append(w.signals, each.signal)
-		case each.timer && (timer < 0 || each.after < cases[timer].after):
-			timer = i
-		}
+	a, err := c.alternatives(cases)
+	if err != nil {
+		return err
 	}
 	fresh := !c.recorded
-	if fresh && timer >= 0 && cases[timer].after < Forever {
-		e.Due = x.after(cases[timer].after)
+	if fresh && a.timer >= 0 && cases[a.timer].after < Forever {
+		e.Due = x.after(cases[a.timer].after)
 	}
-	w.due = timeOf(e.Due)
-	if len(w.signals) == 0 && e.Due == 0 { // as a race does
-		w.branches = true
-	}
-	result := func(selected int, payload []byte) ([]byte, error) {
-		return driver.EncodePayload(&selection{Selected: selected, Payload: payload, Cases: namesOfCases(cases)})
-	}
+	w := a.condition(timeOf(e.Due))
 	wait := forever
 	if e.Due != 0 {
 		wait = w.due.Sub(x.engine.now())
 	}
-	ended := func() int { // the first case whose branch has ended; the caller holds the lock
-		return slices.IndexFunc(cases, func(each Case) bool { return each.branch != nil && each.branch.finished && !each.branch.losing })
+	if err := a.changes.caughtUp(); err != nil {
+		return err
 	}
+	defer a.changes.join()()
 	for passed, woken := false, false; ; woken = true {
 		again := x.lookAgain()
-		x.mu.Lock()
-		first := ended()
-		x.mu.Unlock()
-		taken, err := c.takeSignal(&takeSignal{signals: signals, valid: valid, ready: first, timer: timer, woken: woken, over: passed || wait <= 0 && fresh, result: result})
+		t := a.signal()
+		t.woken, t.over = woken, passed || wait <= 0 && fresh
+		taken, err := a.look(t)
 		if taken || err != nil {
 			return err
 		}
@@ -189,8 +183,11 @@ func (c *call) awaitCase(cases []Case) error {
 				return err
 			}
 		}
-		if passed, err = c.idle(w, func() bool { return again() || ended() >= 0 }); err != nil {
+		if passed, err = c.idle(w, func() bool { return again() || a.ended() >= 0 || a.changes.missed }); err != nil {
 			return err
+		}
+		if a.changes.isTaken() {
+			return nil
 		}
 		if err := c.refused(); err != nil {
 			return err

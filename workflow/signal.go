@@ -115,7 +115,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator,
 func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	x := c.x
 	t.x, t.scope, t.e = x, c.scope, c.e
-	t.over = t.over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano()
+	t.over = !t.early && (t.over || c.e.Due != 0 && c.e.Due <= x.engine.now().UnixNano())
 	switch validates := slices.ContainsFunc(t.valid, func(v validator) bool { return v != nil }); {
 	case validates:
 		found, err := c.findValid(t)
@@ -174,6 +174,7 @@ type takeSignal struct {
 	ready   int         // the case without a signal that is ready; -1 for none
 	timer   int         // the case that is ready when the time is over; -1 for ErrTimeout
 	over    bool        // the time is over
+	early   bool        // take a signal or nothing, also when the time is over
 	woken   bool        // something has come since the call began: most likely a signal, so do not look for one first
 
 	// result encodes the result of the call; nil for the payload itself.

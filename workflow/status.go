@@ -60,7 +60,7 @@ type Info struct {
 	Steps    int       // entries in its journal, at its last suspension or its end
 	Bytes    int64     // size of their results and errors at that time
 	Restarts int
-	Error    string  // of a failed, blocked or dead run, or of the step that will be retried; or the children that an undo waits for
+	Error    string  // of a failed, blocked or dead run, or of the step that will be retried; or the children that an undo waits for, or the condition of a shared value
 	Parent   pawl.ID // the run that started it; zero if none
 	Forked   pawl.ID // the run that it was forked from; zero if none
 }

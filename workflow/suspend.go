@@ -117,7 +117,7 @@ func (s *suspend) settle(due time.Time) {
 				s.row.Waits = append(s.row.Waits, name)
 			}
 		}
-		if len(w.signals) > 0 || w.child != nil || w.children != nil {
+		if len(w.signals) > 0 || w.child != nil || w.children != nil || w.shared {
 			s.row.Status = Waiting
 		}
 	}

@@ -168,7 +168,8 @@ func (c *RowsCheck) step(row Row) error {
 		return noRows("value", "entry %d: %v", e.seq, err)
 	}
 	size, there := c.blobs[e.seq]
-	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindSelect, KindChild, KindRace, KindCancel, KindAll, KindVersion, KindUndo, KindBranch, KindEach, KindDecide}
+	kinds := []EntryKind{KindStep, KindStepTx, KindSleep, KindWait, KindSelect, KindChild, KindRace, KindCancel, KindAll, KindVersion, KindUndo, KindBranch, KindEach, KindDecide,
+		KindShare, KindChange, KindCondition}
 	bad := ""
 	switch {
 	case ordinal(e.seq) == 0 || journalOf(e.seq) > 1:
@@ -179,6 +180,8 @@ func (c *RowsCheck) step(row Row) error {
 		bad = "has a state that is none"
 	case e.Name == "" || len(e.Name) > MaxName || len(e.Build) > maxLong || len(e.Scope) > maxLong || len(e.Key) > maxLong:
 		bad = "has a name that is none"
+	case e.Order > maxCarried || e.Order != 0 && (e.State != EntryDone || e.Kind != KindChange && e.Kind != KindCondition && e.Kind != KindSelect):
+		bad = "has a change that is none"
 	case e.Occurrence < 1 || e.Occurrence > maxCarried || e.Attempts < 0 || int64(e.Attempts) > maxCount || e.At < -1 || e.At > maxCarried:
 		bad = "has a count that is none"
 	case e.Apart != there || there && e.Size != size || !e.Apart && e.Size != len(e.Result):

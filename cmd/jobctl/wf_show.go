@@ -248,6 +248,8 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 			fmt.Fprintf(a.stdout, "  %s%s\n", name, until)
 		case workflow.KindSelect:
 			fmt.Fprintf(a.stdout, "  select %s%s\n", name, until)
+		case workflow.KindCondition:
+			fmt.Fprintf(a.stdout, "  condition %s of a shared value\n", name)
 		case workflow.KindWait:
 			fmt.Fprintf(a.stdout, "  signal %s%s\n", name, until)
 		case workflow.KindChild:

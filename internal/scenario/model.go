@@ -76,6 +76,7 @@ func (o *oracle) complain(format string, args ...any) {
 // while.
 type execution struct {
 	undos    []identity // undo steps that it named
+	total    *workflow.Shared[int]
 	returned outcomeOf
 }
 

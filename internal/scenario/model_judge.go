@@ -119,7 +119,11 @@ func (o *oracle) judgeJournal(run workflow.Info) {
 		}
 	}
 	for _, e := range k.entries(run.Run) {
-		if e.Kind == workflow.KindUndo || e.Kind == workflow.KindRace || e.Kind == workflow.KindSleep || e.State == workflow.EntryPending {
+		switch e.Kind {
+		case workflow.KindUndo, workflow.KindRace, workflow.KindSleep, workflow.KindChange, workflow.KindCondition:
+			continue
+		}
+		if e.State == workflow.EntryPending {
 			continue
 		}
 		var v int

@@ -57,7 +57,7 @@ func (a *author) duration() time.Duration {
 }
 
 func (a *author) node(depth int) node {
-	kinds := []string{"step", "step", "step", "tx", "sleep", "wait", "wait", "undo", "undo", "version", "publish"}
+	kinds := []string{"step", "step", "step", "tx", "sleep", "wait", "wait", "undo", "undo", "version", "publish", "shared", "shared"}
 	if depth < deepest {
 		kinds = append(kinds, "child", "child", "all", "all", "race", "race")
 	}

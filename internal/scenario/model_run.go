@@ -41,6 +41,8 @@ func (p *place) branch(name string) *place {
 func (o *oracle) flow() (f *workflow.Flow[program, int]) {
 	return workflow.Define("program", func(r *workflow.Run, p program) (int, error) {
 		at := &place{r.ID(), p.Round, "", make(map[string]int), o.began(r.ID())}
+		at.step("total")
+		at.total = workflow.Share(r, "total", 1)
 		v, err := o.play(r, o.program, at, p.Nodes, p.Careless)
 		if p.Postlude {
 			_, late := o.call(r, o.program, at, node{Kind: "step", Name: "postlude", Value: 1})
@@ -100,6 +102,9 @@ func (o *oracle) call(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	if n.Kind == "publish" {
 		return 0, workflow.Publish(r, n.Name, n.Value)
 	}
+	if n.Kind == "shared" {
+		return o.shared(r, at, n)
+	}
 	id := identity{at.run, at.round, at.step(n.Name)}
 	begun := o.calls(id)
 	options := []workflow.StepOption{workflow.MaxRetries(3), workflow.Backoff(pawl.Fixed(max(n.Wait, 0)))}
@@ -131,6 +136,29 @@ func (o *oracle) call(r *workflow.Run, f *workflow.Flow[program, int], at *place
 	}
 	o.received(id, v, err)
 	return v, err
+}
+
+// shared changes the value that all branches of the run share, perhaps once it has a value, and has a step remember
+// what it was. The journal keeps the order of what was seen.
+func (o *oracle) shared(r *workflow.Run, at *place, n node) (v int, err error) {
+	next := func(total *int) { v, *total = *total, (3**total+n.Value)%1_000_003 }
+	if n.Value%2 == 0 {
+		at.step("total")
+		err = at.total.Change(r, next)
+	} else {
+		at.step(n.Name)
+		err = at.total.Wait(r, n.Name, func(total *int) bool { next(total); return v > 0 })
+	}
+	if err != nil {
+		return 0, err
+	}
+	seen, err := workflow.Step(r, "see "+n.Name, func(context.Context) (int, error) { return v, nil })
+	if at.step("see " + n.Name); err == nil && seen != v {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.complain("%s saw a total of %d, and it is %d now", at.scope+n.Name, seen, v)
+	}
+	return seen, err
 }
 
 // attempt is one attempt of a step.

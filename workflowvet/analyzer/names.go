@@ -18,7 +18,7 @@ var (
 	wait   = advice{"holds a slot of the worker, and waits anew when the run continues", "use workflow.Sleep, or workflow.After in a Select"}
 	random = advice{"gives another value when the run continues", "draw it in workflow.Decide, or in a step"}
 	world  = advice{"may do or return something else when the run continues", "do it in a step"}
-	lock   = advice{"can keep the run from being suspended", "keep the state in the function, and let branches return their results"}
+	lock   = advice{"can keep the run from being suspended", "let branches return their results, or share a value by workflow.Share"}
 	effect = advice{"happens again when the run continues", "do it in a step, or use the form that takes the Run"}
 )
 

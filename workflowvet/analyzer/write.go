@@ -54,7 +54,7 @@ func (c *checker) write(at ast.Node, to ast.Expr, s scope) {
 	case !inRoot:
 		c.report(at, "the workflow writes %s, which other runs and executions write too; keep the state in the function, or write it in a step", id.Name)
 	case !inOwn && !slice:
-		c.report(at, "the branch writes %s, which the function and other branches use at the same time; return the value from the branch", id.Name)
+		c.report(at, "the branch writes %s, which the function and other branches use at the same time; return the value from the branch, or share it by workflow.Share", id.Name)
 	}
 }
 

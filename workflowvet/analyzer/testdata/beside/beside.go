@@ -21,7 +21,7 @@ var Flow = workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
 	close(done)      // want `a channel in a workflow keeps the run from being suspended`
 	for range done { // want `a range over a channel`
 	}
-	mu.Lock() // want `sync.Mutex.Lock in a workflow can keep the run from being suspended; keep the state in the function, and let branches return their results`
+	mu.Lock() // want `sync.Mutex.Lock in a workflow can keep the run from being suspended; let branches return their results, or share a value by workflow.Share`
 	defer mu.Unlock()
 	var wg sync.WaitGroup
 	wg.Wait() // want `sync.WaitGroup.Wait in a workflow`

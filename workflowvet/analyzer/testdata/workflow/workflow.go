@@ -17,6 +17,7 @@ type (
 	Handle[T any]     struct{}
 	Branch[T any]     struct{ out T }
 	Signal[T any]     struct{}
+	Shared[T any]     struct{}
 	Flow[In, Out any] struct{}
 )
 
@@ -65,3 +66,9 @@ func Each[Item, T any](r *Run, name string, items []Item, key func(Item) string,
 func Select(r *Run, name string, cases ...Case) (int, error) { return 0, nil }
 
 func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (out T, err error) { return out, nil }
+
+func Share[T any](r *Run, name string, initial T) *Shared[T] { return nil }
+
+func (s *Shared[T]) Change(r *Run, fn func(*T)) error { return nil }
+
+func (s *Shared[T]) Wait(r *Run, name string, fn func(*T) bool) error { return nil }

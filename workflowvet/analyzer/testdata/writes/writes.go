@@ -73,11 +73,29 @@ var branches = workflow.Define("f", func(r *workflow.Run, in []string) ([]int, e
 	}
 	key := func(s string) string { return s }
 	_, err := workflow.Each(r, "e", in, key, 1, func(r *workflow.Run, s string) (got int, err error) {
-		sum += len(s) // want `the branch writes sum, which the function and other branches use at the same time; return the value from the branch`
+		sum += len(s) // want `the branch writes sum, which the function and other branches use at the same time; return the value from the branch, or share it by workflow.Share`
 		out[0] = 1
 		got = 1
 		return got, nil
 	})
 	sum++
 	return out, err
+})
+
+var shared = workflow.Define("f", func(r *workflow.Run, in []string) (int, error) {
+	n, seen := workflow.Share(r, "n", 0), 0
+	workflow.Go(r, "b", func(r *workflow.Run) (int, error) {
+		own := 0
+		err := n.Change(r, func(n *int) {
+			own = *n
+			*n++
+			seen = *n // want `the branch writes seen`
+		})
+		return own, err
+	})
+	err := n.Wait(r, "some", func(n *int) bool {
+		seen = *n
+		return *n > 0
+	})
+	return seen, err
 })
