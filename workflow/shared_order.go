@@ -296,6 +296,7 @@ func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, er
 	*c.e = ended
 	x.bytes += int64(len(result))
 	x.backlog.add(&j, false)
+	x.backlog.results = x.backlog.waiting // a step waits for it
 	c.use()
 	each.on.state = next
 	if byOther {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,12 @@ func rooms(k *kit) *workflow.Flow[int, []int] {
 			if err != nil {
 				return 0, err
 			}
-			if _, err := act(k, r, fmt.Sprint(i, " after ", len(before)), i); err != nil {
+			_, err = workflow.Step(r, fmt.Sprint(i, " after ", len(before)), func(context.Context) (int, error) {
+				k.effect(r)
+				k.at("seen")
+				return i, nil
+			})
+			if err != nil {
 				return 0, err
 			}
 			k.at("in")
@@ -87,9 +93,15 @@ func (suite) SharedSlots(t *testing.T) {
 
 // Rule: who was seen to be first is first after a crash, wherever the process dies.
 func (suite) SharedWinnerStays(t *testing.T) {
-	story{
+	for _, gate := range []string{"seen", "in"} {
+		t.Run(gate, func(t *testing.T) { winnerStays(gate).run(t) })
+	}
+}
+
+func winnerStays(gate string) story {
+	return story{
 		first: func(k *kit) {
-			f, g := rooms(k), k.gate("in")
+			f, g := rooms(k), k.gate(gate)
 			k.open(f)
 			start(k, f, "1", 0)
 			<-g.reached
@@ -107,7 +119,7 @@ func (suite) SharedWinnerStays(t *testing.T) {
 			require.Subset(k.t, want, k.effects(), "no other order was seen")
 			require.Len(k.t, slices.Compact(slices.Sorted(slices.Values(k.effects()))), 6)
 		},
-	}.run(t)
+	}
 }
 
 // Rule: a change is durable with the next write, and needs no commit.

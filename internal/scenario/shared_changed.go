@@ -232,7 +232,7 @@ func (suite) SharedBehindAVersion(t *testing.T) {
 			if _, err := act(k, r, "tell", 1); err != nil {
 				return "", err
 			}
-			k.at("told")
+			k.at("done")
 			if _, err := w.Wait(r); err != nil {
 				return "", err
 			}
@@ -243,11 +243,11 @@ func (suite) SharedBehindAVersion(t *testing.T) {
 	}
 	story{
 		first: func(k *kit) {
-			w, told := k.gate("w"), k.gate("told")
+			w, done := k.gate("w"), k.gate("done")
 			k.open(f(k))
 			start(k, f(k), "1", 0)
 			<-w.reached
-			<-told.reached
+			<-done.reached
 			_ = k.endLife()
 		},
 		then: func(k *kit) {
