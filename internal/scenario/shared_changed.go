@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -256,6 +257,43 @@ func (suite) SharedBehindAVersion(t *testing.T) {
 			returns(k, h, "vw")
 			require.Equal(k.t, []string{"tell"}, k.effects())
 			require.NoError(k.t, k.e.Replay(k.t.Context(), h.Run()))
+		},
+	}.run(t)
+}
+
+// Rule: a change is durable before the function of a step begins, which may act on it.
+func (suite) SharedBeforeAStep(t *testing.T) {
+	f := func(k *kit) *workflow.Flow[int, int] {
+		return workflow.Define("acts", func(r *workflow.Run, n int) (int, error) {
+			v := workflow.Share(r, "v", 1)
+			if _, err := word.Wait(r, workflow.Forever); err != nil { // a commit of its own
+				return 0, err
+			}
+			if err := v.Change(r, func(v *int) { *v++; n = *v }); err != nil {
+				return 0, err
+			}
+			return workflow.Step(r, "tell", func(context.Context) (int, error) {
+				k.at("tell")
+				return n, nil
+			})
+		})
+	}
+	story{
+		first: func(k *kit) {
+			g := k.gate("tell")
+			k.open(f(k))
+			h := startAndSettle(k, f(k), "1", 0)
+			say(k, h.Run(), "go", "")
+			<-g.reached
+			_ = k.endLife()
+		},
+		then: func(k *kit) {
+			k.slots = -1
+			k.open(f(k))
+			h := find(k, f(k), "1")
+			require.Len(k.t, k.entries(h.Run()), 3, "the value, the signal, and the change")
+			k.restartWithSlots(8)
+			returns(k, find(k, f(k), "1"), 2)
 		},
 	}.run(t)
 }
