@@ -297,3 +297,30 @@ func (suite) SharedBeforeAStep(t *testing.T) {
 		},
 	}.run(t)
 }
+
+// Rule: a change is durable with the next write, and needs no commit.
+func (suite) SharedNeedsNoCommit(t *testing.T, k *kit) {
+	flow := func(name string, changes int) *workflow.Flow[int, int] {
+		return workflow.Define(name, func(r *workflow.Run, n int) (int, error) {
+			if changes > 0 {
+				sum := workflow.Share(r, "sum", 1)
+				for range changes {
+					if err := sum.Change(r, func(v *int) { *v++; n = *v }); err != nil {
+						return 0, err
+					}
+				}
+			}
+			return n, workflow.Sleep(r, "nap", time.Hour)
+		})
+	}
+	none, some := flow("none", 0), flow("some", 5)
+	k.open(none, some)
+	k.settle()
+	cost := func(f *workflow.Flow[int, int]) int {
+		before := commits(k)
+		startAndSettle(k, f, "1", 0)
+		return commits(k) - before
+	}
+	require.LessOrEqual(t, cost(some), cost(none))
+	returns(k, find(k, some, "1"), 6)
+}
