@@ -12,30 +12,31 @@ import (
 // none is renamed. A field that does not apply to a run is null. Texts, times and durations have
 // the form that they have in [Job]. [WorkflowOf] returns a Workflow.
 type Workflow struct {
-	Run           string   `json:"run"` // the ID of its job
-	Flow          Text     `json:"flow"`
-	ID            Text     `json:"id"`     // the ID from its starter
-	Status        string   `json:"status"` // "" for an unreadable run: error has the reason
-	Queue         Text     `json:"queue"`
-	Build         *Text    `json:"build"` // the build that ran it last
-	CreatedAt     Stamp    `json:"created_at"`
-	EndedAt       Stamp    `json:"ended_at"`
-	Retain        Span     `json:"retain"` // null: forever
-	Cancelling    *Text    `json:"cancelling"`
-	DeadlineAt    Stamp    `json:"deadline_at"`
-	DueAt         Stamp    `json:"due_at"` // when it continues by itself
-	WaitsFor      []Text   `json:"waits_for"`
-	Key           *Text    `json:"key"`
-	Place         *Text    `json:"place"`         // what has too many open runs for it to begin
-	PlaceHolders  []string `json:"place_holders"` // some of the runs that it waits for then; empty in a list
-	UnreadSignals int      `json:"unread_signals"`
-	Declared      []Text   `json:"declared_signals"` // empty: its flow accepts any
-	Steps         int      `json:"steps"`
-	ValueBytes    int64    `json:"value_bytes"`
-	Restarts      int      `json:"restarts"`
-	Error         *Text    `json:"error"`
-	Parent        *string  `json:"parent"`
-	ForkedFrom    *string  `json:"forked_from"`
+	Run           string          `json:"run"` // the ID of its job
+	Flow          Text            `json:"flow"`
+	ID            Text            `json:"id"`     // the ID from its starter
+	Status        string          `json:"status"` // "" for an unreadable run: error has the reason
+	Queue         Text            `json:"queue"`
+	Build         *Text           `json:"build"` // the build that ran it last
+	CreatedAt     Stamp           `json:"created_at"`
+	EndedAt       Stamp           `json:"ended_at"`
+	Retain        Span            `json:"retain"` // null: forever
+	Cancelling    *Text           `json:"cancelling"`
+	DeadlineAt    Stamp           `json:"deadline_at"`
+	DueAt         Stamp           `json:"due_at"` // when it continues by itself
+	WaitsFor      []Text          `json:"waits_for"`
+	Key           *Text           `json:"key"`
+	Place         *Text           `json:"place"`         // what has too many open runs for it to begin
+	PlaceHolders  []string        `json:"place_holders"` // some of the runs that it waits for then; empty in a list
+	UnreadSignals int             `json:"unread_signals"`
+	Declared      []Text          `json:"declared_signals"` // empty: its flow accepts any
+	Steps         int             `json:"steps"`
+	ValueBytes    int64           `json:"value_bytes"`
+	Restarts      int             `json:"restarts"`
+	Error         *Text           `json:"error"`
+	Parent        *string         `json:"parent"`
+	Attributes    map[string]Text `json:"attributes"`
+	ForkedFrom    *string         `json:"forked_from"`
 }
 
 // WorkflowOf returns a run as JSON.
@@ -44,9 +45,12 @@ func WorkflowOf(i workflow.Info) Workflow {
 		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Key: textOrNull(i.Key), Status: string(i.Status), Queue: Text(i.Queue),
 		Build: textOrNull(i.Build), CreatedAt: Stamp{i.Created}, EndedAt: Stamp{i.Ended}, Retain: Span(i.Retain),
 		Cancelling: textOrNull(i.Cancelling), DeadlineAt: Stamp{i.Deadline}, DueAt: Stamp{i.Due}, WaitsFor: texts(i.Waits),
-		Place: textOrNull(i.Place), PlaceHolders: []string{}, UnreadSignals: i.Unread, Declared: texts(i.Declared),
+		Place: textOrNull(i.Place), PlaceHolders: []string{}, Attributes: make(map[string]Text), UnreadSignals: i.Unread, Declared: texts(i.Declared),
 		Steps: i.Steps, ValueBytes: i.Bytes, Restarts: i.Restarts, Error: textOrNull(i.Error),
 		Parent: idOrNull(i.Parent), ForkedFrom: idOrNull(i.Forked),
+	}
+	for name, value := range i.Attributes {
+		w.Attributes[name] = Text(value)
 	}
 	for _, run := range i.Holders {
 		w.PlaceHolders = append(w.PlaceHolders, run.String())

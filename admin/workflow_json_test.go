@@ -30,6 +30,8 @@ func filled[T any](t *testing.T) (v T) {
 			*value = noon.Add(time.Duration(n) * time.Nanosecond)
 		case *[]string:
 			*value = []string{fmt.Sprint(n), "\xff"}
+		case *map[string]string:
+			*value = map[string]string{"name": fmt.Sprint(n)}
 		case *[]pawl.ID:
 			*value = []pawl.ID{{15: byte(n)}, {14: byte(n)}}
 		case *[]byte:
@@ -83,7 +85,7 @@ func TestWorkflowJSON(t *testing.T) {
 	at := Stamp{noon}.String()
 	require.JSONEq(t, `{"run":"00000000-0000-0000-0000-000000000001","flow":"order","id":"1","status":"waiting","queue":"q","build":null,
 		"created_at":"`+at+`","ended_at":null,"retain":"1h0m0s","cancelling":null,"deadline_at":null,"due_at":null,"waits_for":["approved"],"key":null,"place":null,"place_holders":[],"unread_signals":0,"declared_signals":["approved","paid"],
-		"steps":0,"value_bytes":0,"restarts":0,"error":null,"parent":null,"forked_from":null,
+		"steps":0,"value_bytes":0,"restarts":0,"error":null,"parent":null,"attributes":{},"forked_from":null,
 		"input":{"size_bytes":1,"encoding":"messagepack","value":7,"base64":null,"hex":null},"output":null,
 		"journal":[{"seq":1,"step":"eu/reserve#2","scope":"eu","name":"reserve","occurrence":2,"kind":"step","state":"done","attempts":1,
 			"started_at":"`+at+`","finished_at":"`+Stamp{noon.Add(1500 * time.Millisecond)}.String()+`","took":"1.5s","due_at":null,"error":null,

@@ -19,6 +19,7 @@ import (
 type runsPage struct {
 	Runs               []workflow.Info
 	Flow, Status, ID   string // the filter
+	Attribute, Parent  string // NAME=VALUE, and a run
 	Statuses           []workflow.Status
 	NextLink, AllLinks string
 	Searched           bool
@@ -26,12 +27,26 @@ type runsPage struct {
 }
 
 func runs(q *request) error {
-	p := &runsPage{Flow: q.Form.Get("flow"), Status: q.Form.Get("status"), ID: q.Form.Get("id"), Statuses: admin.WorkflowStatuses()}
+	p := &runsPage{Flow: q.Form.Get("flow"), Status: q.Form.Get("status"), ID: q.Form.Get("id"), Attribute: q.Form.Get("attr"), Parent: strings.TrimSpace(q.Form.Get("parent")), Statuses: admin.WorkflowStatuses()}
 	if p.Status != "" && !slices.Contains(p.Statuses, workflow.Status(p.Status)) {
 		return invalid("status", "%q is no status of a run", clipped(p.Status))
 	}
 	ask := admin.WorkflowQuery{Limit: pageSize, After: q.Form.Get("after")}
 	ask.Flow, ask.Status, ask.Prefix = p.Flow, workflow.Status(p.Status), p.ID
+	if p.Attribute != "" {
+		name, value, ok := strings.Cut(p.Attribute, "=")
+		if !ok || name == "" || value == "" {
+			return invalid("attr", "%q is not NAME=VALUE", clipped(p.Attribute))
+		}
+		ask.Attributes = map[string]string{name: value}
+	}
+	if p.Parent != "" {
+		parent, err := pawl.ParseID(p.Parent)
+		if err != nil {
+			return err
+		}
+		ask.Parent = parent
+	}
 	for began := time.Now(); ; {
 		page, err := q.d.admin.Workflows().List(q.ctx, ask)
 		if err != nil {
@@ -44,10 +59,10 @@ func runs(q *request) error {
 		ask.Limit = pageSize - len(p.Runs)
 	}
 	if p.Searched = len(p.Runs) < pageSize && ask.After != ""; ask.After != "" {
-		p.NextLink = link("runs", "flow", p.Flow, "status", p.Status, "id", p.ID, "after", ask.After)
+		p.NextLink = link("runs", "flow", p.Flow, "status", p.Status, "id", p.ID, "attr", p.Attribute, "parent", p.Parent, "after", ask.After)
 	}
 	words := []string{"wf", "list"}
-	for _, one := range []pair{{"--flow", p.Flow}, {"-s", p.Status}, {"--id-prefix", p.ID}} {
+	for _, one := range []pair{{"--flow", p.Flow}, {"-s", p.Status}, {"--id-prefix", p.ID}, {"--attr", p.Attribute}, {"--parent", p.Parent}} {
 		if one.Value != "" {
 			words = append(words, one.Name, one.Value)
 		}

@@ -49,6 +49,7 @@ func (c *check) all() error {
 		func() { c.runs() },
 		func() { c.ids() },
 		func() { c.places() },
+		func() { c.foundRows(removed) },
 		func() { c.belong(removed) },
 	}
 	for _, step := range steps {
@@ -135,6 +136,7 @@ func (c *check) runs() {
 		c.values(id, row)
 		c.signals(id, row)
 		c.hasPlaces(id, row)
+		c.isFound(id, row)
 	})
 }
 

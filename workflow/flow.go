@@ -206,7 +206,7 @@ func (f *Flow[In, Out]) prepare(e *Engine, id string, in In, opts []StartOption,
 	}
 	s := &start{job: job, input: input, reread: reread[In], limits: f.draft.open, row: runRow{
 		Flow: f.name, ID: id, Status: Running, Queue: job.Queue, Retain: int64(f.draft.retain),
-		OutputBytes: -1, Declared: f.draft.receives, Key: o.key,
+		OutputBytes: -1, Declared: f.draft.receives, Key: o.key, Attributes: o.attributes,
 	}}
 	o.apply(s)
 	return s, s.encode(e)

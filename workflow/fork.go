@@ -86,7 +86,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 		return err
 	}
 	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input, Declared: old.Declared,
-		OutputBytes: -1, Forked: run, Journal: old.Journal, Key: old.Key}
+		OutputBytes: -1, Forked: run, Journal: old.Journal, Key: old.Key, Attributes: old.Attributes}
 	f.journal.put(tableBlobs, seqKey(f.id, inputSeq), input)
 	if from == "" {
 		return nil
@@ -231,6 +231,9 @@ func (f *fork) Apply(tx driver.Writer) error {
 		return err
 	}
 	if err := r.put(tableIDs, idKey(f.row.Flow, f.row.ID), f.id[:]); err != nil {
+		return err
+	}
+	if err := r.putFound(f.id, &f.row); err != nil {
 		return err
 	}
 	return r.putRun(f.id, &f.row)

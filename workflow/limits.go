@@ -24,6 +24,10 @@ const (
 	MaxPublish  = 1_000    // names under which one run has published values
 	MaxPlaces   = 1_000    // the highest MaxOpen and MaxOpenPerKey
 
+	MaxAttributes     = 32  // attributes of one run
+	MaxAttributeName  = 64  // bytes of the name of an attribute
+	MaxAttributeValue = 255 // bytes of the value of an attribute
+
 	DefaultRetention = 7 * 24 * time.Hour // retention of a run that has ended
 )
 

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -18,12 +20,18 @@ type Filter struct {
 	Flow   string // "" means any
 	Status Status // "" means any
 	Prefix string // prefix of the ID
+
+	Key        string            // "" means any
+	Parent     pawl.ID           // the run that called them as children; zero means any
+	Attributes map[string]string // all of these values; nil means any
+	Since      time.Time         // those that were started at this time or later; zero means any
+	Until      time.Time         // those that were started before this time; zero means any
 }
 
 // Listing is a page of a list of runs.
 type Listing struct {
-	// Runs are in the order of their starts. A run with an unreadable row is in every list,
-	// whatever the filter: it has its Run, and an Error that describes the damage.
+	// Runs are in the order of their starts. A run with an unreadable row is in every list that reads
+	// it, whatever the filter: it has its Run, and an Error that describes the damage.
 	Runs []Info
 
 	// Next is the cursor for the next List, "" at the end. It is opaque and safe in a URL and
@@ -45,6 +53,9 @@ const (
 // It reads in short transactions, so it delays no writer. A run that changes meanwhile appears
 // in its old or its new state. An unknown status, a max out of range, or an after that did not
 // come from a List of f returns [pawl.ErrInvalid].
+//
+// With a key, a parent, or attributes, it reads only the runs that have one of these, and with Since
+// only the runs from an hour before on. It compares each run that it reads with the rest of the filter.
 func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l Listing, err error) {
 	if err := f.check(); err != nil {
 		return l, err
@@ -52,9 +63,20 @@ func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l L
 	if max < 1 || max > MaxListed {
 		return l, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
 	}
-	w := walk{table: tableRuns}
-	if w.last, err = parseCursor(after, f); err != nil {
+	last, err := parseCursor(after, f)
+	if err != nil {
 		return l, err
+	}
+	var w walk
+	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
+		w, err = f.walk(rowsOf(tx))
+		return err
+	})
+	if err != nil {
+		return l, fmt.Errorf("list runs: %w", err)
+	}
+	if w.last = last; last == nil && !f.Since.IsZero() {
+		w.from = idsSince(f.Since)
 	}
 	for looked := 0; !w.end && len(l.Runs) < max && looked < listRows; {
 		runs, n, err := r.listed(ctx, f, &w, min(walkRows, max-len(l.Runs)))
@@ -71,6 +93,11 @@ func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l L
 }
 
 func (f Filter) check() error {
+	for name, value := range f.Attributes {
+		if err := validAttribute(name, value); err != nil {
+			return err
+		}
+	}
 	switch f.Status {
 	case "", Running, Sleeping, Waiting, Paused, Blocked, Dead, Done, Failed, Cancelled, Terminated:
 		return nil
@@ -83,6 +110,16 @@ func (f Filter) mayChoose(row *runRow) bool {
 	switch {
 	case f.Flow != "" && f.Flow != row.Flow, !strings.HasPrefix(row.ID, f.Prefix):
 		return false
+	case f.Key != "" && f.Key != row.Key, !f.Parent.IsZero() && f.Parent != row.Parent,
+		!f.Since.IsZero() && row.Created < unixNano(f.Since), !f.Until.IsZero() && row.Created >= unixNano(f.Until):
+		return false
+	}
+	for name, value := range f.Attributes {
+		if value == "" || row.attribute(name) != value {
+			return false
+		}
+	}
+	switch {
 	case f.Status == "":
 		return true
 	case f.Status.Ended():
@@ -113,7 +150,9 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 		if one.err = damage; damage == nil {
 			one.row, one.err = rs.run(one.run)
 		}
-		if one.err != nil || f.mayChoose(one.row) {
+		switch {
+		case one.err == nil && one.row == nil: // it is in the index alone, and is being removed
+		case one.err != nil || f.mayChoose(one.row):
 			all = append(all, one)
 		}
 		return len(all) < max
@@ -140,24 +179,40 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 	return runs, looked, nil
 }
 
+// drawnBefore is how long before the commit of its start a run may have got its ID.
+const drawnBefore = time.Hour
+
+// idsSince returns the beginning of the first ID that a run may have which was started since a time. An ID begins with the
+// time when it was drawn, or with a later one if the clock was set back.
+func idsSince(t time.Time) []byte {
+	milli := max(t.Add(-drawnBefore).UnixMilli(), 0)
+	return binary.BigEndian.AppendUint64(nil, uint64(milli)<<16)[:6]
+}
+
 // walk goes through a table in short transactions.
 type walk struct {
-	table *driver.Table
-	last  []byte // the key of the last row visited
-	end   bool
+	table  *driver.Table
+	prefix []byte // of the keys, without which they are passed on
+	from   []byte // where it begins
+	last   []byte // the key of the last row visited
+	end    bool
 }
 
 // step calls fn for the rows after the last, until fn returns false or it has visited
 // [walkRows] of them. It returns how many it visited.
 func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content []byte, damage error) (more bool)) (looked int, err error) {
 	err = s.ViewRows(ctx, func(tx driver.Reader) error {
-		r, span := rowsOf(tx), driver.Span{Limit: walkRows}
-		if w.last != nil {
-			span.From = driver.After(w.last)
+		r, span := rowsOf(tx), driver.Span{Prefix: w.prefix, Limit: walkRows}
+		switch {
+		case w.last != nil:
+			span.From = driver.After(slices.Concat(w.prefix, w.last))
+		case w.from != nil:
+			span.From = slices.Concat(w.prefix, w.from)
 		}
 		w.end = true
 		return r.span(w.table, span, func(key, content []byte, damage error) error {
 			looked++
+			key = key[len(w.prefix):]
 			w.last = append(w.last[:0], key...)
 			w.end = looked < walkRows
 			if !fn(r, key, content, damage) {
@@ -198,6 +253,6 @@ func parseCursor(text string, f Filter) (last []byte, err error) {
 }
 
 func cursorSum(last []byte, f Filter) uint32 {
-	scope := fmt.Sprintf("runs %q %q %q", f.Flow, f.Status, f.Prefix)
+	scope := fmt.Sprintf("runs %q %q %q %q %s %q %d %d", f.Flow, f.Status, f.Prefix, f.Key, f.Parent, f.Attributes, unixNano(f.Since), unixNano(f.Until))
 	return crc32.Update(crc32.Checksum([]byte(scope), castagnoli), castagnoli, last)
 }

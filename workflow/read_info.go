@@ -84,7 +84,7 @@ func deathOf(job *pawl.Envelope) string {
 // info returns what the row alone says.
 func (row *runRow) info(run pawl.ID) Info {
 	i := Info{
-		Run: run, Flow: row.Flow, ID: row.ID, Key: row.Key, Status: row.Status, Queue: row.Queue, Build: row.Build,
+		Run: run, Flow: row.Flow, ID: row.ID, Key: row.Key, Attributes: row.attributes(), Status: row.Status, Queue: row.Queue, Build: row.Build,
 		Created: timeOf(row.Created), Ended: timeOf(row.Ended), Retain: time.Duration(row.Retain),
 		Unread: row.Unread, Steps: row.Steps, Bytes: row.Bytes, Restarts: row.Restarts, Error: row.Error,
 		Parent: row.Parent, Forked: row.Forked, Declared: row.Declared, Deadline: timeOf(row.Deadline),

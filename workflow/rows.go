@@ -27,6 +27,7 @@ var (
 	tableBlocked   = space.Table("blocked")
 	tablePlaces    = space.Table("places")
 	tableEnded     = space.Index("ended")
+	tableFound     = space.Index("attributes")
 )
 
 // Keys of a run's input and output among its blobs. Entries are numbered from 1.
@@ -186,6 +187,8 @@ type runRow struct {
 	Places placeKind // the places that it has, a set
 	Line   placeKind // the places for which it waits, 0 if it waits for none
 	Number uint64    // its number in that line
+
+	Attributes []attribute // sorted by name
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }

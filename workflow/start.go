@@ -146,6 +146,9 @@ func (s *start) Apply(tx driver.Writer) error {
 	if err := s.places.apply(r); err != nil {
 		return err
 	}
+	if err := r.putFound(s.run, &s.row); err != nil {
+		return err
+	}
 	if s.signal != nil {
 		return s.signal.Apply(tx) // writes the row, too
 	}

@@ -7,18 +7,19 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// StartOption sets one property of a start: see [Delay], [At], [Deadline], [Key], and [Signal.WithStart].
+// StartOption sets one property of a start: see [Delay], [At], [Deadline], [Key], [Attributes], and [Signal.WithStart].
 // Options apply to a run that starts, except where they say otherwise, and not to a run that had the
 // ID before.
 type StartOption func(*startOptions)
 
 type startOptions struct {
-	now      time.Time // by the clock of the store
-	begin    time.Time // the run begins then; zero for at once
-	deadline time.Time // the run is cancelled then; zero for never
-	key      string
-	signal   *send
-	err      error
+	now        time.Time // by the clock of the store
+	begin      time.Time // the run begins then; zero for at once
+	deadline   time.Time // the run is cancelled then; zero for never
+	key        string
+	attributes []attribute
+	signal     *send
+	err        error
 }
 
 // Delay makes the run begin after d. Until then it is [Sleeping], and signals to it are kept. If it

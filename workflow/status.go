@@ -35,13 +35,14 @@ func (s Status) Ended() bool {
 
 // Info describes a run. It is read-only.
 type Info struct {
-	Run    pawl.ID // the run, which is also its job
-	Flow   string
-	ID     string // given by its starter
-	Key    string // of its start, "" for none
-	Status Status
-	Queue  string
-	Build  string // the build that ran it last, "" before the first execution
+	Run        pawl.ID // the run, which is also its job
+	Flow       string
+	ID         string            // given by its starter
+	Key        string            // of its start, "" for none
+	Attributes map[string]string // nil for none
+	Status     Status
+	Queue      string
+	Build      string // the build that ran it last, "" before the first execution
 
 	Created time.Time
 	Ended   time.Time     // zero while it is open

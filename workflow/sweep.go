@@ -112,7 +112,7 @@ func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 		if err := s.removeHead(run, row); err != nil {
 			return s.orLater(now, run, err)
 		}
-		s.left.rows -= headRows
+		s.left.rows -= headRows + len(row.foundKeys(run))
 	}
 	s.some = true
 	if err := s.remove(run[:], run[:], &s.left, ownedByRun[:]...); err != nil {
@@ -149,6 +149,9 @@ func (r rows) removeHead(run pawl.ID, row *runRow) error {
 		}
 	}
 	if err := r.delete(tableBlocked, run[:]); err != nil {
+		return err
+	}
+	if err := r.deleteFound(run, row); err != nil {
 		return err
 	}
 	return r.delete(tableRuns, run[:])

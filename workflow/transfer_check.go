@@ -345,6 +345,8 @@ func (row *runRow) sound() error {
 		bad = "a journal that none has"
 	case row.Key != "" && validKey(row.Key) != nil:
 		bad = "a key that none has"
+	case !soundAttributes(row.Attributes):
+		bad = "attributes that none has"
 	case row.Places > placeOfFlow|placeOfKey || row.Line > placeOfKey || row.Places&row.Line != 0 || !row.open() && row.Places|row.Line != 0 ||
 		row.Key == "" && (row.Places|row.Line)&placeOfKey != 0:
 		bad = "a place that none has"

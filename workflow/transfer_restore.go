@@ -189,6 +189,9 @@ func (s *restoreRows) Apply(tx driver.Writer) error {
 		if err := r.restorePlaces(run, head); err != nil {
 			return err
 		}
+		if err := r.putFound(run, head); err != nil {
+			return err
+		}
 		if err := r.put(tableIDs, idKey(head.Flow, head.ID), run[:]); err != nil {
 			return err
 		}

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/workflow"
 )
@@ -15,6 +19,10 @@ import (
 // runFilter selects runs.
 type runFilter struct {
 	flow, status, prefix string
+	key                  string
+	parent               pawl.ID
+	attributes           map[string]string
+	since, until         time.Time
 
 	statuses []workflow.Status // the statuses that a command supports; nil: all
 }
@@ -26,6 +34,30 @@ func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Stat
 	flags.Var(textFlag(&f.flow), "flow", "only runs of `FLOW`")
 	flags.VarP(oneOf(&f.status, words...), "status", "s", "only runs in `STATUS`: "+listed(words))
 	flags.Var(textFlag(&f.prefix), "id-prefix", "only runs whose ID from their starter begins with `TEXT`")
+	flags.Var(manyFlag{flagFunc{f.attribute}}, "attr", "only runs with this `NAME=VALUE` among their attributes; may be repeated")
+	flags.Var(textFlag(&f.key), "key", "only runs with this `KEY`")
+	flags.Var(flagFunc{f.childrenOf}, "parent", "only children of this `RUN`")
+	flags.Var(a.momentFlag(&f.since), "since", "only runs started at or after this `TIME`; an age such as 2h counts back from now")
+	flags.Var(a.momentFlag(&f.until), "until", "only runs started before this `TIME`")
+}
+
+// attribute adds an attribute.
+func (f *runFilter) attribute(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" || value == "" {
+		return errors.New("it is not NAME=VALUE")
+	}
+	if f.attributes == nil {
+		f.attributes = make(map[string]string)
+	}
+	f.attributes[name] = value
+	return nil
+}
+
+// childrenOf sets the parent.
+func (f *runFilter) childrenOf(text string) (err error) {
+	f.parent, err = pawl.ParseID(text)
+	return err
 }
 
 // statusWords returns statuses as flag values; all statuses if there are none.
@@ -40,7 +72,8 @@ func statusWords(statuses []workflow.Status) (words []string) {
 }
 
 func (f *runFilter) query() admin.WorkflowQuery {
-	return admin.WorkflowQuery{Filter: workflow.Filter{Flow: f.flow, Status: workflow.Status(f.status), Prefix: f.prefix}}
+	return admin.WorkflowQuery{Filter: workflow.Filter{Flow: f.flow, Status: workflow.Status(f.status), Prefix: f.prefix,
+		Key: f.key, Parent: f.parent, Attributes: f.attributes, Since: f.since, Until: f.until}}
 }
 
 // fits reports whether the command supports the run's status.
@@ -48,7 +81,10 @@ func (f *runFilter) fits(run *workflow.Info) bool {
 	return f.statuses == nil || slices.Contains(f.statuses, run.Status)
 }
 
-func (f *runFilter) given() bool { return f.flow != "" || f.status != "" || f.prefix != "" }
+func (f *runFilter) given() bool {
+	return f.flow != "" || f.status != "" || f.prefix != "" || f.key != "" || !f.parent.IsZero() || len(f.attributes) > 0 ||
+		!f.since.IsZero() || !f.until.IsZero()
+}
 
 // String describes the filter: flow=order status=waiting.
 func (f *runFilter) String() string {
@@ -64,6 +100,21 @@ func (f *runFilter) String() string {
 	}
 	if f.prefix != "" {
 		parts = append(parts, fmt.Sprintf("id~%q", f.prefix))
+	}
+	if f.key != "" {
+		parts = append(parts, fmt.Sprintf("key=%q", f.key))
+	}
+	if !f.parent.IsZero() {
+		parts = append(parts, "parent="+f.parent.String())
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.attributes)) {
+		parts = append(parts, fmt.Sprintf("%s=%q", name, f.attributes[name]))
+	}
+	if !f.since.IsZero() {
+		parts = append(parts, "since="+f.since.UTC().Format(time.RFC3339))
+	}
+	if !f.until.IsZero() {
+		parts = append(parts, "until="+f.until.UTC().Format(time.RFC3339))
 	}
 	return strings.Join(parts, " ")
 }

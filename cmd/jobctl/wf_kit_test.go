@@ -96,7 +96,7 @@ func workflows(f *file) {
 		note(flow.Name()+":"+id, h.Run(), err)
 	}
 	f.settle(e, all, 10, func() {
-		h, err := hello.Start(ctx, e, "ada", "ada")
+		h, err := hello.Start(ctx, e, "ada", "ada", workflow.Attributes(map[string]string{"customer": "ada"}))
 		note("hello:ada", h.Run(), err)
 		b, err := noCard.Start(ctx, e, "1", 1)
 		note("broken:1", b.Run(), err)

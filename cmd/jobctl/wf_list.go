@@ -31,6 +31,7 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
   unread_signals (how many), declared_signals (a list; empty: it accepts any)
   steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)
+  attributes (an object: texts by name, such as customer)
 `
 
 // runList is one page of a list of runs.
@@ -42,7 +43,7 @@ type runList struct {
 func (a *app) wfListCommand() *cobra.Command {
 	l := new(runList)
 	c := a.command(&spec{
-		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "runs, by flow, status and ID", ids: true,
+		use: "list [FILTER...] [-n COUNT] [--after CURSOR]", short: "runs, by flow, status, ID, attributes, parent and time", ids: true,
 		long: `Lists workflow runs in the order in which they were started. WHEN is when a run
 ended, or when a waiting run continues by itself. A running run that is "ready" waits
 for a worker, or for the app.
@@ -51,6 +52,7 @@ A narrow screen omits RUN, since FLOW:ID names a run too, and shortens long name
 the middle; -o wide shows everything.`,
 		example: `  jobctl --db jobs.db wf list -s blocked
   jobctl --db jobs.db wf list --flow order --id-prefix 2026/
+  jobctl --db jobs.db wf list --attr customer=42 --since 24h
   jobctl --db jobs.db wf list -s dead -o ids | jobctl --db jobs.db wf resume -`,
 		json: "one object with next (a cursor for --after; null at the end) and\n  runs: a list of objects with the fields below\nWith -o jsonl only the objects of runs, one per line.\n" + runFields,
 		run:  func(ctx context.Context, _ []string) error { return l.run(ctx, a) },

@@ -127,6 +127,9 @@ func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
 		kept += " once it has ended"
 	}
 	a.fact("kept", "%s", kept)
+	for _, name := range slices.Sorted(maps.Keys(run.Attributes)) {
+		a.fact("attribute", "%s=%s", plain.Text(name), plain.Text(run.Attributes[name]))
+	}
 	if run.Restarts > 0 {
 		a.fact("restarts", "%d", run.Restarts)
 	}

@@ -21,7 +21,7 @@ import (
 var flowsName = []byte("pawl.workflow")
 
 // flowBuckets are its buckets. No bucket of the queue has one of these names.
-var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "places", "ended"}
+var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "places", "ended", "attributes"}
 
 func ofFlows(bucket string) bool { return slices.Contains(flowBuckets, bucket) }
 
