@@ -21,7 +21,7 @@ import (
 var flowsName = []byte("pawl.workflow")
 
 // flowBuckets are its buckets. No bucket of the queue has one of these names.
-var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "places", "ended", "attributes"}
+var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "ended", "attributes"}
 
 func ofFlows(bucket string) bool { return slices.Contains(flowBuckets, bucket) }
 
@@ -84,14 +84,16 @@ func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	return key, value
 }
 
-// withoutChanges sets the last column of a run's row to 0: how often the row was written, which
-// depends on what shared a commit.
+// changesAt is the column of a run's row that says how often the row was written.
+const changesAt = 27
+
+// withoutChanges sets that column to 0, since it depends on what shared a commit.
 func withoutChanges(row []byte) []byte {
 	var columns []msgpack.RawMessage
-	if len(row) < 5 || msgpack.Unmarshal(row[1:len(row)-4], &columns) != nil || len(columns) == 0 {
+	if len(row) < 5 || msgpack.Unmarshal(row[1:len(row)-4], &columns) != nil || len(columns) <= changesAt {
 		return row
 	}
-	columns[len(columns)-1] = msgpack.RawMessage{0}
+	columns[changesAt] = msgpack.RawMessage{0}
 	content, err := msgpack.Marshal(columns)
 	if err != nil {
 		return row
