@@ -23,9 +23,13 @@ type QueueStats struct {
 	Name string
 	Counts
 	Paused bool
-	Limits Limits    // as declared; see [LimitKeys]
+	Limits Limits    // in force; see [LimitKeys]
 	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only package bolt tells, of a queue that is open
 	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one
+
+	// Declared are the limits that the program declares, if an operator has set others, which are then in
+	// force; otherwise nil.
+	Declared *Limits
 }
 
 // Counts is how many jobs of a queue are in each state.

@@ -103,6 +103,10 @@ type Admin interface {
 	// Resume ends a pause.
 	Resume(ctx context.Context, queue string) error
 
+	// SetLimits sets other limits for a queue than its program declares, until SetLimits with nil. See
+	// [LimitSetter].
+	SetLimits(ctx context.Context, queue string, l *pawl.Limits) error
+
 	// Reap takes back expired leases and returns how many. In the file of a stopped app no
 	// process holds a lease, so Reap takes back all of them and counts one crash for each.
 	Reap(ctx context.Context) (int, error)

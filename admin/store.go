@@ -115,7 +115,7 @@ type FileStore interface {
 // UnsupportedError means that the engine of the queue lacks the methods of an optional operation. It
 // matches errors.ErrUnsupported.
 type UnsupportedError struct {
-	Operation string // "check", "backup", "events", "workflows", "schedules", "keys", "groups", "logs", "edits of jobs" or "throughput"
+	Operation string // "check", "backup", "events", "workflows", "schedules", "keys", "groups", "logs", "edits of jobs", "limits set by operators" or "throughput"
 }
 
 // Error implements error.

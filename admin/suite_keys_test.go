@@ -3,6 +3,7 @@ package admin
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -60,6 +61,26 @@ var keyCases = []suiteCase{
 		require.Equal(t, want, all)
 		_, err = s.Why(t.Context(), pawl.ID{1})
 		require.ErrorIs(t, err, pawl.ErrNotFound)
+	}},
+	{"limits that an operator sets are in force, beside those of the program, until they are reset", keyed, nil, func(t *testing.T, s *suiteTest) {
+		limits := func() (pawl.Limits, *pawl.Limits) {
+			stats, err := s.Stats(t.Context())
+			require.NoError(t, err)
+			return stats.Queues[0].Limits, stats.Queues[0].Declared
+		}
+		set := pawl.Limits{Running: 7, RunningPerKey: 2, RatePerKey: pawl.Rate{Starts: 5, Per: time.Minute, Burst: 2}, MaxWaiting: 9}
+		require.NoError(t, s.SetLimits(t.Context(), "sync", &set))
+		got, declared := limits()
+		require.Equal(t, set, got)
+		require.Equal(t, &pawl.Limits{RunningPerKey: 1}, declared)
+		err := s.SetLimits(t.Context(), "sync", &pawl.Limits{Fair: true})
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+		require.ErrorContains(t, err, "Fair")
+		require.ErrorIs(t, s.SetLimits(t.Context(), strings.Repeat("x", 300), nil), pawl.ErrInvalid)
+		require.NoError(t, s.SetLimits(t.Context(), "sync", nil))
+		got, declared = limits()
+		require.Equal(t, pawl.Limits{RunningPerKey: 1}, got)
+		require.Nil(t, declared)
 	}},
 	{"keys are listed page by page, and read one by one", keyed, nil, func(t *testing.T, s *suiteTest) {
 		want := pawl.KeyStats{Key: "a \xff", Running: 1, Ready: 1, Blocked: 1}

@@ -83,6 +83,7 @@ func TestUseAfterClose(t *testing.T) {
 			_, err := q.ListParts(t.Context(), pawl.Filter{}, driver.AllParts, "", 1)
 			return err
 		},
+		"SetLimits":  func() error { return q.SetLimits(t.Context(), "q", nil) },
 		"Why":        func() error { _, err := q.Why(t.Context(), l.ID); return err },
 		"Dependents": func() error { _, err := q.Dependents(t.Context(), l.ID); return err },
 		"Key":        func() error { _, err := q.Key(t.Context(), "q", "k"); return err },

@@ -34,7 +34,7 @@ func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
 	defer s.keyRows.forget() // they have the limits from before
 	err := s.transact(func(t *txn) error {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			t.setLimits(name, all[name])
+			t.declare(t.numberOf(name), all[name])
 		}
 		return nil
 	})
@@ -44,10 +44,22 @@ func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
 	return nil
 }
 
-// setLimits stores the limits of a queue. If those of keys change, it counts the jobs of each key
+// declare stores the limits that a program declares for a queue. Those that an operator has set stay in force.
+func (t *txn) declare(n queueNumber, limits pawl.Limits) {
+	row := t.row(n)
+	if row.declared == nil {
+		t.setLimits(n, limits)
+		return
+	}
+	if *row.declared != limits {
+		row.declared, row.touched, t.changed = &limits, true, true
+		t.setLimits(n, driver.Override(limits, row.limits))
+	}
+}
+
+// setLimits changes the limits in force of a queue. If those of keys change, it counts the jobs of each key
 // anew.
-func (t *txn) setLimits(queue string, limits pawl.Limits) {
-	n := t.numberOf(queue)
+func (t *txn) setLimits(n queueNumber, limits pawl.Limits) {
 	row := t.row(n)
 	if row.limits == limits {
 		return

@@ -36,7 +36,8 @@ type Options struct {
 	// Limits bound the running and the waiting jobs of queues, by name. Open stores them in the file, so they hold for
 	// every later opener until one declares others. The zero Limits remove those of a queue. A queue
 	// without an entry keeps what the file has. When limits per key change, Open reads every job of
-	// the queue that has a key. The default is no entry.
+	// the queue that has a key. Limits that an operator has set stay in force: see [Queue.SetLimits].
+	// The default is no entry.
 	Limits map[string]pawl.Limits
 
 	// LockTimeout is how long Open waits for another process to release the file before it

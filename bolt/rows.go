@@ -173,7 +173,9 @@ func (r leaseRow) laneAt() laneAt {
 type queueRow struct {
 	name   string
 	paused bool
-	limits pawl.Limits
+	limits pawl.Limits // in force
+
+	declared *pawl.Limits // by the program, if an operator has set others; otherwise nil
 
 	touched bool // the transaction must write it
 }
@@ -187,19 +189,39 @@ func (r *queueRow) append(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
-	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.Running))
-	b = binary.BigEndian.AppendUint32(b, uint32(r.limits.RunningPerKey))
+	b = appendRunning(b, r.limits)
 	b = append(append(b, byte(len(r.name))), r.name...)
-	if r.limits.InOrder != pawl.OrderNone {
-		b = appendField(b, queueFieldOrder, []byte{byte(r.limits.InOrder)})
+	if r.declared != nil {
+		b = appendField(b, queueFieldDeclared, appendLimits(appendRunning(nil, *r.declared), *r.declared))
 	}
-	if r.limits.Fair {
+	return appendLimits(b, r.limits)
+}
+
+// runningWidth is the size in bytes of what appendRunning writes.
+const runningWidth = 4 + 4
+
+// appendRunning writes how many jobs may run at a time.
+func appendRunning(b []byte, l pawl.Limits) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(l.Running))
+	return binary.BigEndian.AppendUint32(b, uint32(l.RunningPerKey))
+}
+
+func runningAt(b []byte) pawl.Limits {
+	return pawl.Limits{Running: int(binary.BigEndian.Uint32(b)), RunningPerKey: int(binary.BigEndian.Uint32(b[4:]))}
+}
+
+// appendLimits writes the other limits as fields.
+func appendLimits(b []byte, l pawl.Limits) []byte {
+	if l.InOrder != pawl.OrderNone {
+		b = appendField(b, queueFieldOrder, []byte{byte(l.InOrder)})
+	}
+	if l.Fair {
 		b = appendField(b, queueFieldFair, nil)
 	}
-	b = appendBound(b, queueFieldMaxWaiting, r.limits.MaxWaiting)
-	b = appendBound(b, queueFieldMaxWaitingPerKey, r.limits.MaxWaitingPerKey)
-	b = appendRate(b, queueFieldRate, r.limits.Rate)
-	return appendRate(b, queueFieldRatePerKey, r.limits.RatePerKey)
+	b = appendBound(b, queueFieldMaxWaiting, l.MaxWaiting)
+	b = appendBound(b, queueFieldMaxWaitingPerKey, l.MaxWaitingPerKey)
+	b = appendRate(b, queueFieldRate, l.Rate)
+	return appendRate(b, queueFieldRatePerKey, l.RatePerKey)
 }
 
 func parseQueueRow(key, sealed []byte) (*queueRow, error) {
@@ -211,8 +233,7 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 		return nil, fmt.Errorf("%w: the row of a queue has %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	name, fields := b[queueRowWidth:queueRowWidth+int(b[queueRowWidth-1])], b[queueRowWidth+int(b[queueRowWidth-1]):]
-	r := &queueRow{name: string(name), paused: b[0] != 0, limits: pawl.Limits{
-		Running: int(binary.BigEndian.Uint32(b[1:])), RunningPerKey: int(binary.BigEndian.Uint32(b[5:]))}}
+	r := &queueRow{name: string(name), paused: b[0] != 0, limits: runningAt(b[1:])}
 	return r, eachField(fields, r.field)
 }
 
@@ -222,10 +243,11 @@ const (
 	queueFieldFair                  // empty: its keys take turns
 )
 
-// Fields of the row of a queue that bounds how many jobs wait. Their values are four bytes.
+// More fields of the row of a queue.
 const (
-	queueFieldMaxWaiting       byte = 24 + iota
-	queueFieldMaxWaitingPerKey      // of each key
+	queueFieldMaxWaiting       byte = 24 + iota // a bound of four bytes
+	queueFieldMaxWaitingPerKey                  // the same
+	queueFieldDeclared                          // the declared limits, if an operator has set others
 )
 
 // appendBound writes a bound as a field, unless it is zero.
@@ -238,17 +260,30 @@ func appendBound(b []byte, tag byte, bound int) []byte {
 
 // field reads a field of the row of a queue.
 func (r *queueRow) field(tag byte, value []byte) (known bool) {
+	if tag != queueFieldDeclared {
+		return limitField(&r.limits, tag, value)
+	}
+	if len(value) < runningWidth || r.declared != nil {
+		return false
+	}
+	l := runningAt(value)
+	r.declared = &l
+	return eachField(value[runningWidth:], func(tag byte, value []byte) bool { return limitField(&l, tag, value) }) == nil
+}
+
+// limitField reads a field that appendLimits wrote.
+func limitField(l *pawl.Limits, tag byte, value []byte) (known bool) {
 	switch {
 	case tag == queueFieldOrder && len(value) == 1 && pawl.KeyOrder(value[0]) <= pawl.OrderHold:
-		r.limits.InOrder = pawl.KeyOrder(value[0])
+		l.InOrder = pawl.KeyOrder(value[0])
 	case tag == queueFieldFair && len(value) == 0:
-		r.limits.Fair = true
+		l.Fair = true
 	case tag == queueFieldMaxWaiting && len(value) == 4 && value[0] < 1<<7:
-		r.limits.MaxWaiting = int(binary.BigEndian.Uint32(value))
+		l.MaxWaiting = int(binary.BigEndian.Uint32(value))
 	case tag == queueFieldMaxWaitingPerKey && len(value) == 4 && value[0] < 1<<7:
-		r.limits.MaxWaitingPerKey = int(binary.BigEndian.Uint32(value))
+		l.MaxWaitingPerKey = int(binary.BigEndian.Uint32(value))
 	default:
-		return readRate(&r.limits, tag, value)
+		return readRate(l, tag, value)
 	}
 	return true
 }

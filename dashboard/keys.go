@@ -23,13 +23,13 @@ func limits(q *request) error {
 	}
 	all := make([]pawl.QueueStats, 0, len(stats.Queues))
 	for _, one := range stats.Queues {
-		if one.Limits != (pawl.Limits{}) {
+		if one.Limits != (pawl.Limits{}) || one.Declared != nil {
 			all = append(all, one)
 		}
 	}
 	p := new(limitsPage)
 	p.Queues, p.NextLink = queuesAfter(all, "limits", q.Form.Get("after"))
-	return q.show("limits", "limits", "Limits", p, q.command("queue", "list"))
+	return q.show("limits", "limits", "Limits", p, q.command("limit", "list"))
 }
 
 // keysPage is one page of the keys of a queue. A key may be made of arguments, so its users need ViewPayload.

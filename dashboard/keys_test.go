@@ -60,3 +60,16 @@ func TestKeyThatADeadJobHolds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, next, leases[0].ID)
 }
+
+// Rule: the page of limits shows those that an operator has set beside those of the program, and the page of a key how
+// many jobs may wait.
+func TestLimitsOfAnOperator(t *testing.T) {
+	k := newKit(t)
+	require.NoError(t, k.q.SetLimits(t.Context(), "sync", &pawl.Limits{RunningPerKey: 4, MaxWaiting: 500, MaxWaitingPerKey: 60}))
+	page := k.page("limits")
+	require.Contains(t, page, "4 running per key, at most 500 waiting, at most 60 waiting per key")
+	require.Contains(t, page, "set by an operator; the app declares 1 running per key")
+	require.Contains(t, k.page("key?queue=sync&name=tenant/42"), "1 of at most 60 ready and delayed jobs")
+	require.NoError(t, k.q.SetLimits(t.Context(), "sync", nil))
+	require.NotContains(t, k.page("limits"), "by an operator;")
+}

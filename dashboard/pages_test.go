@@ -43,7 +43,7 @@ func TestPages(t *testing.T) {
 			"job?id=" + dead:                  {"Its last retry failed.", "Attempt 3 failed", "goroutine 7 [running]", "bob", "job show " + dead},
 			"job?id=" + dead[28:]:             {"Job " + dead},
 			"job?id=" + k.delayed.String():    {"It waits for its time: in ", "Becomes ready"},
-			"limits":                          {"sync", "1 running per key", "queue list"},
+			"limits":                          {"sync", "1 running per key", "limit list"},
 			"keys?queue=sync":                 {"tenant/42", "Only keys with blocked jobs", "key list sync"},
 			"keys?queue=sync&blocked=1":       {"No key matches.", "key list sync --blocked"},
 			"keys?queue=email":                {"The queue has no limits per key.", "Limits: none"},

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"maps"
 	"math"
 	"time"
@@ -58,6 +59,48 @@ func (l *line) countKey(j *job, n int) {
 	if of[j.Key] += n; of[j.Key] == 0 {
 		delete(of, j.Key)
 	}
+}
+
+// limitsOf returns the limits in force of a queue.
+func (q *Queue) limitsOf(queue string) pawl.Limits {
+	if l := q.find(queue); l != nil {
+		return l.limits
+	}
+	return q.opts.Limits[queue]
+}
+
+// declared returns the limits that the program declares for a queue with others.
+func (q *Queue) declared(l *line) *pawl.Limits {
+	if !l.set {
+		return nil
+	}
+	limits := q.opts.Limits[l.name]
+	return &limits
+}
+
+// SetLimits sets other limits for a queue than the options declare, for an operator, until SetLimits with nil.
+// They hold for the jobs that are there. A queue may have limits before its first job.
+//
+// The override has the order and the turns of keys that the options declare: it returns an
+// [*pawl.InvalidError] for others, and for limits that are not valid.
+func (q *Queue) SetLimits(ctx context.Context, queue string, limits *pawl.Limits) error {
+	if err := driver.CheckQueue(queue); err != nil {
+		return err
+	}
+	declared := q.opts.Limits[queue]
+	if limits == nil {
+		limits = &declared
+	} else if err := driver.CheckOverride(declared, *limits); err != nil {
+		return err
+	}
+	set := limits != &declared
+	return q.do(ctx, func() error {
+		if l := q.find(queue); l != nil || set {
+			l = q.line(queue)
+			l.limits, l.set, l.pace.Pace, l.keyPace.Pace = *limits, set, driver.PaceOf(limits.Rate), driver.PaceOf(limits.RatePerKey)
+		}
+		return nil
+	})
 }
 
 // backlog returns how many jobs of a queue wait, or those of one of its keys.

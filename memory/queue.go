@@ -69,7 +69,8 @@ var _ pawl.Queue = (*Queue)(nil)
 type line struct {
 	name    string
 	paused  bool
-	limits  pawl.Limits
+	limits  pawl.Limits    // in force
+	set     bool           // by an operator
 	leased  map[string]int // leases of each key
 	waiting map[string]int // ready and delayed jobs of each key
 	order   inOrder

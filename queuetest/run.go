@@ -254,6 +254,7 @@ var groups = []group{
 	{"keys in order", inOrderTests(), 0, pawl.LimitKeys | pawl.OrderedKeys},
 	{"fair keys", fairTests(), 0, pawl.LimitKeys | pawl.FairKeys},
 	{"bounded queues", backlogTests(), 0, pawl.LimitKeys | pawl.BoundedQueues},
+	{"overrides", overrideTests(), 0, pawl.LimitKeys},
 	{"why", slices.Concat(whyTests(), whyLimitTests()), 0, pawl.IdempotencyKeys},
 	{"cancel", cancelTests(), 0, 0},
 	{"deadline", deadlineTests(), 0, pawl.Deadlines},

@@ -186,6 +186,11 @@ func (f *File) Resume(ctx context.Context, queue string) error {
 	return f.change(func(q *bolt.Queue) error { return q.Resume(ctx, queue) })
 }
 
+// SetLimits sets other limits for a queue than its program declares, or with nil those.
+func (f *File) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
+	return f.change(func(q *bolt.Queue) error { return q.SetLimits(ctx, queue, l) })
+}
+
 // Reap takes back every lease, since no process holds one. The first call counts the leases
 // that opening the file recovered.
 func (f *File) Reap(ctx context.Context) (int, error) {

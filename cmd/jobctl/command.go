@@ -88,6 +88,7 @@ func (a *app) commands() *cobra.Command {
 		a.group("queue", "queues",
 			a.queueListCommand(), a.queueShowCommand(), a.queuePauseCommand(), a.queueResumeCommand(), a.queuePurgeCommand()),
 		a.group("key", "keys of queues that limit them", a.keyListCommand(), a.keyShowCommand(), a.keyReleaseCommand()),
+		a.group("limit", "limits of queues", a.limitListCommand(), a.limitSetCommand(), a.limitResetCommand()),
 		a.wfCommand(),
 		a.schedCommand(), a.groupCommand(),
 		a.exportCommand(), a.importCommand(),

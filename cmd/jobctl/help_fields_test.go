@@ -102,6 +102,9 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 	}
 	buildAt(t, "held.db", heldKey)
 	add("key release", []byte(jobctl(t, words("key release sync a --db held.db -o json")...).stdout))
+	for _, line := range []string{"limit list", "limit set sync --running 1", "limit reset sync"} {
+		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
+	}
 	buildAt(t, "notes.db", jobNotes)
 	add(commandOf(t, "job logs JOB1"), []byte(jobctl(t, "job", "logs", id(1).String(), "--db", "notes.db", "-o", "json").stdout))
 	buildAt(t, "groups.db", jobGroups)

@@ -80,6 +80,27 @@ func accept(ctx context.Context, q pawl.Queue, tenant string, args SyncArgs) err
 	return err
 }
 
+func slow(ctx context.Context, q *bolt.Queue) error {
+	return q.SetLimits(ctx, "sync", &pawl.Limits{Running: 5, RunningPerKey: 3})
+}
+
+// Rule: the limits of an operator stay in force when the program declares its own again.
+func TestSlow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := bolt.Open(path, nil)
+	require.NoError(t, err)
+	require.NoError(t, slow(t.Context(), q))
+	require.NoError(t, q.Close())
+	require.NoError(t, limit(t.Context(), path))
+	q, err = bolt.Open(path, nil)
+	require.NoError(t, err)
+	defer q.Close()
+	stats, err := q.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, pawl.Limits{Running: 5, RunningPerKey: 3}, stats.Queues[0].Limits)
+	require.Equal(t, &pawl.Limits{Running: 20, RunningPerKey: 3}, stats.Queues[0].Declared)
+}
+
 var errBusy = errors.New("busy")
 
 // Rule: an enqueue for a tenant with as many waiting jobs as its bound is refused, and one for another is not.

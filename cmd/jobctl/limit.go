@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
+)
+
+// limitView is the limits of a queue, in JSON.
+type limitView struct {
+	Queue    admin.Text    `json:"queue"`
+	By       string        `json:"by"` // program or operator
+	Limits   limitsOfView  `json:"limits"`
+	Declared *limitsOfView `json:"declared"` // null: those are in force
+}
+
+// limitsOfView is pawl.Limits in JSON.
+type limitsOfView struct {
+	Running          int    `json:"running"`
+	RunningPerKey    int    `json:"running_per_key"`
+	Rate             string `json:"rate"`
+	RatePerKey       string `json:"rate_per_key"`
+	MaxWaiting       int    `json:"max_waiting"`
+	MaxWaitingPerKey int    `json:"max_waiting_per_key"`
+	InOrder          string `json:"in_order"`
+	Fair             bool   `json:"fair"`
+}
+
+// limitFields is the part of --help that lists the fields of a limitView.
+const limitFields = `  queue, by (program, or operator if an operator has set them)
+  limits: running, running_per_key, rate, rate_per_key (as --rate takes them;
+    "" for no rate), max_waiting, max_waiting_per_key (0 for no limit),
+    in_order (none, continue, or hold), fair (true or false)
+  declared: the same fields, as the program declares them (null: they are in
+    force)
+`
+
+func viewOfLimits(q *pawl.QueueStats) limitView {
+	of := func(l pawl.Limits) limitsOfView {
+		return limitsOfView{l.Running, l.RunningPerKey, rateText(l.Rate), rateText(l.RatePerKey), l.MaxWaiting, l.MaxWaitingPerKey, l.InOrder.String(), l.Fair}
+	}
+	v := limitView{Queue: admin.Text(q.Name), By: "program", Limits: of(q.Limits)}
+	if q.Declared != nil {
+		declared := of(*q.Declared)
+		v.By, v.Declared = "operator", &declared
+	}
+	return v
+}
+
+// limitTable returns a table of limits; limitRow makes its rows.
+func limitTable() []column {
+	return []column{
+		{title: "QUEUE", cut: middle}, {title: "RUNNING", right: true}, {title: "PER KEY", right: true}, {title: "RATE", right: true},
+		{title: "RATE PER KEY", right: true}, {title: "WAITING", right: true}, {title: "PER KEY", right: true}, {title: "IN ORDER"}, {title: "FAIR"}, {title: "BY"},
+	}
+}
+
+func limitRow(q *pawl.QueueStats) []string {
+	cells := func(l pawl.Limits) []string {
+		order, fair := "", ""
+		if l.InOrder != pawl.OrderNone {
+			order = l.InOrder.String()
+		}
+		if l.Fair {
+			fair = "yes"
+		}
+		return []string{number(l.Running), number(l.RunningPerKey), rateText(l.Rate), rateText(l.RatePerKey), number(l.MaxWaiting), number(l.MaxWaitingPerKey), order, fair}
+	}
+	row, by := cells(q.Limits), "program"
+	declared := row
+	if q.Declared != nil {
+		declared, by = cells(*q.Declared), "operator"
+	}
+	for i, was := range declared {
+		now := dash(row[i])
+		if row[i] != was {
+			now += " (" + dash(was) + ")"
+		}
+		row[i] = now
+	}
+	return append(append([]string{cell(q.Name, nameWidth)}, row...), by)
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// rateText returns a rate as parseRate takes it, and "" for none.
+func rateText(r pawl.Rate) string {
+	if r.Starts == 0 {
+		return ""
+	}
+	per := r.Per.String()
+	if strings.HasSuffix(per, "m0s") {
+		per = strings.TrimSuffix(per, "0s")
+	}
+	if strings.HasSuffix(per, "h0m") {
+		per = strings.TrimSuffix(per, "0m")
+	}
+	text := fmt.Sprintf("%d/%s", r.Starts, per)
+	if r.Burst > 1 {
+		text += fmt.Sprintf("/%d", r.Burst)
+	}
+	return text
+}
+
+// parseRate reads a rate such as 100/1m, or 100/1m/20 with a burst of 20.
+func parseRate(text string) (r pawl.Rate, err error) {
+	if text == "none" {
+		return r, nil
+	}
+	parts := strings.Split(text, "/")
+	bad := errors.New("it is no rate such as 100/1m, or 100/1m/20 with a burst, or none")
+	if len(parts) < 2 || len(parts) > 3 {
+		return r, bad
+	}
+	if r.Starts, err = strconv.Atoi(parts[0]); err != nil || r.Starts < 1 {
+		return r, bad
+	}
+	if r.Per, err = time.ParseDuration(parts[1]); err != nil {
+		if r.Per, err = parseAge(parts[1]); err != nil {
+			return r, bad
+		}
+	}
+	if len(parts) == 3 {
+		if r.Burst, err = strconv.Atoi(parts[2]); err != nil || r.Burst < 1 {
+			return r, bad
+		}
+	}
+	return r, pawl.Limits{Rate: r}.Validate()
+}
+
+func (a *app) limitListCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "list", short: "queues with limits", ids: true,
+		long: `Lists the queues that have limits: how many of their jobs run and wait at a time, and
+how many start in a period. A number in parentheses is what the program declares, where
+an operator has set another one. BY is operator if an operator has set limits.`,
+		example: "  jobctl --db jobs.db limit list",
+		json:    "a list of objects with\n" + limitFields + "With -o ids the names of the queues.\n",
+		run: func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(queue admin.Admin) error {
+				s, err := queue.Stats(ctx)
+				if err != nil {
+					return err
+				}
+				out := a.listing(limitTable())
+				for i := range s.Queues {
+					q := &s.Queues[i]
+					if q.Limits == (pawl.Limits{}) && q.Declared == nil {
+						continue
+					}
+					if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
+						return err
+					}
+				}
+				out.close()
+				if out.count == 0 {
+					a.say("no queue has limits")
+				}
+				return nil
+			})
+		},
+	})
+}
+
+// limitFlags are changes of limits. Only flags that are given change them.
+type limitFlags struct{ set []func(*pawl.Limits) }
+
+func (f *limitFlags) register(flags *pflag.FlagSet) {
+	count := func(name, usage string, field func(*pawl.Limits) *int) {
+		flags.Var(flagFunc{func(text string) error {
+			n, err := parseCount(text)
+			f.set = append(f.set, func(l *pawl.Limits) { *field(l) = n })
+			return err
+		}}, name, usage)
+	}
+	rate := func(name, usage string, field func(*pawl.Limits) *pawl.Rate) {
+		flags.Var(flagFunc{func(text string) error {
+			r, err := parseRate(text)
+			f.set = append(f.set, func(l *pawl.Limits) { *field(l) = r })
+			return err
+		}}, name, usage)
+	}
+	count("running", "at most `COUNT` jobs of the queue run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.Running })
+	count("running-per-key", "at most `COUNT` jobs of a key run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.RunningPerKey })
+	rate("rate", "the `RATE` at which jobs of the queue start, such as 100/1m, or 100/1m/20 with a burst of 20; none for no limit", func(l *pawl.Limits) *pawl.Rate { return &l.Rate })
+	rate("rate-per-key", "the `RATE` at which jobs of a key start", func(l *pawl.Limits) *pawl.Rate { return &l.RatePerKey })
+	count("max-waiting", "at most `COUNT` jobs of the queue are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaiting })
+	count("max-waiting-per-key", "at most `COUNT` jobs of a key are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaitingPerKey })
+}
+
+func (a *app) limitSetCommand() *cobra.Command {
+	f := new(limitFlags)
+	c := a.command(&spec{
+		use: "set QUEUE [--running COUNT] [--rate RATE] …", short: "set other limits than the program declares", args: 1,
+		long: `Sets limits of a queue, in place of those that its program declares. They hold at once,
+also for the jobs that are there, and stay in force over restarts of the program until
+'jobctl limit reset'. Limits without a flag keep the values that are in force now.
+Lower limits end no job that runs. The order and the turns of keys are the program's.
+
+If a limit per key changes, every job of the queue that has a key is read, in one
+transaction.`,
+		example: `  jobctl --db jobs.db limit set sync --running 5 --rate-per-key 100/1m/20
+  jobctl --db jobs.db limit set sync --rate none`,
+		json:  "one object with\n" + limitFields,
+		exits: []int{exitNoMatch}, complete: a.completeQueue,
+		run: func(ctx context.Context, args []string) error {
+			if len(f.set) == 0 && len(args) > 0 {
+				return misused("limit set", "no limit was given; add a flag such as --running")
+			}
+			return a.setLimits(ctx, "limit set", args, func(q *pawl.QueueStats) *pawl.Limits {
+				l := q.Limits
+				for _, apply := range f.set {
+					apply(&l)
+				}
+				return &l
+			})
+		},
+	})
+	f.register(c.Flags())
+	return c
+}
+
+func (a *app) limitResetCommand() *cobra.Command {
+	return a.command(&spec{
+		use: "reset QUEUE", short: "return to the limits of the program", args: 1,
+		long: `Drops the limits that 'jobctl limit set' gave to a queue. Those that its program
+declared last hold at once. Without such limits, nothing changes.`,
+		example: "  jobctl --db jobs.db limit reset sync",
+		json:    "one object with\n" + limitFields,
+		exits:   []int{exitNoMatch}, complete: a.completeQueue,
+		run: func(ctx context.Context, args []string) error {
+			return a.setLimits(ctx, "limit reset", args, func(*pawl.QueueStats) *pawl.Limits { return nil })
+		},
+	})
+}
+
+// setLimits changes the limits of a queue, which must exist, and prints them.
+func (a *app) setLimits(ctx context.Context, words string, args []string, change func(*pawl.QueueStats) *pawl.Limits) error {
+	name, err := oneQueue(words, args)
+	if err != nil {
+		return err
+	}
+	return a.with(ctx, func(queue admin.Admin) error {
+		_, q, err := statsOf(ctx, queue, name)
+		if err == nil {
+			err = queue.SetLimits(ctx, name, change(q))
+		}
+		if err == nil {
+			_, q, err = statsOf(ctx, queue, name)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !a.people():
+			return a.print(viewOfLimits(q))
+		}
+		t := a.table(limitTable()...)
+		t.add(limitRow(q)...)
+		t.flush()
+		return nil
+	})
+}
