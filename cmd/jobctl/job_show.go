@@ -26,8 +26,6 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
   timeout (a duration; null: the worker's)
   policy (null: the kind's or the worker's), policy_data (the same as form,
     base, multiplier, cap, jitter, full_jitter)
-  key (what limits it besides its queue; omitted if none), holds_key
-  cost (how many starts it counts for a rate; omitted for 1)
   group (that it is a member of; omitted if none)
   after (the IDs of jobs that must still succeed before it starts; after_any: of
     jobs that must still end; each is omitted if there are none)
