@@ -18,7 +18,7 @@ const (
 	Deadlines                           // Envelope.Deadline
 	Retention                           // Envelope.Retain
 	RetryShares                         // Request.RetryShare
-	LimitKeys                           // Envelope.Key and Cost, and the Limits of queues
+	LimitKeys                           // Envelope.Key and Cost, the Limits of queues, and Throttle
 	Synced                              // a change is on stable storage when its call returns nil
 	Shared                              // several processes may have the queue open at a time
 	Results                             // Settlement.Result, and Await

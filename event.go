@@ -16,7 +16,7 @@ type Event struct {
 
 	Took     time.Duration // of the run, for one that ended
 	TimedOut bool          // that run was ended by its timeout
-	Delay    time.Duration // until the retry, for EventRetried
+	Delay    time.Duration // until the retry, for EventRetried; how long jobs rest, for the EventReleased of a throttle
 	Backoff  time.Duration // what the job spent in backoff, for an EventFetched that ended it; 0 otherwise
 	Cause    string        // of a failed run or a death
 }

@@ -13,7 +13,7 @@ type Obstacle struct {
 
 	Queue string // of the job
 	Kind  string // of the job
-	Key   string // of the job, for ByKey, ByTurn, ByHeldKey, and ByKeyRate
+	Key   string // of the job, for ByKey, ByTurn, ByHeldKey, ByKeyRate, and ByKeyRest
 
 	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
 	Running int       // jobs that count for the limit, for ByQueue and ByKey
@@ -42,6 +42,8 @@ const (
 	ByTurn      ObstacleKind = "turn"       // another job of its key goes first, see Limits.InOrder
 	ByHeldKey   ObstacleKind = "held_key"   // a dead job holds its key, see OrderHold
 	ByKeyRate   ObstacleKind = "key_rate"   // its key is at Limits.RatePerKey
+	ByQueueRest ObstacleKind = "queue_rest" // its queue rests, see [Throttle]
+	ByKeyRest   ObstacleKind = "key_rest"   // its key rests
 	ByEffect    ObstacleKind = "effect"     // a job with the same idempotency key runs
 	ByJobs      ObstacleKind = "jobs"       // jobs that it waits for have not ended, see [After]
 	ByDeadJobs  ObstacleKind = "dead_jobs"  // jobs that it waits for are dead
@@ -82,6 +84,10 @@ func (o Obstacle) String() string {
 		return fmt.Sprintf("a dead job holds key %q, until somebody retries it, deletes it, or releases the key%s", o.Key, holders(o.Holders))
 	case ByKeyRate:
 		return fmt.Sprintf("the rate of key %q lets its next job start at %s", o.Key, until)
+	case ByQueueRest:
+		return fmt.Sprintf("queue %q rests until %s, or until somebody resumes it", o.Queue, until)
+	case ByKeyRest:
+		return fmt.Sprintf("key %q rests until %s, or until somebody releases it", o.Key, until)
 	case ByEffect:
 		return "a job with the same idempotency key is running" + holders(o.Holders)
 	case ByJobs:
@@ -112,7 +118,8 @@ type KeyStats struct {
 	Ready   int       // its ready jobs, blocked ones included
 	Blocked int       // those that its limits keep from running, as in [Counts].Blocked
 	Backlog int       // its ready and delayed jobs, which Limits.MaxWaitingPerKey bounds; 0 if that is not set
-	Next    time.Time // when its rate lets the next job start; zero if it does now
+	Next    time.Time // when its rate, or the end of its rest, lets the next job start; zero if it may now
+	Rests   time.Time // until when no job of it starts, see [Throttle]; zero if it does not rest
 	Holders []ID      // some of its leased jobs, at most MaxHolders; a list of keys has none
 	Waiting []ID      // some of its blocked jobs, at most MaxHolders; a list of keys has none
 	Held    bool      // its Head is dead and holds it, so that no job of the key runs: see [OrderHold]

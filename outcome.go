@@ -78,3 +78,38 @@ func SnoozeDelay(err error) (time.Duration, bool) {
 	}
 	return s.delay, true
 }
+
+// Rest is what [Throttle] lets rest.
+type Rest string
+
+const (
+	ThisKey   Rest = "key"   // the jobs of the queue with the [Key] of the job; the queue needs limits per key
+	ThisQueue Rest = "queue" // all jobs of the queue
+)
+
+// Throttle returns the error by which a handler lets other jobs wait with its own, for example when a server
+// answers 429 Too Many Requests. The job returns to its place in the order and counts no attempt. Until delay
+// has passed, no job of its key, or of its queue, starts, also after a restart. Jobs that were fetched
+// before go on. A rest that ends later stays. A negative delay counts as 0.
+//
+// A queue without [LimitKeys] refuses it, and so does one without limits per key for [ThisKey]. The attempt
+// fails then, with the reason.
+func Throttle(delay time.Duration, rest Rest) error { return &throttleError{max(delay, 0), rest} }
+
+type throttleError struct {
+	delay time.Duration
+	rest  Rest
+}
+
+func (e *throttleError) Error() string {
+	return fmt.Sprintf("throttled: this %s rests for %v", e.rest, e.delay)
+}
+
+// ThrottleDelay returns what [Throttle] was given, for an error made by it.
+func ThrottleDelay(err error) (time.Duration, Rest, bool) {
+	t, ok := errtree.Find[*throttleError](err)
+	if !ok {
+		return 0, "", false
+	}
+	return t.delay, t.rest, true
+}

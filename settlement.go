@@ -7,19 +7,21 @@ type Outcome string
 
 // The outcomes of a lease. [Lease.Ack] and its like say what each of them does.
 const (
-	OutcomeAck     Outcome = "ack"
-	OutcomeNack    Outcome = "nack"
-	OutcomeAbandon Outcome = "abandon"
-	OutcomeRelease Outcome = "release"
-	OutcomeSnooze  Outcome = "snooze"
+	OutcomeAck      Outcome = "ack"
+	OutcomeNack     Outcome = "nack"
+	OutcomeAbandon  Outcome = "abandon"
+	OutcomeRelease  Outcome = "release"
+	OutcomeSnooze   Outcome = "snooze"
+	OutcomeThrottle Outcome = "throttle"
 )
 
 // Settlement is the end of one lease, for [Queue.Settle]. [Lease.Ack], [Lease.Nack],
-// [Lease.Abandon], [Lease.Release] and [Lease.Snooze] make it.
+// [Lease.Abandon], [Lease.Release], [Lease.Snooze], and [Lease.Throttle] make it.
 type Settlement struct {
 	Lease   *Lease
 	Outcome Outcome
-	Delay   time.Duration // of a nack or a snooze
+	Delay   time.Duration // of a nack, a snooze, or a throttle
+	Rest    Rest          // of a throttle
 	Reason  Reason        // of an abandon
 	Cause   error         // of a nack or an abandon; nil for none
 	Result  []byte        // of an ack, encoded, at most [MaxResult] bytes; nil for none
@@ -56,4 +58,11 @@ func (l *Lease) Release() Settlement { return Settlement{Lease: l, Outcome: Outc
 // did not fail, and so Attempts becomes 0: only failures in a row exhaust retries.
 func (l *Lease) Snooze(delay time.Duration) Settlement {
 	return Settlement{Lease: l, Outcome: OutcomeSnooze, Delay: delay}
+}
+
+// Throttle releases a job, and lets its key or its queue rest for delay: no job of it is leased until then, unless
+// somebody ends the rest. A queue without [LimitKeys] refuses it. A queue without limits per key, and a
+// job without a key, have [ErrInvalid] for [ThisKey].
+func (l *Lease) Throttle(delay time.Duration, rest Rest) Settlement {
+	return Settlement{Lease: l, Outcome: OutcomeThrottle, Delay: delay, Rest: rest}
 }

@@ -23,6 +23,7 @@ type QueueStats struct {
 	Name string
 	Counts
 	Paused bool
+	Rests  time.Time // until when no job of it starts, see [Throttle]; zero if it does not rest
 	Limits Limits    // in force; see [LimitKeys]
 	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only package bolt tells, of a queue that is open
 	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one

@@ -73,6 +73,9 @@ type Admin interface {
 	// Key reads one key of a queue, with some of its running jobs, or returns [pawl.ErrNotFound].
 	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
 
+	// EndRest ends the rest of a key, see [pawl.Throttle]. It does nothing if the key does not rest.
+	EndRest(ctx context.Context, queue, key string) error
+
 	// FindIDs returns the IDs of jobs that begin or end with part, at most [MaxFound]. It
 	// resolves a shortened ID. Part has four hexadecimal digits or more. For the end of an ID it
 	// compares a bounded number of IDs after a cursor, so it may return none before the end,
@@ -100,7 +103,7 @@ type Admin interface {
 	// Pause stops all fetching from a queue until Resume, even across a restart.
 	Pause(ctx context.Context, queue string) error
 
-	// Resume ends a pause.
+	// Resume ends a pause, and a rest of the queue, see [pawl.Throttle].
 	Resume(ctx context.Context, queue string) error
 
 	// SetLimits sets other limits for a queue than its program declares, until SetLimits with nil. See

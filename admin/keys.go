@@ -184,6 +184,32 @@ func (d direct) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, er
 	return store.Key(ctx, queue, key)
 }
 
+// Rester is a [Store] whose keys can rest, see [pawl.Throttle].
+type Rester interface {
+	// EndRest ends the rest of a key. It does nothing if the key does not rest.
+	EndRest(ctx context.Context, queue, key string) error
+}
+
+var opEndRest = define(operation[keyRequest, nothing]{
+	path: "keys/end-rest", changes: true,
+	do: func(ctx context.Context, a Admin, r *keyRequest) (nothing, error) {
+		return nothing{}, a.EndRest(ctx, r.Queue, r.Key)
+	},
+})
+
+func (c *client) EndRest(ctx context.Context, queue, key string) error {
+	_, err := ask(ctx, c, opEndRest, keyRequest{queue, key})
+	return err
+}
+
+func (d direct) EndRest(ctx context.Context, queue, key string) error {
+	store, err := optional[Rester](d.q, "rests")
+	if err != nil {
+		return err
+	}
+	return store.EndRest(ctx, queue, key)
+}
+
 // ObstacleView is an obstacle in JSON.
 type ObstacleView struct {
 	What    string    `json:"what"`
@@ -207,6 +233,7 @@ type KeyView struct {
 	Blocked int       `json:"blocked"`
 	Backlog int       `json:"backlog"`
 	Next    Stamp     `json:"next_at"`
+	Rests   Stamp     `json:"rests_until_at"`
 	Held    bool      `json:"held"`
 	Holders []pawl.ID `json:"holders"`
 	Waiting []pawl.ID `json:"waiting"`
@@ -234,7 +261,7 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 func KeyOf(queue string, k pawl.KeyStats) KeyView {
 	v := KeyView{
 		Queue: Text(queue), Key: Text(k.Key), Running: k.Running, Ready: k.Ready, Blocked: k.Blocked, Backlog: k.Backlog,
-		Next: Stamp{k.Next}, Held: k.Held, Holders: append([]pawl.ID{}, k.Holders...), Waiting: append([]pawl.ID{}, k.Waiting...),
+		Next: Stamp{k.Next}, Rests: Stamp{k.Rests}, Held: k.Held, Holders: append([]pawl.ID{}, k.Holders...), Waiting: append([]pawl.ID{}, k.Waiting...),
 	}
 	if !k.Head.IsZero() {
 		v.Head = &k.Head

@@ -60,7 +60,7 @@ type Store interface {
 	// Pause stops all fetching from a queue until Resume, even across a restart.
 	Pause(ctx context.Context, queue string) error
 
-	// Resume ends a pause.
+	// Resume ends a pause, and a rest of the queue.
 	Resume(ctx context.Context, queue string) error
 
 	// Reap takes back expired leases, and returns how many.

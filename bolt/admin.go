@@ -1,6 +1,8 @@
 package bolt
 
-// pause stops or resumes fetching from a queue.
+import "time"
+
+// pause stops or resumes fetching from a queue. The end of a pause ends the rest of the queue, too.
 type pause struct {
 	queue  string
 	paused bool
@@ -14,7 +16,11 @@ func (op *pause) apply(t *txn) {
 		return
 	}
 	n := t.numberOf(op.queue)
-	if row := t.row(n); row.paused != op.paused {
+	row := t.row(n)
+	if ends := !op.paused && !row.rests.IsZero(); row.paused != op.paused || ends {
+		if ends {
+			row.rests = time.Time{}
+		}
 		row.paused, row.touched, t.changed = op.paused, true, true
 		t.resume(n)
 	}

@@ -96,6 +96,7 @@ func TestUseAfterClose(t *testing.T) {
 		"WriteBackup": func() error { _, err := q.WriteBackup(t.Context(), io.Discard); return err },
 		"Delete":      func() error { return q.Delete(t.Context(), l.ID) },
 		"Pause":       func() error { return q.Pause(t.Context(), "q") },
+		"EndRest":     func() error { return q.EndRest(t.Context(), "q", "k") },
 		"Resume":      func() error { return q.Resume(t.Context(), "q") },
 		"Update":      func() error { return q.Update(t.Context(), func(*bbolt.Tx) error { return nil }) },
 		"View":        func() error { return q.View(t.Context(), func(*bbolt.Tx) error { return nil }) },

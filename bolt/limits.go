@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -107,6 +108,9 @@ func (t *txn) limit(r *keyRow) {
 	if r.limit, r.order = limits.RunningPerKey, limits.InOrder; r.order != pawl.OrderNone {
 		r.limit = 1
 	}
+	if !limits.PerKey() {
+		r.rests = time.Time{} // nothing would end it
+	}
 	if r.pace = driver.PaceOf(limits.RatePerKey); !t.limitsOf(queueOf(r.key)).Fair {
 		r.fair = fair{}
 	}
@@ -151,12 +155,15 @@ type takes struct{ jobs, starts int }
 
 // fits reports whether one more job of the key may be leased now.
 func (t *txn) fits(r *keyRow, beside takes) bool {
-	return (r.limit == 0 || r.leased+beside.jobs < r.limit) && (!r.pace.Limits() || beside.starts < r.pace.Left(r.tat, t.now))
+	return !r.rests.After(t.now) && (r.limit == 0 || r.leased+beside.jobs < r.limit) && (!r.pace.Limits() || beside.starts < r.pace.Left(r.tat, t.now))
 }
 
 // room returns how many more jobs of the key may be leased now, if each counts as one start.
 func (t *txn) room(r *keyRow) int {
 	room := math.MaxInt
+	if r.rests.After(t.now) {
+		return 0
+	}
 	if r.limit > 0 {
 		room = max(0, r.limit-r.leased)
 	}

@@ -48,7 +48,7 @@ func (q *Queue) Pause(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, true)
 }
 
-// Resume ends a Pause. It does nothing if the queue is not paused.
+// Resume ends a Pause, and a rest of the queue that [pawl.Throttle] began. It does nothing if there is neither.
 func (q *Queue) Resume(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, false)
 }

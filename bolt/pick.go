@@ -226,7 +226,7 @@ func (s *selection) open() error {
 				return err
 			}
 			from := s.source(rest[0], driver.Weight(s.request, row.name))
-			if s.measure(from, row.limits) && !row.paused {
+			if !row.paused && s.measure(from, row) {
 				s.sources = append(s.sources, from)
 			}
 		}

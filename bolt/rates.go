@@ -20,14 +20,16 @@ import (
 
 // times are the times in the row of a key. A zero time is not stored.
 type times struct {
-	tat  time.Time // the theoretical arrival time of its rate
-	wake time.Time // when to look at the key again; bucketExpiry has a row for it
+	tat   time.Time // the theoretical arrival time of its rate
+	rests time.Time // until when no job of it starts, see rests.go
+	wake  time.Time // when to look at the key again; bucketExpiry has a row for it
 }
 
 // Tags of the fields in the row of a key.
 const (
-	keyFieldTAT  byte = 16 + iota // a time
-	keyFieldWake                  // a time
+	keyFieldTAT   byte = 16 + iota // a time
+	keyFieldWake                   // a time
+	keyFieldRests                  // a time
 )
 
 // append writes the times as fields.
@@ -38,6 +40,9 @@ func (w *times) append(b []byte) []byte {
 	}
 	if !w.wake.IsZero() {
 		b = appendField(b, keyFieldWake, appendTime(buf[:0], w.wake))
+	}
+	if !w.rests.IsZero() {
+		b = appendField(b, keyFieldRests, appendTime(buf[:0], w.rests))
 	}
 	return b
 }
@@ -51,14 +56,16 @@ func (w *times) field(tag byte, value []byte) (known bool) {
 		w.tat = timeAt(value)
 	case tag == keyFieldWake:
 		w.wake = timeAt(value)
+	case tag == keyFieldRests:
+		w.rests = timeAt(value)
 	default:
 		return false
 	}
 	return true
 }
 
-// busy reports whether the rate of a key is used up, in whole or in part.
-func (r *keyRow) busy(now time.Time) bool { return r.tat.After(now) }
+// busy reports whether a key rests, or its rate is used up, in whole or in part.
+func (r *keyRow) busy(now time.Time) bool { return r.tat.After(now) || r.rests.After(now) }
 
 // start counts a start of a job with a cost.
 func (r *keyRow) start(now time.Time, cost int) {
@@ -77,8 +84,11 @@ func (t *txn) admitCost(e *pawl.Envelope) error {
 }
 
 // settleClock corrects the times of a key for which the clock was set back, and those of one without
-// a rate.
+// a rate. It ends a rest that is over.
 func (t *txn) settleClock(r *keyRow) {
+	if !r.rests.After(t.now) {
+		r.rests = time.Time{}
+	}
 	last := r.pace.Last(t.now)
 	switch {
 	case !r.pace.Limits():
@@ -120,7 +130,7 @@ func (t *txn) setWakes() {
 // wakeOf returns when a key must be looked at, or zero for never. A key at its limit of leases is
 // looked at when a lease ends.
 func (t *txn) wakeOf(r *keyRow) (at time.Time) {
-	if !r.pace.Limits() {
+	if !r.pace.Limits() && r.rests.IsZero() {
 		return at
 	}
 	jobs := r.leased > 0 || r.head != nil || r.waiting > 0
@@ -128,17 +138,28 @@ func (t *txn) wakeOf(r *keyRow) (at time.Time) {
 		l := &r.lanes[i]
 		jobs = jobs || l.ready > 0 || l.blocked > 0
 		need := t.neededRoom(r, l)
-		if need == 0 || need > r.pace.Most() || r.limit > 0 && r.limit-r.leased < need {
+		if need == 0 || r.pace.Limits() && need > r.pace.Most() || r.limit > 0 && r.limit-r.leased < need {
 			continue
 		}
-		if fits := r.pace.When(r.tat, need); at.IsZero() || fits.Before(at) {
+		fits := r.rests
+		if r.pace.Limits() {
+			fits = later(fits, r.pace.When(r.tat, need))
+		}
+		if at.IsZero() || fits.Before(at) {
 			at = fits
 		}
 	}
 	if !jobs && r.busy(t.now) {
-		at = r.tat
+		at = later(r.tat, r.rests)
 	}
 	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // neededRoom returns for how many jobs a key must have room before refill unblocks the next one of a
@@ -167,43 +188,6 @@ func (t *txn) endRest(at time.Time, limit []byte) {
 		r.wake, r.woken = time.Time{}, time.Time{}
 	}
 	t.refill(r)
-}
-
-// rest is the time in which the rate of a queue keeps fetches waiting.
-type rest struct{ since, until time.Time }
-
-// restQueue notes that the rate of a queue keeps a fetch waiting.
-func (t *txn) restQueue(own *keyRow) { t.resting = append(t.resting, own) }
-
-// beginRests takes what kept fetches waiting, and returns when the scheduler has to do something, at
-// the latest at a given time.
-func (s *scheduler) beginRests(t *txn, due time.Time) time.Time {
-	for _, own := range t.resting {
-		if s.resting == nil {
-			s.resting = make(map[queueNumber]rest)
-		}
-		s.resting[queueOf(own.key)] = rest{t.now, own.pace.When(own.tat, 1)}
-	}
-	t.resting = nil
-	for _, r := range s.resting {
-		if due.IsZero() || r.until.Before(due) {
-			due = r.until
-		}
-	}
-	return due
-}
-
-// endRests lets fetches look again at the queues whose rate has room. It does so as well when the
-// clock was set back.
-func (s *scheduler) endRests(t *txn) {
-	for n, r := range s.resting {
-		if !r.until.After(t.now) || t.now.Before(r.since) {
-			delete(s.resting, n)
-			if _, err := t.rowOf(n); err == nil {
-				t.resume(n)
-			}
-		}
-	}
 }
 
 // Tags of the fields in the row of a queue.

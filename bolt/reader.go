@@ -133,7 +133,7 @@ func (r *reader) Stats(ctx context.Context) (pawl.Stats, error) {
 		stats.Size, stats.Free = s.jobs.Tx().Size(), r.freeBytes()
 		return s.eachQueue(func(n queueNumber, row *queueRow) error {
 			counts, err := s.countsOf(n)
-			stats.Queues = append(stats.Queues, pawl.QueueStats{Name: row.name, Counts: counts, Paused: row.paused, Limits: row.limits, Declared: row.declared, Oldest: s.oldest(n)})
+			stats.Queues = append(stats.Queues, pawl.QueueStats{Name: row.name, Counts: counts, Paused: row.paused, Limits: row.limits, Declared: row.declared, Oldest: s.oldest(n), Rests: driver.Rests(row.rests, r.now())})
 			return err
 		})
 	})

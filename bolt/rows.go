@@ -173,6 +173,7 @@ func (r leaseRow) laneAt() laneAt {
 type queueRow struct {
 	name   string
 	paused bool
+	rests  time.Time   // until when no job of it starts; zero for none
 	limits pawl.Limits // in force
 
 	declared *pawl.Limits // by the program, if an operator has set others; otherwise nil
@@ -193,6 +194,9 @@ func (r *queueRow) append(b []byte) []byte {
 	b = append(append(b, byte(len(r.name))), r.name...)
 	if r.declared != nil {
 		b = appendField(b, queueFieldDeclared, appendLimits(appendRunning(nil, *r.declared), *r.declared))
+	}
+	if !r.rests.IsZero() {
+		b = appendField(b, queueFieldRests, appendTime(nil, r.rests))
 	}
 	return appendLimits(b, r.limits)
 }
@@ -241,6 +245,7 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 const (
 	queueFieldOrder byte = 1 + iota // of the jobs of a key
 	queueFieldFair                  // empty: its keys take turns
+	queueFieldRests                 // until when it rests
 )
 
 // More fields of the row of a queue.
@@ -260,7 +265,11 @@ func appendBound(b []byte, tag byte, bound int) []byte {
 
 // field reads a field of the row of a queue.
 func (r *queueRow) field(tag byte, value []byte) (known bool) {
-	if tag != queueFieldDeclared {
+	switch {
+	case tag == queueFieldRests && len(value) == timeWidth:
+		r.rests = timeAt(value)
+		return true
+	case tag != queueFieldDeclared:
 		return limitField(&r.limits, tag, value)
 	}
 	if len(value) < runningWidth || r.declared != nil {

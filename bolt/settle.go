@@ -67,6 +67,9 @@ func (op *settle) lease(t *txn) (row leaseRow, err error) {
 	if row, err = t.held(&op.holding); err == nil {
 		_, err = t.rowOfLine(row.line) // a damaged row refuses only this settlement
 	}
+	if err == nil && op.given.Outcome == pawl.OutcomeThrottle {
+		err = op.checkRest(t, row)
+	}
 	return row, err
 }
 
@@ -75,6 +78,9 @@ func (op *settle) end(t *txn, row leaseRow) {
 	if op.given.Outcome == pawl.OutcomeAck {
 		op.ack(t, row, t.endLease(op.id, row))
 		return
+	}
+	if op.given.Outcome == pawl.OutcomeThrottle {
+		op.beginRest(t, row)
 	}
 	leads := t.leads(op.id, row)
 	t.endLease(op.id, row)
@@ -219,7 +225,7 @@ func (op *settle) move(t *txn, row leaseRow, leads bool) {
 	}
 	if j.Cancelled {
 		run := op.run()
-		if outcome == pawl.OutcomeRelease || outcome == pawl.OutcomeSnooze {
+		if outcome == pawl.OutcomeRelease || outcome == pawl.OutcomeSnooze || outcome == pawl.OutcomeThrottle {
 			run.cause = "it was cancelled"
 		}
 		t.makeDead(j, pawl.ReasonCancelled, run)
@@ -234,6 +240,8 @@ func (op *settle) move(t *txn, row leaseRow, leads bool) {
 		op.release(t, j)
 	case pawl.OutcomeSnooze:
 		op.snooze(t, j)
+	case pawl.OutcomeThrottle:
+		op.throttle(t, j)
 	}
 }
 

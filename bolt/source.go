@@ -8,7 +8,6 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -43,7 +42,12 @@ func (s *selection) source(a asked, weight int) *source {
 
 // measure counts how much room the limits of a queue leave to its source, besides the jobs that were
 // chosen. It reports whether there is any.
-func (s *selection) measure(from *source, limits pawl.Limits) bool {
+func (s *selection) measure(from *source, row *queueRow) bool {
+	if row.rests.After(s.t.now) {
+		s.t.resting = append(s.t.resting, restingQueue{number: from.queue, row: row})
+		return false
+	}
+	limits := row.limits
 	from.room, from.starts = -1, -1
 	own := s.t.ownRow(from.queue)
 	if limits.Running == 0 && own == nil {
@@ -64,7 +68,7 @@ func (s *selection) measure(from *source, limits pawl.Limits) bool {
 	if own != nil {
 		from.pace, from.starts = own.pace, max(0, s.t.room(own)-beside.starts)
 		if from.starts == 0 {
-			s.t.restQueue(own)
+			s.t.resting = append(s.t.resting, restingQueue{from.queue, row, own})
 		}
 	}
 	return from.room != 0 && from.starts != 0

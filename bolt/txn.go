@@ -37,7 +37,7 @@ type txn struct {
 	touched  []line             // lines that changed
 	few      [4]line            // initial array of touched
 	resumed  []queueNumber      // queues that were resumed
-	resting  []*keyRow          // own rows of queues that kept a fetch waiting by their rate
+	resting  []restingQueue     // queues that kept a fetch waiting by their rate or their rest
 	late     []news             // what to notify fetches of once the transaction is durable
 
 	scratch []byte // buffer for a key

@@ -58,7 +58,7 @@ func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err err
 		if err != nil {
 			return err
 		}
-		f.Queue = pawl.QueueStats{Name: row.name, Paused: row.paused, Limits: row.limits, Counts: counts}
+		f.Queue = pawl.QueueStats{Name: row.name, Paused: row.paused, Limits: row.limits, Counts: counts, Rests: driver.Rests(row.rests, now)}
 		own, _, err := s.keyStats(ownKey(n), row.limits.Rate, 0, now)
 		if err != nil {
 			return err
@@ -91,7 +91,8 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, leased int, now time.Time) 
 	if err != nil {
 		return k, false, fmt.Errorf("row %x of bucket %s: %w", key, bucketKeys, err)
 	}
-	k = pawl.KeyStats{Key: string(key[5:]), Running: leased, Ready: row.waiting, Blocked: row.waiting, Backlog: row.backlog, Next: driver.PaceOf(rate).Next(row.tat, now)}
+	k = pawl.KeyStats{Key: string(key[5:]), Running: leased, Ready: row.waiting, Blocked: row.waiting, Backlog: row.backlog, Rests: driver.Rests(row.rests, now)}
+	k.Next = later(driver.PaceOf(rate).Next(row.tat, now), k.Rests)
 	if row.head != nil {
 		k.Head = row.head.id
 	}

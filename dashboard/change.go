@@ -99,23 +99,27 @@ func (c change) carryOut(q *request) error {
 	return q.show("result", "", done.Title, done, done.Commands...)
 }
 
-// keyChange releases a key that a dead job holds. The request names the queue and the key.
+// keyChange releases a key that a dead job holds or that rests. The request names the queue and the key.
 func keyChange() change {
 	held := func(q *request) (queue string, k pawl.KeyStats, err error) {
 		if queue, err = q.knownQueue(q.Form.Get("queue")); err != nil {
 			return queue, k, err
 		}
 		k, err = q.d.admin.Key(q.ctx, queue, q.Form.Get("name"))
-		if err == nil && !k.Held {
-			err = &refusal{http.StatusConflict, "No dead job holds key " + clipped(k.Key) + ".", "Its page shows what its jobs wait for."}
+		if err == nil && !k.Held && k.Rests.IsZero() {
+			err = &refusal{http.StatusConflict, "No dead job holds key " + clipped(k.Key) + ", and it does not rest.", "Its page shows what its jobs wait for."}
 		}
 		return queue, k, err
 	}
 	return change{path: "release-key", action: Retry,
 		plan: func(q *request) (plan, error) {
 			queue, k, err := held(q)
+			lines := []string{"The dead job stays dead, and the other jobs of its key run."}
+			if !k.Held {
+				lines = []string{"The key rests no more, and its jobs run."}
+			}
 			return plan{
-				Title: "Release key " + k.Key, Lines: []string{"The dead job stays dead, and the other jobs of its key run."},
+				Title: "Release key " + k.Key, Lines: lines,
 				Keep: url.Values{"queue": {queue}, "name": {k.Key}}, Button: "Release key", Back: link("key", "queue", queue, "name", k.Key),
 				Commands: []string{q.command("key", "release", queue, k.Key)},
 			}, err
@@ -125,7 +129,13 @@ func keyChange() change {
 			if err != nil {
 				return result{}, err
 			}
-			errs, err := q.d.admin.Do(q.ctx, admin.Action{Verb: admin.ReleaseKey}, k.Head)
+			var errs []error
+			if k.Held {
+				errs, err = q.d.admin.Do(q.ctx, admin.Action{Verb: admin.ReleaseKey}, k.Head)
+			}
+			if err == nil && !k.Rests.IsZero() {
+				err = q.d.admin.EndRest(q.ctx, queue, k.Key)
+			}
 			return result{Title: "Key " + k.Key, Lines: []string{"Released."}, OK: true, Back: link("key", "queue", queue, "name", k.Key), target: k.Key},
 				errors.Join(append(errs, err)...)
 		},

@@ -113,7 +113,10 @@ func whyKey(l pawl.Limits, k pawl.KeyStats) (lines []string) {
 	case l.RunningPerKey > 0 && k.Running >= l.RunningPerKey:
 		lines = append(lines, fmt.Sprintf("It has %d of %d jobs running.", k.Running, l.RunningPerKey))
 	}
-	if !k.Next.IsZero() {
+	if !k.Rests.IsZero() {
+		lines = append(lines, "A handler lets the key rest. No job of it starts until then, or until somebody releases it.")
+	}
+	if k.Next.After(k.Rests) {
 		lines = append(lines, "Its rate lets the next job start later.")
 	}
 	return lines

@@ -47,7 +47,7 @@ func TestKeyThatADeadJobHolds(t *testing.T) {
 	require.NotContains(t, k.page(page), "Release key")
 	refused := k.send("POST", "release-key", url.Values{"queue": {"sync"}, "name": {"tenant/42"}})
 	require.Equal(t, http.StatusConflict, refused.Code)
-	require.Contains(t, refused.Body.String(), "No dead job holds key tenant/42.")
+	require.Contains(t, refused.Body.String(), "No dead job holds key tenant/42, and it does not rest.")
 	next := k.enqueue("sync", pawl.Key("tenant/42"))
 	leases, err := k.q.Fetch(t.Context(), pawl.Request{Queues: []string{"sync"}, Max: 1})
 	require.NoError(t, err)

@@ -63,6 +63,9 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 	if n := limits.Running; n > 0 && f.Queue.Leased >= n {
 		add(pawl.Obstacle{What: pawl.ByQueue, Running: f.Queue.Leased, Limit: n})
 	}
+	if !f.Queue.Rests.IsZero() {
+		add(pawl.Obstacle{What: pawl.ByQueueRest, Until: f.Queue.Rests})
+	}
 	if !f.QueueNext.IsZero() {
 		add(pawl.Obstacle{What: pawl.ByQueueRate, Until: f.QueueNext})
 	}
@@ -76,7 +79,10 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 		}
 		add(o)
 	}
-	if !f.Key.Next.IsZero() {
+	if !f.Key.Rests.IsZero() {
+		add(pawl.Obstacle{What: pawl.ByKeyRest, Key: e.Key, Until: f.Key.Rests})
+	}
+	if f.Key.Next.After(f.Key.Rests) {
 		add(pawl.Obstacle{What: pawl.ByKeyRate, Key: e.Key, Until: f.Key.Next})
 	}
 	if !f.Holder.IsZero() {
@@ -118,6 +124,14 @@ func (p Pace) Next(tat, now time.Time) time.Time {
 		return time.Time{}
 	}
 	return p.When(tat, 1)
+}
+
+// Rests returns until when something rests, or zero if that is over.
+func Rests(until, now time.Time) time.Time {
+	if !until.After(now) {
+		return time.Time{}
+	}
+	return until
 }
 
 // NoKey returns the error for a key that a queue has no counts of.

@@ -62,6 +62,18 @@ func (p Pace) Last(now time.Time) time.Time {
 	return now.Add(p.burst + time.Duration(p.cost-1)*p.step)
 }
 
+// CheckRested checks the names of a queue and of a key whose rest is to end. Its error is a
+// [*pawl.InvalidError].
+func CheckRested(queue, key string) error {
+	if err := CheckQueue(queue); err != nil {
+		return err
+	}
+	if key == "" || len(key) > pawl.MaxKeyBytes {
+		return invalid("key", "%d bytes are not between 1 and %d", len(key), pawl.MaxKeyBytes)
+	}
+	return nil
+}
+
 // CheckCost refuses a job whose cost is more than a rate of its queue takes. Its error is a
 // [*pawl.InvalidError].
 func CheckCost(l pawl.Limits, e *pawl.Envelope) error {

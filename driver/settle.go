@@ -23,12 +23,15 @@ func CheckSettle(settlements []pawl.Settlement) error {
 			return invalid("settlement", "it has no lease; make it by a method of the lease, such as Lease.Ack")
 		}
 		switch s.Outcome {
-		case pawl.OutcomeAck, pawl.OutcomeNack, pawl.OutcomeAbandon, pawl.OutcomeRelease, pawl.OutcomeSnooze:
+		case pawl.OutcomeAck, pawl.OutcomeNack, pawl.OutcomeAbandon, pawl.OutcomeRelease, pawl.OutcomeSnooze, pawl.OutcomeThrottle:
 			if n := len(s.Reason); s.Outcome == pawl.OutcomeAbandon && (n == 0 || n > pawl.MaxNameBytes) {
 				return invalid("reason", "an abandoned job needs one of 1 to %d bytes; this one has %d", pawl.MaxNameBytes, n)
 			}
 			if n := len(s.Result); n > pawl.MaxResult || n > 0 && s.Outcome != pawl.OutcomeAck {
 				return invalid("result", "it has %d bytes; an ack takes %d, and no other settlement takes one", n, pawl.MaxResult)
+			}
+			if throttles := s.Outcome == pawl.OutcomeThrottle; throttles && s.Rest != pawl.ThisKey && s.Rest != pawl.ThisQueue || !throttles && s.Rest != "" {
+				return invalid("rest", "%q belongs to no settlement %s; a throttle takes %q or %q", ellipsis.Abbreviate(string(s.Rest), 32), s.Outcome, pawl.ThisKey, pawl.ThisQueue)
 			}
 		default:
 			return invalid("settlement", "%q is no outcome; make it by a method of the lease, such as Lease.Ack",
@@ -39,12 +42,29 @@ func CheckSettle(settlements []pawl.Settlement) error {
 }
 
 // SupportsSettle returns an error that matches [pawl.ErrUnsupported] for a settlement with a result
-// on a queue without [pawl.Results].
+// on a queue without [pawl.Results], and for a throttle on one without [pawl.LimitKeys].
 func SupportsSettle(a pawl.Ability, settlements []pawl.Settlement) error {
 	for i := range settlements {
+		if settlements[i].Outcome == pawl.OutcomeThrottle && a&pawl.LimitKeys == 0 {
+			return lacks("throttle", pawl.LimitKeys)
+		}
 		if settlements[i].Result != nil && a&pawl.Results == 0 {
 			return lacks("result", pawl.Results)
 		}
+	}
+	return nil
+}
+
+// CheckRest refuses a throttle that nothing can follow: of the key of a job without one, or in a queue without
+// limits per key. Its error is a [*pawl.InvalidError].
+func CheckRest(s *pawl.Settlement, key, queue string, l pawl.Limits) error {
+	switch {
+	case s.Outcome != pawl.OutcomeThrottle || s.Rest != pawl.ThisKey:
+		return nil
+	case key == "":
+		return invalid("rest", "job %s has no key that could rest; throttle its queue, or enqueue it with a key", s.Lease.ID)
+	case !l.PerKey():
+		return invalid("rest", "queue %q has no limits per key, so no key of it rests; declare one, such as RunningPerKey, or throttle the queue", queue)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (q *Queue) Pause(ctx context.Context, queue string) error {
 	})
 }
 
-// Resume ends the pause of a queue, if there is one.
+// Resume ends the pause of a queue, and its rest, if there is one.
 func (q *Queue) Resume(ctx context.Context, queue string) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err
@@ -58,6 +58,7 @@ func (q *Queue) Resume(ctx context.Context, queue string) error {
 	return q.do(ctx, func() error {
 		if l := q.find(queue); l != nil {
 			l.paused = false
+			delete(l.rests, "")
 		}
 		return nil
 	})

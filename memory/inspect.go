@@ -36,7 +36,7 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	err = q.look(ctx, func() error {
 		for _, l := range q.lines {
 			stats.Queues = append(stats.Queues, pawl.QueueStats{
-				Name: l.name, Counts: q.countsOf(l), Paused: l.paused, Limits: l.limits, Declared: q.declared(l), Oldest: q.oldest(l),
+				Name: l.name, Counts: q.countsOf(l), Paused: l.paused, Limits: l.limits, Declared: q.declared(l), Oldest: q.oldest(l), Rests: driver.Rests(l.rests[""], q.moves.Now),
 			})
 		}
 		return nil

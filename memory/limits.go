@@ -42,8 +42,8 @@ func (p *pacer) start(key string, now time.Time, cost int) {
 	}
 }
 
-// Limits returns the limits of a queue.
-func (t txn) Limits(queue string) pawl.Limits { return t.opts.Limits[queue] }
+// Limits implements [core.Txn].
+func (t txn) Limits(queue string) pawl.Limits { return t.limitsOf(queue) }
 
 // countKey adds n to the jobs of a job's key that are leased, or that wait.
 func (l *line) countKey(j *job, n int) {
@@ -124,15 +124,18 @@ func (l *line) start(j *job, now time.Time) {
 	l.startFair(j, now)
 }
 
-// full reports whether a queue is at a limit of its own.
+// full reports whether a queue rests, or is at a limit of its own.
 func (q *Queue) full(l *line) bool {
-	return l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || l.pace.left("", q.moves.Now) == 0
+	return l.rests[""].After(q.moves.Now) || l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || l.pace.left("", q.moves.Now) == 0
 }
 
 // room is how many more jobs with the key of a job may be leased.
 func (q *Queue) room(l *line, j *job) int {
 	if j.Key == "" {
 		return math.MaxInt
+	}
+	if l.rests[j.Key].After(q.moves.Now) {
+		return 0
 	}
 	room := l.keyPace.left(j.Key, q.moves.Now)
 	if l.inOrder(j) {
@@ -170,7 +173,34 @@ func (q *Queue) countsOf(l *line) pawl.Counts {
 	return c
 }
 
-// eachRest calls fn with the times at which a rate lets one more job start for which a fetch may wait.
+// rest lets the queue of a leased job, or its key, rest as a settlement says.
+func (q *Queue) rest(j *job, s *pawl.Settlement) {
+	key, rests := "", j.line.rests
+	if s.Rest == pawl.ThisKey {
+		key = j.Key
+	}
+	if until := q.moves.Now.Add(max(s.Delay, 0)); until.After(rests[key]) {
+		rests[key] = until
+	}
+	maps.DeleteFunc(rests, func(_ string, until time.Time) bool { return !until.After(q.moves.Now) })
+}
+
+// EndRest ends the rest of a key that [pawl.Throttle] began. It does nothing if the key does not rest. [Queue.Resume]
+// ends the rest of a queue.
+func (q *Queue) EndRest(ctx context.Context, queue, key string) error {
+	if err := driver.CheckRested(queue, key); err != nil {
+		return err
+	}
+	return q.do(ctx, func() error {
+		if l := q.find(queue); l != nil {
+			delete(l.rests, key)
+		}
+		return nil
+	})
+}
+
+// eachRest calls fn with the times at which a rate, or the end of a rest, lets one more job start for which a fetch may
+// wait.
 func (q *Queue) eachRest(fn func(time.Time)) {
 	if len(q.waiting) == 0 {
 		return
@@ -178,6 +208,11 @@ func (q *Queue) eachRest(fn func(time.Time)) {
 	for _, l := range q.lines {
 		if l.counts.Ready == 0 {
 			continue
+		}
+		for _, until := range l.rests {
+			if until.After(q.moves.Now) {
+				fn(until)
+			}
 		}
 		for _, p := range []*pacer{&l.pace, &l.keyPace} {
 			for _, tat := range p.tats {

@@ -69,10 +69,11 @@ var _ pawl.Queue = (*Queue)(nil)
 type line struct {
 	name    string
 	paused  bool
-	limits  pawl.Limits    // in force
-	set     bool           // by an operator
-	leased  map[string]int // leases of each key
-	waiting map[string]int // ready and delayed jobs of each key
+	limits  pawl.Limits          // in force
+	set     bool                 // by an operator
+	rests   map[string]time.Time // until when keys rest, and the queue by the empty key
+	leased  map[string]int       // leases of each key
+	waiting map[string]int       // ready and delayed jobs of each key
 	order   inOrder
 	fair    fair
 	pace    pacer // of the queue
@@ -240,7 +241,7 @@ func (q *Queue) line(name string) *line {
 	}
 	limits := q.opts.Limits[name]
 	l := &line{
-		name: name, limits: limits, leased: make(map[string]int), waiting: make(map[string]int), order: newInOrder(), fair: newFair(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
+		name: name, limits: limits, rests: make(map[string]time.Time), leased: make(map[string]int), waiting: make(map[string]int), order: newInOrder(), fair: newFair(), pace: newPacer(limits.Rate), keyPace: newPacer(limits.RatePerKey),
 		kinds: make(map[string]*pawl.Counts), ready: list{compare: byRank}, dead: list{compare: byDeath},
 	}
 	q.lines = append(q.lines, l)

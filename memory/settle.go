@@ -26,7 +26,13 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 			s := settlements[i]
 			s.Result = bytes.Clone(s.Result)
 			j, err := q.held(s.Lease)
+			if err == nil {
+				err = driver.CheckRest(&s, j.Key, j.line.name, j.line.limits)
+			}
 			if errs[i] = err; err == nil {
+				if s.Outcome == pawl.OutcomeThrottle {
+					q.rest(j, &s)
+				}
 				q.moves.End(j, &s, failures[i])
 			}
 		}

@@ -22,7 +22,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 		l := j.line
 		f := driver.Facts{
 			Job:       &j.Envelope,
-			Queue:     pawl.QueueStats{Name: l.name, Counts: l.counts, Paused: l.paused, Limits: l.limits},
+			Queue:     pawl.QueueStats{Name: l.name, Counts: l.counts, Paused: l.paused, Limits: l.limits, Rests: driver.Rests(l.rests[""], q.moves.Now)},
 			QueueNext: l.pace.Next(l.pace.tats[""], q.moves.Now),
 
 			Prerequisites: q.prerequisites(j),
@@ -54,6 +54,9 @@ func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 	k := pawl.KeyStats{Key: key, Running: l.leased[key], Next: l.keyPace.Next(l.keyPace.tats[key], q.moves.Now)}
 	if l.limits.MaxWaitingPerKey > 0 {
 		k.Backlog = l.waiting[key]
+	}
+	if k.Rests = driver.Rests(l.rests[key], q.moves.Now); k.Rests.After(k.Next) {
+		k.Next = k.Rests
 	}
 	if head := l.head(key); head != nil {
 		k.Head, k.Held = head.ID, head.State == pawl.Dead
@@ -137,6 +140,11 @@ func (q *Queue) keysOf(l *line) (keys []string) {
 	}
 	for key, tat := range l.keyPace.tats {
 		if tat.After(q.moves.Now) {
+			keys = append(keys, key)
+		}
+	}
+	for key, until := range l.rests {
+		if key != "" && until.After(q.moves.Now) {
 			keys = append(keys, key)
 		}
 	}

@@ -55,6 +55,7 @@ func state(stats pawl.Stats, now time.Time) []Family {
 	jobs := Family{"pawl_jobs", "Jobs by queue and state; a blocked job is not counted as ready.", "gauge", []string{"queue", "state"}, nil}
 	oldest := Family{"pawl_oldest_ready_seconds", "How long the oldest job that could run has been ready.", "gauge", []string{"queue"}, nil}
 	paused := Family{"pawl_queue_paused", "1 if the queue is paused.", "gauge", []string{"queue"}, nil}
+	resting := Family{"pawl_queue_rest_seconds", "How long the queue still rests after a throttle; 0 if it does not.", "gauge", []string{"queue"}, nil}
 	held := Family{"pawl_held_keys", "Keys that a dead job holds, so that no other job of the key runs.", "gauge", []string{"queue"}, nil}
 	for _, q := range boundedQueues(stats.Queues) {
 		for _, s := range [...]struct {
@@ -76,9 +77,14 @@ func state(stats pawl.Stats, now time.Time) []Family {
 			rests = 1
 		}
 		paused.add(rests, q.Name)
+		left := 0.0
+		if !q.Rests.IsZero() {
+			left = max(0, q.Rests.Sub(now).Seconds())
+		}
+		resting.add(left, q.Name)
 		held.add(float64(q.Held), q.Name)
 	}
-	families := []Family{jobs, oldest, paused, held}
+	families := []Family{jobs, oldest, paused, resting, held}
 	if stats.Size > 0 {
 		size := Family{"pawl_file_bytes", "Size of the file.", "gauge", nil, nil}
 		size.add(float64(stats.Size))

@@ -23,6 +23,7 @@ type Source interface {
 //     A blocked job is not counted as ready.
 //   - pawl_oldest_ready_seconds{queue}: how long the oldest job that could run has been ready.
 //   - pawl_queue_paused{queue}: 1 if the queue is paused.
+//   - pawl_queue_rest_seconds{queue}: how long the queue still rests, see pawl.Throttle.
 //   - pawl_held_keys{queue}: keys that a dead job holds, see pawl.OrderHold.
 //   - pawl_file_bytes, pawl_file_free_bytes, pawl_file_max_bytes: the size of the file, how much of it is
 //     free, and from how many used bytes on new jobs are refused, if there is such a bound.

@@ -75,6 +75,10 @@ pawl_oldest_ready_seconds{queue="sync"} 0
 # TYPE pawl_queue_paused gauge
 pawl_queue_paused{queue="mail"} 0
 pawl_queue_paused{queue="sync"} 1
+# HELP pawl_queue_rest_seconds How long the queue still rests after a throttle; 0 if it does not.
+# TYPE pawl_queue_rest_seconds gauge
+pawl_queue_rest_seconds{queue="mail"} 0
+pawl_queue_rest_seconds{queue="sync"} 0
 # HELP pawl_held_keys Keys that a dead job holds, so that no other job of the key runs.
 # TYPE pawl_held_keys gauge
 pawl_held_keys{queue="mail"} 5

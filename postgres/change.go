@@ -160,7 +160,7 @@ func (q *Queue) Pause(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, true)
 }
 
-// Resume ends the pause of a queue, if there is one.
+// Resume ends the pause of a queue, and its rest, if there is one.
 func (q *Queue) Resume(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, false)
 }
@@ -185,6 +185,7 @@ func (op *pause) apply(t *txn) error {
 		t.write(sqlPause, op.queue, true)
 	} else {
 		t.write(sqlResume, op.queue)
+		t.write(sqlEndQueueRest, op.queue)
 		t.news.ready(string(op.queue))
 	}
 	t.stir()

@@ -27,9 +27,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $12::int2 > 0)
 ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns)
 	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.max_cost, excluded.key_starts,
 	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, l.turns OR excluded.turns)`
-	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1`
+	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1 AND rests = 0`
 
-	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns
+	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns, rests
 FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
 	sqlLockLimits = sqlLimits + ` FOR UPDATE`
 
@@ -38,15 +38,16 @@ FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
 JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.token = c.token AND q.name = ANY($1) GROUP BY 1, 2`
 
-	// sqlPaces reads the rates that starts have used up, which are those of keys, and of queues by the empty key.
-	sqlPaces = `SELECT queue, key, tat FROM pawl.pace WHERE queue = ANY($1) AND tat > $2`
+	// sqlPaces reads the rates that starts have used up, which are those of keys, and of queues by the empty key. It also
+	// reads until when keys rest.
+	sqlPaces = `SELECT queue, key, tat, rests FROM pawl.pace WHERE queue = ANY($1) AND (tat > $2 OR rests > $2)`
 
 	sqlSetPaces = `INSERT INTO pawl.pace (queue, key, tat) SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[])
 ON CONFLICT (queue, key) DO UPDATE SET tat = excluded.tat`
 
 	// sqlForgetPaces removes those that say nothing any more.
 	sqlForgetPaces = `DELETE FROM pawl.pace WHERE (queue, key) IN (
-	SELECT queue, key FROM pawl.pace WHERE tat <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	SELECT queue, key FROM pawl.pace WHERE tat <= $1 AND rests <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
 // checkLimits checks the limits that options declare.
@@ -92,7 +93,7 @@ func declareOf(ctx context.Context, tx pgx.Tx, schema, name string, l pawl.Limit
 		return err
 	}
 	before := all[name]
-	if l == (pawl.Limits{}) && !before.turns {
+	if l == (pawl.Limits{}) && !before.turns && before.rests.IsZero() {
 		_, err := tx.Exec(ctx, sqlIn(schema, sqlRemoveLimits), []byte(name))
 		return err
 	}
@@ -131,7 +132,8 @@ func (t *txn) Limits(queue string) pawl.Limits {
 // queueLimits are the limits of a queue.
 type queueLimits struct {
 	pawl.Limits
-	turns bool // jobs may wait for their turn, also without an order by now
+	turns bool      // jobs may wait for their turn, also without an order by now
+	rests time.Time // until when the queue rests; zero for no rest
 }
 
 // scanLimits reads the limits of queues.
@@ -140,9 +142,12 @@ func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
 	var name []byte
 	var l queueLimits
 	var order int16
+	var rests int64
 	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst, &l.Rate.MaxCost,
-		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.turns}, func() error {
-		l.InOrder = pawl.KeyOrder(order)
+		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.turns, &rests}, func() error {
+		if l.InOrder, l.rests = pawl.KeyOrder(order), (time.Time{}); rests != 0 {
+			l.rests = timeOf(rests)
+		}
 		all[string(name)] = l
 		return nil
 	})
@@ -159,6 +164,7 @@ type room struct {
 	leased        int                  // jobs of the queue
 	byKey         map[string]int       // leased jobs, by key
 	tats          map[string]time.Time // of the keys, and of the queue by the empty key
+	rests         map[string]time.Time // until when the keys rest, and the queue
 	started       map[string]bool      // which of these changed
 }
 
@@ -168,7 +174,7 @@ func newRoom(l pawl.Limits, now time.Time) *room {
 		perKey = 1
 	}
 	return &room{limits: l, perKey: perKey, pace: driver.PaceOf(l.Rate), keyPace: driver.PaceOf(l.RatePerKey), now: now,
-		byKey: make(map[string]int), tats: make(map[string]time.Time), started: make(map[string]bool)}
+		byKey: make(map[string]int), tats: make(map[string]time.Time), rests: make(map[string]time.Time), started: make(map[string]bool)}
 }
 
 // paceLeft returns how many jobs of a key may start now. If the clock was set back, a rate goes on from now.
@@ -185,6 +191,9 @@ func (r *room) paceLeft(p driver.Pace, key string) int {
 
 // left returns how many jobs of the queue may be leased.
 func (r *room) left() int {
+	if r.rests[""].After(r.now) {
+		return 0
+	}
 	left := r.paceLeft(r.pace, "")
 	if r.limits.Running > 0 {
 		left = min(left, max(0, r.limits.Running-r.leased))
@@ -196,6 +205,9 @@ func (r *room) left() int {
 func (r *room) leftOf(key string) int {
 	if key == "" {
 		return math.MaxInt
+	}
+	if r.rests[key].After(r.now) {
+		return 0
 	}
 	left := r.paceLeft(r.keyPace, key)
 	if r.perKey > 0 {
@@ -237,17 +249,35 @@ func (r *room) full() (keys []string) {
 			keys = append(keys, key)
 		}
 	}
+	for key := range r.rests {
+		if _, listed := r.tats[key]; !listed && r.byKey[key] == 0 && r.leftOf(key) == 0 {
+			keys = append(keys, key)
+		}
+	}
 	return keys
 }
 
-// next returns when a rate that is used up lets one more job start, zero if none is.
+// next returns when a rate that is used up, or the end of a rest, lets one more job start, zero if none is.
 func (r *room) next() (next time.Time) {
-	for key, tat := range r.tats {
-		p := r.pace
-		if key != "" {
-			p = r.keyPace
-		}
-		next = earlier(next, p.Next(tat, r.now))
+	for key := range r.tats {
+		next = earlier(next, r.nextOf(key))
+	}
+	for key := range r.rests {
+		next = earlier(next, r.nextOf(key))
+	}
+	return next
+}
+
+// nextOf returns when the rate and the rest of a key, or of the queue by the empty key, let one more job start, zero for
+// now.
+func (r *room) nextOf(key string) time.Time {
+	p := r.pace
+	if key != "" {
+		p = r.keyPace
+	}
+	next := p.Next(r.tats[key], r.now)
+	if rests := driver.Rests(r.rests[key], r.now); rests.After(next) {
+		return rests
 	}
 	return next
 }
@@ -270,6 +300,7 @@ func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]que
 	rooms := make(map[string]*room)
 	for name, l := range limits {
 		rooms[name] = newRoom(l.Limits, now)
+		rooms[name].rests[""] = l.rests
 	}
 	if len(rooms) == 0 {
 		return rooms, nil
@@ -277,7 +308,7 @@ func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]que
 	names := bytesOf(slices.Collect(maps.Keys(limits)))
 	var batch pgx.Batch
 	var name, key []byte
-	var n int64
+	var n, rests int64
 	batch.Queue(q.sql(sqlLeasedKeys), names).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&name, &key, &n}, func() error {
 			r := rooms[string(name)]
@@ -289,8 +320,11 @@ func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]que
 		return err
 	})
 	batch.Queue(q.sql(sqlPaces), names, nanos(now)).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&name, &key, &n}, func() error {
-			rooms[string(name)].tats[string(key)] = timeOf(n)
+		_, err := pgx.ForEachRow(rows, []any{&name, &key, &n, &rests}, func() error {
+			r := rooms[string(name)]
+			if r.tats[string(key)] = timeOf(n); rests > 0 {
+				r.rests[string(key)] = timeOf(rests)
+			}
 			return nil
 		})
 		return err
@@ -329,6 +363,10 @@ func (s *selection) measure() (limited bool, err error) {
 	for _, name := range s.f.Queues {
 		l, ok := s.t.limits[name]
 		if _, known := limits[name]; !ok || known {
+			continue
+		}
+		if l == (queueLimits{rests: l.rests}) && !l.rests.After(s.t.Now) {
+			s.t.write(sqlForgetRest, []byte(name), nanos(s.t.Now))
 			continue
 		}
 		if limits[name] = l; l.turns {

@@ -62,6 +62,9 @@ func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 		}
 		return err
 	}
+	if err := t.beginRest(j, s); err != nil {
+		return err
+	}
 	t.End(j, s, failure)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // sqlStats counts the jobs of each queue by their places, along the indexes. Place -2 is the leased
@@ -101,7 +102,7 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 	for i := range stats.Queues {
 		row := &stats.Queues[i]
 		if r := rooms[row.Name]; r != nil {
-			row.Limits = r.limits
+			row.Limits, row.Rests = r.limits, driver.Rests(r.rests[""], r.now)
 			if !r.oldest.IsZero() && (row.Oldest.IsZero() || r.oldest.Before(row.Oldest)) {
 				row.Oldest = r.oldest
 			}

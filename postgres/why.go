@@ -76,9 +76,10 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 		for key, n := range r.byKey {
 			count(name, key).Running = n
 		}
-		for key, tat := range r.tats {
+		for key := range r.tats {
 			if key != "" {
-				count(name, key).Next = r.keyPace.Next(tat, r.now)
+				k := count(name, key)
+				k.Next, k.Rests = r.nextOf(key), driver.Rests(r.rests[key], r.now)
 			}
 		}
 	}
@@ -194,6 +195,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 		}
 		if r := rooms[e.Queue]; r != nil {
 			f.Queue.Limits, f.Queue.Leased, f.QueueNext = r.limits, r.leased, r.pace.Next(r.tats[""], r.now)
+			f.Queue.Rests = driver.Rests(r.rests[""], r.now)
 			for _, k := range keys[e.Queue] {
 				if k.Key == e.Key {
 					f.Key = k

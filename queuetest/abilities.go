@@ -215,6 +215,15 @@ func abilityTests() []test {
 		f.plainly(f.try(&pawl.Envelope{Kind: "k", Cost: 1}), "a job of cost 1")
 	})
 	costs.misses = pawl.LimitKeys
+	throttles := newTest("refuses a throttle", "A queue without limits refuses a throttle. The job stays leased.", func(f *fixture) {
+		f.add()
+		l := f.lease()
+		for _, rest := range []pawl.Rest{pawl.ThisKey, pawl.ThisQueue} {
+			f.lacks(f.q.Settle(f.Context(), l.Throttle(time.Minute, rest)), pawl.LimitKeys, "throttle")
+		}
+		f.ack(l)
+	})
+	throttles.misses = pawl.LimitKeys
 	effects := newTest("refuses effects in a restore",
 		"A queue without idempotency keys refuses to restore effects, and the jobs that come with them.", func(f *fixture) {
 			q := f.restorer()
@@ -224,7 +233,7 @@ func abilityTests() []test {
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 		})
 	effects.misses = pawl.IdempotencyKeys
-	tests = append(tests, costs, effects)
+	tests = append(tests, costs, throttles, effects)
 	shares := newTest("refuses "+pawl.RetryShares.String(),
 		"A queue without retry shares refuses a fetch with one, and leases nothing.", func(f *fixture) {
 			id := f.add().ID

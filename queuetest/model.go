@@ -23,8 +23,9 @@ type model struct {
 	paused     map[string]bool
 	limits     map[string]pawl.Limits
 	rates      rates
-	fronts     map[modelTag]int64 // of priorities of queues whose keys take turns
-	lasts      map[modelTag]int64 // the last tag that a key had
+	rests      map[modelKey]time.Time // until when keys rest, and queues by the empty key
+	fronts     map[modelTag]int64     // of priorities of queues whose keys take turns
+	lasts      map[modelTag]int64     // the last tag that a key had
 	turns      modelTurns
 	groups     map[string]*modelGroup
 	tardy      map[*modelJob]bool // whose turn came during the current fetch, and which it has not given
@@ -48,7 +49,7 @@ type modelJob struct {
 func newModel(s Settings) *model {
 	m := &model{lease: s.Lease, maxCrashes: s.MaxCrashes, now: time.Now()}
 	m.holders, m.done, m.paused = make(map[modelKey]*modelJob), make(map[modelKey]time.Time), make(map[string]bool)
-	m.limits, m.rates = s.Limits, newRates()
+	m.limits, m.rates, m.rests = s.Limits, newRates(), make(map[modelKey]time.Time)
 	m.fronts, m.lasts = make(map[modelTag]int64), make(map[modelTag]int64)
 	m.groups = make(map[string]*modelGroup)
 	m.turns.reset()

@@ -144,7 +144,7 @@ func (m *model) first(r pawl.Request, queue string, idle int, sort func(*modelJo
 
 // full reports whether as many jobs of a queue are leased as may be.
 func (m *model) full(queue string) bool {
-	if !m.rates.allow(m.limits[queue].Rate, modelKey{queue: queue}, m.now) {
+	if m.rests[modelKey{queue: queue}].After(m.now) || !m.rates.allow(m.limits[queue].Rate, modelKey{queue: queue}, m.now) {
 		return true
 	}
 	limit := m.limits[queue].Running
@@ -153,6 +153,9 @@ func (m *model) full(queue string) bool {
 
 // keyFull reports whether as many jobs with the key of a job are leased as may be.
 func (m *model) keyFull(j *modelJob) bool {
+	if j.Key != "" && m.rests[modelKey{queue: j.Queue, key: j.Key}].After(m.now) {
+		return true
+	}
 	if j.Key != "" && !m.rates.allow(m.limits[j.Queue].RatePerKey, modelKey{queue: j.Queue, key: j.Key}, m.now) {
 		return true
 	}

@@ -251,6 +251,7 @@ var groups = []group{
 	{"unique", uniqueTests(), 0, pawl.UniqueKeys},
 	{"idempotent", idempotentTests(), 0, pawl.IdempotencyKeys},
 	{"limits", limitTests(), 0, pawl.LimitKeys},
+	{"rests", restTests(), 0, pawl.LimitKeys},
 	{"keys in order", inOrderTests(), 0, pawl.LimitKeys | pawl.OrderedKeys},
 	{"fair keys", fairTests(), 0, pawl.LimitKeys | pawl.FairKeys},
 	{"bounded queues", backlogTests(), 0, pawl.LimitKeys | pawl.BoundedQueues},

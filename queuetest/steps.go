@@ -175,6 +175,40 @@ func (w *walker) stepThin() {
 	}
 }
 
+// stepThrottle throttles a key or a queue by a lease, or ends the rest of a key.
+func (w *walker) stepThrottle() {
+	if abilitiesOf(w.q)&pawl.LimitKeys == 0 {
+		return
+	}
+	if q, ok := w.q.(Rester); ok && w.random.IntN(4) == 0 {
+		at := modelKey{queue: w.queue(), key: pick(w.random, "k1", "k2")}
+		w.note("end the rest of %+v", at)
+		w.ok(q.EndRest(w.Context(), at.queue, at.key), "end the rest of a key")
+		delete(w.model.rests, at)
+		return
+	}
+	l, d, rest := w.given(), w.delay(), pick(w.random, pawl.ThisKey, pawl.ThisKey, pawl.ThisQueue)
+	j := w.model.held(l)
+	var want error
+	switch {
+	case j == nil:
+		want = pawl.ErrLeaseLost
+	case rest == pawl.ThisKey && (j.Key == "" || !w.model.limits[j.Queue].PerKey()):
+		want = pawl.ErrInvalid
+	}
+	err := w.q.Settle(w.Context(), l.Throttle(d, rest))
+	w.note("throttle job %s, %s for %v: %v", l.ID, rest, d, err)
+	if w.is(err, want, "throttle"); err != nil {
+		return
+	}
+	at := modelKey{queue: j.Queue}
+	if rest == pawl.ThisKey {
+		at.key = j.Key
+	}
+	w.model.rests[at] = later(w.model.rests[at], w.model.now.Add(d))
+	w.model.settle(j, "release", pawl.Event{}, "")
+}
+
 func (w *walker) stepSettle() { w.settle(w.given(), verbs[w.random.IntN(len(verbs))].name) }
 
 // settle ends a lease by a verb, and what it held in the model.
@@ -312,6 +346,7 @@ func (w *walker) stepPause() {
 	} else {
 		w.note("resume %s", queue)
 		w.resume(queue)
+		delete(w.model.rests, modelKey{queue: queue})
 	}
 }
 

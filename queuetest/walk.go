@@ -213,6 +213,8 @@ func (w *walker) step() {
 		w.stepThin()
 	case n < 38:
 		w.stepFetch()
+	case n < 41:
+		w.stepThrottle()
 	case n < 58:
 		w.stepSettle()
 	case n < 62:

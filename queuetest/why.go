@@ -61,6 +61,7 @@ func (f *fixture) keysAre(when string, want ...pawl.KeyStats) {
 		equal(f, k.Head, w.Head, "head of "+k.Key+" "+when)
 		equal(f, k.Held, w.Held, "a dead job holds "+k.Key+" "+when)
 		f.sameTime(k.Next, w.Next, "next start of "+k.Key+" "+when)
+		f.sameTime(k.Rests, w.Rests, "rest of "+k.Key+" "+when)
 		one, err := q.Key(f.Context(), pawl.DefaultQueue, k.Key)
 		f.ok(err, "read a key")
 		equal(f, len(one.Holders), k.Running, "holders of "+k.Key+" "+when)

@@ -14,6 +14,9 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	if err := driver.CheckSettle(settlements); err != nil {
 		return err
 	}
+	if err := driver.SupportsSettle(abilities, settlements); err != nil {
+		return err
+	}
 	op := &settle{settlements: settlements, failures: make([]pawl.Failure, len(settlements)), errs: make([]error, len(settlements))}
 	for i := range settlements {
 		op.failures[i] = driver.FailureOf(settlements[i].Cause)

@@ -29,6 +29,9 @@ func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, r
 	if delay, ok := pawl.SnoozeDelay(err); ok {
 		return pawl.Settlement{Outcome: pawl.OutcomeSnooze, Delay: delay}
 	}
+	if delay, rest, ok := pawl.ThrottleDelay(err); ok {
+		return pawl.Settlement{Outcome: pawl.OutcomeThrottle, Delay: delay, Rest: rest}
+	}
 	if pawl.IsPermanent(err) {
 		return abandon(pawl.ReasonPermanent)
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -216,6 +217,9 @@ func (s *session) unsettledOf(batch []finished, err error) (left []finished) {
 		case failure == nil || driver.Settled(f.Lease):
 		case errors.Is(failure, pawl.ErrLeaseLost):
 			s.logLost(f)
+		case f.with.Outcome == pawl.OutcomeThrottle && errors.Is(failure, pawl.ErrInvalid): // no later try can succeed
+			f.with = s.decide(f.attempt, fmt.Errorf("throttle: %w", failure), nil)
+			left = append(left, f)
 		default:
 			f.unknown = f.unknown || errors.Is(failure, pawl.ErrUnknownOutcome)
 			left = append(left, f)

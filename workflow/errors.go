@@ -142,7 +142,7 @@ var sentinels = []error{
 	pawl.ErrLeaseLost, pawl.ErrNotAccepted, pawl.ErrUnknownOutcome, pawl.ErrPoisoned, pawl.ErrEmpty,
 	pawl.ErrClosed, pawl.ErrNotFound, pawl.ErrConflict, pawl.ErrNewerFormat, pawl.ErrOwnJob,
 	pawl.ErrSignature, pawl.ErrUnsupported, pawl.ErrCorrupt, pawl.ErrResultTooLarge, pawl.ErrNoResult,
-	pawl.ErrCursorTooLarge,
+	pawl.ErrCursorTooLarge, pawl.ErrQueueFull,
 
 	worker.ErrTimeout, worker.ErrDeadline, worker.ErrCancelled, worker.ErrStopping,
 	worker.ErrLeaseInDoubt, worker.ErrHandlerExists,

@@ -57,6 +57,7 @@ var journalTexts = map[string]struct {
 	"pawl.ErrSignature":       {pawl.ErrSignature, "bad signature"},
 	"pawl.ErrResultTooLarge":  {pawl.ErrResultTooLarge, "result too large"},
 	"pawl.ErrCursorTooLarge":  {pawl.ErrCursorTooLarge, "cursor too large"},
+	"pawl.ErrQueueFull":       {pawl.ErrQueueFull, "queue is full"},
 	"pawl.ErrNoResult":        {pawl.ErrNoResult, "job succeeded without a result"},
 	"pawl.ErrUnsupported":     {pawl.ErrUnsupported, "unsupported operation"},
 	"pawl.ErrCorrupt":         {pawl.ErrCorrupt, "corrupt data"},

@@ -16,14 +16,15 @@ func (a *app) jobWhyCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "why ID", short: "what keeps a job from running", args: -1,
 		long: `Prints what keeps a job from running now, one line for each thing: a delay, a paused
-queue, a kind that nobody fetches, a closed gate, a limit or a rate of its queue or its
-key, a job with the same idempotency key, or jobs that it waits for. ID may also be the
+queue, a kind that nobody fetches, a closed gate, a limit, a rate, or a rest of its
+queue or its key, a job with the same idempotency key, or jobs that it waits for. ID may also be the
 beginning or the end of an ID.`,
 		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
 		json: `one object with id and
   obstacles: a list, empty for a job that only waits for its turn, of
     what (running, dead, completed, delay, stopped, paused, no_worker, need,
-    queue, queue_rate, key, turn, key_rate, effect, jobs, dead_jobs, gone_jobs),
+    queue, queue_rate, queue_rest, key, turn, held_key, key_rate, key_rest,
+    effect, jobs, dead_jobs, gone_jobs),
     text, queue, kind, key (null: none), need (null: none)
     until_at (a time: when it ends by itself, or since when the job runs, is
     dead, or is completed; null: not known)
@@ -69,7 +70,8 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 const keyFields = `  queue, key, running, ready (blocked jobs included), blocked (how many jobs)
   backlog (ready and delayed jobs, if the queue bounds their number for each
     key; otherwise 0)
-  next_at (when its rate lets the next job start; null: now)
+  next_at (when its rate or its rest lets the next job start; null: now)
+  rests_until_at (no job of it starts until then; null: it does not rest)
   held (a dead job holds the key, so no job of it runs)
   holders (a list of IDs of jobs that run; empty in a list of keys)
   waiting (a list of IDs of blocked jobs; empty in a list of keys)
@@ -143,6 +145,8 @@ func (a *app) keyRow(k pawl.KeyStats) []string {
 	switch {
 	case k.Held:
 		next = "held"
+	case !k.Rests.IsZero():
+		next = "rests, " + relative(a.now(), k.Rests)
 	case !k.Next.IsZero():
 		next = relative(a.now(), k.Next)
 	}
@@ -192,6 +196,9 @@ func (a *app) showKey(ctx context.Context, args []string) error {
 		a.fact("ready", "%d, %d of them blocked", k.Ready, k.Blocked)
 		if bound := q.Limits.MaxWaitingPerKey; bound > 0 {
 			a.fact("waiting", "%d of at most %d", k.Backlog, bound)
+		}
+		if !k.Rests.IsZero() {
+			a.fact("rests", "until %s, or 'jobctl key release'", a.moment(k.Rests))
 		}
 		if !k.Next.IsZero() {
 			a.fact("next", "%s", a.moment(k.Next))

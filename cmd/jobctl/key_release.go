@@ -16,19 +16,20 @@ import (
 type releasedView struct {
 	Queue  admin.Text `json:"queue"`
 	Key    admin.Text `json:"key"`
-	Job    pawl.ID    `json:"job"`
+	Job    *pawl.ID   `json:"job"`
+	Rested bool       `json:"rested"`
 	DryRun bool       `json:"dry_run"`
 }
 
 func (a *app) keyReleaseCommand() *cobra.Command {
 	dry := false
 	c := a.command(&spec{
-		use: "release QUEUE KEY", short: "let a key that a dead job holds go on", args: 2,
+		use: "release QUEUE KEY", short: "let a key go on that a dead job holds, or that rests", args: 2,
 		long: `Lets the other jobs of a key run although a dead job holds it. The job stays dead. If
-it is retried later, it waits for its turn anew. A key that no dead job holds is an
-error.`,
+it is retried later, it waits for its turn anew. A key that rests after a throttle
+rests no more. A key that neither rests nor is held is an error.`,
 		example: "  jobctl --db jobs.db key list sync --held\n  jobctl --db jobs.db key release sync tenant/42",
-		json:    "one object with queue, key, job (the ID of the dead job), dry_run\n",
+		json:    "one object with queue, key, job (the ID of the dead job; null: none),\n  rested, dry_run\n",
 		exits:   []int{exitNoMatch}, complete: a.completeQueue,
 		run: func(ctx context.Context, args []string) error { return a.releaseKey(ctx, args, dry) },
 	})
@@ -52,22 +53,40 @@ func (a *app) releaseKey(ctx context.Context, args []string, dry bool) error {
 		if err != nil && !errors.Is(err, pawl.ErrNotFound) {
 			return err
 		}
-		if !k.Held {
-			return &failure{exitNoMatch, fmt.Sprintf("no dead job holds key %s of queue %s", plain.Text(args[1]), plain.Text(name)),
-				"'jobctl key list " + plain.Text(name) + " --held' shows the keys that dead jobs hold."}
+		if !k.Held && k.Rests.IsZero() {
+			return &failure{exitNoMatch, fmt.Sprintf("no dead job holds key %s of queue %s, and the key does not rest", plain.Text(args[1]), plain.Text(name)),
+				"'jobctl key list " + plain.Text(name) + "' shows what keys wait for."}
 		}
-		errs, err := queue.Do(ctx, admin.Action{Verb: admin.ReleaseKey, DryRun: dry}, k.Head)
-		if err = errors.Join(append(errs, err)...); err != nil {
+		if err := releaseKey(ctx, queue, name, &k, dry); err != nil {
 			return err
 		}
+		v := releasedView{Queue: admin.Text(name), Key: admin.Text(k.Key), Rested: !k.Rests.IsZero(), DryRun: dry}
+		why := "that rested"
+		if k.Held {
+			v.Job, why = &k.Head, "held by dead job "+k.Head.String()
+		}
 		if !a.people() {
-			return a.print(releasedView{admin.Text(name), admin.Text(k.Key), k.Head, dry})
+			return a.print(v)
 		}
 		did := "released"
 		if dry {
 			did = "would release"
 		}
-		fmt.Fprintf(a.stdout, "%s: key %s of queue %s, held by dead job %s\n", did, plain.Text(k.Key), plain.Text(name), k.Head)
+		fmt.Fprintf(a.stdout, "%s: key %s of queue %s, %s\n", did, plain.Text(k.Key), plain.Text(name), why)
 		return nil
 	})
+}
+
+// releaseKey lets a key go on, unless it is dry.
+func releaseKey(ctx context.Context, queue admin.Admin, name string, k *pawl.KeyStats, dry bool) error {
+	if k.Held {
+		errs, err := queue.Do(ctx, admin.Action{Verb: admin.ReleaseKey, DryRun: dry}, k.Head)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			return err
+		}
+	}
+	if k.Rests.IsZero() || dry {
+		return nil
+	}
+	return queue.EndRest(ctx, name, k.Key)
 }

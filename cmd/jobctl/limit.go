@@ -198,7 +198,12 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 	rate := func(name, usage string, field func(*pawl.Limits) *pawl.Rate) {
 		flags.Var(flagFunc{func(text string) error {
 			r, err := parseRate(text)
-			f.set = append(f.set, func(l *pawl.Limits) { *field(l) = r })
+			f.set = append(f.set, func(l *pawl.Limits) {
+				if r != (pawl.Rate{}) {
+					r.MaxCost = field(l).MaxCost
+				}
+				*field(l) = r
+			})
 			return err
 		}}, name, usage)
 	}

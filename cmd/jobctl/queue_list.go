@@ -45,10 +45,11 @@ func (a *app) listQueues(ctx context.Context) error {
 }
 
 // queueFields is the part of --help that lists the fields of a queueView.
-const queueFields = `name, paused (true or false), state (paused, served,
+const queueFields = `name, paused (true or false), state (paused, rests, served,
     no_worker, or stopped: no app has the file), ready, delayed,
     leased, dead, completed, held (how many keys a dead job holds),
     max_waiting (how many may be ready or delayed; null: any number),
+    rests_until_at (no job of it starts until then; null: it does not rest),
     oldest_ready_at (a time), oldest_ready_age (a duration), succeeded,
     failed (how many attempts ended that way since the app
     began to serve; null for a stopped app)

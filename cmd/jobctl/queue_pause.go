@@ -34,7 +34,7 @@ not an error.`)
 func (a *app) queueResumeCommand() *cobra.Command {
 	p := &pausing{app: a, word: "resume", ask: "Resume %s?"}
 	return p.command("end a pause",
-		"Ends a pause. Resuming a queue that is not paused is not an error.")
+		"Ends a pause, and the rest of a queue after a throttle. Resuming a queue that is\nnot paused is not an error.")
 }
 
 // pausedView is an object of `queue pause` and `queue resume`.
@@ -120,12 +120,17 @@ func (p *pausing) choose(ctx context.Context, queue admin.Admin, names []string)
 	return todo, nil
 }
 
+// changes reports whether a queue needs a pause, or has a pause or a rest that a resume ends.
+func (p *pausing) changes(q *pawl.QueueStats) bool {
+	return q.Paused != p.pause || !p.pause && !q.Rests.IsZero()
+}
+
 // change pauses or resumes the queues that need it, and prints each result.
 func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 	a := p.app
 	out := &listing{app: a}
 	show := func(q *pawl.QueueStats) error {
-		v := pausedView{Queue: admin.Text(q.Name), Paused: p.pause, Changed: q.Paused != p.pause, DryRun: p.dry}
+		v := pausedView{Queue: admin.Text(q.Name), Paused: p.pause, Changed: p.changes(q), DryRun: p.dry}
 		if a.people() {
 			a.printPaused(v, q)
 			return nil
@@ -139,7 +144,7 @@ func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 		}
 		for i := range todo {
 			q := &todo[i]
-			if q.Paused != p.pause && !p.dry {
+			if p.changes(q) && !p.dry {
 				if err := set(ctx, q.Name); err != nil {
 					return err
 				}

@@ -46,6 +46,7 @@ type queueView struct {
 	Completed      int        `json:"completed"`
 	Held           int        `json:"held"`
 	MaxWaiting     *int       `json:"max_waiting"`
+	RestsUntilAt   *string    `json:"rests_until_at"`
 	OldestReadyAt  *string    `json:"oldest_ready_at"`
 	OldestReadyAge *string    `json:"oldest_ready_age"`
 	Succeeded      *int64     `json:"succeeded"`
@@ -111,6 +112,10 @@ func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {
 	}
 	if bound := q.Limits.MaxWaiting; bound > 0 {
 		v.MaxWaiting = &bound
+	}
+	if !q.Rests.IsZero() {
+		until := stamp(q.Rests)
+		v.RestsUntilAt = &until
 	}
 	if !q.Oldest.IsZero() {
 		at, age := stamp(q.Oldest), now.Sub(q.Oldest).String()

@@ -54,6 +54,22 @@ func ask(ctx context.Context, q pawl.Enqueuer, account string, p PromptArgs) err
 	return err
 }
 
+// prompt returns how long the server wants a pause, 0 for not at all.
+func prompt(_ context.Context, p PromptArgs) (pause time.Duration, err error) {
+	if p.Tokens > 1000 {
+		return time.Minute, nil
+	}
+	return 0, nil
+}
+
+func call(ctx context.Context, job *pawl.Job[PromptArgs]) error {
+	pause, err := prompt(ctx, job.Args)
+	if pause > 0 { // the server answered 429, with Retry-After
+		return pawl.Throttle(pause, pawl.ThisKey)
+	}
+	return err
+}
+
 func fair(path string) (*bolt.Queue, error) {
 	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{"crawl": {Fair: true, RunningPerKey: 2}}})
 	if err != nil {

@@ -238,6 +238,9 @@ func (m *Moves[J]) End(j J, s *pawl.Settlement, failure pawl.Failure) {
 	case pawl.OutcomeRelease:
 		run.Type = pawl.EventReleased
 		m.txn.Put(j, pawl.Ready)
+	case pawl.OutcomeThrottle: // the engine has begun the rest
+		run.Type, run.Delay = pawl.EventReleased, max(s.Delay, 0)
+		m.txn.Put(j, pawl.Ready)
 	case pawl.OutcomeSnooze:
 		run.Type = pawl.EventSnoozed
 		if !s.Lease.Started.IsZero() { // a run, and it did not fail

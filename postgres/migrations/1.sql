@@ -147,6 +147,7 @@ CREATE TABLE pawl.limits (
 	key_burst       int4 NOT NULL,
 	key_max_cost    int4 NOT NULL,
 	in_order        int2 NOT NULL, -- pawl.KeyOrder
+	rests           int8 NOT NULL DEFAULT 0, -- until when no job of the queue starts
 	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
 );
 -- Keys whose first job may be another one by now. Whoever changes such a job adds a row, and a fetch takes it.
@@ -156,11 +157,12 @@ CREATE TABLE pawl.turn (
 	PRIMARY KEY (name, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
 	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000);
--- Until when starts have used up the rate of a key, or that of the queue in the row of the empty key.
+-- Until when starts have used up the rate of a key, or that of the queue in the row of the empty key, and keys rest.
 CREATE TABLE pawl.pace (
 	queue bytea NOT NULL,
 	key   bytea NOT NULL,
 	tat   int8 NOT NULL,           -- the theoretical arrival time; see driver.Pace
+	rests int8 NOT NULL DEFAULT 0, -- until when no job of the key starts
 	PRIMARY KEY (queue, key)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 CREATE INDEX pace_tat ON pawl.pace (tat);

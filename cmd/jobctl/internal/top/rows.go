@@ -29,7 +29,7 @@ var queueColumns = []column{
 func (m *model) queueRow(q pawl.QueueStats) []cell {
 	state, oldest := cell{plain.QueueState(&q, m.live), green}, text("-")
 	switch {
-	case q.Paused, m.live && !q.Served:
+	case q.Paused, !q.Rests.IsZero(), m.live && !q.Served:
 		state.style = yellow
 	case !m.live:
 		state.style = faint
