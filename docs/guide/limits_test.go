@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -68,6 +69,31 @@ func call(ctx context.Context, job *pawl.Job[PromptArgs]) error {
 		return pawl.Throttle(pause, pawl.ThisKey)
 	}
 	return err
+}
+
+// Rule: the key of a prompt that was refused rests, and that of another account does not.
+func TestThrottledPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := memory.New(&memory.Options{Limits: map[string]pawl.Limits{"model": tokens}})
+		defer q.Close()
+		require.NoError(t, ask(t.Context(), q, "a", PromptArgs{Tokens: 2000}))
+		require.NoError(t, ask(t.Context(), q, "b", PromptArgs{Tokens: 10}))
+		w := worker.New(q, &worker.Options{Queues: []string{"model"}, Logger: hclog.NewNullLogger()})
+		worker.Handle(w, Prompt, call)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait()
+		key, err := q.Key(t.Context(), "model", "a")
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now().Add(time.Minute), key.Rests, time.Second)
+		other, err := q.Key(t.Context(), "model", "b")
+		require.NoError(t, err)
+		require.Zero(t, other.Rests)
+		require.Zero(t, other.Ready+other.Running, "its prompt is done")
+		stop()
+		require.NoError(t, <-ended)
+	})
 }
 
 func fair(path string) (*bolt.Queue, error) {
