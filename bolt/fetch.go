@@ -80,7 +80,11 @@ func (s *selection) blocks(job *fetched, j stored, at place) bool {
 			return true
 		}
 	}
-	job.limit, _ = s.t.keyOf(c.line().queue, j.Key)
+	var counted bool
+	job.limit, counted = s.t.keyOf(c.line().queue, j.Key)
+	if counted && s.t.ready.Get(c.key) == nil {
+		return true // the recount moved it
+	}
 	if job.limit != nil && !s.t.mayRun(job.limit, j.Envelope) {
 		s.t.blockKey(c, job.limit, j)
 		return true

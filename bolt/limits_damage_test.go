@@ -3,6 +3,8 @@ package bolt
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -144,6 +146,38 @@ func TestCountOfALeaseWhoseRecordIsDamaged(t *testing.T) {
 			require.Len(t, next, 1)
 			require.Equal(t, jobs[1].ID, next[0].ID)
 			require.Empty(t, fetch(t, q, 9), "beside the next job")
+		})
+	}
+}
+
+// Rule: damage of the turns of a queue is mended before jobs are leased, so that the counts of their keys stay right.
+func TestDamagedTurnsAtAFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := pawl.Limits{Fair: true, RunningPerKey: 9, MaxWaitingPerKey: 9}
+		q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: limits}})
+		addKeyed(t, q, 4, "a")
+		addKeyed(t, q, 4, "b")
+		require.Len(t, fetch(t, q, 1), 1)
+		flip(t, q, bucketKeys, limitKey(nil, 1, ""))
+		require.Len(t, fetch(t, q, 4), 4)
+		checkNow(t, q)
+	})
+}
+
+// Rule: a fetch that finds the row of a key damaged, and so counts its jobs anew, blocks none of them twice.
+func TestDamagedRateAtAFetchInOrder(t *testing.T) {
+	for name, order := range map[string]pawl.KeyOrder{"continue": pawl.OrderContinue, "hold": pawl.OrderHold} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limits := pawl.Limits{InOrder: order, RatePerKey: pawl.Rate{Starts: 10, Per: time.Minute, Burst: 4}}
+				q := openTest(t, &Options{Limits: map[string]pawl.Limits{pawl.DefaultQueue: limits}})
+				addKeyed(t, q, 3, "a")
+				addKeyed(t, q, 3, "b")
+				flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+				fetch(t, q, 2)
+				fetch(t, q, 2)
+				checkNow(t, q)
+			})
 		})
 	}
 }

@@ -48,6 +48,7 @@ func (s *selection) measure(from *source, row *queueRow) bool {
 		return false
 	}
 	limits := row.limits
+	s.t.fairRow(from.queue) // damage of it counts all jobs anew, which must not happen while some are being leased
 	from.room, from.starts = -1, -1
 	own := s.t.ownRow(from.queue)
 	if limits.Running == 0 && own == nil {

@@ -98,6 +98,9 @@ func (q *Queue) SetLimits(ctx context.Context, queue string, limits *pawl.Limits
 		if l := q.find(queue); l != nil || set {
 			l = q.line(queue)
 			l.limits, l.set, l.pace.Pace, l.keyPace.Pace = *limits, set, driver.PaceOf(limits.Rate), driver.PaceOf(limits.RatePerKey)
+			if !limits.PerKey() { // nothing would end their rests
+				maps.DeleteFunc(l.rests, func(key string, _ time.Time) bool { return key != "" })
+			}
 		}
 		return nil
 	})

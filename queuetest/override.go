@@ -115,6 +115,14 @@ func moreOverrideTests() []test {
 			f.reset()
 			equal(f, len(f.fetch(9)), 1, "jobs after the reset")
 		}),
+		limitTest("end the rests of keys", "A queue that loses its limits for each key forgets how long its keys rest.", pawl.Limits{}, func(f *fixture) {
+			f.override(pawl.Limits{RunningPerKey: 1})
+			f.enqueue(keyed("a"))
+			f.ok(f.q.Settle(f.Context(), f.lease().Throttle(time.Hour, pawl.ThisKey)), "throttle")
+			equal(f, len(f.fetch(9)), 0, "jobs of a key that rests")
+			f.reset()
+			equal(f, len(f.fetch(9)), 1, "jobs after the reset")
+		}),
 		limitTest("that are refused", "SetLimits refuses what is no limit, another order or other turns of keys, and a bad name. Nothing changes.", declared, func(f *fixture) {
 			q := able[LimitSetter](f)
 			f.add()

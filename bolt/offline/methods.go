@@ -186,6 +186,11 @@ func (f *File) Resume(ctx context.Context, queue string) error {
 	return f.change(func(q *bolt.Queue) error { return q.Resume(ctx, queue) })
 }
 
+// EndRest ends the rest of a key, see [pawl.Throttle].
+func (f *File) EndRest(ctx context.Context, queue, key string) error {
+	return f.change(func(q *bolt.Queue) error { return q.EndRest(ctx, queue, key) })
+}
+
 // SetLimits sets other limits for a queue than its program declares, or with nil those.
 func (f *File) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
 	return f.change(func(q *bolt.Queue) error { return q.SetLimits(ctx, queue, l) })

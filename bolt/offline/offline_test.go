@@ -84,3 +84,24 @@ func TestDoneAndNow(t *testing.T) {
 	require.NoError(t, f.Close())
 	<-f.Done()
 }
+
+// Rule: an operator ends the rest of a key while the app is stopped.
+func TestEndRest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{pawl.DefaultQueue: {RunningPerKey: 1}}})
+	require.NoError(t, err)
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Key: "a"}))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, q.Settle(t.Context(), leases[0].Throttle(time.Hour, pawl.ThisKey)))
+	require.NoError(t, q.Close())
+	f := offline.New(path, nil)
+	key, err := f.Key(t.Context(), pawl.DefaultQueue, "a")
+	require.NoError(t, err)
+	require.False(t, key.Rests.IsZero())
+	require.NoError(t, f.EndRest(t.Context(), pawl.DefaultQueue, "a"))
+	key, err = f.Key(t.Context(), pawl.DefaultQueue, "a")
+	require.NoError(t, err)
+	require.True(t, key.Rests.IsZero())
+	require.NoError(t, f.Close())
+}

@@ -118,20 +118,23 @@ func rateText(r pawl.Rate) string {
 		per = strings.TrimSuffix(per, "0m")
 	}
 	text := fmt.Sprintf("%d/%s", r.Starts, per)
-	if r.Burst > 1 {
-		text += fmt.Sprintf("/%d", r.Burst)
+	if r.Burst > 1 || r.MaxCost > 1 {
+		text += fmt.Sprintf("/%d", max(1, r.Burst))
+	}
+	if r.MaxCost > 1 {
+		text += fmt.Sprintf("/%d", r.MaxCost)
 	}
 	return text
 }
 
-// parseRate reads a rate such as 100/1m, or 100/1m/20 with a burst of 20.
+// parseRate reads a rate such as 100/1m, 100/1m/20 with a burst of 20, or 100/1m/20/8 with a cost of at most 8.
 func parseRate(text string) (r pawl.Rate, err error) {
 	if text == "none" {
 		return r, nil
 	}
 	parts := strings.Split(text, "/")
-	bad := errors.New("it is no rate such as 100/1m, or 100/1m/20 with a burst, or none")
-	if len(parts) < 2 || len(parts) > 3 {
+	bad := errors.New("it is no rate such as 100/1m, 100/1m/20 with a burst, 100/1m/20/8 with a highest cost, or none")
+	if len(parts) < 2 || len(parts) > 4 {
 		return r, bad
 	}
 	if r.Starts, err = strconv.Atoi(parts[0]); err != nil || r.Starts < 1 {
@@ -142,8 +145,8 @@ func parseRate(text string) (r pawl.Rate, err error) {
 			return r, bad
 		}
 	}
-	if len(parts) == 3 {
-		if r.Burst, err = strconv.Atoi(parts[2]); err != nil || r.Burst < 1 {
+	for i, field := range []*int{&r.Burst, &r.MaxCost}[:len(parts)-2] {
+		if *field, err = strconv.Atoi(parts[2+i]); err != nil || *field < 1 {
 			return r, bad
 		}
 	}
@@ -199,8 +202,8 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 		flags.Var(flagFunc{func(text string) error {
 			r, err := parseRate(text)
 			f.set = append(f.set, func(l *pawl.Limits) {
-				if r != (pawl.Rate{}) {
-					r.MaxCost = field(l).MaxCost
+				if r.Starts > 0 && r.MaxCost == 0 {
+					r.MaxCost = field(l).MaxCost // or the queue would refuse jobs that it takes now
 				}
 				*field(l) = r
 			})
@@ -209,7 +212,7 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 	}
 	count("running", "at most `COUNT` jobs of the queue run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.Running })
 	count("running-per-key", "at most `COUNT` jobs of a key run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.RunningPerKey })
-	rate("rate", "the `RATE` at which jobs of the queue start, such as 100/1m, or 100/1m/20 with a burst of 20; none for no limit", func(l *pawl.Limits) *pawl.Rate { return &l.Rate })
+	rate("rate", "the `RATE` at which jobs of the queue start, such as 100/1m, 100/1m/20 with a burst of 20, or 100/1m/20/8 with a highest cost of 8; none for no limit", func(l *pawl.Limits) *pawl.Rate { return &l.Rate })
 	rate("rate-per-key", "the `RATE` at which jobs of a key start", func(l *pawl.Limits) *pawl.Rate { return &l.RatePerKey })
 	count("max-waiting", "at most `COUNT` jobs of the queue are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaiting })
 	count("max-waiting-per-key", "at most `COUNT` jobs of a key are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaitingPerKey })
