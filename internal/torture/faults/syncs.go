@@ -28,7 +28,7 @@ var Syncs = &harness.Family{
 }
 
 // syncsOfScript is an upper bound of the faults in the script's syncs.
-const syncsOfScript = 950
+const syncsOfScript = 1_100
 
 // syncFaults returns the faults of a run's syncs.
 func syncFaults(every []at) (all []at) {
