@@ -148,7 +148,8 @@ func TestApply(t *testing.T) {
 		edit      edit
 		old, want string // what is different in the source
 	}{
-		{"an expression", one("F", "a()", "$ && PLANTED"), "a()", `a() && planted("one")`},
+		{"an expression", one("F", "a()", "PLANTED"), "a()", `planted("one")`},
+		{"an expression with an operator", one("F", "a()", "$ || PLANTED"), "a()", `(a() || planted("one"))`},
 		{"a statement", one("F", "b(1,2)", skip), "b(1, 2)", `if !planted("one") { b(1, 2) }`},
 		{"a statement with another layout and a comment", one("F", "if a() { b(1, 2,) }", "if PLANTED {}"),
 			"if a() { // reworded\n\t\tb(1, 2)\n\t}", `if planted("one") {}`},

@@ -3,6 +3,8 @@ package planted
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
 	"os"
 	"path"
 	"path/filepath"
@@ -116,11 +118,21 @@ func rewrite(text string, changes []change) (string, error) {
 			return "", fmt.Errorf("faults %q and %q change the same place", changes[i-1].fault, c.fault)
 		}
 		out.WriteString(text[done:c.start])
-		out.WriteString(strings.NewReplacer(
+		out.WriteString(grouped(strings.NewReplacer(
 			condition, fmt.Sprintf("planted(%q)", c.fault),
 			matched, text[c.start:c.end],
-		).Replace(c.New))
+		).Replace(c.New)))
 		done = c.end
 	}
 	return out.String() + text[done:], nil
+}
+
+// grouped puts an expression with an operator into parentheses: in its place, another operator may bind closer.
+func grouped(text string) string {
+	if e, err := parser.ParseExpr(text); err == nil {
+		if _, is := e.(*ast.BinaryExpr); is {
+			return "(" + text + ")"
+		}
+	}
+	return text
 }
