@@ -61,7 +61,7 @@ func TestEventsComeBeforeAWaitingFetchReturns(t *testing.T) {
 				var waited, returned, reported atomic.Bool
 				q := memory.New(&memory.Options{Logger: hclog.NewNullLogger(), OnEvent: func(e pawl.Event) {
 					if waited.Load() && e.Type == last {
-						time.Sleep(time.Second) // the fetch could return now
+						synctest.Wait() // the fetch could return now
 						reported.Store(!returned.Load())
 					}
 				}})
