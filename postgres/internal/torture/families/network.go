@@ -50,16 +50,17 @@ func (n network) cuts() (all int) {
 	return all
 }
 
-// Cut cuts connections.
-var Cut = &harness.Family{
-	Name:  "pg-cut",
-	Goals: "R3",
-	Method: "a proxy cuts connections at any byte, before a COMMIT reaches the server, and before the answer to it " +
-		"reaches the client, sometimes for longer than a call waits; then the same comparison",
-	Unit: "cuts",
-	PR:   150, Nightly: 20_000, Share: 40, Parallel: 1,
-	Missing: missing,
-	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
+// stage is what a try has whose clients reach the server by proxies.
+type stage struct {
+	programs
+	*cluster.Cluster
+	network
+	goal int // of the family
+}
+
+// proxied returns the Prepare of a family of such tries.
+func proxied(try func(*harness.Try, stage) error) func(*harness.Env) (func(*harness.Try) error, error) {
+	return func(env *harness.Env) (func(*harness.Try) error, error) {
 		p, c, err := newStage(env)
 		if err != nil {
 			return nil, err
@@ -70,16 +71,30 @@ var Cut = &harness.Family{
 				return err
 			}
 			defer n.close()
-			faults := proxy.Faults{Bytes: 1 << (16 + t.Rand.IntN(7)), Commits: 10 << t.Rand.IntN(4), Away: 600 * time.Millisecond}
-			return p.play(t, config(c.URL()), n.url, cutsOfTry, func(s *scene.Scene) (int, error) {
-				before := n.cuts()
-				n.set(faults)
-				err := s.Await(50)
-				n.set(proxy.Faults{})
-				return n.cuts() - before, err
-			})
+			return try(t, stage{p, c, n, env.Goal})
 		}, nil
-	},
+	}
+}
+
+// Cut cuts connections.
+var Cut = &harness.Family{
+	Name:  "pg-cut",
+	Goals: "R3",
+	Method: "a proxy cuts connections at any byte, before a COMMIT reaches the server, and before the answer to it " +
+		"reaches the client, sometimes for longer than a call waits; then the same comparison",
+	Unit: "cuts",
+	PR:   150, Nightly: 20_000, Share: 40, Parallel: 1,
+	Missing: missing,
+	Prepare: proxied(func(t *harness.Try, on stage) error {
+		faults := proxy.Faults{Bytes: 1 << (16 + t.Rand.IntN(7)), Commits: 10 << t.Rand.IntN(4), Away: 600 * time.Millisecond}
+		return on.play(t, config(on.URL()), on.url, cutsOfTry, func(s *scene.Scene) (int, error) {
+			before := on.cuts()
+			on.set(faults)
+			err := s.Await(50)
+			on.set(proxy.Faults{})
+			return on.cuts() - before, err
+		})
+	}),
 }
 
 // cutsOfTry is the number of cuts on one schema.
@@ -94,35 +109,29 @@ var Partition = &harness.Family{
 	Unit: "partitions",
 	PR:   6, Nightly: 1_000, Share: 40, Parallel: 1,
 	Missing: missing,
-	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		p, c, err := newStage(env)
-		if err != nil {
-			return nil, err
-		}
-		return func(t *harness.Try) error {
-			n, err := newNetwork(t, c.Folder)
-			if err != nil {
-				return err
+	Prepare: proxied(func(t *harness.Try, on stage) error {
+		c := config(on.URL())
+		c.Lease = shortLease
+		return on.play(t, c, on.url, partitionsOfTry, func(s *scene.Scene) (int, error) {
+			if err := s.Await(t.Rand.IntN(500)); err != nil {
+				return 0, err
 			}
-			defer n.close()
-			c := config(c.URL())
-			c.Lease = shortLease
-			return p.play(t, c, n.url, partitionsOfTry, func(s *scene.Scene) (int, error) {
-				if err := s.Await(t.Rand.IntN(500)); err != nil {
-					return 0, err
-				}
-				cut := n[t.Rand.IntN(slots)]
-				least := shortLease / 10
-				if t.Rand.IntN(2) == 0 {
-					least = shortLease
-				}
-				cut.Silence()
-				time.Sleep(least + time.Duration(t.Rand.Int64N(int64(shortLease*8/10))))
-				cut.Heal(t.Rand.IntN(2) == 0)
-				return 1, nil
-			})
-		}, nil
-	},
+			least := shortLease / 10
+			if t.Rand.IntN(2) == 0 {
+				least = shortLease
+			}
+			on.partition(t, least+time.Duration(t.Rand.Int64N(int64(shortLease*8/10))))
+			return 1, nil
+		})
+	}),
+}
+
+// partition cuts a random slot off for a time.
+func (n network) partition(t *harness.Try, length time.Duration) {
+	cut := n[t.Rand.IntN(slots)]
+	cut.Silence()
+	time.Sleep(length)
+	cut.Heal(t.Rand.IntN(2) == 0)
 }
 
 const (

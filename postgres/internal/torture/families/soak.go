@@ -17,45 +17,37 @@ var Soak = &harness.Family{
 	Unit: "acknowledged jobs",
 	PR:   10_000, Nightly: 1_000_000, Share: 40, Parallel: 1,
 	Missing: missing,
-	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) {
-		p, c, err := newStage(env)
-		if err != nil {
-			return nil, err
-		}
-		return func(t *harness.Try) error {
-			n, err := newNetwork(t, c.Folder)
-			if err != nil {
-				return err
+	Prepare: proxied(func(t *harness.Try, on stage) error {
+		stored := 0
+		return on.play(t, config(on.URL()), on.url, min(jobsOfSoak, on.goal), func(s *scene.Scene) (int, error) {
+			err := s.Await(t.Rand.IntN(answersOfSoak))
+			if err == nil {
+				err = on.disturb(t, s)
 			}
-			defer n.close()
-			stored := 0
-			return p.play(t, config(c.URL()), n.url, min(jobsOfSoak, env.Goal), func(s *scene.Scene) (int, error) {
-				if err := s.Await(t.Rand.IntN(answersOfSoak)); err != nil {
-					return 0, err
-				}
-				switch t.Rand.IntN(4) {
-				case 0:
-					slot := s.Kill()
-					err = s.Start(slot, n.url(slot))
-				case 1:
-					c.Kill(signals[t.Rand.IntN(len(signals))])
-					err = c.Start(s.Context())
-				case 2:
-					n.set(proxy.Faults{Bytes: 1 << 20, Commits: 40, Away: 600 * time.Millisecond})
-					err = s.Await(50)
-					n.set(proxy.Faults{})
-				case 3:
-					cut := n[t.Rand.IntN(slots)]
-					cut.Silence()
-					time.Sleep(time.Duration(t.Rand.Int64N(int64(2 * lease))))
-					cut.Heal(t.Rand.IntN(2) == 0)
-				}
-				before := stored
-				stored = s.Stored()
-				return stored - before, err
-			})
-		}, nil
-	},
+			before := stored
+			stored = s.Stored()
+			return stored - before, err
+		})
+	}),
+}
+
+// disturb makes a random fault.
+func (on stage) disturb(t *harness.Try, s *scene.Scene) (err error) {
+	switch t.Rand.IntN(4) {
+	case 0:
+		slot := s.Kill()
+		return s.Start(slot, on.url(slot))
+	case 1:
+		on.Kill(signals[t.Rand.IntN(len(signals))])
+		return on.Start(s.Context())
+	case 2:
+		on.set(proxy.Faults{Bytes: 1 << 20, Commits: 40, Away: 600 * time.Millisecond})
+		err = s.Await(50)
+		on.set(proxy.Faults{})
+	case 3:
+		on.partition(t, time.Duration(t.Rand.Int64N(int64(2*lease))))
+	}
+	return err
 }
 
 const (
