@@ -110,4 +110,4 @@ func (s *freeSchemas) take(t testing.TB) string {
 const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.after; DELETE FROM pawl.progress; DELETE FROM pawl.log; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
 DELETE FROM pawl.effect; DELETE FROM pawl.limits; DELETE FROM pawl.pace; DELETE FROM pawl.turn; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
 DELETE FROM pawl.kv; DELETE FROM pawl.kv_table;
-SELECT setval('pawl.seq', 1, false)`
+SELECT setval('pawl.seq', 1024, false)`

@@ -130,32 +130,22 @@ func (t *txn) insertNew(jobs []*job, lines []int32) {
 
 // takeSeqs gives new jobs their sequences, in their order.
 func (t *txn) takeSeqs(fresh []*job) error {
-	if missing := len(fresh) - len(t.seqs); missing > 0 {
-		rows, err := t.tx.Query(t.ctx, t.q.sql(sqlSeqs), missing)
+	if missing := len(fresh) - t.seqs.left(); missing > 0 {
+		rows, err := t.tx.Query(t.ctx, t.q.sql(sqlSeqs), blocksOf(missing))
 		if err != nil {
 			return err
 		}
-		if err := t.readSeqs(rows); err != nil {
+		if err := t.seqs.read(rows); err != nil {
 			return err
 		}
 	}
-	for i, j := range fresh {
-		j.Seq = uint64(t.seqs[i])
+	for _, j := range fresh {
+		j.Seq = t.seqs.next()
 		for _, e := range j.snapshots {
 			e.Seq = j.Seq
 		}
 	}
-	t.seqs = t.seqs[len(fresh):]
 	return nil
-}
-
-func (t *txn) readSeqs(rows pgx.Rows) error {
-	var seq int64
-	_, err := pgx.ForEachRow(rows, []any{&seq}, func() error {
-		t.seqs = append(t.seqs, seq)
-		return nil
-	})
-	return err
 }
 
 // newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Those of turns and costs end with

@@ -107,7 +107,7 @@ FROM unnest($1::bytea[], $2::bytea[]) AS n(name, kind) JOIN pawl.queue q USING (
 WHERE NOT EXISTS (SELECT FROM pawl.line l WHERE l.queue = q.id AND l.kind = n.kind)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 
-	// sqlSeqs takes the next $1 sequences.
+	// sqlSeqs takes the next $1 blocks of sequences.
 	sqlSeqs = `SELECT nextval('pawl.seq') FROM generate_series(1, $1::int4)`
 
 	sqlInsert = `INSERT INTO pawl.job (` + newColumnNames + `)

@@ -54,8 +54,8 @@ type txn struct {
 	broken error                  // ends the transaction, whatever the answer of a call
 	vain   bool                   // there is nothing to commit
 
-	seqs      []int64 // for new jobs
-	unclaimed int     // how many of the claims that have ended it removed
+	seqs      seqs // for new jobs
+	unclaimed int  // how many of the claims that have ended it removed
 
 	fetches []*fetch // that came with the calls
 	looking []*fetch // that it has accepted
@@ -190,7 +190,7 @@ func (t *txn) begin(calls []*call) (all bool, err error) {
 	n, seqs, all := foresee(calls)
 	t.readOrders(n.ordered)
 	if seqs > 0 {
-		t.write(sqlSeqs, seqs).Query(t.readSeqs)
+		t.write(sqlSeqs, blocksOf(seqs)).Query(t.seqs.read)
 	}
 	if all {
 		err = t.mutations(&n)

@@ -6,7 +6,8 @@ CREATE TABLE pawl.meta (
 );
 INSERT INTO pawl.meta VALUES (1);
 
-CREATE SEQUENCE pawl.seq;
+-- Each value is the first of a block of sequences, which one transaction has to itself.
+CREATE SEQUENCE pawl.seq INCREMENT 1024 START 1024;
 
 CREATE TABLE pawl.queue (
 	id     int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
