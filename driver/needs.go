@@ -54,3 +54,17 @@ func (n *Needs) Span(t *Table, s Span) { n.Spans = append(n.Spans, TableSpan{t, 
 
 // Job declares a job.
 func (n *Needs) Job(id pawl.ID) { n.Jobs = append(n.Jobs, id) }
+
+// Ahead is implemented by a [Reader] of which each read is a round trip.
+type Ahead interface {
+	// ReadAhead reads the declared spans in one round trip. Reads of them then take none.
+	ReadAhead(n *Needs) error
+}
+
+// ReadAhead has a reader read the declared spans at once, if it is [Ahead].
+func ReadAhead(r Reader, n *Needs) error {
+	if a, ok := r.(Ahead); ok {
+		return a.ReadAhead(n)
+	}
+	return nil
+}

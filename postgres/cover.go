@@ -199,6 +199,19 @@ func (rs *rows) prefetch(batch *pgx.Batch, all []*driver.Needs) {
 	})
 }
 
+// ReadAhead implements [driver.Ahead].
+func (rs *rows) ReadAhead(n *driver.Needs) error {
+	var batch pgx.Batch
+	rs.prefetch(&batch, []*driver.Needs{n})
+	if batch.Len() == 0 || rs.err != nil {
+		return rs.err
+	}
+	if err := rs.tx.SendBatch(rs.ctx, &batch).Close(); err != nil {
+		return rs.failed(err)
+	}
+	return nil
+}
+
 // span is a declared span.
 type span struct {
 	table *tableRows

@@ -155,6 +155,12 @@ func (v *viewTx) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
 	return v.pipe.QueryRow(v.ctx, sql, args...)
 }
 
+// SendBatch implements [Tx].
+func (v *viewTx) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults {
+	v.begin()
+	return v.pipe.SendBatch(v.ctx, b)
+}
+
 // Job returns a job with its state, payload and history. [pawl.ErrNotFound] says that it is not in
 // the queue: it was never there, or is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {

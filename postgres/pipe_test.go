@@ -13,7 +13,7 @@ import (
 
 // Rule: a transaction asks the server as often as it needs an answer, and its commit goes with its
 // writes: twice for an enqueue, an ack, or a mutation that declares what it needs, and four times for a fetch.
-// COPY of many jobs is once more.
+// COPY of many jobs is once more. What a view has read ahead takes none.
 func TestRoundTrips(t *testing.T) {
 	proxy := newCutter(t)
 	q := openAt(t, proxy.url, newSchema(t), noPoll)
@@ -49,6 +49,21 @@ func TestRoundTrips(t *testing.T) {
 	require.EqualValues(t, 3, trips(func() {
 		_, err := q.Enqueue(t.Context(), jobs...)
 		require.NoError(t, err)
+	}))
+	require.NoError(t, q.ViewRows(t.Context(), func(r driver.Reader) error {
+		var n driver.Needs
+		n.Span(table, driver.Span{})
+		if err := driver.ReadAhead(r, &n); err != nil {
+			return err
+		}
+		require.Zero(t, trips(func() {
+			for _, key := range []string{"row", "none"} {
+				_, err := r.Get(table, []byte(key))
+				require.NoError(t, err)
+			}
+			require.NoError(t, r.Scan(table, driver.Span{}, func(_, _ []byte) bool { return true }))
+		}))
+		return nil
 	}))
 }
 

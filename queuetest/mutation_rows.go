@@ -18,6 +18,21 @@ func enqueueIn(ops driver.Ops, jobs ...*pawl.Envelope) error {
 	return err
 }
 
+// spans have these keys of the rows a, b1, b2, b3, and c.
+var spans = []struct {
+	span driver.Span
+	want string
+}{
+	{driver.Span{}, "a b1 b2 b3 c"},
+	{driver.Span{Prefix: []byte("b")}, "b1 b2 b3"},
+	{driver.Span{Prefix: []byte("b"), From: []byte("b2")}, "b2 b3"},
+	{driver.Span{From: driver.After([]byte("b2"))}, "b3 c"},
+	{driver.Span{Limit: 2}, "a b1"},
+	{driver.Span{Reverse: true}, "c b3 b2 b1 a"},
+	{driver.Span{Prefix: []byte("b"), Reverse: true, Limit: 2}, "b3 b2"},
+	{driver.Span{Prefix: []byte("x")}, ""},
+}
+
 // rowTests are the cases of mutations about rows and what commits with them.
 var rowTests = []test{{
 	name: "enqueue",
@@ -55,24 +70,38 @@ var rowTests = []test{{
 		f.mutate(mutation{apply: put("c", "b2", "a", "b1", "bb")})
 		f.mutate(mutation{apply: func(w driver.Writer) error {
 			err := errors.Join(w.Delete(testTable, []byte("bb")), w.Delete(testTable, []byte("none")), put("b3")(w))
-			for _, c := range []struct {
-				span driver.Span
-				want string
-			}{
-				{driver.Span{}, "a b1 b2 b3 c"},
-				{driver.Span{Prefix: []byte("b")}, "b1 b2 b3"},
-				{driver.Span{Prefix: []byte("b"), From: []byte("b2")}, "b2 b3"},
-				{driver.Span{From: driver.After([]byte("b2"))}, "b3 c"},
-				{driver.Span{Limit: 2}, "a b1"},
-				{driver.Span{Reverse: true}, "c b3 b2 b1 a"},
-				{driver.Span{Prefix: []byte("b"), Reverse: true, Limit: 2}, "b3 b2"},
-				{driver.Span{Prefix: []byte("x")}, ""},
-			} {
+			for _, c := range spans {
 				err = errors.Join(err, scan(w, c.span, c.want))
 			}
 			return err
 		}})
 		f.rowsAre("a b1 b2 b3 c", "afterwards")
+	},
+}, {
+	name: "reading ahead",
+	rule: "A view reads the same, whatever it has read ahead.",
+	run: func(f *fixture) {
+		f.mutator()
+		f.mutate(mutation{apply: put("c", "b2", "a", "b1", "b3")})
+		for _, ahead := range spans {
+			var n driver.Needs
+			if !ahead.span.Reverse {
+				n.Span(testTable, ahead.span)
+			}
+			n.Read(testTable, []byte("b1"))
+			n.Read(otherTable, []byte("b1"))
+			f.ok(f.mutator().ViewRows(f.Context(), func(r driver.Reader) error {
+				err := driver.ReadAhead(r, &n)
+				for _, c := range spans {
+					err = errors.Join(err, scan(r, c.span, c.want))
+				}
+				for table, want := range map[*driver.Table]string{testTable: "b1", otherTable: ""} {
+					value, failed := r.Get(table, []byte("b1"))
+					err = errors.Join(err, failed, differ(string(value), want, "the value in table "+table.String()))
+				}
+				return err
+			}), "view")
+		}
 	},
 }, {
 	name: "tables",

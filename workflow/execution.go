@@ -80,7 +80,15 @@ func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *
 // load reads the run: its row, its input and its journal. The row is nil if there is no such
 // run.
 func (x *execution) load(ctx context.Context) (input []byte, err error) {
+	var n driver.Needs // of a young run, all of it
+	n.Read(tableRuns, x.run[:])
+	n.Span(tableBlobs, driver.Span{Prefix: x.run[:], Limit: 2})
+	n.Span(tableSteps, driver.Span{Prefix: x.run[:], Limit: 64})
+	n.Span(tablePublished, driver.Span{Prefix: x.run[:], Limit: 16})
 	err = x.engine.source.ViewRows(ctx, func(tx driver.Reader) error {
+		if err := driver.ReadAhead(tx, &n); err != nil {
+			return err
+		}
 		r := rowsOf(tx)
 		if x.row, err = r.run(x.run); x.row == nil || err != nil {
 			return err

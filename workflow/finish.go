@@ -54,7 +54,7 @@ func (x *execution) finish(f *finish) (err error) {
 		x.engine.opts.Logger.Warn("a run did not succeed", "flow", f.row.Flow, "id", f.row.ID, "run", x.run, "status", f.row.Status, "error", f.row.Error)
 	}
 	h := x.engine.hub
-	h.ended(x.run)
+	h.ended(x.run, ending{f.row, f.output})
 	if until := f.row.keptUntil(); !until.IsZero() {
 		h.sweepBy(until)
 	}

@@ -40,9 +40,13 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	defer stop()
 	look, gone := h.engine.hub.polling(), h.engine.jobEnds(ctx, h.run)
 	looks, check := 0, false // whether the job is dead
+	var end ending
 	for {
 		ended, leave := h.engine.hub.await(h.run)
-		row, output, err := h.read(ctx)
+		row, output := end.row, end.output
+		if row == nil {
+			row, output, err = h.read(ctx)
+		}
 		switch {
 		case err != nil:
 			leave()
@@ -70,7 +74,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			check = false
 		}
 		select {
-		case <-ended:
+		case end = <-ended:
 		case <-look.next():
 			leave()
 			looks++
@@ -118,7 +122,13 @@ func (e *Engine) standing(run pawl.ID) string {
 }
 
 func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err error) {
+	var n driver.Needs
+	n.Read(tableRuns, h.run[:])
+	n.Read(tableBlobs, seqKey(h.run, outputSeq))
 	err = h.engine.source.ViewRows(ctx, func(tx driver.Reader) error {
+		if err := driver.ReadAhead(tx, &n); err != nil {
+			return err
+		}
 		r := rowsOf(tx)
 		if row, err = r.mustRun(h.run); err != nil {
 			return err

@@ -79,35 +79,35 @@ func (h *hub) active(run pawl.ID) *execution {
 	return h.running[run]
 }
 
-// ended wakes the waiters for the end of a run, and those for what it publishes.
-func (h *hub) ended(run pawl.ID) {
+// ended gives the waiters for the end of a run its row and its output, and wakes those for what it publishes.
+func (h *hub) ended(run pawl.ID, end ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.waiting.wake(run)
-	h.watching.wake(run)
+	h.waiting.wake(run, end)
+	h.watching.wake(run, end)
 }
 
 // published wakes the waiters for what a run publishes.
 func (h *hub) published(run pawl.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watching.wake(run)
+	h.watching.wake(run, ending{})
 }
 
-// await returns a channel that is closed when a run ends. A caller that stops waiting earlier
+// await returns a channel that has a value when a run has ended. A caller that stops waiting earlier
 // must call leave.
-func (h *hub) await(run pawl.ID) (ended <-chan struct{}, leave func()) {
+func (h *hub) await(run pawl.ID) (ended <-chan ending, leave func()) {
 	return h.join(h.waiting, run)
 }
 
-// watch returns a channel that is closed when a run publishes something or ends. The caller must
+// watch returns a channel that has a value when a run has published something or ended. The caller must
 // call leave.
-func (h *hub) watch(run pawl.ID) (changed <-chan struct{}, leave func()) {
+func (h *hub) watch(run pawl.ID) (changed <-chan ending, leave func()) {
 	return h.join(h.watching, run)
 }
 
-func (h *hub) join(w waiters, run pawl.ID) (woken <-chan struct{}, leave func()) {
-	ch := make(chan struct{})
+func (h *hub) join(w waiters, run pawl.ID) (woken <-chan ending, leave func()) {
+	ch := make(chan ending, 1)
 	h.mu.Lock()
 	w[run] = append(w[run], ch)
 	h.mu.Unlock()
@@ -118,18 +118,24 @@ func (h *hub) join(w waiters, run pawl.ID) (woken <-chan struct{}, leave func())
 	}
 }
 
+// ending is the end of a run as it is stored. The row is nil if the waiter has to read it.
+type ending struct {
+	row    *runRow
+	output []byte
+}
+
 // waiters are the channels of those who wait for something of a run. The lock of the hub guards
 // them.
-type waiters map[pawl.ID][]chan struct{}
+type waiters map[pawl.ID][]chan ending
 
-func (w waiters) wake(run pawl.ID) {
+func (w waiters) wake(run pawl.ID, end ending) {
 	for _, ch := range w[run] {
-		close(ch)
+		ch <- end
 	}
 	delete(w, run)
 }
 
-func (w waiters) remove(run pawl.ID, ch chan struct{}) {
+func (w waiters) remove(run pawl.ID, ch chan ending) {
 	all := w[run]
 	if i := slices.Index(all, ch); i >= 0 {
 		all[i] = all[len(all)-1]
