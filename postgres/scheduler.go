@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 
@@ -37,8 +36,7 @@ type scheduler struct {
 	limited   map[string]bool // queues that had limits when a fetch last looked
 	swept     pawl.ID         // the last job with notes that a store of notes has looked for
 
-	lastGroup  int       // how many calls the last group had
-	yieldAfter time.Time // no yields until then, on monotonic time
+	gathering
 
 	now, mono time.Time     // of the last transaction, by the wall clock and monotonic
 	trusted   time.Time     // from when on the times of other processes are those of the wall clock; monotonic
@@ -80,7 +78,7 @@ func (q *Queue) schedule() {
 			rang = true
 		}
 		alarm.Stop()
-		q.yield()
+		q.gather()
 		calls, ended, closed := q.intake.Take()
 		q.lastGroup = len(calls)
 		q.waiting = core.Dismiss(q.waiting, ended)
@@ -105,27 +103,6 @@ func (q *Queue) schedule() {
 	q.disconnect()
 	q.cleanups.Wait()
 }
-
-// idleYields is how many times in a row the scheduler yields without a new call.
-const idleYields = 4
-
-// yield lets callers that were just answered submit their next calls, so that these share a
-// transaction. It yields as long as that brings calls, up to the number of the last group. If it takes
-// longer than a transaction is worth, the machine is busy, and it rests for ten times as long.
-func (q *Queue) yield() {
-	began, n := time.Now(), q.intake.Len()
-	for idle := 0; idle < idleYields && n < q.lastGroup && began.After(q.yieldAfter); idle++ {
-		runtime.Gosched()
-		if took := time.Since(began); took > slowYield {
-			q.yieldAfter = began.Add(10 * took)
-		}
-		if now := q.intake.Len(); now > n {
-			n, idle = now, -1
-		}
-	}
-}
-
-const slowYield = time.Millisecond
 
 const (
 	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still

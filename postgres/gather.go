@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"runtime"
+	"time"
+)
+
+// gathering is what the scheduler remembers of how its groups came together.
+type gathering struct {
+	lastGroup  int       // how many calls the last group had
+	yieldAfter time.Time // no yields until then, on monotonic time
+	inVain     int       // how many waits in a row did not pay, at most mostInVain
+	skips      int       // how many groups to take without a wait
+}
+
+const (
+	idleYields = 4                      // how many times in a row the scheduler yields without a new call
+	slowYield  = time.Millisecond       // more than a transaction is worth
+	patience   = 400 * time.Microsecond // of a transaction's one to two milliseconds
+	mostInVain = 6
+)
+
+// gather lets callers that were just answered submit their next calls, so that these share a transaction with
+// those that came meanwhile. Otherwise half of the callers would wait for the transaction of the other half.
+func (q *Queue) gather() {
+	most := q.intake.Len() + q.lastGroup
+	q.yield(most)
+	q.wait(most)
+}
+
+// yield lets other goroutines run as long as that brings calls, up to a number. If it takes longer than a
+// transaction is worth, the machine is busy, and it rests for ten times as long.
+func (q *Queue) yield(most int) {
+	began, n := time.Now(), q.intake.Len()
+	for idle := 0; idle < idleYields && n < most && began.After(q.yieldAfter); idle++ {
+		runtime.Gosched()
+		if took := time.Since(began); took > slowYield {
+			q.yieldAfter = began.Add(10 * took)
+		}
+		if now := q.intake.Len(); now > n {
+			n, idle = now, -1
+		}
+	}
+}
+
+// wait waits for calls up to a number, as long as its patience lasts: callers may read something before they call
+// again. A lone caller never waits for others. After waits that brought few calls it skips ever more groups.
+func (q *Queue) wait(most int) {
+	n := q.intake.Len()
+	switch {
+	case n == 0 || n >= most || q.lastGroup < 2:
+		return
+	case q.opts.Now != nil: // time goes by another clock
+		return
+	case q.skips > 0:
+		q.skips--
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	now := n
+	for waits := true; waits && now < most; now = q.intake.Len() {
+		select {
+		case <-q.intake.Signal:
+		case <-timer.C:
+			waits = false
+		}
+	}
+	if q.inVain = min(q.inVain+1, mostInVain); 3*(now-n) >= n {
+		q.inVain = 0
+	}
+	q.skips = 1<<q.inVain - 1
+}
