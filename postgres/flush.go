@@ -287,6 +287,9 @@ func (t *txn) writeHistory(jobs []*job, stored bool) {
 func (t *txn) writeKeys(jobs []*job) {
 	last, freed := make(map[string]pawl.ID), make(map[string]bool)
 	for _, j := range jobs {
+		if j.UniqueKey == "" {
+			continue
+		}
 		name := core.UniqueName(&j.Envelope)
 		switch {
 		case j.holds && !j.gone:

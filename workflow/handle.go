@@ -41,10 +41,14 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	look, gone := h.engine.hub.polling(), h.engine.jobEnds(ctx, h.run)
 	looks, check := 0, false // whether the job is dead
 	var end ending
-	for {
-		ended, leave := h.engine.hub.await(h.run)
+	for first := true; ; first = false {
+		ended, active, leave := h.engine.hub.await(h.run)
 		row, output := end.row, end.output
-		if row == nil {
+		switch {
+		case row != nil:
+		case first && active:
+			row = &runRow{Status: Running}
+		default:
 			row, output, err = h.read(ctx)
 		}
 		switch {

@@ -83,6 +83,7 @@ func (h *hub) active(run pawl.ID) *execution {
 func (h *hub) ended(run pawl.ID, end ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.running, run) // so that await does not take it for one that will end
 	h.waiting.wake(run, end)
 	h.watching.wake(run, end)
 }
@@ -94,23 +95,27 @@ func (h *hub) published(run pawl.ID) {
 	h.watching.wake(run, ending{})
 }
 
-// await returns a channel that has a value when a run has ended. A caller that stops waiting earlier
-// must call leave.
-func (h *hub) await(run pawl.ID) (ended <-chan ending, leave func()) {
-	return h.join(h.waiting, run)
+// await returns a channel that has a value when a run has ended, and whether the run is active here, so that it has
+// not ended yet. A caller that stops waiting earlier must call leave.
+func (h *hub) await(run pawl.ID) (ended <-chan ending, active bool, leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ended, leave = h.join(h.waiting, run)
+	return ended, h.running[run] != nil, leave
 }
 
 // watch returns a channel that has a value when a run has published something or ended. The caller must
 // call leave.
 func (h *hub) watch(run pawl.ID) (changed <-chan ending, leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return h.join(h.watching, run)
 }
 
+// join adds a waiter. The caller holds the lock.
 func (h *hub) join(w waiters, run pawl.ID) (woken <-chan ending, leave func()) {
 	ch := make(chan ending, 1)
-	h.mu.Lock()
 	w[run] = append(w[run], ch)
-	h.mu.Unlock()
 	return ch, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
