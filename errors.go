@@ -113,8 +113,8 @@ func (e *InvalidError) Is(target error) bool {
 	return target == ErrInvalid || e.Lacks != 0 && target == ErrUnsupported
 }
 
-// SettleError tells which leases of one [Queue.Settle] could not be settled, and why; the
-// others were. It matches what each of them matches, such as [ErrLeaseLost].
+// SettleError reports which leases of one [Queue.Settle] could not be settled, and why. All other leases
+// were settled. It matches whatever one of its errors matches, such as [ErrLeaseLost].
 type SettleError struct {
 	Failed map[*Lease]error
 }

@@ -65,7 +65,7 @@ func ExampleEnqueuer_transaction() {
 			if _, err := SendWelcome.Enqueue(ctx, q.In(tx), Welcome{To: "ada@example.com"}); err != nil {
 				return err
 			}
-			return q.AckTx(tx, job.Lease) // if this commits the job is done, whatever comes after
+			return q.AckTx(tx, job.Lease) // if this commits, the job is done, whatever comes after
 		})
 	})
 

@@ -50,8 +50,8 @@ func (j *Job[T]) Progress(done, total int64, text string) {
 // Log returns the logger of the run whose handler has this context. What it logs, from the level Info on, is
 // kept with the job: the first 16 KiB and the last 16 KiB of each run, for the last four runs. A line is
 // cut at 4 KiB. The worker stores the logs of all its jobs together, at most once a second, and at the
-// end of each run. So the log of a run that took its process down is there, but for its last second. A handler
-// never waits for that. The log goes when the job does: after a success without [Retain] at once.
+// end of each run. So the log of a run that took its process down is there, except for its last second. A handler
+// never waits for that. The log is removed with the job: at once after a success without [Retain].
 //
 // On a queue without [RunNotes], and outside of a handler, the logger discards everything. In a handler
 // of many jobs it is that of the first job.

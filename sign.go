@@ -107,8 +107,8 @@ func (k *Keyring) Verify(e *Envelope) error {
 }
 
 // HeaderIdempotencyKey is the header in which a dead job that was forwarded carries the
-// idempotency key that it had. As a job of its new queue it has none: the success of one must
-// not let others with that key vanish without a run.
+// idempotency key that it had. In its new queue, the job has no idempotency key: otherwise the success of
+// one forwarded job would remove the others with that key without a run.
 const HeaderIdempotencyKey = "pawl-dead-idempotency-key"
 
 // Forwarded returns a keyring for the worker of a queue that dead jobs are forwarded to. It

@@ -25,7 +25,7 @@ type QueueStats struct {
 	Paused bool
 	Rests  time.Time // until when no job of it starts, see [Throttle]; zero if it does not rest
 	Limits Limits    // in force; see [LimitKeys]
-	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only package bolt tells, of a queue that is open
+	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only an open queue of package bolt reports it
 	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one
 
 	// Declared are the limits that the program declares, if an operator has set others, which are then in

@@ -14,8 +14,9 @@ import (
 // Store is what an [Admin] needs of a queue, such as a *bolt.Queue. Package queuetest has cases
 // for each of its methods, so an engine that passes the suite can be operated.
 //
-// An engine may also have the methods of [Checker], [Backuper], [Counter], [Listener], and
-// [workflow.Store]. An operation that needs a missing one fails with an [*UnsupportedError].
+// An engine may also have the methods of [Backuper], [Checker], [Counter], [Editor], [Explainer],
+// [LimitSetter], [Listener], [Metered], [Rester], [pawl.Awaiter], and [workflow.Store]. An operation that
+// needs a missing one fails with an [*UnsupportedError].
 type Store interface {
 	pawl.Enqueuer
 

@@ -8,7 +8,7 @@
 //	mux.Handle("/ops/", http.StripPrefix("/ops", d))
 //
 // It goes over any [admin.Admin], so it also shows the file of a stopped app. The command jobctl ui
-// does that on one's own machine.
+// shows it on your own machine.
 //
 // Every page works without a script and without anything from another site. Its links are relative,
 // so it works below any prefix and behind a proxy that changes the prefix. Each page names the

@@ -142,7 +142,7 @@ func checkState(e *pawl.Envelope) error {
 
 // Arrive turns a job that another process read, and that passed [CheckRestoredJob], into one that a
 // queue stores at the time now. It keeps the sequence and the history. A job that must end, since
-// it was canceled, is leased until the queue ends it.
+// it was cancelled, is leased until the queue ends it.
 func Arrive(e *pawl.Envelope, now time.Time) {
 	now = now.Round(0) // without its monotonic part, as all times of a stored job
 	e.Delay, e.OnConflict, e.LeasedSince, e.FairTag = 0, pawl.UseExisting, time.Time{}, 0

@@ -29,9 +29,10 @@
 //
 // # What is missing
 //
-// The queue refuses unique keys, idempotency keys, priorities, deadlines, retention, limit keys, and retry shares. The
-// error names what was refused and matches [pawl.ErrUnsupported]. The first Enqueue of such a job returns it, and so
-// does the start of a worker with a retry share. Use [pawl.Require] to check for abilities at the start of a program.
+// The queue refuses unique keys, idempotency keys, priorities, deadlines, retention, retry shares, limit keys, groups,
+// results, cursors, and jobs after others. The error names what was refused and matches [pawl.ErrUnsupported]. The first
+// Enqueue of such a job returns it, and so does the start of a worker that needs the ability. Progress and logs are
+// dropped. Use [pawl.Require] to check for abilities at the start of a program.
 //
 // Enqueue takes one job at a time. For a larger batch it returns [pawl.ErrBatchTooLarge]. A payload has to fit into the
 // server's max_payload, together with its envelope and room for the history; see [Queue.MaxPayload].

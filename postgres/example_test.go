@@ -43,7 +43,7 @@ func sendInvoice(ctx context.Context, pool *pgxpool.Pool, q *postgres.Queue, job
 		if _, err := tx.Exec(ctx, "INSERT INTO booked (number) VALUES ($1)", job.Args.Number); err != nil {
 			return err // nothing of this transaction happens
 		}
-		return q.AckTx(ctx, tx, job.Lease) // if this commits the job is done, whatever comes after
+		return q.AckTx(ctx, tx, job.Lease) // if this commits, the job is done, whatever comes after
 	})
 	if err != nil {
 		return err

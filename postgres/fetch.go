@@ -28,8 +28,8 @@ type fetch struct {
 // the jobs that another is looking at. A call with [pawl.WaitNot] may return [pawl.ErrEmpty] then,
 // although the other leaves some of these jobs.
 //
-// The order of jobs is exact within a process. While a transaction that stays open keeps the server from the
-// removal of rows, a job that another process puts before others may wait for the next poll.
+// The order of jobs is exact within a process. While a long transaction keeps the server from removing rows, a job
+// that another process puts before others may wait for the next poll.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	r, err := driver.CheckRequest(r)
 	if err != nil {

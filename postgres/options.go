@@ -56,9 +56,9 @@ type Options struct {
 	// Existing has Open refuse a schema without a queue, with ErrNotQueue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits for a server that is away, and a statement that only reads
-	// for its end. The default is 30 s, the minimum 100 ms. Then it returns ErrUnavailable, or pawl.ErrUnknownOutcome if the
-	// connection broke during the commit. The next call tries again.
+	// Timeout is how long a call waits for a server that cannot be reached, and how long a statement that only
+	// reads may take. The default is 30 s, the minimum 100 ms. After it, a call returns ErrUnavailable, or
+	// pawl.ErrUnknownOutcome if the connection broke during the commit. The next call tries again.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each

@@ -107,7 +107,7 @@ func afterTests() []test {
 			f.blockedBy(pawl.ByJobs, id, first)
 			f.abandon(f.lease())
 			f.cancel(other)
-			equal(f, f.must(other).State, pawl.Dead, "state of the canceled job")
+			equal(f, f.must(other).State, pawl.Dead, "state of the cancelled job")
 			f.retry(other, false)
 			f.blockedBy(pawl.ByDeadJobs, other, first)
 			f.cancel(other)
@@ -117,7 +117,7 @@ func afterTests() []test {
 			f.retry(other, false)
 			f.goes(other)
 		}),
-		newTest("a prerequisite that is gone", "A job that waits for a dead one waits on when that is deleted, until it is canceled.", func(f *fixture) {
+		newTest("a prerequisite that is gone", "A job that waits for a dead one keeps waiting when that one is deleted, until it is cancelled.", func(f *fixture) {
 			first := f.add().ID
 			id := f.add(of("after"), afterJobs(first)).ID
 			f.abandon(f.lease())
@@ -341,7 +341,7 @@ func afterTests() []test {
 			f.ack(f.lease())
 			f.goes(id)
 		}).alsoRequiring(pawl.Retention),
-		newTest("a restore of a canceled prerequisite", "A restored job goes once the one is restored that it waits for, if its arrival ends that.", func(f *fixture) {
+		newTest("a restore of a cancelled prerequisite", "A restored job goes once the one is restored that it waits for, if its arrival ends that.", func(f *fixture) {
 			f.restorer()
 			first, id := pawl.NewID(time.Now()), pawl.NewID(time.Now())
 			f.restore([]*pawl.Envelope{{ID: id, Kind: "after", State: pawl.Ready, AfterAny: []pawl.ID{first}}})

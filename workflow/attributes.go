@@ -21,7 +21,7 @@ type attribute struct {
 }
 
 // Attributes describes the run with names and values, such as the customer and the region, for lists: see
-// [Filter]. They are stored as they are, without the [Codec]. A name has 1 to [MaxAttributeName] bytes, without NUL,
+// [Filter]. They are stored without the [Codec]. A name has 1 to [MaxAttributeName] bytes, without NUL,
 // /, #, and =, and does not begin with an underscore. A value has 1 to [MaxAttributeValue] bytes, without NUL. Both are UTF-8. A run has at most
 // [MaxAttributes]. The start returns [pawl.ErrInvalid] for others. Of several Attributes, the last value of a name counts.
 //

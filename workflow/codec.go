@@ -9,7 +9,7 @@ import (
 
 // Codec changes the form in which an engine stores the values of runs: to encrypt them, as [Cipher]
 // does, or to compress them. The values are inputs, results, signals, decided and published values. Names, IDs, the
-// texts of errors, the sums of [Fingerprint], and the inputs of schedules are stored as they are: operators and the
+// texts of errors, the sums of [Fingerprint], and the inputs of schedules are stored unchanged: operators and the
 // engine need them.
 //
 // What Encode returns says how to decode it, such as the ID of a key, so that Decode reads values of all keys
