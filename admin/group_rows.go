@@ -3,36 +3,28 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/group"
 )
 
-type groupRowsRequest struct{ After string }
-
-// groupRows are some groups as they are stored.
-type groupRows struct{ Groups []group.Rows }
-
-var opGroupRows = define(operation[groupRowsRequest, groupRows]{
-	path: "groups/rows", work: lists, large: always[groupRowsRequest],
-	do: func(ctx context.Context, a Admin, r *groupRowsRequest) (groupRows, error) {
-		list, err := a.Groups().Rows(ctx, r.After)
-		return groupRows{list}, err
-	},
-	check: func(r *groupRowsRequest, l *groupRows) error {
-		last := r.After
-		for i := range l.Groups {
-			if l.Groups[i].Name <= last {
-				return errors.New("its groups are not in the order of their names")
-			}
-			last = l.Groups[i].Name
+var groupRows = defineRows(rowKind[group.Rows]{
+	one:  "group",
+	of:   func(a Admin) rowStore[group.Rows] { return a.Groups() },
+	head: func(r *group.Rows) (string, int) { return r.Name, r.Form },
+	line: func(l *exportLine) *group.Rows {
+		if l.Group == nil {
+			return nil
 		}
-		return checkPage(len(l.Groups), group.MaxListed, "", "")
+		return l.Group.rows()
 	},
+	rename: (*group.Rows).Rename,
+	most:   group.MaxListed,
 })
 
 func (g clientGroups) Rows(ctx context.Context, after string) ([]group.Rows, error) {
-	l, err := ask(ctx, g.c, opGroupRows, groupRowsRequest{after})
-	return l.Groups, err
+	return groupRows.ask(ctx, g.c, after)
 }
 
 func (d directGroups) Rows(ctx context.Context, after string) ([]group.Rows, error) {
@@ -43,23 +35,8 @@ func (d directGroups) Rows(ctx context.Context, after string) ([]group.Rows, err
 	return group.ReadRows(ctx, q, after, group.MaxListed)
 }
 
-type restoreGroupsRequest struct{ Groups []*group.Rows }
-
-var opRestoreGroups = define(operation[restoreGroupsRequest, nothing]{
-	path: "groups/restore", changes: true,
-	do: func(ctx context.Context, a Admin, r *restoreGroupsRequest) (nothing, error) {
-		for _, rows := range r.Groups {
-			if rows == nil {
-				return nothing{}, invalid("groups", "one is null")
-			}
-		}
-		return nothing{}, a.Groups().RestoreRows(ctx, r.Groups...)
-	},
-})
-
 func (g clientGroups) RestoreRows(ctx context.Context, rows ...*group.Rows) error {
-	_, err := ask(ctx, g.c, opRestoreGroups, restoreGroupsRequest{rows})
-	return err
+	return groupRows.send(ctx, g.c, rows)
 }
 
 func (d directGroups) RestoreRows(ctx context.Context, rows ...*group.Rows) error {
@@ -98,4 +75,45 @@ func (x *exportGroup) rows() *group.Rows {
 		r.Callbacks[i] = group.CallbackRow(c)
 	}
 	return r
+}
+
+func (x *exporter) groups(ctx context.Context) error {
+	return groupRows.export(ctx, x, func(r *group.Rows) error {
+		x.done.Groups++
+		return x.to.Encode(exportLine{Group: exportGroupOf(r)})
+	})
+}
+
+// exportedGroup checks the line of a group.
+func (c *checking) exportedGroup(x *exportGroup, offset int64) error {
+	rows := x.rows()
+	callbacks, signed, err := rows.Jobs()
+	switch {
+	case err != nil:
+		return err
+	case signed && !c.opts.KeepIDs:
+		return fmt.Errorf("a callback of group %q is signed, and its signature names its ID: import with KeepIDs", truncate(rows.Name))
+	case c.grouped[rows.Name]:
+		return fmt.Errorf("group %q has a line already", truncate(rows.Name))
+	}
+	c.grouped[rows.Name] = true
+	c.importer.groups = append(c.importer.groups, namedLine{rows.Name, offset})
+	for _, id := range callbacks {
+		c.callbacks[id] = true
+	}
+	return nil
+}
+
+// leaveOutGroups finds which groups the target has.
+func (m *importer) leaveOutGroups(ctx context.Context) error {
+	left, err := groupRows.leaveOut(m, m.groups, func(name string) (bool, error) {
+		s, err := m.to.Groups().Show(ctx, name)
+		if errors.Is(err, pawl.ErrNotFound) || err == nil && s.Created.IsZero() { // nobody made it
+			return false, nil
+		}
+		return true, err
+	})
+	m.done.GroupsSkipped = int64(len(m.groups) - len(left))
+	m.groups = left
+	return err
 }

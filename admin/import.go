@@ -111,9 +111,9 @@ type importer struct {
 	jobs    []storedLine
 	runs    []storedRun // in the order of their IDs
 
-	schedules []storedSchedule
+	schedules []namedLine
 	awaited   map[pawl.ID]string // jobs that schedules wait for, with the name of one
-	groups    []storedGroup
+	groups    []namedLine
 	callbacks map[pawl.ID]bool // jobs that are callbacks of groups
 
 	size int64 // bytes of the input
@@ -163,10 +163,10 @@ func (m *importer) all(ctx context.Context) error {
 	if err := m.storeJobs(ctx); err != nil {
 		return err
 	}
-	if err := m.storeGroups(ctx); err != nil {
+	if err := groupRows.store(ctx, m, m.groups, &m.done.Groups); err != nil {
 		return err
 	}
-	if err := m.storeSchedules(ctx); err != nil {
+	if err := scheduleRows.store(ctx, m, m.schedules, &m.done.Schedules); err != nil {
 		return err
 	}
 	m.progress(2 * m.size)

@@ -3,59 +3,37 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/schedule"
 )
 
-type scheduleRowsRequest struct{ After string }
-
-// scheduleRows are some schedules as they are stored.
-type scheduleRows struct{ Schedules []schedule.Rows }
-
-var opScheduleRows = define(operation[scheduleRowsRequest, scheduleRows]{
-	path: "schedules/rows", work: lists, large: always[scheduleRowsRequest],
-	do: func(ctx context.Context, a Admin, r *scheduleRowsRequest) (scheduleRows, error) {
-		list, err := a.Schedules().Rows(ctx, r.After)
-		return scheduleRows{list}, err
-	},
-	check: func(r *scheduleRowsRequest, l *scheduleRows) error {
-		last := r.After
-		for i := range l.Schedules {
-			if l.Schedules[i].Name <= last {
-				return errors.New("its schedules are not in the order of their names")
-			}
-			last = l.Schedules[i].Name
+var scheduleRows = defineRows(rowKind[schedule.Rows]{
+	one:  "schedule",
+	of:   func(a Admin) rowStore[schedule.Rows] { return a.Schedules() },
+	head: func(r *schedule.Rows) (string, int) { return r.Name, r.Form },
+	line: func(l *exportLine) *schedule.Rows {
+		if l.Schedule == nil {
+			return nil
 		}
-		return checkPage(len(l.Schedules), schedule.MaxListed, "", "")
+		return l.Schedule.rows()
 	},
+	rename: (*schedule.Rows).Rename,
+	most:   schedule.MaxListed,
 })
 
 func (s clientSchedules) Rows(ctx context.Context, after string) ([]schedule.Rows, error) {
-	l, err := ask(ctx, s.c, opScheduleRows, scheduleRowsRequest{after})
-	return l.Schedules, err
+	return scheduleRows.ask(ctx, s.c, after)
 }
 
 func (d directSchedules) Rows(ctx context.Context, after string) ([]schedule.Rows, error) {
 	return readSchedules(d, func(r *schedule.Reader) ([]schedule.Rows, error) { return r.Rows(ctx, after, schedule.MaxListed) })
 }
 
-type restoreSchedulesRequest struct{ Schedules []*schedule.Rows }
-
-var opRestoreSchedules = define(operation[restoreSchedulesRequest, nothing]{
-	path: "schedules/restore", changes: true,
-	do: func(ctx context.Context, a Admin, r *restoreSchedulesRequest) (nothing, error) {
-		for _, rows := range r.Schedules {
-			if rows == nil {
-				return nothing{}, invalid("schedules", "one is null")
-			}
-		}
-		return nothing{}, a.Schedules().RestoreRows(ctx, r.Schedules...)
-	},
-})
-
 func (s clientSchedules) RestoreRows(ctx context.Context, rows ...*schedule.Rows) error {
-	_, err := ask(ctx, s.c, opRestoreSchedules, restoreSchedulesRequest{rows})
-	return err
+	return scheduleRows.send(ctx, s.c, rows)
 }
 
 func (d directSchedules) RestoreRows(ctx context.Context, rows ...*schedule.Rows) error {
@@ -92,4 +70,48 @@ func (x *exportSchedule) rows() *schedule.Rows {
 		r.History[i] = schedule.HistoryRow(h)
 	}
 	return r
+}
+
+func (x *exporter) schedules(ctx context.Context) error {
+	return scheduleRows.export(ctx, x, func(r *schedule.Rows) error {
+		x.done.Schedules++
+		return x.to.Encode(exportLine{Schedule: exportScheduleOf(r)})
+	})
+}
+
+// schedule checks the line of a schedule.
+func (c *checking) schedule(x *exportSchedule, offset int64) error {
+	rows := x.rows()
+	alive, err := rows.Alive()
+	if err != nil {
+		return err
+	}
+	if c.named[rows.Name] {
+		return fmt.Errorf("schedule %q has a line already", truncate(rows.Name))
+	}
+	c.named[rows.Name] = true
+	c.importer.schedules = append(c.importer.schedules, namedLine{rows.Name, offset})
+	for _, id := range alive {
+		c.awaited[id] = rows.Name
+	}
+	return nil
+}
+
+// leaveOutSchedules finds which schedules the target has.
+func (m *importer) leaveOutSchedules(ctx context.Context) error {
+	left, err := scheduleRows.leaveOut(m, m.schedules, func(name string) (bool, error) {
+		_, err := m.to.Schedules().Show(ctx, name, 0)
+		if errors.Is(err, schedule.ErrNotFound) {
+			return false, nil
+		}
+		return true, err
+	})
+	kept := make(map[string]bool)
+	for _, l := range left {
+		kept[l.name] = true
+	}
+	maps.DeleteFunc(m.awaited, func(_ pawl.ID, name string) bool { return !kept[name] })
+	m.done.SchedulesSkipped = int64(len(m.schedules) - len(left))
+	m.schedules = left
+	return err
 }
