@@ -1,11 +1,8 @@
 package kills
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,20 +11,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// cursorOf returns a cursor of these tests. It fills one page or several.
-func cursorOf(n uint64) []byte {
-	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, n), 1+int(n%5)*300)
-}
-
-// cursors runs four jobs, which are there already, and saves cursors that grow, from several
-// goroutines. It prints the number of each cursor once the save is acknowledged.
-func (e Engine) cursors(args []string) error {
-	q, err := e.Work(args[0])
-	if err != nil {
-		return err
-	}
-	Say("up")
-	ctx := context.Background()
+// saveCursors runs four jobs, which are there already, and saves cursors that grow, from several
+// goroutines.
+func saveCursors(ctx context.Context, q Queue) error {
 	leases, err := q.Fetch(ctx, pawl.Request{Max: 4})
 	if err != nil {
 		return err
@@ -41,7 +27,7 @@ func (e Engine) cursors(args []string) error {
 			}
 			for {
 				n++
-				if err := q.SaveCursor(ctx, l, cursorOf(n)); err != nil {
+				if err := q.SaveCursor(ctx, l, numbered(n)); err != nil {
 					panic(err)
 				}
 				Say("saved", l.ID, n)
@@ -65,24 +51,14 @@ func (e Engine) Cursors(t *testing.T) {
 	last := make(map[string]uint64)
 	total := 0
 	for range Count(t, 8) {
-		c := Start(t, "cursors", place)
-		require.Equal(t, "up", c.Line(t))
 		acked := make(map[string]uint64)
-		for _, line := range c.After(t, 40) {
-			id, text, _ := strings.Cut(strings.TrimPrefix(line, "saved "), " ")
-			n, err := strconv.ParseUint(text, 10, 64)
-			require.NoError(t, err)
-			acked[id] = n
-			total++
-		}
-		require.Empty(t, c.Stderr.String())
-		e.Look(t, place, func(q Queue) {
+		total += e.kill(t, "cursors", place, func(_, id string, n uint64) { acked[id] = n }, func(q Queue) {
 			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 				require.NoError(t, err)
 				n := uint64(0)
 				if e.Cursor != nil {
 					n = binary.BigEndian.Uint64(e.Cursor)
-					require.Equal(t, cursorOf(n), e.Cursor)
+					require.Equal(t, numbered(n), e.Cursor)
 				}
 				require.GreaterOrEqual(t, n, max(last[e.ID.String()], acked[e.ID.String()]))
 				last[e.ID.String()] = n

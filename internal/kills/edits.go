@@ -1,10 +1,8 @@
 package kills
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"testing"
 
@@ -20,20 +18,10 @@ type editor interface {
 	Cancel(ctx context.Context, id pawl.ID) error
 }
 
-// payloadOf returns a payload of these tests. It is in the record of its job, or apart from it.
-func payloadOf(n uint64) []byte {
-	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, n), 1+int(n%5)*300)
-}
-
-// edits edits dead jobs, which are there already, from several goroutines. It edits each again while it is ready, and makes it
-// dead again. It prints the number of each payload once its edit is acknowledged, and again once the cancel is.
-func (e Engine) edits(args []string) error {
-	q, err := e.Work(args[0])
-	if err != nil {
-		return err
-	}
-	Say("up")
-	ctx, editor := context.Background(), q.(editor)
+// editJobs edits dead jobs, which are there already, from several goroutines. It edits each again while it is ready, and makes
+// it dead again.
+func editJobs(ctx context.Context, q Queue) error {
+	editor := q.(editor)
 	var jobs []*pawl.Envelope
 	for job, err := range q.Jobs(ctx, pawl.Filter{}) {
 		if err != nil {
@@ -54,7 +42,7 @@ func (e Engine) edits(args []string) error {
 			for ; ; times = 2 {
 				for range times {
 					n++
-					if err := editor.Edit(ctx, job.ID, payloadOf(n), nil); err != nil {
+					if err := editor.Edit(ctx, job.ID, numbered(n), nil); err != nil {
 						panic(err)
 					}
 					Say("edited", job.ID, n)
@@ -76,7 +64,7 @@ func (e Engine) Edits(t *testing.T) {
 	place := e.New(t)
 	e.Look(t, place, func(q Queue) {
 		for range 4 {
-			done, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: payloadOf(0)})
+			done, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Payload: numbered(0)})
 			require.NoError(t, err)
 			require.NoError(t, q.(editor).Cancel(t.Context(), done[0].ID))
 		}
@@ -85,28 +73,18 @@ func (e Engine) Edits(t *testing.T) {
 	ready := make(map[string]bool)
 	total := 0
 	for range Count(t, 8) {
-		c := Start(t, "edits", place)
-		require.Equal(t, "up", c.Line(t))
-		for _, line := range c.After(t, 40) {
-			var verb, id string
-			var n uint64
-			_, err := fmt.Sscan(line, &verb, &id, &n)
-			require.NoError(t, err)
-			acked[id], ready[id] = n, verb == "edited"
-			total++
-		}
-		require.Empty(t, c.Stderr.String())
-		e.Look(t, place, func(q Queue) {
+		note := func(verb, id string, n uint64) { acked[id], ready[id] = n, verb == "edited" }
+		total += e.kill(t, "edits", place, note, func(q Queue) {
 			jobs := 0
 			for job, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 				require.NoError(t, err)
 				full, err := q.Job(t.Context(), job.ID)
 				require.NoError(t, err)
 				id, n := job.ID.String(), binary.BigEndian.Uint64(full.Payload)
-				require.Equal(t, payloadOf(n), full.Payload)
+				require.Equal(t, numbered(n), full.Payload)
 				if n > 0 {
 					edits := driver.EditsOf(full)
-					require.Equal(t, driver.SumOf(payloadOf(n-1)), edits[len(edits)-1].SHA256)
+					require.Equal(t, driver.SumOf(numbered(n-1)), edits[len(edits)-1].SHA256)
 				}
 				switch {
 				case n == acked[id]+1: // by an edit that was not acknowledged

@@ -1,8 +1,14 @@
 package kills
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
 	"maps"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/dlq"
@@ -35,7 +41,52 @@ type Engine struct {
 
 // Roles returns the roles of the processes, and those of the caller.
 func (e Engine) Roles(others Roles) Roles {
-	all := Roles{"results": e.results, "cursors": e.cursors, "group": e.group, "edits": e.edits}
+	all := make(Roles)
+	for name, work := range map[string]work{"results": ackResults, "cursors": saveCursors, "group": settleMembers, "edits": editJobs} {
+		all[name] = func(args []string) error {
+			q, err := e.Work(args[0])
+			if err != nil {
+				return err
+			}
+			Say("up")
+			return work(context.Background(), q)
+		}
+	}
 	maps.Copy(all, others)
 	return all
+}
+
+// work is what a process does until it is killed. After each acknowledged call it prints a verb, the ID of the job, and a number.
+type work func(ctx context.Context, q Queue) error
+
+// start starts a process and waits until it has opened the queue.
+func (e Engine) start(t *testing.T, role, place string) *Child {
+	t.Helper()
+	c := Start(t, role, place)
+	require.Equal(t, "up", c.Line(t))
+	return c
+}
+
+// kill kills a process amid its work. It calls note for each acknowledged call, and then judge with the queue. It
+// returns the number of acknowledged calls.
+func (e Engine) kill(t *testing.T, role, place string, note func(verb, id string, n uint64), judge func(q Queue)) (acknowledged int) {
+	t.Helper()
+	c := e.start(t, role, place)
+	lines := c.After(t, 40)
+	for _, line := range lines {
+		var verb, id string
+		var n uint64
+		_, err := fmt.Sscan(line, &verb, &id, &n)
+		require.NoError(t, err)
+		note(verb, id, n)
+	}
+	require.Empty(t, c.Stderr.String())
+	e.Look(t, place, judge)
+	return len(lines)
+}
+
+// numbered returns the bytes for a number, as a payload or a cursor. They are in the record of a job or apart from it, and
+// fill one page or several.
+func numbered(n uint64) []byte {
+	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, n), 1+int(n%5)*300)
 }

@@ -17,15 +17,9 @@ import (
 // groupName is the name of the group in these tests.
 const groupName = "g"
 
-// group settles members of a group from several goroutines. Some add a late member, and some are
+// settleMembers settles members of a group from several goroutines. Some add a late member, and some are
 // abandoned while none of their first run is left.
-func (e Engine) group(args []string) error {
-	q, err := e.Work(args[0])
-	if err != nil {
-		return err
-	}
-	Say("up")
-	ctx := context.Background()
+func settleMembers(ctx context.Context, q Queue) error {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -125,8 +119,7 @@ func (e Engine) killGroup(t *testing.T) (killed int) {
 	longest := 30 * time.Millisecond
 	until := func(done, success int) {
 		for ended := false; !ended; longest += longest / 10 { // a busy machine comes to an end too
-			c := Start(t, "group", place)
-			require.Equal(t, "up", c.Line(t))
+			c := e.start(t, "group", place)
 			lines := c.Within(longest)
 			require.Empty(t, c.Stderr.String())
 			if len(lines) == 0 {

@@ -3,7 +3,6 @@ package kills
 import (
 	"bytes"
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,15 +15,8 @@ import (
 // resultOf returns the result of a job in these tests. It fills one page or several.
 func resultOf(id pawl.ID) []byte { return bytes.Repeat(id[:], 1+int(id[15])*4) }
 
-// results acks jobs with results from several goroutines. It prints each ID once the ack is
-// acknowledged.
-func (e Engine) results(args []string) error {
-	q, err := e.Work(args[0])
-	if err != nil {
-		return err
-	}
-	Say("up")
-	ctx := context.Background()
+// ackResults acks jobs with results from several goroutines.
+func ackResults(ctx context.Context, q Queue) error {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -41,7 +33,7 @@ func (e Engine) results(args []string) error {
 				if err := q.Settle(ctx, s); err != nil {
 					panic(err)
 				}
-				Say("done", leases[0].ID)
+				Say("acked", leases[0].ID, 0)
 			}
 		})
 	}
@@ -59,14 +51,7 @@ func (e Engine) Results(t *testing.T) {
 		if cycle%8 == 0 { // a queue of at most some seconds of jobs
 			place, acked = e.New(t), make(map[string]bool)
 		}
-		c := Start(t, "results", place)
-		require.Equal(t, "up", c.Line(t))
-		for _, line := range c.After(t, 40) {
-			acked[strings.TrimPrefix(line, "done ")] = true
-			total++
-		}
-		require.Empty(t, c.Stderr.String())
-		e.Look(t, place, func(q Queue) {
+		total += e.kill(t, "results", place, func(_, id string, _ uint64) { acked[id] = true }, func(q Queue) {
 			completed := 0
 			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 				require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strconv"
 
@@ -111,24 +110,12 @@ func leaseAgain(q *bolt.Queue, l *pawl.Lease, n int) (*pawl.Lease, error) {
 
 // killedCursors runs the script, kills it, and compares the file with what was acknowledged.
 func killedCursors(t *harness.Try, a at) error {
-	p := &injection{at: a, index: -1, again: -1}
-	path := filepath.Join(t.Dir, queueName)
-	r, err := supervise(t.Ctx, t.Dir, p.plan, cursorScript.role, path, cursorScript.seed)
-	switch {
-	case err != nil:
-		return err
-	case p.index < 0:
-		t.Count(0) // this run had fewer calls
-		return nil
-	case r.stderr != "":
-		return fmt.Errorf("%s: the process said: %s", a, r.stderr)
-	}
-	s, err := hearCursors(r.lines)
-	if err != nil {
-		return fmt.Errorf("%s: %w", a, err)
-	}
-	return withQueue(path, func(q *bolt.Queue) error {
-		if err := q.Check(t.Ctx); err != nil {
+	return killed(t, cursorScript, a, func(lines []string, q *bolt.Queue) error {
+		s, err := hearCursors(lines)
+		if err == nil {
+			err = q.Check(t.Ctx)
+		}
+		if err != nil {
 			return err
 		}
 		found := make(map[pawl.ID]bool)
@@ -137,13 +124,13 @@ func killedCursors(t *harness.Try, a at) error {
 				err = s.judge(t, q, job)
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", a, err)
+				return err
 			}
 			found[job.ID] = true
 		}
 		for id := range s.saved {
 			if !found[id] {
-				return fmt.Errorf("%s: job %s is lost", a, id)
+				return fmt.Errorf("job %s is lost", id)
 			}
 		}
 		return nil

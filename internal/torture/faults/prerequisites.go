@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -184,30 +183,17 @@ func idsIn(jobs []*pawl.Envelope, state pawl.State) (ids []pawl.ID) {
 // killedWaits runs the script, kills it, and runs what is left.
 func killedWaits(t *harness.Try) error {
 	a := waitKill(t.Rand)
-	p := &injection{at: a, index: -1, again: -1}
-	path := filepath.Join(t.Dir, queueName)
-	r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-wait", path, t.Rand.Uint64())
-	switch {
-	case err != nil:
-		return err
-	case p.index < 0:
-		t.Count(0) // this run had fewer calls
-		return nil
-	case r.stderr != "":
-		return fmt.Errorf("%s: the process said: %s", a, r.stderr)
-	}
-	w := &waitJudge{deleted: make(map[string]bool)}
-	for _, line := range r.lines {
-		id, ok := strings.CutPrefix(line, "deletes ")
-		if !ok {
-			return errors.New(line)
+	return killed(t, scripted{"faults-wait", t.Rand.Uint64()}, a, func(lines []string, q *bolt.Queue) error {
+		w := &waitJudge{deleted: make(map[string]bool)}
+		for _, line := range lines {
+			id, ok := strings.CutPrefix(line, "deletes ")
+			if !ok {
+				return errors.New(line)
+			}
+			w.deleted[id] = true
 		}
-		w.deleted[id] = true
-	}
-	if err := withQueue(path, func(q *bolt.Queue) error { return w.judge(t.Ctx, q) }); err != nil {
-		return fmt.Errorf("%s: %w", a, err)
-	}
-	return nil
+		return w.judge(t.Ctx, q)
+	})
 }
 
 // waitJudge knows which jobs were deleted, so it knows that the others that are gone have succeeded.

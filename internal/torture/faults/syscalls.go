@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
@@ -176,6 +177,26 @@ func faulty(t *harness.Try, s scripted, a at) error {
 		return nil
 	}
 	if err := p.judge(t.Ctx, t.Dir, &r); err != nil {
+		return fmt.Errorf("%s: %w", a, err)
+	}
+	return nil
+}
+
+// killed runs a script, kills it, and judges what it said and what it left.
+func killed(t *harness.Try, s scripted, a at, judge func(lines []string, q *bolt.Queue) error) error {
+	p := &injection{at: a, index: -1, again: -1}
+	path := filepath.Join(t.Dir, queueName)
+	r, err := supervise(t.Ctx, t.Dir, p.plan, s.role, path, s.seed)
+	switch {
+	case err != nil:
+		return err
+	case p.index < 0:
+		t.Count(0) // this run had fewer calls
+		return nil
+	case r.stderr != "":
+		return fmt.Errorf("%s: the process said: %s", a, r.stderr)
+	}
+	if err := withQueue(path, func(q *bolt.Queue) error { return judge(r.lines, q) }); err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
 	return nil
