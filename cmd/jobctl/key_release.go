@@ -38,23 +38,14 @@ rests no more. A key that neither rests nor is held is an error.`,
 }
 
 func (a *app) releaseKey(ctx context.Context, args []string, dry bool) error {
-	name, err := oneQueue("key release", args)
-	switch {
-	case err != nil:
-		return err
-	case len(args) < 2 || args[1] == "":
-		return usage("key release", "no key was named; add it after the queue")
-	}
-	return a.with(ctx, func(queue admin.Admin) error {
-		if _, _, err := statsOf(ctx, queue, name); err != nil {
-			return err
-		}
-		k, err := queue.Key(ctx, name, args[1])
+	return a.withKey(ctx, "key release", args, func(queue admin.Admin, q *pawl.QueueStats, key string) error {
+		name := q.Name
+		k, err := queue.Key(ctx, name, key)
 		if err != nil && !errors.Is(err, pawl.ErrNotFound) {
 			return err
 		}
 		if !k.Held && k.Rests.IsZero() {
-			return &failure{exitNoMatch, fmt.Sprintf("no dead job holds key %s of queue %s, and the key does not rest", plain.Text(args[1]), plain.Text(name)),
+			return &failure{exitNoMatch, fmt.Sprintf("no dead job holds key %s of queue %s, and the key does not rest", plain.Text(key), plain.Text(name)),
 				"'jobctl key list " + plain.Text(name) + "' shows what keys wait for."}
 		}
 		if err := releaseKey(ctx, queue, name, &k, dry); err != nil {

@@ -61,7 +61,7 @@ func (s *studio) save(t *tmux.Terminal, name, title string, columns int) error {
 	return nil
 }
 
-// live makes the pictures of an app at work: steer, with a paused queue and jobs for later.
+// live makes the picture of an app at work: steer, with a paused queue and jobs for later.
 func (s *studio) live() (err error) {
 	app := exec.Command(filepath.Join(s.folder, "steer"), "-db", "steer.db", "-rate", "40")
 	app.Dir = s.folder
@@ -83,39 +83,20 @@ func (s *studio) live() (err error) {
 	trend := regexp.MustCompile(`(?m)mail .*[▁▂▃▄▅▆▇█]{15}`)
 	jobs := regexp.MustCompile(`── running 2 .*\n.* ATTEMPT .*\n.* 1 of .*\n.* [12] of (?s:.*)── dead .*\n.* REASON .*\n.* permanent `)
 	overview := func(screen string) bool { return trend.MatchString(screen) && jobs.MatchString(screen) }
-	empty := func(screen string) bool { return strings.TrimSpace(screen) == "$" }
-	steps := []struct {
-		typed string
-		what  string
-		seen  func(string) bool
-		save  string
-		title string
-	}{
-		{typed: "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --create-queue --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n",
-			what: "a queue that is paused", seen: func(screen string) bool { return strings.Contains(screen, "\nall\n") }},
-		{typed: "clear; jobctl --db steer.db top\n", what: "a trend, running jobs and dead jobs", seen: overview, save: "top", title: "jobctl top: queues, running jobs and dead jobs of an app at work"},
-		{typed: "4", what: "dead jobs", seen: func(screen string) bool {
-			return strings.Contains(screen, "[4 dead") && strings.Contains(screen, "LAST ERROR") && strings.Contains(screen, "…")
-		},
-			save: "dead", title: "jobctl top: dead jobs and what they failed with"},
-		{typed: "q", what: "the shell", seen: empty},
-		{typed: "jobctl --db steer.db stats\n", what: "statistics", seen: func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "\n$") },
-			save: "stats", title: "jobctl stats of a running app"},
+	pause := "for n in 1 2 3 4 5; do jobctl --db steer.db job enqueue invoice.close '{}' -q invoices --create-queue --delay 9h; done; jobctl --db steer.db -y queue pause invoices && echo a''ll\n"
+	if err := t.Type(pause); err != nil {
+		return err
 	}
-	for _, step := range steps {
-		if err := t.Type(step.typed); err != nil {
-			return err
-		}
-		if err := s.wait(t, step.what, step.seen); err != nil {
-			return err
-		}
-		if step.save != "" {
-			if err := s.save(t, step.save, step.title, columns); err != nil {
-				return err
-			}
-		}
+	if err := s.wait(t, "a queue that is paused", func(screen string) bool { return strings.Contains(screen, "\nall\n") }); err != nil {
+		return err
 	}
-	return nil
+	if err := t.Type("clear; jobctl --db steer.db top\n"); err != nil {
+		return err
+	}
+	if err := s.wait(t, "a trend, running jobs and dead jobs", overview); err != nil {
+		return err
+	}
+	return s.save(t, "top", "jobctl top: queues, running jobs and dead jobs of an app at work", columns)
 }
 
 // manyJobs take a few seconds to copy.
