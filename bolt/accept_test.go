@@ -39,7 +39,7 @@ var operations = []struct {
 		for e := range q.Jobs(context.Background(), pawl.Filter{State: pawl.Dead}) {
 			return q.Retry(ctx, e.ID, false)
 		}
-		return errors.New("no dead letter")
+		return errors.New("no dead job")
 	}},
 }
 

@@ -168,7 +168,7 @@ func TestPayloadComesBackEqual(t *testing.T) {
 			l = leaseOne(t, q)
 			require.True(t, bytes.Equal(payload, l.Payload), "after a failure")
 			require.NoError(t, q.Settle(t.Context(), l.Abandon(pawl.ReasonExhausted, errBoom)))
-			require.True(t, bytes.Equal(payload, find(t, q, id).Payload), "as a dead letter")
+			require.True(t, bytes.Equal(payload, find(t, q, id).Payload), "as a dead job")
 			require.NoError(t, q.Retry(t.Context(), id, false))
 			l = leaseOne(t, q)
 			require.True(t, bytes.Equal(payload, l.Payload), "and after a retry")

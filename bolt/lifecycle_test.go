@@ -60,7 +60,7 @@ func TestVerbs(t *testing.T) {
 		func(t *testing.T, q *Queue, l *pawl.Lease) error { return q.Settle(t.Context(), l.Nack(0, nil)) },
 		pawl.Ready, func(e *pawl.Envelope, now time.Time) { failed(e, now, ""); e.NotBefore, e.BackoffSince = now, now },
 	}, {
-		"abandon counts an attempt and makes a dead letter with its reason",
+		"abandon counts an attempt and makes a dead job with its reason",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
 			return q.Settle(t.Context(), l.Abandon(pawl.ReasonPermanent, errBoom))
 		},
@@ -171,7 +171,7 @@ func TestPlaceInTheOrder(t *testing.T) {
 		},
 		"bcdae",
 	}, {
-		"a dead letter that is retried goes behind",
+		"a dead job that is retried goes behind",
 		func(t *testing.T, q *Queue, l *pawl.Lease) error {
 			return errors.Join(q.Settle(t.Context(), l.Abandon(pawl.ReasonExhausted, errBoom)), q.Retry(t.Context(), l.ID, false))
 		},
@@ -209,7 +209,7 @@ func TestRetry(t *testing.T) {
 				require.Equal(t, pawl.Dead, want.State)
 				require.Equal(t, 2, want.Attempts)
 				require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
-				require.Empty(t, fetch(t, q, 1), "a dead letter is not fetched")
+				require.Empty(t, fetch(t, q, 1), "a dead job is not fetched")
 
 				pass(time.Hour)
 				require.NoError(t, q.Retry(t.Context(), id, keep))

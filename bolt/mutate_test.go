@@ -115,7 +115,7 @@ func TestOpsRefuseWhatTheQueueRefuses(t *testing.T) {
 		want error
 	}{
 		{"run now of one that is leased", func(p *ops) error { return p.RunNow(s.lease.ID) }, pawl.ErrConflict},
-		{"run now of a dead letter", func(p *ops) error { return p.RunNow(s.dead) }, pawl.ErrConflict},
+		{"run now of a dead job", func(p *ops) error { return p.RunNow(s.dead) }, pawl.ErrConflict},
 		{"run now of none", func(p *ops) error { return p.RunNow(unknown) }, pawl.ErrNotFound},
 		{"retry of one that waits", func(p *ops) error { return p.Retry(s.delayed) }, pawl.ErrConflict},
 		{"retry of none", func(p *ops) error { return p.Retry(unknown) }, pawl.ErrNotFound},

@@ -72,7 +72,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"a negative attempt", func(e *pawl.Envelope) { e.Failures, e.History = 1, []pawl.Failure{{Attempt: -1}} }, pawl.ErrInvalid, "history"},
 		{"no state", func(e *pawl.Envelope) { e.State = "" }, pawl.ErrInvalid, "state"},
 		{"a state that is none", func(e *pawl.Envelope) { e.State = "sleeping" }, pawl.ErrInvalid, "state"},
-		{"a dead letter without a death", func(e *pawl.Envelope) { e.State = pawl.Dead }, pawl.ErrInvalid, "death"},
+		{"a dead job without a death", func(e *pawl.Envelope) { e.State = pawl.Dead }, pawl.ErrInvalid, "death"},
 		{"a death of one that lives", func(e *pawl.Envelope) { e.Death = &pawl.Death{Reason: "x", At: now} }, pawl.ErrInvalid, "death"},
 		{"a death without a reason", dead(func(d *pawl.Death) { d.Reason = "" }), pawl.ErrInvalid, "death"},
 		{"a reason that is too long", dead(func(d *pawl.Death) { d.Reason = pawl.Reason(name) }), pawl.ErrInvalid, "death"},
@@ -143,9 +143,9 @@ func TestRestoreConflicts(t *testing.T) {
 		{"a leased job beside a delayed one", []*pawl.Envelope{keyed(pawl.Delayed)}, keyed(pawl.Leased), true, 0},
 		{"a ready job beside a dead one", []*pawl.Envelope{keyed(pawl.Dead)}, keyed(pawl.Ready), false, -1},
 		{"a ready job that dead ones keep out", []*pawl.Envelope{keyed(pawl.Dead)}, keyed(pawl.Ready, pawl.Ready, pawl.Dead), true, 0},
-		{"a dead letter beside a ready job", []*pawl.Envelope{keyed(pawl.Ready)}, keyed(pawl.Dead), false, 0},
+		{"a dead job beside a ready job", []*pawl.Envelope{keyed(pawl.Ready)}, keyed(pawl.Dead), false, 0},
 		{"a completed record beside a ready job", []*pawl.Envelope{keyed(pawl.Ready)}, keyed(pawl.Completed), false, 0},
-		{"a dead letter beside a dead letter", []*pawl.Envelope{keyed(pawl.Dead)}, keyed(pawl.Dead), false, -1},
+		{"a dead job beside a dead job", []*pawl.Envelope{keyed(pawl.Dead)}, keyed(pawl.Dead), false, -1},
 		{"two of one call that keep each other out", nil, nil, false, 1},
 	} {
 		q := openTest(t, nil)

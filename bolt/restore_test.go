@@ -186,7 +186,7 @@ func TestRestoreOfWhatHasChanged(t *testing.T) {
 			{"a job past its deadline is dead", pawl.Envelope{State: pawl.Ready, Deadline: in(-time.Second)}, pawl.Dead,
 				func(t *testing.T, e *pawl.Envelope) { require.Equal(t, pawl.ReasonDeadline, e.Death.Reason) }},
 			{"a retry whose deadline comes before it is delayed", pawl.Envelope{State: pawl.Delayed, NotBefore: in(time.Hour), Deadline: in(time.Minute)}, pawl.Delayed, nil},
-			{"a dead letter past its deadline is as it died", pawl.Envelope{State: pawl.Dead, Deadline: in(-time.Second), Death: &pawl.Death{Reason: "x", At: in(-time.Hour)}}, pawl.Dead,
+			{"a dead job past its deadline is as it died", pawl.Envelope{State: pawl.Dead, Deadline: in(-time.Second), Death: &pawl.Death{Reason: "x", At: in(-time.Hour)}}, pawl.Dead,
 				func(t *testing.T, e *pawl.Envelope) {
 					require.True(t, e.Death.At.Equal(in(-time.Hour)))
 					require.EqualValues(t, "x", e.Death.Reason)

@@ -65,7 +65,7 @@ func TestSalvageWithoutAPage(t *testing.T) {
 					require.Equal(t, want.State, found[id].State)
 				}
 			}},
-		{"a lost branch of the payloads makes dead letters, which have their payloads", true,
+		{"a lost branch of the payloads makes dead jobs, which have their payloads", true,
 			func(k *damagedKit) []uint64 { return []uint64{k.roots["payloads"]} },
 			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, len(k.payloads), r.NoPayload)
@@ -98,7 +98,7 @@ func TestSalvageWithoutAPage(t *testing.T) {
 			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.True(t, r.Older || r.Meta >= 0)
 			}},
-		{"without both meta pages every job is a dead letter that says so", true,
+		{"without both meta pages every job is a dead job that says so", true,
 			func(k *damagedKit) []uint64 { return []uint64{0, 1} },
 			func(t *testing.T, k *damagedKit, found map[pawl.ID]*pawl.Envelope, r Salvaged) {
 				require.Equal(t, -1, r.Meta)

@@ -301,7 +301,7 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	case found(pawl.Leased, s.leased, e.ID[:]):
 	case e.Death != nil && found(pawl.Dead, s.failed, failedKey(nil, ln.queue, e.Death.At, e.Seq)):
 	case e.Death != nil:
-		return p, fmt.Errorf("job %s: %w: it is dead, and no dead letter", e.ID, pawl.ErrCorrupt)
+		return p, fmt.Errorf("job %s: %w: it is dead, and has no death", e.ID, pawl.ErrCorrupt)
 	case !e.Completed.IsZero() && found(pawl.Completed, s.completed, completedKey(nil, e)):
 	case found(pawl.Ready, s.ready, readyKey(nil, ln, e)):
 	case found(pawl.Delayed, s.delayed, delayedKey(nil, e)):

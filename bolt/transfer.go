@@ -15,12 +15,12 @@ import (
 // [pawl.ErrNotEligible] if the job is not dead or does not match the condition. It refuses a
 // unique key.
 func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error {
+	if err := driver.CheckTransfer(job, q.opts.MaxPayload); err != nil {
+		return err
+	}
 	prepared, bytes, err := q.prepare([]*pawl.Envelope{job})
 	if err != nil {
 		return err
-	}
-	if job.UniqueKey != "" {
-		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead letter has none"}
 	}
 	return q.scheduler.intake.do(ctx, &transfer{prepared, when}, bytes)
 }

@@ -94,7 +94,7 @@ func TestUniqueKeyInATransaction(t *testing.T) {
 	require.ErrorIs(t, withid.Enqueue(t.Context(), q, unique(pawl.Reject)), pawl.ErrConflict, "the cancel was rolled back")
 	inTx(t, q, nil, func(tx *bbolt.Tx) {
 		require.NoError(t, q.CancelTx(tx, first.ID))
-		require.NoError(t, withid.EnqueueTx(q, tx, unique(pawl.Reject)), "the dead letter does not block")
+		require.NoError(t, withid.EnqueueTx(q, tx, unique(pawl.Reject)), "the dead job does not block")
 	})
 	require.Equal(t, pawl.Counts{Ready: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }

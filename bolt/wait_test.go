@@ -33,7 +33,7 @@ func TestWhenFetchGivesUp(t *testing.T) {
 		{"a delayed job", func(t *testing.T, q *Queue) {
 			add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour })
 		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true}},
-		{"a dead letter", func(t *testing.T, q *Queue) {
+		{"a dead job", func(t *testing.T, q *Queue) {
 			ready(t, q)
 			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, nil)))
 		}, map[pawl.Wait]bool{pawl.WaitNot: true, pawl.WaitDrained: true, pawl.WaitFinished: true}},

@@ -20,6 +20,7 @@
 //   - List: [CheckFilter] and [CheckListed]; [Parts] say what to read of each job. [FormatCursor]
 //     and [ParseCursor] make and read cursors, with a [FilterScope]. A search for IDs begins with
 //     [PartOfID]. Stats: [CountOf] and [AddCounts].
+//   - Transfer: [CheckTransfer] refuses the call.
 //   - Restore: [CheckRestore] refuses the call, and [JobSize] bounds its transactions. [Arrive]
 //     prepares a job, and [Arrival] is the state that it will have.
 //   - Check, backup, and other long work: [ProgressOf].

@@ -8,6 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
+// CheckTransfer is [CheckBatch] for a job that takes the place of a dead job, which has no unique key.
+func CheckTransfer(e *pawl.Envelope, maxPayload int) error {
+	if _, err := CheckBatch([]*pawl.Envelope{e}, maxPayload); err != nil {
+		return err
+	}
+	if e.UniqueKey != "" {
+		return invalid("unique key", "a job that takes the place of a dead job has none")
+	}
+	return nil
+}
+
 // CheckBatch refuses a batch that a queue can never accept, whatever the queue holds. No payload
 // may have more than maxPayload bytes. The errors are [pawl.ErrInvalid],
 // [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], and [pawl.ErrConflict] for an envelope or an

@@ -22,8 +22,7 @@ type Options struct {
 	Lease time.Duration
 
 	// MaxCrashes is how many leases in a row may end in an expiry before the job
-	// goes to the dead letters as poison. The default is 5; NoMaxCrashes turns it
-	// off.
+	// is dead as poison. The default is 5; NoMaxCrashes turns it off.
 	MaxCrashes int
 
 	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the

@@ -125,11 +125,8 @@ func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condit
 	if err := driver.SupportsJobs(abilities, e); err != nil {
 		return err
 	}
-	if _, err := driver.CheckBatch([]*pawl.Envelope{e}, q.opts.MaxPayload); err != nil {
+	if err := driver.CheckTransfer(e, q.opts.MaxPayload); err != nil {
 		return err
-	}
-	if e.UniqueKey != "" {
-		return &pawl.InvalidError{Field: "unique key", Reason: "a job that takes the place of a dead job has none"}
 	}
 	return q.submit(ctx, &transfer{change: change{Change: pawl.Change{If: when}, ids: []pawl.ID{e.ID}}, envelope: e})
 }

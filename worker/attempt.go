@@ -91,8 +91,7 @@ func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
 }
 
 // ended reports whether the job ended while it waited for a slot: a run would start
-// with a context that has ended. However it is settled, its queue sends it to the dead
-// letters.
+// with a context that has ended. However it is settled, its queue makes it dead.
 func (a *attempt) ended() bool {
 	return a.Cancelled.Fired() || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
 }

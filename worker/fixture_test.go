@@ -188,7 +188,7 @@ func requireDone(t *testing.T, q finder, id pawl.ID) {
 	require.ErrorIs(t, err, pawl.ErrNotFound)
 }
 
-// requireDead fails unless the job is a dead letter for this reason, after so many
+// requireDead fails unless the job is dead for this reason, after so many
 // runs.
 func requireDead(t *testing.T, q finder, id pawl.ID, reason pawl.Reason, attempts int) {
 	t.Helper()

@@ -185,7 +185,7 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	if err != nil {
 		err = because(err, ended)
 	}
-	cancelled := a.Cancelled.Fired() // the queue makes a dead letter of it then
+	cancelled := a.Cancelled.Fired() // the queue makes it dead then
 	interrupted := (errors.Is(ended, ErrStopping) || errors.Is(ended, ErrLeaseInDoubt)) && !cancelled
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
 	failed := d.Outcome == pawl.OutcomeNack || d.Outcome == pawl.OutcomeAbandon

@@ -179,7 +179,7 @@ func TestStuckHandlerReturnsAtLast(t *testing.T) {
 	})
 }
 
-// A handler that hangs in its last attempt leaves a dead letter; what it returns
+// A handler that hangs in its last attempt leaves a dead job; what it returns
 // in the end settles nothing.
 func TestStuckInLastAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {

@@ -134,7 +134,7 @@ func TestFinishedStaysFinished(t *testing.T) {
 	require.Equal(t, before, manifest(t, state))
 }
 
-// Rule: a file that vanished is retried, ends in the dead letters and is reported;
+// Rule: a file that vanished is retried, ends as a dead job and is reported;
 // all others are in the manifest.
 func TestVanishedFileIsReported(t *testing.T) {
 	root, state := t.TempDir(), filepath.Join(memdir.New(t), "state")

@@ -111,7 +111,7 @@ func inProcess(t *testing.T, fresh func() (place string)) {
 	require.Equal(t, "0 transfers to go\n"+statement, again)
 }
 
-// Rule: a transfer without funds is a dead letter that says so, and nothing of its
+// Rule: a transfer without funds is a dead job that says so, and nothing of its
 // transaction is there.
 func TestRefusedJobIsDead(t *testing.T) { places.Each(t, refusedJobIsDead) }
 
