@@ -72,6 +72,7 @@ func (op *mutate) apply(t *txn) error {
 	rs := t.rows
 	rs.begin(&op.declared)
 	o := &ops{rows: rs, t: t, q: op.q}
+	o.Ops = core.Ops[*job]{Moves: &t.Moves, Engine: o}
 	err := core.Careful(func() error { return op.mutation.Check(o) })
 	switch {
 	case rs.err != nil:
@@ -80,14 +81,14 @@ func (op *mutate) apply(t *txn) error {
 		return err
 	}
 	before := len(rs.onCommit)
-	for _, part := range o.parts {
+	for _, part := range o.Parts {
 		if err := part(); err != nil {
 			return t.breaks(err)
 		}
 	}
 	err = core.Careful(func() error { return op.mutation.Apply(rs) })
 	if err == nil && rs.err == nil {
-		err = rs.end(len(o.parts) > 0)
+		err = rs.end(len(o.Parts) > 0)
 	}
 	switch {
 	case rs.err != nil:
@@ -95,7 +96,7 @@ func (op *mutate) apply(t *txn) error {
 	case err != nil:
 		return t.breaks(&undone{op, err})
 	}
-	t.after = append(t.after, o.durable...)
+	t.after = append(t.after, o.Durable...)
 	t.after = append(t.after, rs.onCommit[before:]...)
 	return nil
 }
@@ -140,15 +141,10 @@ func (u *undone) without(calls []*call) []*call {
 // ops implements [driver.Ops].
 type ops struct {
 	*rows
-	t       *txn
-	q       *Queue
-	parts   []func() error
-	named   driver.Named
-	durable []func()
+	core.Ops[*job]
+	t *txn
+	q *Queue
 }
-
-// Now implements [driver.Ops].
-func (o *ops) Now() time.Time { return o.t.Now }
 
 // read reads what an operation needs, unless the transaction knows it.
 func (o *ops) read(n *needs) error {
@@ -192,58 +188,44 @@ func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
 	return &e, nil
 }
 
-// Enqueue implements [driver.Ops].
-func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
-	if len(jobs) == 0 {
-		return nil, nil
-	}
+// CheckNew implements [core.OpsEngine].
+func (o *ops) CheckNew(jobs []*pawl.Envelope) error {
 	if err := driver.SupportsJobs(abilities, jobs...); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
-		return nil, err
+		return err
 	}
 	var n needs
 	(&enqueue{jobs: jobs}).needs(&n)
-	if err := o.read(&n); err != nil {
-		return nil, err
-	}
-	batch, err := o.t.Admit(jobs)
-	if err != nil {
-		return nil, err
-	}
-	ids, keys := core.Names(batch)
-	err = o.add(ids, keys, func() error {
-		o.t.StoreAll(batch)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return core.Results(batch), nil
+	return o.read(&n)
 }
 
-// Hold implements [driver.Ops].
-func (o *ops) Hold(l *pawl.Lease) error { return o.Save(l, nil) }
-
-// Save implements [driver.Ops]. Without a cursor it is Hold.
-func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
-	j, err := o.leased(l)
-	if err != nil {
+// Look implements [core.OpsEngine].
+func (o *ops) Look(c *pawl.Change, id pawl.ID) error {
+	if _, err := o.job(id); err != nil {
 		return err
 	}
-	return o.add([]pawl.ID{l.ID}, nil, func() error {
-		o.t.keep(j, cursor)
-		return nil
-	})
+	if err := o.t.complement(&change{Change: *c, ids: []pawl.ID{id}}); err != nil {
+		return o.failed(err)
+	}
+	return nil
 }
 
-// leased returns the job of a lease that counts.
-func (o *ops) leased(l *pawl.Lease) (*job, error) {
+// Leased implements [core.OpsEngine].
+func (o *ops) Leased(l *pawl.Lease) (*job, error) {
 	if _, err := o.job(l.ID); err != nil {
 		return nil, err
 	}
 	return o.t.leased(l)
+}
+
+// Renew implements [core.OpsEngine].
+func (o *ops) Renew(j *job, cursor []byte) { o.t.keep(j, cursor) }
+
+// Settle implements [core.OpsEngine].
+func (o *ops) Settle(_ *pawl.Lease, _ *job, s *pawl.Settlement) error {
+	return o.t.end(s, pawl.Failure{})
 }
 
 // keep extends a lease of this process, forgets the crashes of its job, and stores its cursor if it is
@@ -264,64 +246,6 @@ func (t *txn) keep(j *job, cursor []byte) {
 	}
 	j.Crashes, j.rewritten = 0, true
 	t.touch(j)
-}
-
-// Ack implements [driver.Ops].
-func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
-
-// Snooze implements [driver.Ops].
-func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
-	return o.end(l, l.Snooze(until.Sub(o.t.Now)))
-}
-
-// end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
-// extends the lease.
-func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
-	if _, err := o.leased(l); err != nil {
-		return err
-	}
-	err := o.add([]pawl.ID{l.ID}, nil, func() error { return o.t.end(&s, pawl.Failure{}) })
-	if err == nil {
-		o.durable = append(o.durable, func() { driver.MarkSettled(l) })
-	}
-	return err
-}
-
-// RunNow implements [driver.Ops].
-func (o *ops) RunNow(id pawl.ID) error { return o.change(pawl.VerbRunNow, id) }
-
-// Retry implements [driver.Ops].
-func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
-
-func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
-	if _, err := o.job(id); err != nil {
-		return err
-	}
-	op := &change{Change: pawl.Change{Verb: verb}, ids: []pawl.ID{id}}
-	if err := o.t.complement(op); err != nil {
-		return o.failed(err)
-	}
-	j, err := o.t.Decide(&op.Change, id, nil)
-	if err != nil {
-		return err
-	}
-	var keys []string
-	if verb == pawl.VerbRetry {
-		keys = core.Takes(&j.Envelope)
-	}
-	return o.add([]pawl.ID{id}, keys, func() error {
-		o.t.Change(&op.Change, j)
-		return nil
-	})
-}
-
-// add adds an operation, with the jobs and the unique keys that it names.
-func (o *ops) add(jobs []pawl.ID, keys []string, part func() error) error {
-	err := o.named.Add(jobs, keys)
-	if err == nil {
-		o.parts = append(o.parts, part)
-	}
-	return err
 }
 
 // mutations has the pipe lock and read what the mutations of a group declare.

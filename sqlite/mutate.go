@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -55,12 +54,13 @@ func (op *mutate) apply(t *txn) error {
 		t.rows = newRows(t.c)
 	}
 	o := &ops{rows: t.rows, t: t, q: op.q}
+	o.Ops = core.Ops[*job]{Moves: &t.Moves, Engine: o}
 	if err := core.Careful(func() error { return op.mutation.Check(o) }); err != nil {
 		t.fail(t.rows.err)
 		return err
 	}
 	undo := t.savepoint()
-	for _, part := range o.parts {
+	for _, part := range o.Parts {
 		if err := part(); err != nil {
 			undo()
 			return err
@@ -72,7 +72,7 @@ func (op *mutate) apply(t *txn) error {
 		return err
 	}
 	t.exec("RELEASE SAVEPOINT mutation")
-	t.after = append(t.after, o.durable...)
+	t.after = append(t.after, o.Durable...)
 	t.after = append(t.after, t.rows.onCommit...)
 	t.rows.onCommit = nil
 	return nil
@@ -99,15 +99,10 @@ func (t *txn) savepoint() (undo func()) {
 // ops implements [driver.Ops].
 type ops struct {
 	*rows
-	t       *txn
-	q       *Queue
-	parts   []func() error
-	named   driver.Named
-	durable []func()
+	core.Ops[*job]
+	t *txn
+	q *Queue
 }
-
-// Now implements [driver.Ops].
-func (o *ops) Now() time.Time { return o.t.Now }
 
 // State implements [driver.Ops].
 func (o *ops) State(id pawl.ID) (pawl.State, error) {
@@ -130,45 +125,32 @@ func (o *ops) Job(id pawl.ID) (*pawl.Envelope, error) {
 	return &j.Envelope, nil
 }
 
-// Enqueue implements [driver.Ops].
-func (o *ops) Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
-	if len(jobs) == 0 {
-		return nil, nil
-	}
+// CheckNew implements [core.OpsEngine].
+func (o *ops) CheckNew(jobs []*pawl.Envelope) error {
 	if err := driver.SupportsJobs(abilities, jobs...); err != nil {
-		return nil, err
-	}
-	if _, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload); err != nil {
-		return nil, err
-	}
-	batch, err := o.t.Admit(jobs)
-	if err != nil {
-		return nil, err
-	}
-	ids, keys := core.Names(batch)
-	err = o.add(ids, keys, func() error {
-		o.t.StoreAll(batch)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return core.Results(batch), nil
-}
-
-// Hold implements [driver.Ops].
-func (o *ops) Hold(l *pawl.Lease) error { return o.Save(l, nil) }
-
-// Save implements [driver.Ops]. Without a cursor it is Hold.
-func (o *ops) Save(l *pawl.Lease, cursor []byte) error {
-	j, err := o.t.leased(l)
-	if err != nil {
 		return err
 	}
-	return o.add([]pawl.ID{l.ID}, nil, func() error {
-		o.t.keep(j, cursor)
-		return nil
-	})
+	_, err := driver.CheckBatch(jobs, o.q.opts.MaxPayload)
+	return err
+}
+
+// Look implements [core.OpsEngine]. A transaction reads jobs as it needs them.
+func (o *ops) Look(*pawl.Change, pawl.ID) error { return nil }
+
+// Leased implements [core.OpsEngine].
+func (o *ops) Leased(l *pawl.Lease) (*job, error) { return o.t.leased(l) }
+
+// Renew implements [core.OpsEngine].
+func (o *ops) Renew(j *job, cursor []byte) { o.t.keep(j, cursor) }
+
+// Settle implements [core.OpsEngine].
+func (o *ops) Settle(l *pawl.Lease, j *job, s *pawl.Settlement) error {
+	before, totals := len(o.t.events), o.t.totals
+	if err := o.t.end(s, pawl.Failure{}); err != nil || !o.t.app {
+		return err
+	}
+	o.q.acked.add(&acked{lease: l, seq: int64(j.Seq), events: slices.Clone(o.t.events[before:]), totals: o.t.totals.Since(totals)})
+	return nil
 }
 
 // keep extends a lease, forgets the crashes of its job, and stores its cursor if it is not nil. A
@@ -195,64 +177,4 @@ func (t *txn) keep(j *job, cursor []byte) {
 	t.sound[j.ID] = true
 	t.exec(`UPDATE pawl_job SET lane = ?, record = ? WHERE seq = ?`, j.lane(), recordOf(j), int64(j.Seq))
 	t.stir() // for the repeat suspects that wait for this one
-}
-
-// Ack implements [driver.Ops].
-func (o *ops) Ack(l *pawl.Lease) error { return o.end(l, l.Ack()) }
-
-// Snooze implements [driver.Ops].
-func (o *ops) Snooze(l *pawl.Lease, until time.Time) error {
-	return o.end(l, l.Snooze(until.Sub(o.t.Now)))
-}
-
-// end adds an operation that settles a lease. Once it is durable, the holder neither settles nor
-// extends the lease.
-func (o *ops) end(l *pawl.Lease, s pawl.Settlement) error {
-	j, err := o.t.leased(l)
-	if err != nil {
-		return err
-	}
-	err = o.add([]pawl.ID{l.ID}, nil, func() error {
-		before, totals := len(o.t.events), o.t.totals
-		if err := o.t.end(&s, pawl.Failure{}); err != nil || !o.t.app {
-			return err
-		}
-		o.q.acked.add(&acked{lease: l, seq: int64(j.Seq), events: slices.Clone(o.t.events[before:]), totals: o.t.totals.Since(totals)})
-		return nil
-	})
-	if err == nil {
-		o.durable = append(o.durable, func() { driver.MarkSettled(l) })
-	}
-	return err
-}
-
-// RunNow implements [driver.Ops].
-func (o *ops) RunNow(id pawl.ID) error { return o.change(pawl.VerbRunNow, id) }
-
-// Retry implements [driver.Ops].
-func (o *ops) Retry(id pawl.ID) error { return o.change(pawl.VerbRetry, id) }
-
-func (o *ops) change(verb pawl.Verb, id pawl.ID) error {
-	op := &change{Change: pawl.Change{Verb: verb}, ids: []pawl.ID{id}}
-	j, err := o.t.Decide(&op.Change, id, nil)
-	if err != nil {
-		return err
-	}
-	var keys []string
-	if verb == pawl.VerbRetry {
-		keys = core.Takes(&j.Envelope)
-	}
-	return o.add([]pawl.ID{id}, keys, func() error {
-		o.t.Change(&op.Change, j)
-		return nil
-	})
-}
-
-// add adds an operation, with the jobs and the unique keys that it names.
-func (o *ops) add(jobs []pawl.ID, keys []string, part func() error) error {
-	err := o.named.Add(jobs, keys)
-	if err == nil {
-		o.parts = append(o.parts, part)
-	}
-	return err
 }

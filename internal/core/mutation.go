@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -16,22 +15,6 @@ func Careful(half func() error) (err error) {
 		}
 	}()
 	return half()
-}
-
-// Names returns what the enqueue of a batch names in a mutation: its jobs, and the unique keys they take.
-func Names(batch []*Newcomer) (jobs []pawl.ID, keys []string) {
-	for _, n := range batch {
-		jobs, keys = append(jobs, n.ID), append(keys, Takes(&n.Envelope)...)
-	}
-	return jobs, keys
-}
-
-// Takes returns the name of the unique key that a job takes, if it has one.
-func Takes(e *pawl.Envelope) []string {
-	if e.UniqueKey == "" {
-		return nil
-	}
-	return []string{UniqueName(e)}
 }
 
 // DeleteSpan is the DeleteSpan of a writer that removes rows one by one.
