@@ -63,6 +63,24 @@ var rowTests = []test{{
 		f.rowsAre("", "afterwards")
 	},
 }, {
+	name: "a unique key taken twice",
+	rule: "A mutation that retries two dead jobs of one unique key is invalid.",
+	run: func(f *fixture) {
+		f.mutator()
+		keyed := func(e *pawl.Envelope) { e.UniqueKey = "key" }
+		first, second := f.held(pawl.Dead, keyed), f.held(pawl.Dead, keyed)
+		err := f.mutator().Mutate(f.Context(), mutation{func(ops driver.Ops) error {
+			if err := ops.Retry(first); err != nil {
+				return err
+			}
+			return ops.Retry(second)
+		}, put("row")}, 0)
+		f.is(err, pawl.ErrInvalid, "two retries")
+		f.rowsAre("", "afterwards")
+		equal(f, f.stateOf(first), pawl.Dead, "state of the first")
+		equal(f, f.stateOf(second), pawl.Dead, "state of the second")
+	},
+}, {
 	name: "spans",
 	rule: "A scan returns the rows of a span in key order, or in reverse order. A transaction reads its own writes.",
 	run: func(f *fixture) {
