@@ -138,6 +138,15 @@ func TestAdmin(t *testing.T) {
 					require.ErrorIs(t, errs[0], step.want, "%s of %s", step.verb, step.kind)
 				}
 			}
+			set := pawl.Limits{Running: 7, RunningPerKey: 2, RatePerKey: pawl.Rate{Starts: 5, Per: time.Minute, Burst: 2}}
+			require.NoError(t, a.SetLimits(t.Context(), "other", &set))
+			stats, err = a.Stats(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, set, stats.Queues[1].Limits)
+			require.Equal(t, new(pawl.Limits), stats.Queues[1].Declared)
+			require.ErrorIs(t, a.SetLimits(t.Context(), "other", &pawl.Limits{Fair: true}), pawl.ErrUnsupported)
+			require.NoError(t, a.SetLimits(t.Context(), "other", nil))
+
 			require.NoError(t, a.Pause(t.Context(), "other"))
 			require.NoError(t, a.Resume(t.Context(), "other"))
 			_, err = a.Reap(t.Context())

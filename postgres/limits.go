@@ -19,17 +19,17 @@ import (
 // counts the leases. Leases that end meanwhile only make more room. So nothing but a fetch of a queue with
 // limits pays for them, and no count can be wrong.
 
+// limitColumns are the columns of pawl.Limits.
+const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order`
+
 const (
-	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst,
-	key_max_cost, in_order, turns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $12::int2 > 0)
+	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $12::int2 > 0)
 ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns)
 	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.max_cost, excluded.key_starts,
 	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, l.turns OR excluded.turns)`
 	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1 AND rests = 0`
 
-	sqlLimits = `SELECT queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns, rests
-FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
+	sqlLimits     = `SELECT queue, ` + limitColumns + `, turns, rests FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
 	sqlLockLimits = sqlLimits + ` FOR UPDATE`
 
 	// sqlLeasedKeys counts the leased jobs of queues by their keys.
@@ -62,13 +62,14 @@ func checkLimits(all map[string]pawl.Limits) error {
 	return nil
 }
 
-// declareLimits stores the limits of queues.
+// declareLimits stores the limits of queues that the options declare.
 func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Limits)) {
 		var err error
 		for range attempts { // it may meet a deadlock with a process that settles jobs
 			err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-				return declareOf(ctx, tx, o.Schema, name, o.Limits[name])
+				c := limitsChange{ctx, tx, func(statement string) string { return sqlIn(o.Schema, statement) }}
+				return c.of(name, declaring(o.Limits[name]))
 			})
 			if !isRace(err) {
 				break
@@ -81,30 +82,10 @@ func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	return nil
 }
 
-// declareOf stores the limits of a queue. It excludes fetches from the queue until its commit.
-func declareOf(ctx context.Context, tx pgx.Tx, schema, name string, l pawl.Limits) error {
-	rows, err := tx.Query(ctx, sqlIn(schema, sqlLockLimits), [][]byte{[]byte(name)})
-	if err != nil {
-		return err
-	}
-	all, err := scanLimits(rows)
-	if err != nil {
-		return err
-	}
-	before := all[name]
-	if l == (pawl.Limits{}) && !before.turns && before.rests.IsZero() {
-		_, err := tx.Exec(ctx, sqlIn(schema, sqlRemoveLimits), []byte(name))
-		return err
-	}
-	if _, err := tx.Exec(ctx, sqlIn(schema, sqlSetLimits), []byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per),
-		l.Rate.Burst, l.Rate.MaxCost, l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder)); err != nil {
-		return err
-	}
-	if l.InOrder == before.InOrder {
-		return nil
-	}
-	_, err = tx.Exec(ctx, sqlIn(schema, sqlReorder), []byte(name), int16(l.InOrder))
-	return err
+// limitArguments are the arguments of a statement that stores the limits of a queue.
+func limitArguments(name string, l pawl.Limits) []any {
+	return []any{[]byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per), l.Rate.Burst, l.Rate.MaxCost,
+		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder)}
 }
 
 // Limits returns the limits of a queue, for new jobs with a cost.

@@ -35,7 +35,8 @@ type Options struct {
 
 	// Limits bound the running jobs of queues, and how often they start, by name. Open stores them in the database,
 	// so they hold for all processes, from their next fetch on, until one declares others. The zero Limits remove
-	// those of a queue. A queue that is not named keeps its limits.
+	// those of a queue. A queue that is not named keeps its limits. Limits that an operator has set stay in force: see
+	// [Queue.SetLimits].
 	Limits map[string]pawl.Limits
 
 	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the

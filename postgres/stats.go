@@ -89,11 +89,19 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	return stats, err
 }
 
-// countBlocked adds the limits of queues, and how many of their ready jobs are blocked.
+// countBlocked adds the limits of queues, those that are declared besides, and how many of their ready jobs are blocked.
 func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) error {
 	names := make([]string, len(stats.Queues))
 	for i := range stats.Queues {
 		names[i] = stats.Queues[i].Name
+	}
+	rows, err := tx.Query(ctx, q.sql(sqlDeclared), bytesOf(names))
+	if err != nil {
+		return err
+	}
+	declared, err := scanLimits(rows)
+	if err != nil {
+		return err
 	}
 	keys, rooms, err := q.keysOf(ctx, tx, names...)
 	if err != nil {
@@ -101,6 +109,9 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 	}
 	for i := range stats.Queues {
 		row := &stats.Queues[i]
+		if l, ok := declared[row.Name]; ok {
+			row.Declared = &l.Limits
+		}
 		if r := rooms[row.Name]; r != nil {
 			row.Limits, row.Rests = r.limits, driver.Rests(r.rests[""], r.now)
 			if !r.oldest.IsZero() && (row.Oldest.IsZero() || r.oldest.Before(row.Oldest)) {

@@ -160,4 +160,23 @@ var limitsOfSeveralTests = []test{
 		equal(f, (*leases)[0].ID, ids[1], "job")
 		equal(f, time.Since(began), 20*time.Second, "time of the second start")
 	}),
+	limitedOfSeveral("limits that an operator sets", "Limits that an operator sets or resets through one client are in force for all, within a minute.",
+		pawl.Limits{Running: 1}, func(f *fixture) {
+			able[LimitSetter](f)
+			other := f.another()
+			f.add()
+			f.lease()
+			id := f.add().ID
+			leases, call := other.fetching(f.patient(), pawl.Request{Max: 9})
+			f.waits(call, "the fetch of the other client")
+			f.override(pawl.Limits{Running: 2})
+			f.hears(call, nil, "the fetch of the other client")
+			equal(f, (*leases)[0].ID, id, "job")
+			other.limitsAre(pawl.Limits{Running: 2}, &pawl.Limits{Running: 1}, "as another client sees them")
+			f.ack((*leases)[0])
+			f.add()
+			other.reset()
+			equal(f, len(f.fetch(9)), 0, "jobs after the reset")
+			f.limitsAre(pawl.Limits{Running: 1}, nil, "after the reset")
+		}),
 }

@@ -151,6 +151,21 @@ CREATE TABLE pawl.limits (
 	rests           int8 NOT NULL DEFAULT 0, -- until when no job of the queue starts
 	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
 );
+-- What programs declare for queues for which an operator has set other limits, which are those in limits then.
+CREATE TABLE pawl.declared (
+	queue           bytea PRIMARY KEY,
+	running         int4 NOT NULL,
+	running_per_key int4 NOT NULL,
+	starts          int4 NOT NULL,
+	per             int8 NOT NULL,
+	burst           int4 NOT NULL,
+	max_cost        int4 NOT NULL,
+	key_starts      int4 NOT NULL,
+	key_per         int8 NOT NULL,
+	key_burst       int4 NOT NULL,
+	key_max_cost    int4 NOT NULL,
+	in_order        int2 NOT NULL
+);
 -- Keys whose first job may be another one by now. Whoever changes such a job adds a row, and a fetch takes it.
 CREATE TABLE pawl.turn (
 	name bytea NOT NULL,           -- job.turn

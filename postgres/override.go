@@ -1,0 +1,182 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// The row of a queue in limits has the limits in force. If an operator has set others than the program declares, the
+// row of the queue in declared has those of the program. Fetches do not read it.
+
+const (
+	// sqlLockDeclared has one transaction at a time change limits. Those that only read go on.
+	sqlLockDeclared = `LOCK TABLE pawl.declared IN SHARE ROW EXCLUSIVE MODE`
+
+	sqlDeclared       = `SELECT queue, ` + limitColumns + `, false, 0::int8 FROM pawl.declared WHERE queue = ANY($1)`
+	sqlAddDeclared    = `INSERT INTO pawl.declared (queue, ` + limitColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2)`
+	sqlRemoveDeclared = `DELETE FROM pawl.declared WHERE queue = $1`
+
+	// sqlEndKeyRests ends the rests of the keys of a queue.
+	sqlEndKeyRests = `UPDATE pawl.pace SET rests = 0 WHERE queue = $1 AND key <> ''::bytea AND rests > 0`
+)
+
+// limitsChange is a transaction that changes the limits of queues.
+type limitsChange struct {
+	ctx context.Context
+	tx  Tx
+	sql func(statement string) string
+}
+
+// decision returns the limits of a queue that are to be in force, and those that its program declares besides, nil if these are in
+// force. It is given both as they are.
+type decision func(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.Limits, error)
+
+// declaring is the decision of a program that declares limits.
+func declaring(l pawl.Limits) decision {
+	return func(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.Limits, error) {
+		if declared == nil {
+			return l, nil, nil
+		}
+		return driver.Override(l, inForce), &l, nil
+	}
+}
+
+// overriding is the decision of an operator who sets limits.
+func overriding(l pawl.Limits) decision {
+	return func(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.Limits, error) {
+		if declared == nil {
+			declared = &inForce
+		}
+		return l, declared, driver.CheckOverride(*declared, l)
+	}
+}
+
+// resetting is the decision of an operator who returns to what is declared.
+func resetting(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.Limits, error) {
+	if declared == nil {
+		return inForce, nil, nil
+	}
+	return *declared, nil, nil
+}
+
+// of changes the limits of a queue as decide says. It excludes fetches from the queue until its commit. An error of
+// decide changes nothing.
+func (c *limitsChange) of(name string, decide decision) error {
+	if _, err := c.tx.Exec(c.ctx, c.sql(sqlLockDeclared)); err != nil {
+		return err
+	}
+	before, err := c.read(sqlLockLimits, name)
+	if err != nil {
+		return err
+	}
+	beside, err := c.read(sqlDeclared, name)
+	if err != nil {
+		return err
+	}
+	var declared *pawl.Limits
+	if beside != nil {
+		declared = &beside.Limits
+	}
+	if before == nil {
+		before = new(queueLimits)
+	}
+	l, after, err := decide(before.Limits, declared)
+	if err != nil {
+		return err
+	}
+	if err := c.declare(name, declared, after); err != nil {
+		return err
+	}
+	return c.put(name, before, l)
+}
+
+// read returns what a statement reads of the limits of a queue, nil if it has none.
+func (c *limitsChange) read(statement, name string) (*queueLimits, error) {
+	rows, err := c.tx.Query(c.ctx, c.sql(statement), bytesOf([]string{name}))
+	if err != nil {
+		return nil, err
+	}
+	all, err := scanLimits(rows)
+	if l, ok := all[name]; ok {
+		return &l, err
+	}
+	return nil, err
+}
+
+// declare stores the limits that a program declares for a queue with others, nil for none.
+func (c *limitsChange) declare(name string, before, after *pawl.Limits) error {
+	if before == nil && after == nil || before != nil && after != nil && *before == *after {
+		return nil
+	}
+	_, err := c.tx.Exec(c.ctx, c.sql(sqlRemoveDeclared), []byte(name))
+	if err == nil && after != nil {
+		_, err = c.tx.Exec(c.ctx, c.sql(sqlAddDeclared), limitArguments(name, *after)...)
+	}
+	return err
+}
+
+// put stores the limits of a queue that are in force.
+func (c *limitsChange) put(name string, before *queueLimits, l pawl.Limits) error {
+	if l == before.Limits {
+		return nil
+	}
+	if !l.PerKey() { // nothing would end the rests of its keys
+		if _, err := c.tx.Exec(c.ctx, c.sql(sqlEndKeyRests), []byte(name)); err != nil {
+			return err
+		}
+	}
+	if l == (pawl.Limits{}) && !before.turns && before.rests.IsZero() {
+		_, err := c.tx.Exec(c.ctx, c.sql(sqlRemoveLimits), []byte(name))
+		return err
+	}
+	if _, err := c.tx.Exec(c.ctx, c.sql(sqlSetLimits), limitArguments(name, l)...); err != nil || l.InOrder == before.InOrder {
+		return err
+	}
+	_, err := c.tx.Exec(c.ctx, c.sql(sqlReorder), []byte(name), int16(l.InOrder))
+	return err
+}
+
+// SetLimits sets other limits for a queue than its programs declare, for an operator. The database keeps them. They
+// are in force for all processes, from their next fetch on, whatever a process that opens the queue later declares, until
+// SetLimits with nil. They hold for the jobs that are there. A queue may have limits before its first job.
+//
+// The override has the order of keys that the program declares: it returns an [*pawl.InvalidError] for another one, for
+// limits that are not valid, and for what the engine lacks. If a program declares another order later, the override takes it
+// on.
+func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
+	if err := driver.CheckQueue(queue); err != nil {
+		return err
+	}
+	if l == nil {
+		return q.submit(ctx, &override{queue, resetting, false})
+	}
+	if err := driver.SupportsLimits(abilities, *l); err != nil {
+		return err
+	}
+	return q.submit(ctx, &override{queue, overriding(*l), true})
+}
+
+// override is a call of SetLimits.
+type override struct {
+	queue  string
+	decide decision
+	adds   bool // the queue, so that statistics have it
+}
+
+func (op *override) needs(*needs) {}
+
+func (op *override) apply(t *txn) error {
+	c := limitsChange{t.ctx, t.tx, t.q.sql}
+	if err := c.of(op.queue, op.decide); err != nil {
+		return err
+	}
+	if op.adds {
+		t.write(sqlAddQueues, bytesOf([]string{op.queue}))
+	}
+	delete(t.taken, op.queue)
+	t.news.ready(op.queue)
+	t.stir()
+	return nil
+}
