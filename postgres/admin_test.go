@@ -57,7 +57,7 @@ func everyState(t testing.TB, q *postgres.Queue) map[string]pawl.ID {
 	add(&pawl.Envelope{Kind: "completed", Retain: time.Hour, IdempotencyKey: "once"})
 	end("completed", (*pawl.Lease).Ack)
 	add(&pawl.Envelope{Kind: "delayed", Delay: time.Hour, Headers: map[string]string{"h": "v"}})
-	add(&pawl.Envelope{Kind: "ready", UniqueKey: "u", Priority: 3})
+	add(&pawl.Envelope{Kind: "ready", UniqueKey: "u", Priority: 3, Headers: map[string]string{"h": "h"}})
 	add(&pawl.Envelope{Kind: "leased", Queue: "other"})
 	_, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"other"}, Max: 1})
 	require.NoError(t, err)
@@ -138,6 +138,20 @@ func TestAdmin(t *testing.T) {
 					require.ErrorIs(t, errs[0], step.want, "%s of %s", step.verb, step.kind)
 				}
 			}
+			payload, err := admin.EncodeJSON([]byte(`{"user": "edited"}`))
+			require.NoError(t, err)
+			_, err = a.Edit(t.Context(), admin.Edit{ID: ids["ready"], Payload: payload, Was: admin.SumOf([]byte("another"))})
+			require.ErrorIs(t, err, pawl.ErrNotEligible)
+			for _, dry := range []bool{true, false} {
+				_, err = a.Edit(t.Context(), admin.Edit{ID: ids["ready"], Payload: payload, DryRun: dry})
+				require.NoError(t, err)
+			}
+			edited, err := a.Job(t.Context(), ids["ready"])
+			require.NoError(t, err)
+			require.Equal(t, payload, edited.Payload)
+			require.Len(t, admin.EditsOf(edited), 1)
+			require.Equal(t, "h", edited.Headers["h"])
+
 			set := pawl.Limits{Running: 7, RunningPerKey: 2, RatePerKey: pawl.Rate{Starts: 5, Per: time.Minute, Burst: 2}}
 			require.NoError(t, a.SetLimits(t.Context(), "other", &set))
 			stats, err = a.Stats(t.Context())

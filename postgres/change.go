@@ -67,6 +67,7 @@ type change struct {
 	pawl.Change
 	ids  []pawl.ID
 	dry  bool
+	body bool // it reads payloads and histories, whatever the condition asks for
 	errs []error
 }
 
@@ -96,7 +97,7 @@ func (t *txn) complement(op *change) error {
 				n.keys = append(n.keys, []byte(name))
 			}
 		}
-		if op.If != nil && driver.ReadsBody(op.If) && j.stored {
+		if (op.body || op.If != nil && driver.ReadsBody(op.If)) && j.stored && !j.edited {
 			bodies = append(bodies, &j.Envelope)
 		}
 	}

@@ -23,6 +23,7 @@ var (
 	_ admin.Listener = (*postgres.Queue)(nil)
 
 	_ admin.LimitSetter = (*postgres.Queue)(nil)
+	_ admin.Editor      = (*postgres.Queue)(nil)
 
 	_ driver.NoteStore = (*postgres.Queue)(nil)
 )

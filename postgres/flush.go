@@ -215,11 +215,11 @@ func orEmpty(b []byte) []byte {
 
 // writeChanged stores the new places of jobs, and marks jobs that were cancelled.
 func (t *txn) writeChanged(jobs []*job) {
-	var ids, marked, kept []pawl.ID
+	var ids, marked, kept, edited []pawl.ID
 	var since []int64
 	var places, lanes []int16
 	var holding pgtype.FlatArray[*bool]
-	var records, rewritten [][]byte
+	var records, rewritten, payloads [][]byte
 	for _, j := range jobs {
 		switch {
 		case j.gone || !j.stored:
@@ -238,6 +238,9 @@ func (t *txn) writeChanged(jobs []*job) {
 				holding = append(padded(holding, len(ids)-1), holds)
 			}
 			records = append(records, driver.AppendRecord(nil, &j.Envelope, j.payload))
+			if j.edited {
+				edited, payloads = append(edited, j.ID), append(payloads, j.Payload)
+			}
 		}
 	}
 	if len(marked) > 0 {
@@ -248,6 +251,9 @@ func (t *txn) writeChanged(jobs []*job) {
 	}
 	if len(ids) > 0 {
 		t.write(sqlUpdate, uuids(ids), since, places, lanes, holding, records)
+	}
+	if len(edited) > 0 {
+		t.write(sqlSetPayloads, uuids(edited), payloads)
 	}
 	t.writeHistory(jobs, true)
 }

@@ -29,6 +29,7 @@ type job struct {
 	gone      bool   // its row goes
 	marked    bool   // it is leased, and only its mark as cancelled changes
 	rewritten bool   // it is leased, and only its record changes
+	edited    bool   // it has another payload, which the envelope has
 	holds     bool   // it takes its unique key
 	waits     bool   // for other jobs
 	awaited   bool   // other jobs may wait for it

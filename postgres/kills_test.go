@@ -34,6 +34,7 @@ var killed = kills.Engine{
 
 func TestKilledWithResults(t *testing.T) { killed.Results(t) }
 func TestKilledWithCursors(t *testing.T) { killed.Cursors(t) }
+func TestKilledWithEdits(t *testing.T)   { killed.Edits(t) }
 
 // With PAWL_KILLS, the group has ten times as many members.
 func TestKilledWithAGroup(t *testing.T) {
