@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl reports pictures
+.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl crawler reports pictures
 
 # The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, otel, and workflowvet are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
@@ -100,7 +100,7 @@ pictures: ## make the pictures of the dashboard in docs, which needs a Chromium,
 	go test -C dashboard/browsertest -count=1 -run '^TestPictures$$' . -args -pictures "$$PWD/docs/pictures"
 	cd cmd/jobctl && go run ./internal/shoot -out ../../docs/pictures
 
-examples: quickstart checksum webhook ledger order onboarding crawl reports ## run every example that ends by itself
+examples: quickstart checksum webhook ledger order onboarding crawl crawler reports ## run every example that ends by itself
 
 quickstart: ## run three jobs
 	go run ./examples/quickstart
@@ -130,6 +130,9 @@ onboarding: ## send a week of mails, in days of 200 ms
 crawl: ## read the documents of the library
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 	go run ./examples/crawl -db "$$state/crawl.db"
+
+crawler: ## fetch the pages of six hosts, politely
+	go run ./examples/crawler
 
 reports: ## fire three schedules over a change of summer time
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \

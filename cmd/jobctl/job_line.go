@@ -33,6 +33,8 @@ type jobLine struct {
 	IdempotencyKey string            `json:"idempotency_key"`
 	IdempotencyTTL admin.Span        `json:"idempotency_ttl"`
 	Retain         admin.Span        `json:"retain"`
+	Key            string            `json:"key"`
+	Cost           int               `json:"cost"`
 	Group          string            `json:"group"`
 	After          []pawl.ID         `json:"after"`
 	AfterAny       []pawl.ID         `json:"after_any"`
@@ -104,8 +106,8 @@ func (l *jobLine) envelope() (*pawl.Envelope, error) {
 		Delay: l.Delay.Duration(), NotBefore: l.At.Time, Deadline: l.Deadline.Time,
 		Timeout: l.RunTimeout.Duration(), MaxRetries: l.MaxRetries,
 		UniqueKey: l.Unique, OnConflict: conflict,
-		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(), Group: l.Group,
-		After: l.After, AfterAny: l.AfterAny,
+		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(),
+		Key: l.Key, Cost: l.Cost, Group: l.Group, After: l.After, AfterAny: l.AfterAny,
 	}
 	for _, state := range l.UniqueIn {
 		job.UniqueIn = append(job.UniqueIn, pawl.State(state))

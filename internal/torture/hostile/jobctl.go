@@ -80,7 +80,7 @@ var forms = map[string][]string{
 	"job cancel":   {"!JOB", "!JOB --cascade", "!--all -y"},
 	"job delete":   {"!JOB", "!--all -y"},
 	"job run-now":  {"!JOB", "!--all -y"},
-	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h`, "!kind --after JOB", "!--file " + graphName},
+	"job enqueue":  {`!kind {"a":[1,"b"]} --unique key --retain 1h --key a --cost 2`, "!kind --after JOB", "!--file " + graphName},
 	"dead list":    {"-n 0", "-n 0 -o jsonl"},
 	"dead summary": {"", "--by kind -o jsonl"},
 	"dead retry":   {"!JOB", "!--all -y"},
