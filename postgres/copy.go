@@ -26,7 +26,11 @@ func (t *txn) copyNew(jobs []*job, lines []int32) error {
 	if err := t.tx.send(t.ctx); err != nil {
 		return err
 	}
-	_, err := t.q.conn.PgConn().CopyFrom(t.ctx, newCopier(jobs, lines), t.q.sql(sqlCopy))
+	c, statement := newCopier(jobs, lines), sqlCopy
+	if haveExtras(jobs) {
+		c.extra, statement = true, sqlCopyExtra
+	}
+	_, err := t.q.conn.PgConn().CopyFrom(t.ctx, c, t.q.sql(statement))
 	return err
 }
 
@@ -35,6 +39,7 @@ func (t *txn) copyNew(jobs []*job, lines []int32) error {
 type copier struct {
 	jobs  []*job
 	lines []int32
+	extra bool         // with extraColumns
 	ready bytes.Buffer // encoded, and not read yet
 }
 
@@ -53,8 +58,11 @@ func newCopier(jobs []*job, lines []int32) *copier {
 // Read implements [io.Reader].
 func (c *copier) Read(p []byte) (int, error) {
 	for c.ready.Len() < len(p) && len(c.jobs) > 0 {
-		row := append(copyRow(c.ready.AvailableBuffer()), 0, newColumnCount)
-		c.ready.Write(row.job(c.jobs[0], c.lines[0]))
+		if row := copyRow(c.ready.AvailableBuffer()); c.extra {
+			c.ready.Write(append(row, 0, extraColumnCount).job(c.jobs[0], c.lines[0]).extras(c.jobs[0]))
+		} else {
+			c.ready.Write(append(row, 0, newColumnCount).job(c.jobs[0], c.lines[0]))
+		}
 		if c.jobs, c.lines = c.jobs[1:], c.lines[1:]; len(c.jobs) == 0 {
 			c.ready.WriteString(copyTail)
 		}
@@ -65,30 +73,28 @@ func (c *copier) Read(p []byte) (int, error) {
 // copyRow is a row in the format of COPY: how many fields it has, and of each its length and its bytes.
 type copyRow []byte
 
-// job appends the fields of a job in the order of newColumnNames.
+// job appends the fields of newColumns.
 func (r copyRow) job(j *job, line int32) copyRow {
 	place, since := j.since()
-	r = r.bytes(j.ID[:]).int8(int64(j.Seq)).int8(since)
+	r = r.bytes(j.ID[:]).int8(int64(j.Seq)).int8(since).int4(line).int2(place).int2(j.lane()).int2(j.prio())
+	at := len(r)
+	r = driver.AppendRecord(r.length(0), &j.Envelope, len(j.Payload))
+	binary.BigEndian.PutUint32(r[at:], uint32(len(r)-at-4))
+	return r.bytes(j.Payload)
+}
+
+// extras appends the other fields of extraColumns.
+func (r copyRow) extras(j *job) copyRow {
 	if at := j.deadline(); at != nil {
 		r = r.int8(*at)
 	} else {
 		r = r.null()
 	}
-	r = r.int4(line).int2(place).int2(j.lane()).int2(j.prio())
-	if name := core.EffectName(&j.Envelope); name != "" {
-		r = r.bytes([]byte(name))
-	} else {
-		r = r.null()
-	}
-	if j.Key != "" {
-		r = r.bytes([]byte(j.Key))
-	} else {
-		r = r.null()
-	}
+	r = r.text(core.EffectName(&j.Envelope)).text(j.Key).text(j.turn)
 	if j.turn != "" {
-		r = r.bytes([]byte(j.turn)).int2(int16(j.order))
+		r = r.int2(int16(j.order))
 	} else {
-		r = r.null().null()
+		r = r.null()
 	}
 	if j.HoldsKey {
 		r = append(r.length(1), 1)
@@ -96,14 +102,17 @@ func (r copyRow) job(j *job, line int32) copyRow {
 		r = r.null()
 	}
 	if j.Cost > 1 {
-		r = r.int2(int16(j.Cost))
-	} else {
-		r = r.null()
+		return r.int2(int16(j.Cost))
 	}
-	at := len(r)
-	r = driver.AppendRecord(r.length(0), &j.Envelope, len(j.Payload))
-	binary.BigEndian.PutUint32(r[at:], uint32(len(r)-at-4))
-	return r.bytes(j.Payload)
+	return r.null()
+}
+
+// text appends a string, or NULL if it is empty.
+func (r copyRow) text(s string) copyRow {
+	if s == "" {
+		return r.null()
+	}
+	return append(r.length(len(s)), s...)
 }
 
 func (r copyRow) length(n int) copyRow   { return binary.BigEndian.AppendUint32(r, uint32(n)) }

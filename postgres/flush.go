@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -119,13 +121,17 @@ func (t *txn) writeNew(jobs []*job) error {
 
 // insertNew stores new jobs by a statement.
 func (t *txn) insertNew(jobs []*job, lines []int32) {
-	c := makeNewColumns(len(jobs))
+	c := makeArrays(len(jobs))
 	c.lines = lines
 	for _, j := range jobs {
 		c.add(j)
 	}
-	t.write(sqlInsert, c.ids, c.seqs, c.since, c.deadlines, c.lines, c.places, c.lanes, c.prios, c.effects, c.keys,
-		c.turns, c.orders, c.holds, c.costs, c.records, c.payloads)
+	args := []any{c.ids, c.seqs, c.since, c.lines, c.places, c.lanes, c.prios, c.records, c.payloads}
+	if haveExtras(jobs) {
+		t.write(sqlInsertExtra, append(args, c.deadlines, c.effects, c.keys, c.turns, c.orders, c.holds, c.costs)...)
+	} else {
+		t.write(sqlInsert, args...)
+	}
 }
 
 // takeSeqs gives new jobs their sequences, in their order.
@@ -148,58 +154,63 @@ func (t *txn) takeSeqs(fresh []*job) error {
 	return nil
 }
 
-// newColumns are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Those of turns and costs end with
-// the last job that has one, as unnest pads them with NULL.
-type newColumns struct {
+// haveExtras reports whether new jobs need extraColumns.
+func haveExtras(jobs []*job) bool {
+	return slices.ContainsFunc(jobs, func(j *job) bool {
+		return !j.Deadline.IsZero() || j.IdempotencyKey != "" || j.Key != "" || j.turn != "" || j.HoldsKey || j.Cost > 1
+	})
+}
+
+// arrays are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Extra columns end with the last job
+// that has a value, as unnest pads them with NULL.
+type arrays struct {
 	ids                  pgtype.FlatArray[pgtype.UUID]
 	seqs, since          []int64
-	deadlines            pgtype.FlatArray[*int64]
 	lines                []int32
 	places, lanes, prios []int16
-	effects, keys, turns pgtype.FlatArray[[]byte]
-	orders               pgtype.FlatArray[*int16]
-	holds                pgtype.FlatArray[*bool]
-	costs                pgtype.FlatArray[*int16]
 	records, payloads    pgtype.FlatArray[[]byte]
+
+	deadlines            pgtype.FlatArray[*int64]
+	effects, keys, turns pgtype.FlatArray[[]byte]
+	orders, costs        pgtype.FlatArray[*int16]
+	holds                pgtype.FlatArray[*bool]
 }
 
-func makeNewColumns(n int) newColumns {
-	return newColumns{
+func makeArrays(n int) arrays {
+	return arrays{
 		ids:  make([]pgtype.UUID, 0, n),
-		seqs: make([]int64, 0, n), since: make([]int64, 0, n), deadlines: make([]*int64, 0, n),
+		seqs: make([]int64, 0, n), since: make([]int64, 0, n),
 		places: make([]int16, 0, n), lanes: make([]int16, 0, n), prios: make([]int16, 0, n),
-		effects: make([][]byte, 0, n), keys: make([][]byte, 0, n), records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
+		records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
 	}
 }
 
-func (c *newColumns) add(j *job) {
+func (c *arrays) add(j *job) {
 	place, since := j.since()
+	n := len(c.ids)
 	c.ids = append(c.ids, pgtype.UUID{Bytes: j.ID, Valid: true})
-	c.seqs = append(c.seqs, int64(j.Seq))
-	c.since = append(c.since, since)
-	c.deadlines = append(c.deadlines, j.deadline())
+	c.seqs, c.since = append(c.seqs, int64(j.Seq)), append(c.since, since)
 	c.places, c.lanes = append(c.places, place), append(c.lanes, j.lane())
 	c.prios = append(c.prios, j.prio())
-	var effect []byte
+	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
+	c.payloads = append(c.payloads, orEmpty(j.Payload))
+
+	if deadline := j.deadline(); deadline != nil {
+		c.deadlines = append(padded(c.deadlines, n), deadline)
+	}
 	if name := core.EffectName(&j.Envelope); name != "" {
-		effect = []byte(name)
+		c.effects = append(padded(c.effects, n), []byte(name))
 	}
-	c.effects = append(c.effects, effect)
-	var key []byte
 	if j.Key != "" {
-		key = []byte(j.Key)
+		c.keys = append(padded(c.keys, n), []byte(j.Key))
 	}
-	c.keys = append(c.keys, key)
 	if turn, order, holds := j.turnColumns(); turn != nil {
-		n := len(c.ids) - 1
 		c.turns, c.orders, c.holds = append(padded(c.turns, n), turn), append(padded(c.orders, n), order), append(padded(c.holds, n), holds)
 	}
 	if j.Cost > 1 {
 		cost := int16(j.Cost)
-		c.costs = append(padded(c.costs, len(c.ids)-1), &cost)
+		c.costs = append(padded(c.costs, n), &cost)
 	}
-	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
-	c.payloads = append(c.payloads, orEmpty(j.Payload))
 }
 
 // padded returns a list of n elements that begins with list, and ends with zero values.

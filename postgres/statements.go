@@ -50,7 +50,7 @@ WHERE p.id = dead.id RETURNING p.id`
 const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited, ` + turnColumn
 
 // turnColumn is the turn of a job, its order, and whether it holds its key, in one column, since few jobs have a turn.
-const turnColumn = `j.turn || set_byte('\x00'::bytea, 0, j.key_order * 2 + COALESCE(j.holds, false)::int4)`
+const turnColumn = `CASE WHEN j.turn IS NOT NULL THEN j.turn || set_byte('\x00'::bytea, 0, j.key_order * 2 + COALESCE(j.holds, false)::int4) END`
 
 const (
 	sqlLoad = `SELECT ` + columns + ` FROM pawl.job j WHERE j.id = ANY($1) ORDER BY j.id FOR UPDATE`
@@ -90,10 +90,12 @@ SELECT count(*) FROM moved`
 	SELECT name FROM pawl.effect WHERE id IS NULL AND done_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// The columns of a new job.
+// The columns of a new job: those of every job, and those that most have no value for.
 const (
-	newColumnNames = `id, seq, since, deadline, line, place, lane, prio, effect, key, turn, key_order, holds, cost, record, payload`
-	newColumnCount = 16
+	newColumns       = `id, seq, since, line, place, lane, prio, record, payload`
+	newColumnCount   = 9
+	extraColumns     = newColumns + `, deadline, effect, key, turn, key_order, holds, cost`
+	extraColumnCount = 16
 )
 
 const (
@@ -110,11 +112,15 @@ ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 	// sqlSeqs takes the next $1 blocks of sequences.
 	sqlSeqs = `SELECT nextval('pawl.seq') FROM generate_series(1, $1::int4)`
 
-	sqlInsert = `INSERT INTO pawl.job (` + newColumnNames + `)
-SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int2[], $8::int2[],
-	$9::bytea[], $10::bytea[], $11::bytea[], $12::int2[], $13::bool[], $14::int2[], $15::bytea[], $16::bytea[])`
+	sqlInsert = `INSERT INTO pawl.job (` + newColumns + `)
+SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int2[], $7::int2[], $8::bytea[], $9::bytea[])`
 
-	sqlCopy = `COPY pawl.job (` + newColumnNames + `) FROM STDIN (FORMAT binary)`
+	sqlInsertExtra = `INSERT INTO pawl.job (` + extraColumns + `)
+SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int2[], $7::int2[], $8::bytea[], $9::bytea[],
+	$10::int8[], $11::bytea[], $12::bytea[], $13::bytea[], $14::int2[], $15::bool[], $16::int2[])`
+
+	sqlCopy      = `COPY pawl.job (` + newColumns + `) FROM STDIN (FORMAT binary)`
+	sqlCopyExtra = `COPY pawl.job (` + extraColumns + `) FROM STDIN (FORMAT binary)`
 
 	// sqlUpdate stores jobs at their new places, without a lease.
 	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
