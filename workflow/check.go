@@ -135,6 +135,7 @@ func (c *check) runs() {
 		c.spare(id, row)
 		c.values(id, row)
 		c.signals(id, row)
+		c.streams(id)
 		c.hasPlaces(id, row)
 		c.isFound(id, row)
 	})
@@ -274,7 +275,7 @@ func (c *check) ids() {
 
 // belong requires that each row belongs to a run that exists.
 func (c *check) belong(removed map[pawl.ID]bool) {
-	for _, t := range [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tableAnswers, tablePublished, tableBlocked} {
+	for _, t := range [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tableAnswers, tablePublished, tableStreams, tableItems, tableBlocked} {
 		var last pawl.ID
 		known := false
 		c.every(t, func(key, _ []byte) {

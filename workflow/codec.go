@@ -8,9 +8,9 @@ import (
 )
 
 // Codec changes the form in which an engine stores the values of runs: to encrypt them, as [Cipher]
-// does, or to compress them. The values are inputs, results, signals, decided and published values. Names, IDs, the
-// texts of errors, the sums of [Fingerprint], and the inputs of schedules are stored unchanged: operators and the
-// engine need them.
+// does, or to compress them. The values are inputs, results, signals, decided and published values, and items of
+// streams. Names, IDs, the texts of errors, the sums of [Fingerprint], and the inputs of schedules are stored
+// unchanged: operators and the engine need them.
 //
 // What Encode returns says how to decode it, such as the ID of a key, so that Decode reads values of all keys
 // that are in use. Values without a codec stay readable, so a codec can be added later; it can be removed only once

@@ -79,7 +79,9 @@ type entry struct {
 	Signal     uint64 // number of the signal that a wait received
 	Order      uint64 // number of a change of a shared value; 0 for none
 
-	seq uint32 // its key
+	seq     uint32   // its key
+	works   bool     // an attempt runs that may append; the lock of the execution guards it
+	appends *appends // of that attempt, nil for none so far
 }
 
 // Entry is one call that a run has made, as recorded in its journal. It is read-only.

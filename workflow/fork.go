@@ -16,7 +16,7 @@ import (
 // do not run again. It makes the step's call itself. From is the step as [Entry.Step] writes
 // it. "" begins at the top. The other run, ended or not, is unchanged.
 //
-// Changes of shared values are copied up to the first that is not. Signals, published values and undo steps are not copied. Children that have ended are copied
+// Changes of shared values are copied up to the first that is not. Signals, published values, streams and undo steps are not copied. Children that have ended are copied
 // as results. The new run is durable when Fork returns.
 //
 // Errors: [ErrNotFound], [ErrConflict] if newID is taken, [pawl.ErrInvalid] for a bad ID or a

@@ -23,6 +23,8 @@ const (
 	MaxListed   = 10_000   // runs that one List returns
 	MaxPublish  = 1_000    // names under which one run has published values
 	MaxPlaces   = 1_000    // the highest MaxOpen and MaxOpenPerKey
+	MaxStream   = 10_000   // items that one stream keeps
+	MaxStreams  = 16       // streams of one run
 
 	MaxAttributes     = 32  // attributes of one run
 	MaxAttributeName  = 64  // bytes of the name of an attribute

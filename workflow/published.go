@@ -13,7 +13,7 @@ import (
 // scope and name, the position of the last Publish that was written: the number of the
 // preceding call of the scope, and how often the scope has published under the name since that
 // call. A Publish at or before that position writes nothing. If a new build drops a Publish,
-// later values are still published.
+// later values are still published. An Append to a stream has such a position too.
 //
 // A position is a row in table published. Its key is the run, an underscore, which no name
 // begins with, the journal that the count belongs to, and a checksum of scope and name.
@@ -23,10 +23,11 @@ const (
 	countKey  = 1 + 1 + 16 // bytes of the key after the run
 )
 
-// publishedKey returns the key of a count, without the run.
-func publishedKey(journal uint8, scope, name string) (key [countKey]byte) {
+// callKey returns the key of a count, without the run: that of the values published under a name ('p'), or that of
+// the items appended to a stream ('a').
+func callKey(of byte, journal uint8, scope, name string) (key [countKey]byte) {
 	key[0], key[1] = countMark, journal
-	copy(key[2:], digest('p', []byte(scope), []byte{0}, []byte(name)))
+	copy(key[2:], digest(of, []byte(scope), []byte{0}, []byte(name)))
 	return key
 }
 
@@ -77,17 +78,25 @@ func (s *scope) nextPublish(name string) (key [countKey]byte, n uint64, fresh bo
 	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	key = publishedKey(x.row.Journal, s.name, name)
-	before := x.publishes[key]
+	key = callKey('p', x.row.Journal, s.name, name)
+	before, n, fresh := s.position(key)
+	if s.name == "" && len(x.tail) > 0 {
+		x.tailPublished = append(x.tailPublished, tailPublished{len(x.tail), key, before})
+	}
+	return key, n, fresh
+}
+
+// position returns the position of the call before one that is counted under a key, its own position, and whether it
+// is new. The caller holds the lock.
+func (s *scope) position(key [countKey]byte) (before, n uint64, fresh bool) {
+	x := s.x
+	before = x.publishes[key]
 	if n = uint64(s.at) << 32; before >= n {
 		n = before
 	}
 	n++
 	x.publishes[key] = n
-	if s.name == "" && len(x.tail) > 0 {
-		x.tailPublished = append(x.tailPublished, tailPublished{len(x.tail), key, before})
-	}
-	return key, n, n > x.published[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
+	return before, n, n > x.published[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
 }
 
 // untold removes the positions of what the function published after a call of its tail, since

@@ -62,6 +62,8 @@ func FuzzRows(f *testing.F) {
 	add(tableSeen, []byte("order/1"), []byte("1"))
 	add(tableAnswers, answerKey(run, 1)[16:], &answer{Failed: true, Error: "no"})
 	add(tablePublished, []byte("percent"), []byte{40})
+	add(tableStreams, []byte("lines"), &streamRow{First: 2, Last: 2, Bytes: 40})
+	add(tableItems, signalKey(run, "lines", 2)[16:], &itemRow{Value: []byte{0xc0}, At: 1, Step: "read", Attempt: 1})
 	add(tableBlocked, nil, []byte("1"))
 	add(tableIDs, []byte("a"), run[:])
 	add(tableEnded, endedKey(now, run)[8:], []byte{})
@@ -111,6 +113,8 @@ func readAll(t *testing.T, r *Reader, run pawl.ID) {
 	_, _ = r.Output(ctx, run)
 	_, _ = r.Signals(ctx, run)
 	_, _ = r.Published(ctx, run)
+	_, _ = r.Streams(ctx, run)
+	_, _ = r.Items(ctx, run, "lines", 0, 10)
 	for after, parts := "", 0; ; parts++ {
 		l, err := r.List(ctx, Filter{}, after, 1)
 		require.NoError(t, err, "damage is listed")

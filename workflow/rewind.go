@@ -16,7 +16,7 @@ import (
 // no more arrive.
 //
 // That is sound if nothing has taken effect since the Wait. So a later step, transaction,
-// child, branch, race or change of a shared value makes the timeout final. If the function's last calls did not look for
+// child, branch, race, append or change of a shared value makes the timeout final. If the function's last calls did not look for
 // a signal, that signal stays unread and the run ends, since another round would not change
 // that.
 

@@ -24,6 +24,8 @@ var (
 	tableSeen      = space.Table("seen")
 	tableAnswers   = space.Table("answers")
 	tablePublished = space.Table("published")
+	tableStreams   = space.Table("streams")
+	tableItems     = space.Table("items")
 	tableBlocked   = space.Table("blocked")
 	tablePlaces    = space.Table("places")
 	tableEnded     = space.Index("ended")

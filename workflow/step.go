@@ -342,6 +342,8 @@ func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error
 	x := c.x
 	info := StepInfo{Run: x.run, Flow: x.row.Flow, ID: x.row.ID, Step: stepName(c.name, c.e.Name, c.e.Occurrence),
 		Kind: c.e.Kind, Attempt: c.e.Attempts + 1, Key: x.keyOf(c.e)}
+	c.attempting(true)
+	defer c.attempting(false)
 	defer func() {
 		if p := recover(); p != nil {
 			failed := panicked(p)

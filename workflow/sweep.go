@@ -125,7 +125,7 @@ func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 }
 
 // ownedByRun are the tables whose keys begin with a run, except those by which it is found.
-var ownedByRun = [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tableAnswers, tablePublished}
+var ownedByRun = [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tableAnswers, tablePublished, tableStreams, tableItems}
 
 // orLater handles an error: it skips damage.
 func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {

@@ -47,14 +47,14 @@ func (p *Rows) Last() bool { return p.Next == "" }
 
 // transferred are the tables with rows of a run, in transfer order. The content of the other
 // tables follows from the row of the run.
-var transferred = [...]*driver.Table{tableBlobs, tableSteps, tableSignals, tableSeen, tableAnswers, tablePublished, tableBlocked, tableRuns}
+var transferred = [...]*driver.Table{tableBlobs, tableSteps, tableSignals, tableSeen, tableAnswers, tablePublished, tableStreams, tableItems, tableBlocked, tableRuns}
 
 // Limits on a part, unless a single row is larger. Rows of tables from lastTable on are in the
 // last part, since they are useless without the row of the run.
 const (
 	partRows  = 1000
 	partBytes = 512 << 10
-	inOne     = 6
+	inOne     = 8
 )
 
 // steady is how often a run is reread until its job is from the same moment.

@@ -38,6 +38,7 @@ type RowsCheck struct {
 	journals  [2]bool // journals that have entries
 	unread    int
 	signals   uint64 // the highest number
+	streams   carriedStreams
 	isBlocked bool
 	head      *runRow
 }
@@ -122,6 +123,10 @@ func (c *RowsCheck) row(row Row) error {
 			return nil
 		}
 		return validName("published name", string(row.Key))
+	case tableStreams.String():
+		return c.streams.head(row)
+	case tableItems.String():
+		return c.streams.item(row)
 	case tableBlocked.String():
 		c.isBlocked = true
 		return keyless(row)
@@ -286,6 +291,8 @@ func (c *RowsCheck) end() (*Carried, error) {
 		bad = "counts other signals than it has"
 	case c.journals[c.head.spare()]:
 		bad = "has entries in a journal that is not in use"
+	case !c.streams.whole():
+		bad = "has other items of streams than their rows say"
 	case c.isBlocked != (c.head.Status == Blocked):
 		bad = "is blocked, or not, against its status"
 	}

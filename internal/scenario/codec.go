@@ -66,6 +66,9 @@ func discreet(k *kit) (parent *workflow.Flow[string, string], child *workflow.Fl
 		if err := shown.Publish(r, b); err != nil {
 			return "", err
 		}
+		if err := lines.Append(r, b); err != nil {
+			return "", err
+		}
 		var c string
 		if _, err := workflow.Select(r, "which", hint.Case(&c)); err != nil {
 			return "", err
@@ -120,6 +123,7 @@ func (suite) ValuesAreEncoded(t *testing.T, k *kit) {
 	require.NoError(t, err)
 	require.True(t, published)
 	require.Equal(t, "again: "+secret, v)
+	require.Equal(t, []string{"again: " + secret}, linesOf(k, h.Run()))
 	k.crash()
 	require.NoError(t, k.e.Verify(t.Context(), h.Run()))
 	returns(k, find(k, f, "1"), "one secret, two secrets")

@@ -31,6 +31,9 @@ func full(k *kit) *workflow.Flow[string, string] {
 		if err := workflow.Publish(r, "percent", 50); err != nil {
 			return "", err
 		}
+		if err := lines.Append(r, "half"); err != nil {
+			return "", err
+		}
 		w, err := word.Wait(r, workflow.Forever)
 		if err != nil {
 			return "", err
@@ -118,6 +121,7 @@ func (suite) Scenario39Fork(t *testing.T, k *kit) {
 		published, err := k.e.Published(t.Context(), fork)
 		require.NoError(t, err)
 		require.Empty(t, published)
+		require.Empty(t, linesOf(k, fork))
 		_, after := k.rowsOf(h.Run())
 		require.Equal(t, before, after)
 
@@ -214,7 +218,7 @@ func (suite) Scenario43Retention(t *testing.T) {
 			gone, open := startFull(k, "gone"), startFull(k, "open")
 			endFull(k, gone, "over")
 			counts, _ := k.rowsOf(gone.Run())
-			for _, bucket := range []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "ended"} {
+			for _, bucket := range []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "streams", "items", "ended"} {
 				require.NotZero(t, counts[bucket], bucket)
 			}
 			_, err := outcome(k, start(k, failing, "kept", 0))

@@ -243,7 +243,7 @@ var (
 )
 
 func init() {
-	for _, name := range []string{"runs", "ids", "blobs", "signals", "seen", "answers", "published", "blocked", "ended", "attributes"} {
+	for _, name := range []string{"runs", "ids", "blobs", "signals", "seen", "answers", "published", "streams", "items", "blocked", "ended", "attributes"} {
 		space.Table(name)
 	}
 }

@@ -1,0 +1,214 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+)
+
+// Stream ties the name under which runs append items to the type of the items. Unlike a [Value], it
+// keeps each item, up to its limits. Make one with [DefineStream], once, usually as a package variable.
+type Stream[T any] struct {
+	name string
+	err  error
+}
+
+// DefineStream makes the stream called name. Each run has its own. The first use of the stream reports a bad name.
+func DefineStream[T any](name string) *Stream[T] {
+	return &Stream[T]{name, validName("stream", name)}
+}
+
+// Name returns the name of the stream.
+func (s *Stream[T]) Name() string { return s.name }
+
+// Item is one item of a stream.
+type Item[T any] struct {
+	N       uint64 // its number in the stream, from 1
+	Skipped uint64 // how many items directly before it the reader has missed, since they are not kept any more
+	At      time.Time
+	Value   T
+
+	// Step is the step that appended it, as [Entry.Step] writes it, "" for the code between the steps. Attempt is
+	// the number of the first item that the same attempt of the step appended.
+	Step    string
+	Attempt uint64
+}
+
+// Append stores an item at the end of the stream, for observers of the run, and returns when it is durable. Call
+// it between the calls of a run, or within the function of a [Step] or of [Run.Undo].
+//
+// Between calls it takes effect once, whatever crashes: when the run continues, an Append that was durable already
+// writes nothing. The journal has no entry for it. A restart of the run keeps its items, and a fork begins without any.
+//
+// Within a step it takes effect at each attempt of the step, before the end of the step is known: an attempt that
+// fails or is interrupted leaves its items. [Item.Attempt] tells the items of attempts apart. It may be called
+// concurrently there, and not within a [StepTx], whose error then matches [ErrNested].
+//
+// A stream keeps its last [MaxStream] items and 8 MiB. Beyond that, it loses up to 1,000 of its oldest items, and
+// readers learn how many they missed. Append returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for an item of
+// more than [MaxValue] bytes, and [ErrTooMany] for more than [MaxStreams] streams of one run. The journal does not have
+// these errors, so return them. Any other error means that the run does not continue now: return it.
+func (s *Stream[T]) Append(r *Run, item T) error {
+	if s.err != nil {
+		return s.err
+	}
+	value, err := encode("the item", item)
+	if err == nil {
+		err = r.append(s.name, value)
+	}
+	if err != nil {
+		return fmt.Errorf("stream %q: %w", s.name, err)
+	}
+	return nil
+}
+
+// Read returns the items that the stream of a run has now, from the item with the number from on; 0 is the first.
+// It reads them in portions, and more may come meanwhile. An error ends the sequence: that of a bad name or of
+// another type, [ErrNotFound] if there is no such run, or that of the store.
+func (s *Stream[T]) Read(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {
+	return s.all(from, func(next uint64) (page itemPage, err error) { return e.items(ctx, run, s.name, next, itemsOfPage) })
+}
+
+// Watch is [Stream.Read] that goes on with each item that the run appends, until the run has ended. No item is
+// passed over, unless the stream has lost it before the reader came to it: see [Item.Skipped]. A reader that comes back
+// continues behind the last number that it has seen. As [Value.Watch], it does not poll within the process that runs the
+// run; over a store that other processes share it also looks at growing intervals, at most a minute.
+//
+// An error ends the sequence. It is one of those of Read, that of ctx, or [pawl.ErrClosed].
+func (s *Stream[T]) Watch(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {
+	return s.all(from, func(next uint64) (page itemPage, err error) {
+		err = e.follow(ctx, run, func() (over bool, err error) {
+			page, err = e.items(ctx, run, s.name, next, itemsOfPage)
+			return len(page.items) > 0 || !page.open, err
+		})
+		return page, err
+	})
+}
+
+// all yields the items of one page after the other, until one is empty.
+func (s *Stream[T]) all(from uint64, read func(next uint64) (itemPage, error)) iter.Seq2[Item[T], error] {
+	return func(yield func(Item[T], error) bool) {
+		next, err := max(from, 1), s.err
+		for err == nil {
+			var page itemPage
+			if page, err = read(next); err != nil || len(page.items) == 0 {
+				break
+			}
+			for i := range page.items {
+				var item Item[T]
+				if item, err = itemOf[T](&page.items[i]); err != nil {
+					break
+				}
+				next = item.N + 1
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(Item[T]{}, fmt.Errorf("stream %q: %w", s.name, err))
+		}
+	}
+}
+
+// itemOf decodes the value of an item.
+func itemOf[T any](raw *Item[[]byte]) (Item[T], error) {
+	item := Item[T]{N: raw.N, Skipped: raw.Skipped, At: raw.At, Step: raw.Step, Attempt: raw.Attempt}
+	if err := driver.DecodePayload(raw.Value, &item.Value); err != nil {
+		return Item[T]{}, fmt.Errorf("item %d: %w", raw.N, err)
+	}
+	return item, nil
+}
+
+// StreamInfo describes a stream of a run.
+type StreamInfo struct {
+	Name  string
+	First uint64 // number of the first item that is kept
+	Last  uint64 // number of the last item
+	Bytes int64  // size of the items that are kept, as they are stored
+}
+
+// Streams returns the streams of a run, by name. It returns [ErrNotFound] if there is no such run.
+func (r *Reader) Streams(ctx context.Context, run pawl.ID) (all []StreamInfo, err error) {
+	err = r.view(ctx, run, func(rs rows) error {
+		all = nil
+		return rs.each(tableStreams, run[:], func(key, content []byte, damage error) error {
+			if damage != nil {
+				return damage
+			}
+			row, err := parseStream(key[len(run):], content)
+			all = append(all, StreamInfo{string(key[len(run):]), row.First, row.Last, row.Bytes})
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Items returns items of a stream of a run as MessagePack, from the item with the number from on; 0 is the first. It
+// returns at most limit of them, and fewer than that are not all: continue behind the last until there are
+// none. See [driver.DecodePayload]. A name without a stream has no items. It returns [ErrNotFound] if there is no such
+// run, and [pawl.ErrInvalid] if limit is not between 1 and [MaxListed].
+func (r *Reader) Items(ctx context.Context, run pawl.ID, name string, from uint64, limit int) ([]Item[[]byte], error) {
+	if limit < 1 || limit > MaxListed {
+		return nil, &pawl.InvalidError{Field: "limit", Reason: fmt.Sprintf("%d is not between 1 and %d", limit, MaxListed)}
+	}
+	page, err := r.items(ctx, run, name, from, limit)
+	return page.items, err
+}
+
+// Limits of what one transaction reads of a stream, unless a single item is larger.
+const (
+	itemsOfPage = 100
+	bytesOfPage = MaxValue
+)
+
+// itemPage is what one transaction has read of a stream.
+type itemPage struct {
+	items []Item[[]byte]
+	open  bool // the run has not ended
+}
+
+// items reads a page of items.
+func (r *Reader) items(ctx context.Context, run pawl.ID, name string, from uint64, limit int) (page itemPage, err error) {
+	if err := validName("stream", name); err != nil {
+		return page, err
+	}
+	next, size := max(from, 1), 0
+	span := driver.Span{Prefix: signalsOf(run, name), From: signalKey(run, name, next), Limit: limit}
+	err = r.view(ctx, run, func(rs rows) error {
+		row, err := rs.mustRun(run)
+		if err != nil {
+			return err
+		}
+		page, next, size = itemPage{open: row.open()}, max(from, 1), 0
+		return rs.span(tableItems, span, func(key, content []byte, damage error) error {
+			if damage != nil {
+				return damage
+			}
+			item, err := parseItem(key[len(span.Prefix):], content)
+			if err != nil {
+				return err
+			}
+			item.Skipped = item.N - next
+			page.items, next = append(page.items, item), item.N+1
+			if size += len(item.Value); size >= bytesOfPage {
+				return errStop
+			}
+			return nil
+		})
+	})
+	for i := range page.items {
+		page.items[i].Value, err = r.shown(page.items[i].Value, err)
+	}
+	if err != nil {
+		return itemPage{}, err
+	}
+	return page, nil
+}
