@@ -52,7 +52,8 @@ func WorkflowStatuses() []workflow.Status { return slices.Clone(runStatuses) }
 // driver.DecodePayload.
 type WorkflowRun struct {
 	workflow.Info
-	Journal []workflow.Entry // from RunJournal on
+	Journal []workflow.Entry      // from RunJournal on
+	Streams []workflow.StreamInfo // from RunJournal on
 
 	// Set with RunValues, like the results of the journal.
 	Input     []byte
@@ -68,6 +69,9 @@ func showRun(ctx context.Context, r *workflow.Reader, run pawl.ID, depth RunDept
 	}
 	if depth >= RunJournal {
 		if w.Journal, err = r.Journal(ctx, run, depth >= RunValues); err != nil {
+			return nil, err
+		}
+		if w.Streams, err = r.Streams(ctx, run); err != nil {
 			return nil, err
 		}
 	}

@@ -139,6 +139,10 @@ func TestAnswersThatLieAboutRuns(t *testing.T) {
 		_, err := ask(answer).Show(ctx, id, RunValues)
 		require.ErrorIs(t, err, ErrUnreachable, answer)
 	}
+	for _, answer := range []string{"", `{"items":[{"n":0}]}`, `{"items":[{"n":2},{"n":1}]}`} {
+		_, err := ask(answer).Items(ctx, id, "a", 0)
+		require.ErrorIs(t, err, ErrUnreachable, answer)
+	}
 	for _, answer := range []string{"", "{}", `{"run":7}`} {
 		_, err := ask(answer).Find(ctx, "a", "b")
 		require.ErrorIs(t, err, ErrUnreachable, answer)

@@ -134,15 +134,39 @@ type WorkflowValue struct {
 	Payload
 }
 
-// WorkflowDetail is a run with its journal in JSON. The last four fields are null if they were
+// WorkflowStream is a stream of a run in JSON.
+type WorkflowStream struct {
+	Name  Text   `json:"name"`
+	First uint64 `json:"first"` // number of the first item that is kept
+	Last  uint64 `json:"last"`
+	Bytes int64  `json:"bytes"` // of the items that are kept
+}
+
+// WorkflowItem is an item of a stream in JSON.
+type WorkflowItem struct {
+	Number  uint64 `json:"number"`
+	Skipped uint64 `json:"skipped"` // items directly before it that are not kept any more
+	At      Stamp  `json:"at"`
+	Step    *Text  `json:"step"`    // the step that appended it
+	Attempt uint64 `json:"attempt"` // number of the first item of that attempt of the step, 0 without a step
+	Payload
+}
+
+// WorkflowItemOf returns an item of a stream as JSON.
+func WorkflowItemOf(i *workflow.Item[[]byte], form PayloadForm) WorkflowItem {
+	return WorkflowItem{i.N, i.Skipped, Stamp{i.At}, textOrNull(i.Step), i.Attempt, *runValueOf(i.Value, form)}
+}
+
+// WorkflowDetail is a run with its journal in JSON. Input, output, signals, and published are null if they were
 // not requested.
 type WorkflowDetail struct {
 	Workflow
-	Input     *Payload        `json:"input"`
-	Output    *Payload        `json:"output"`
-	Journal   []WorkflowStep  `json:"journal"`
-	Signals   []WorkflowValue `json:"signals"`
-	Published []WorkflowValue `json:"published"`
+	Input     *Payload         `json:"input"`
+	Output    *Payload         `json:"output"`
+	Journal   []WorkflowStep   `json:"journal"`
+	Streams   []WorkflowStream `json:"streams"`
+	Signals   []WorkflowValue  `json:"signals"`
+	Published []WorkflowValue  `json:"published"`
 }
 
 // WorkflowDetailOf returns a run and its values as JSON.
@@ -151,6 +175,10 @@ func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 	d.Journal = make([]WorkflowStep, len(w.Journal))
 	for i := range w.Journal {
 		d.Journal[i] = WorkflowStepOf(&w.Journal[i], form)
+	}
+	d.Streams = make([]WorkflowStream, len(w.Streams))
+	for i, s := range w.Streams {
+		d.Streams[i] = WorkflowStream{Text(s.Name), s.First, s.Last, s.Bytes}
 	}
 	if w.Input == nil {
 		return d

@@ -59,6 +59,7 @@ func TestWorkflowsTravelWhole(t *testing.T) {
 	want := &WorkflowRun{
 		Info:      filled[workflow.Info](t),
 		Journal:   []workflow.Entry{filled[workflow.Entry](t), {Seq: 2, Error: "it cannot be read"}},
+		Streams:   []workflow.StreamInfo{filled[workflow.StreamInfo](t)},
 		Input:     []byte{0xc0},
 		Output:    []byte{7},
 		Signals:   []workflow.Pending{{Name: "a \xff", N: 1, Bytes: 1, Payload: []byte{0xc0}}, {Name: "b", N: 2, Bytes: 999}},
@@ -67,6 +68,8 @@ func TestWorkflowsTravelWhole(t *testing.T) {
 	require.Equal(t, want, sent(t, want))
 	page := workflow.Listing{Runs: []workflow.Info{want.Info}, Next: "n"}
 	require.Equal(t, page, sent(t, page))
+	items := streamItems{[]workflow.Item[[]byte]{{N: 7, Skipped: 2, At: noon, Value: []byte{0xc0}, Step: "a", Attempt: 3}}}
+	require.Equal(t, items, sent(t, items))
 }
 
 // Rule: the JSON of a run has the names that programs know, strings for times, and values as
@@ -78,7 +81,8 @@ func TestWorkflowJSON(t *testing.T) {
 			Seq: 1, Scope: "eu", Name: "reserve", Occurrence: 2, Kind: workflow.KindStep, State: workflow.EntryDone, Attempts: 1,
 			Started: noon, Finished: noon.Add(1500 * time.Millisecond), Bytes: 1, Build: "b", Result: []byte{42},
 		}},
-		Input: []byte{7},
+		Streams: []workflow.StreamInfo{{Name: "lines", First: 2, Last: 3, Bytes: 80}},
+		Input:   []byte{7},
 	}
 	text, err := json.Marshal(WorkflowDetailOf(w, PayloadAuto))
 	require.NoError(t, err)
@@ -90,6 +94,7 @@ func TestWorkflowJSON(t *testing.T) {
 		"journal":[{"seq":1,"step":"eu/reserve#2","scope":"eu","name":"reserve","occurrence":2,"kind":"step","state":"done","attempts":1,
 			"started_at":"`+at+`","finished_at":"`+Stamp{noon.Add(1500 * time.Millisecond)}.String()+`","took":"1.5s","due_at":null,"error":null,
 			"bytes":1,"build":"b","child":null,"result":{"size_bytes":1,"encoding":"messagepack","value":42,"base64":null,"hex":null}}],
+		"streams":[{"name":"lines","first":2,"last":3,"bytes":80}],
 		"signals":[],"published":[]}`, string(text))
 }
 

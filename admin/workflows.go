@@ -33,6 +33,10 @@ type Workflows interface {
 	// Show reads one run in the given depth.
 	Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error)
 
+	// Items reads up to [MaxLimit] items of a stream of a run, from the item with the number from on; 0 is the first.
+	// Their values are MessagePack. It may return fewer than there are: continue behind the last until there are none.
+	Items(ctx context.Context, run pawl.ID, name string, from uint64) ([]workflow.Item[[]byte], error)
+
 	// Do carries out one action on up to [MaxIDs] runs, each by itself, and returns an error for
 	// each run in their order, as [Admin.Do] does for jobs. Nil means done. Besides the errors
 	// above, it returns [pawl.ErrNotEligible] for a run that has none of the statuses of

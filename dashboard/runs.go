@@ -83,6 +83,7 @@ type runPage struct {
 	NextLink      string
 	Unread        []received
 	Published     []named
+	Items         []lastItems
 	Open          bool
 	Length        time.Duration
 }
@@ -103,6 +104,34 @@ type received struct {
 type named struct {
 	Name  string
 	Value *value
+}
+
+// lastItems are the last items of a stream.
+type lastItems struct {
+	workflow.StreamInfo
+	Items []streamItem
+}
+
+type streamItem struct {
+	workflow.Item[[]byte]
+	Value *value
+}
+
+// itemsShown is how many of the last items of a stream the page of a run has.
+const itemsShown = 10
+
+// lastItems reads the last items of a stream.
+func (q *request) lastItems(run pawl.ID, s workflow.StreamInfo) (last lastItems, err error) {
+	items, err := q.d.admin.Workflows().Items(q.ctx, run, s.Name, s.Last-min(s.Last, itemsShown)+1)
+	last.StreamInfo = s
+	for i := range items {
+		v := q.runValueOf(items[i].Value)
+		if v != nil && q.d.opts.Hide(strings.ToLower(s.Name)) {
+			v = &value{Text: hidden}
+		}
+		last.Items = append(last.Items, streamItem{items[i], v})
+	}
+	return last, err
 }
 
 func run(q *request) error {
@@ -142,6 +171,15 @@ func run(q *request) error {
 			v = &value{Text: hidden}
 		}
 		p.Published = append(p.Published, named{name, v})
+	}
+	for _, s := range w.Streams {
+		last := lastItems{StreamInfo: s}
+		if !p.Hidden {
+			if last, err = q.lastItems(id, s); err != nil {
+				return err
+			}
+		}
+		p.Items = append(p.Items, last)
 	}
 	return q.show("run", "runs", "Run "+cmp.Or(w.Flow+" "+w.Info.ID, id.String()), p, q.command("wf", "show", id.String()))
 }

@@ -17,7 +17,7 @@ import (
 // wfCommand returns the noun for workflow runs.
 func (a *app) wfCommand() *cobra.Command {
 	return a.group("wf", "workflow runs",
-		a.wfListCommand(), a.wfShowCommand(), a.wfSignalCommand(), a.wfCancelCommand(), a.wfTerminateCommand(),
+		a.wfListCommand(), a.wfShowCommand(), a.wfStreamCommand(), a.wfSignalCommand(), a.wfCancelCommand(), a.wfTerminateCommand(),
 		a.wfPauseCommand(), a.wfResumeCommand(), a.wfForkCommand(), a.wfVerifyCommand(), a.wfPruneCommand())
 }
 

@@ -24,6 +24,7 @@ const decades = 30 * 365 * 24 * time.Hour
 // The flows of test files and of the app for scripts.
 var (
 	approved = workflow.DefineSignal[map[string]any]("approved")
+	said     = workflow.DefineStream[string]("words")
 
 	hello = workflow.Define("hello", func(r *workflow.Run, name string) (string, error) {
 		return workflow.Step(r, "greet", func(context.Context) (string, error) { return "hello " + name, nil })
@@ -35,6 +36,11 @@ var (
 		}
 		if err := workflow.Publish(r, "price", price); err != nil {
 			return "", err
+		}
+		for _, word := range []string{"reserved", "priced"} {
+			if err := said.Append(r, word); err != nil {
+				return "", err
+			}
 		}
 		answer, err := approved.Wait(r, decades)
 		if err != nil {
@@ -129,7 +135,7 @@ func workflows(f *file) {
 // printingRuns lists command lines that print every field, with the file of workflows. They run
 // in this order.
 var printingRuns = []string{
-	"stats", "wf list", "wf show order:paused", "wf signal order:1 approved", "wf signal order:1 approved --dry-run",
+	"stats", "wf list", "wf show order:paused", "wf stream order:1 words", "wf signal order:1 approved", "wf signal order:1 approved --dry-run",
 	"wf cancel order:1 order:off", "wf terminate --flow nap -y", "wf pause --all -y --dry-run", "wf resume shift:2",
 	"wf fork hello:ada --from greet --id again", "wf verify", "wf prune -y",
 }

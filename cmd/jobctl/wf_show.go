@@ -33,6 +33,7 @@ show' shows the job of a run.`,
     begun), attempts, started_at, finished_at (times), took (a duration),
     due_at (a time: when it continues by itself), error, bytes (of the result),
     build, child (a run), result (a value)
+  streams: a list of name, first, last (numbers of items), bytes
   input, output (values)
   signals: a list of name, number, and the fields of a value
   published: a list of the same, with 0 as number
@@ -81,6 +82,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 	default:
 		a.showRunFacts(&w.Info, job)
 		a.showJournal(w.Journal)
+		a.showStreams(w.Streams)
 		a.showPending(w, job)
 		if depth == admin.RunValues {
 			a.showValues(w)
@@ -188,6 +190,13 @@ func (a *app) showJournal(journal []workflow.Entry) {
 		t.add(row...)
 	}
 	t.flush()
+}
+
+// showStreams prints which items the streams have. 'jobctl wf stream' prints the items.
+func (a *app) showStreams(streams []workflow.StreamInfo) {
+	for _, s := range streams {
+		a.fact("stream", "%s, items %d to %d, %s", plain.Text(s.Name), s.First, s.Last, plain.Size(s.Bytes))
+	}
 }
 
 // short returns a duration in few digits.

@@ -111,6 +111,7 @@ var forms = map[string][]string{
 	"wf list":      {"-n 0", "-n 0 -o jsonl"},
 	"wf verify":    {""},
 	"wf show":      {"-v RUN", "-o jsonl RUN", "story:waits"},
+	"wf stream":    {"RUN lines", "-o jsonl RUN lines --from 2"},
 	"wf signal":    {`!RUN go "a"`},
 	"wf fork":      {"!RUN --from step --id another"},
 	"wf cancel":    {"!RUN", "!--all -y"},
