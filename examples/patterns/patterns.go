@@ -9,7 +9,7 @@
 //	account.go    a thing that lives as long as it is used
 //	early.go      an answer before the end
 //	turns.go      tenants take turns
-//	stream.go     a long input in parts
+//	stream.go     a long input in parts, and a reader of each position
 //	group.go      stop all when one fails
 //	inorder.go    events that arrive out of order
 //	first.go      the first of an answer, a cancellation, and a deadline

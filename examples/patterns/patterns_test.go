@@ -207,9 +207,17 @@ func TestTurns(t *testing.T) {
 func TestImport(t *testing.T) {
 	each(t, "", nil, func(t *testing.T, o *workflowtest.Options, _ *ledger) {
 		f := Import(numbers)
-		total, err := workflowtest.Start(workflowtest.New(t, o, f), f, "1", Position{}).Result()
+		k := workflowtest.New(t, o, f)
+		run := workflowtest.Start(k, f, "1", Position{})
+		total, err := run.Result()
 		require.NoError(t, err)
 		require.Equal(t, 45, total)
+		var at []Position
+		for item, err := range Imported.Read(t.Context(), k.Engine(), run.Run(), 0) {
+			require.NoError(t, err)
+			at = append(at, item.Value)
+		}
+		require.Equal(t, []Position{{3, 3}, {6, 15}, {9, 36}, {10, 45}}, at)
 	})
 }
 

@@ -29,7 +29,7 @@ var advised = map[string]map[string]advice{
 	"context": named(wait, "WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"),
 	pawlPath:  named(random, "NewID").and(effect, "Kind.Enqueue"),
 	workflowPath: named(effect, "StartTx", "Flow.Start", "Signal.Send", "Engine.Send", "Engine.Cancel", "Engine.Terminate").
-		and(world, "Flow.Handle", "Handle.Result", "Handle.Info", "Value.Get", "Value.Watch"),
+		and(world, "Flow.Handle", "Handle.Result", "Handle.Info", "Value.Get", "Value.Watch", "Stream.Read", "Stream.Watch"),
 	"sync": named(lock, "Mutex.Lock", "RWMutex.Lock", "RWMutex.RLock", "Locker.Lock", "WaitGroup.Wait", "WaitGroup.Go", "Cond.Wait"),
 	"os": named(world, "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Hostname", "Getwd", "Getpid",
 		"Open", "OpenFile", "OpenRoot", "Create", "CreateTemp", "ReadFile", "WriteFile", "ReadDir", "Stat", "Lstat",

@@ -180,6 +180,12 @@ func (c *checker) callsRun(body ast.Node) (found bool) {
 // harmless are the functions of package workflow that take a Run and are allowed in a step.
 var harmless = map[string]bool{"ID": true, "Key": true, "Run": true, "In": true}
 
+// mayStep reports whether the function of a step may make a call of the run: append to a stream.
+func mayStep(callee types.Object) bool {
+	fn, ok := callee.(*types.Func)
+	return ok && isIn(fn, workflowPath) && fn.Name() == "Append"
+}
+
 // isRunCall reports whether a call makes calls of a run.
 func (c *checker) isRunCall(call *ast.CallExpr) bool {
 	if lit, ok := ast.Unparen(call.Fun).(*ast.FuncLit); ok {

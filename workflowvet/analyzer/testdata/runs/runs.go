@@ -46,3 +46,15 @@ var each = workflow.Define("f", func(r *workflow.Run, in []string) ([]int, error
 	itself := func(s string) string { return s }
 	return workflow.Each(r, "e", in, itself, 1, func(r *workflow.Run, _ string) (int, error) { return call(r) })
 })
+
+var lines *workflow.Stream[int]
+
+var appends = workflow.Define("f", func(r *workflow.Run, in map[string]int) (int, error) {
+	lines.Append(r, 1)     // want `the error of this call is dropped`
+	for _, n := range in { // want `the calls in this range come in the order of a map`
+		if err := lines.Append(r, n); err != nil {
+			return 0, err
+		}
+	}
+	return workflow.Step(r, "s", func(context.Context) (int, error) { return 0, lines.Append(r, 2) })
+})

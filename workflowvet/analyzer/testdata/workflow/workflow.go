@@ -18,6 +18,7 @@ type (
 	Branch[T any]     struct{ out T }
 	Signal[T any]     struct{}
 	Shared[T any]     struct{}
+	Stream[T any]     struct{}
 	Flow[In, Out any] struct{}
 )
 
@@ -72,3 +73,5 @@ func Share[T any](r *Run, name string, initial T) *Shared[T] { return nil }
 func (s *Shared[T]) Change(r *Run, fn func(*T)) error { return nil }
 
 func (s *Shared[T]) Wait(r *Run, name string, fn func(*T) bool) error { return nil }
+
+func (s *Stream[T]) Append(r *Run, item T) error { return nil }
