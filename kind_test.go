@@ -105,6 +105,15 @@ func TestLaterOptionsOverrideEarlierOnes(t *testing.T) {
 		"a job's headers do not leak into the next job")
 }
 
+// Rule: a job waits for all jobs that its options name.
+func TestPrerequisitesAddUp(t *testing.T) {
+	a, b, c := pawl.NewID(time.Now()), pawl.NewID(time.Now()), pawl.NewID(time.Now())
+	e, err := pawl.Define[mail]("k").Envelope(mail{}, pawl.After(a), pawl.AfterAny(b), pawl.After(c), pawl.AfterAny(a, c))
+	require.NoError(t, err)
+	require.Equal(t, []pawl.ID{a, c}, e.After)
+	require.Equal(t, []pawl.ID{b, a, c}, e.AfterAny)
+}
+
 func TestDelayAndAtOverrideEachOther(t *testing.T) {
 	at := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
 	plain, later, then := pawl.Define[mail]("k"), pawl.Define[mail]("k", pawl.Delay(time.Hour)), pawl.Define[mail]("k", pawl.At(at))

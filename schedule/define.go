@@ -15,7 +15,7 @@ import (
 const MaxName = 128
 
 // Definition is a schedule with what each of its ticks does. Make one with [Job], [Flow],
-// [Envelope], or [Run].
+// or [Envelope].
 type Definition struct {
 	name   string
 	terms  Terms
@@ -102,17 +102,6 @@ func Flow[In, Out any](name, expression string, flow *workflow.Flow[In, Out], in
 		t, d.err = flow.Template(in)
 		d.action = action{Run: &t}
 	}
-	return d.done()
-}
-
-// Run is [Flow] for a program that has no [workflow.Flow], such as a tool for operators. The template must
-// not change afterwards.
-func Run(name, expression string, t *workflow.Template, opts ...Option) Definition {
-	d := define(name, expression, opts)
-	if d.err == nil {
-		d.err = t.Check()
-	}
-	d.action = action{Run: t}
 	return d.done()
 }
 
