@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/transport"
 )
 
@@ -15,14 +14,9 @@ const maxReserved = 64 // jobs of one pipeline
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	if err := driver.SupportsRequest(q.Abilities(), r); err != nil {
-		return nil, fmt.Errorf("beanstalkd: %w", err)
+	f := transport.Fetching{
+		Name: "beanstalkd", Abilities: q.Abilities(), Ready: q.leases.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy,
 	}
-	r, err := driver.CheckRequest(r)
-	if err != nil {
-		return nil, err
-	}
-	f := transport.Fetching{Ready: q.leases.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
 	return f.Fetch(ctx, r)
 }
 

@@ -21,14 +21,9 @@ const maxPull = 64 // messages of one request
 
 // Fetch implements [pawl.Queue].
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	if err := driver.SupportsRequest(q.Abilities(), r); err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
+	f := transport.Fetching{
+		Name: "jetstream", Abilities: q.Abilities(), Ready: q.leases.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy,
 	}
-	r, err := driver.CheckRequest(r)
-	if err != nil {
-		return nil, err
-	}
-	f := transport.Fetching{Ready: q.leases.Ready, Sources: q.wanted, Take: q.take, Await: q.await, Busy: q.busy}
 	return f.Fetch(ctx, r)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/transport"
 )
 
@@ -23,17 +22,9 @@ const (
 
 // Fetch implements [pawl.Queue]. A request has to name its kinds, since the protocol does not list queues.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-	if err := driver.SupportsRequest(abilities, r); err != nil {
-		return nil, fmt.Errorf("servicebus: %w", err)
+	f := transport.Fetching{
+		Name: "servicebus", Abilities: abilities, Ready: q.leases.Ready, Sources: q.wanted, Await: q.await, Busy: q.busy,
 	}
-	r, err := driver.CheckRequest(r)
-	if err != nil {
-		return nil, err
-	}
-	if r.Kinds == nil {
-		return nil, fmt.Errorf("servicebus: %w: a fetch of every kind; name the kinds", pawl.ErrUnsupported)
-	}
-	f := transport.Fetching{Ready: q.leases.Ready, Sources: q.wanted, Await: q.await, Busy: q.busy}
 	f.Take = func(ctx context.Context, most int, sources []transport.Source) ([]*pawl.Lease, error) {
 		return q.take(ctx, most, sources, r.Wait == pawl.WaitNot)
 	}
@@ -42,6 +33,9 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 
 // wanted returns the lines that a request asks for.
 func (q *Queue) wanted(_ context.Context, r *pawl.Request) ([]transport.Source, error) {
+	if r.Kinds == nil {
+		return nil, fmt.Errorf("servicebus: %w: a fetch of every kind; name the kinds", pawl.ErrUnsupported)
+	}
 	return transport.Sources(r, q.line, nil)
 }
 

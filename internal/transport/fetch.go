@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 
 // Fetching is what a fetch needs of an engine.
 type Fetching struct {
+	Name      string // of the package
+	Abilities pawl.Ability
+
 	// Ready returns the error of a call that must not begin.
 	Ready func(ctx context.Context) error
 
@@ -33,8 +37,15 @@ type Fetching struct {
 	Busy func(ctx context.Context, sources []Source, delayed bool) (bool, error)
 }
 
-// Fetch is Fetch of [pawl.Queue], for a request that was checked.
+// Fetch is Fetch of [pawl.Queue].
 func (f *Fetching) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
+	if err := driver.SupportsRequest(f.Abilities, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	r, err := driver.CheckRequest(r)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		if err := f.Ready(ctx); err != nil {
 			return nil, err
