@@ -72,6 +72,7 @@ func editTests() (tests []test) {
 			f.ok(q.Edit(f.Context(), large, edited, nil), "an edit")
 			f.restart()
 			equal(f, len(f.must(small).Payload), 8000, "bytes")
+			equal(f, driver.EditsOf(f.must(small))[0].SHA256, driver.SumOf([]byte("payload")), "the old payload")
 			equal(f, string(f.must(large).Payload), string(edited), "payload")
 		}),
 	)

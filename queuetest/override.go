@@ -121,7 +121,11 @@ func moreOverrideTests() []test {
 			f.ok(f.q.Settle(f.Context(), f.lease().Throttle(time.Hour, pawl.ThisKey)), "throttle")
 			equal(f, len(f.fetch(9)), 0, "jobs of a key that rests")
 			f.reset()
-			equal(f, len(f.fetch(9)), 1, "jobs after the reset")
+			l := first(f.fetch(9))
+			equal(f, l != nil, true, "a job after the reset")
+			f.release(l)
+			f.override(pawl.Limits{RunningPerKey: 1})
+			equal(f, len(f.fetch(9)), 1, "jobs once keys have limits again")
 		}),
 		limitTest("that are refused", "SetLimits refuses what is no limit, another order or other turns of keys, and a bad name. Nothing changes.", declared, func(f *fixture) {
 			q := able[LimitSetter](f)
