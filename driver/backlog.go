@@ -37,6 +37,14 @@ func (b *Backlog) add(of backlogOf, n int) {
 	b.adds[of] += n
 }
 
+// Each calls fn for each queue, and for each of its keys, with how many more of its jobs wait. The key of a queue itself is
+// empty.
+func (b *Backlog) Each(fn func(queue, key string, n int)) {
+	for _, of := range b.order {
+		fn(of.queue, of.key, b.adds[of])
+	}
+}
+
 // Check returns [pawl.ErrQueueFull] if a bound would be exceeded. Waiting returns how many jobs of a queue wait
 // now, or those of one of its keys if that is not empty. It is called only where there is a bound.
 func (b *Backlog) Check(limits func(queue string) pawl.Limits, waiting func(queue, key string) int) error {

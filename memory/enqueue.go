@@ -23,7 +23,8 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 	err := q.do(ctx, func() error {
 		batch, err := q.moves.Admit(envelopes)
 		if err == nil {
-			err = q.moves.Fits(batch, q.limitsOf, q.backlog)
+			b := q.moves.Backlog(batch)
+			err = b.Check(q.limitsOf, q.backlog)
 		}
 		if err != nil {
 			return err

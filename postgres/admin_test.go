@@ -152,7 +152,7 @@ func TestAdmin(t *testing.T) {
 			require.Len(t, admin.EditsOf(edited), 1)
 			require.Equal(t, "h", edited.Headers["h"])
 
-			set := pawl.Limits{Running: 7, RunningPerKey: 2, RatePerKey: pawl.Rate{Starts: 5, Per: time.Minute, Burst: 2}}
+			set := pawl.Limits{Running: 7, RunningPerKey: 2, RatePerKey: pawl.Rate{Starts: 5, Per: time.Minute, Burst: 2}, MaxWaiting: 9}
 			require.NoError(t, a.SetLimits(t.Context(), "other", &set))
 			stats, err = a.Stats(t.Context())
 			require.NoError(t, err)

@@ -68,6 +68,9 @@ func withQueue(e *pawl.Envelope) *pawl.Envelope {
 
 func (op *enqueue) apply(t *txn) error {
 	batch, err := t.Admit(op.jobs)
+	if err == nil {
+		err = t.fits(batch)
+	}
 	if err != nil {
 		return err
 	}

@@ -9,15 +9,13 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: a queue that lacks turns of keys, or bounds on waiting jobs, refuses to open with them, and names the ability.
+// Rule: a queue that lacks turns of keys refuses to open with them, and names the ability.
 func TestLimitsThatAreRefused(t *testing.T) {
 	for _, refuse := range []struct {
 		l     pawl.Limits
 		lacks pawl.Ability
 	}{
 		{pawl.Limits{Fair: true}, pawl.FairKeys},
-		{pawl.Limits{MaxWaiting: 1}, pawl.BoundedQueues},
-		{pawl.Limits{MaxWaitingPerKey: 1}, pawl.BoundedQueues},
 	} {
 		_, err := postgres.Open(t.Context(), "postgres://127.0.0.1:1/none", &postgres.Options{Limits: map[string]pawl.Limits{"x": refuse.l}})
 		require.ErrorIs(t, err, pawl.ErrUnsupported)

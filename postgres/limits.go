@@ -20,13 +20,13 @@ import (
 // limits pays for them, and no count can be wrong.
 
 // limitColumns are the columns of pawl.Limits.
-const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order`
+const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key`
 
 const (
-	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $12::int2 > 0)
-ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, turns)
+	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $12::int2 > 0)
+ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, turns)
 	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.max_cost, excluded.key_starts,
-	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, l.turns OR excluded.turns)`
+	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, excluded.waiting_per_key, l.turns OR excluded.turns)`
 	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1 AND rests = 0`
 
 	sqlLimits     = `SELECT queue, ` + limitColumns + `, turns, rests FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
@@ -85,7 +85,7 @@ func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 // limitArguments are the arguments of a statement that stores the limits of a queue.
 func limitArguments(name string, l pawl.Limits) []any {
 	return []any{[]byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per), l.Rate.Burst, l.Rate.MaxCost,
-		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder)}
+		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder), l.MaxWaitingPerKey}
 }
 
 // Limits returns the limits of a queue, for new jobs with a cost.
@@ -124,7 +124,7 @@ func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
 	var order int16
 	var rests int64
 	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst, &l.Rate.MaxCost,
-		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.turns, &rests}, func() error {
+		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.MaxWaitingPerKey, &l.turns, &rests}, func() error {
 		if l.InOrder, l.rests = pawl.KeyOrder(order), (time.Time{}); rests != 0 {
 			l.rests = timeOf(rests)
 		}

@@ -41,7 +41,7 @@ func (q *Queue) part(calls []*call) {
 // postponeLocked defers a call that waited for a lock.
 func (q *Queue) postponeLocked(c *call) {
 	c.tries++
-	c.names = namesOf(c)
+	c.names = q.namesOf(c)
 	q.deferred = append(q.deferred, c)
 	q.nextTry = time.Now().Add(pauses * briefWait(c))
 }
@@ -62,7 +62,7 @@ func (q *Queue) holdBack(calls []*call, all bool) []*call {
 		}
 	}
 	return slices.DeleteFunc(calls, func(c *call) bool {
-		names := namesOf(c)
+		names := q.namesOf(c)
 		if len(names) == 0 || !all && !slices.ContainsFunc(names, func(name string) bool { return awaited[name] }) {
 			return false
 		}
@@ -109,8 +109,11 @@ func (q *Queue) runDeferred() {
 	q.brief = 0
 }
 
-// namesOf returns what a call may wait for: jobs, unique keys, groups, rows of mutations, and to be alone.
-func namesOf(c *call) (names []string) {
+// namesOf returns what a call may wait for: jobs, unique keys, groups, bounds, rows of mutations, and to be alone.
+func (q *Queue) namesOf(c *call) (names []string) {
+	if op, is := c.operation.(*enqueue); is {
+		names = q.boundsNamed(op)
+	}
 	var n needs
 	c.needs(&n)
 	for _, id := range n.ids {

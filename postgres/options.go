@@ -33,7 +33,7 @@ type Options struct {
 	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
 	MaxCrashes int
 
-	// Limits bound the running jobs of queues, and how often they start, by name. Open stores them in the database,
+	// Limits bound the jobs of queues that run and that wait, and how often they start, by name. Open stores them in the database,
 	// so they hold for all processes, from their next fetch on, until one declares others. The zero Limits remove
 	// those of a queue. A queue that is not named keeps its limits. Limits that an operator has set stay in force: see
 	// [Queue.SetLimits].

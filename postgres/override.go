@@ -14,8 +14,9 @@ const (
 	// sqlLockDeclared has one transaction at a time change limits. Those that only read go on.
 	sqlLockDeclared = `LOCK TABLE pawl.declared IN SHARE ROW EXCLUSIVE MODE`
 
-	sqlDeclared       = `SELECT queue, ` + limitColumns + `, false, 0::int8 FROM pawl.declared WHERE queue = ANY($1)`
-	sqlAddDeclared    = `INSERT INTO pawl.declared (queue, ` + limitColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2)`
+	sqlDeclared    = `SELECT queue, ` + limitColumns + `, false, 0::int8 FROM pawl.declared WHERE queue = ANY($1)`
+	sqlAddDeclared = `INSERT INTO pawl.declared (queue, ` + limitColumns + `, waiting)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14)`
 	sqlRemoveDeclared = `DELETE FROM pawl.declared WHERE queue = $1`
 
 	// sqlEndKeyRests ends the rests of the keys of a queue.
@@ -61,48 +62,78 @@ func resetting(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.L
 	return *declared, nil, nil
 }
 
-// of changes the limits of a queue as decide says. It excludes fetches from the queue until its commit. An error of
-// decide changes nothing.
+// of changes the limits of a queue as decide says. If others change than bounds, it excludes fetches from the queue until its
+// commit. An error of decide changes nothing.
 func (c *limitsChange) of(name string, decide decision) error {
 	if _, err := c.tx.Exec(c.ctx, c.sql(sqlLockDeclared)); err != nil {
 		return err
 	}
-	before, err := c.read(sqlLockLimits, name)
+	names := []string{name}
+	limits, err := readLimits(c.ctx, c.tx, c.sql, names)
 	if err != nil {
 		return err
 	}
-	beside, err := c.read(sqlDeclared, name)
+	beside, err := readDeclared(c.ctx, c.tx, c.sql, names)
 	if err != nil {
 		return err
 	}
-	var declared *pawl.Limits
-	if beside != nil {
-		declared = &beside.Limits
-	}
-	if before == nil {
-		before = new(queueLimits)
-	}
-	l, after, err := decide(before.Limits, declared)
+	before, declared := limits[name].Limits, beside[name]
+	l, after, err := decide(before, declared)
 	if err != nil {
 		return err
 	}
 	if err := c.declare(name, declared, after); err != nil {
 		return err
 	}
+	if err := c.putBound(name, boundOf(before), boundOf(l)); err != nil {
+		return err
+	}
+	before.MaxWaiting, l.MaxWaiting = 0, 0 // which the row in limits does not have
 	return c.put(name, before, l)
 }
 
-// read returns what a statement reads of the limits of a queue, nil if it has none.
-func (c *limitsChange) read(statement, name string) (*queueLimits, error) {
-	rows, err := c.tx.Query(c.ctx, c.sql(statement), bytesOf([]string{name}))
+// readLimits reads the limits of queues that are in force.
+func readLimits(ctx context.Context, tx Tx, sql func(string) string, names []string) (map[string]queueLimits, error) {
+	rows, err := tx.Query(ctx, sql(sqlLimits), bytesOf(names))
 	if err != nil {
 		return nil, err
 	}
 	all, err := scanLimits(rows)
-	if l, ok := all[name]; ok {
-		return &l, err
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	if rows, err = tx.Query(ctx, sql(sqlBoundsOf), bytesOf(names)); err != nil {
+		return nil, err
+	}
+	bounds, err := scanBounds(rows)
+	for name, bound := range bounds {
+		l := all[name]
+		l.Limits = withBound(l.Limits, bound)
+		all[name] = l
+	}
+	return all, err
+}
+
+// readDeclared reads the limits that programs declare for queues for which an operator has set others.
+func readDeclared(ctx context.Context, tx Tx, sql func(string) string, names []string) (map[string]*pawl.Limits, error) {
+	rows, err := tx.Query(ctx, sql(sqlDeclared), bytesOf(names))
+	if err != nil {
+		return nil, err
+	}
+	all, err := scanLimits(rows)
+	if err != nil {
+		return nil, err
+	}
+	if rows, err = tx.Query(ctx, sql(sqlDeclaredBounds), bytesOf(names)); err != nil {
+		return nil, err
+	}
+	bounds, err := scanBounds(rows)
+	declared := make(map[string]*pawl.Limits)
+	for name, bound := range bounds {
+		l := withBound(all[name].Limits, bound)
+		declared[name] = &l
+	}
+	return declared, err
 }
 
 // declare stores the limits that a program declares for a queue with others, nil for none.
@@ -112,16 +143,25 @@ func (c *limitsChange) declare(name string, before, after *pawl.Limits) error {
 	}
 	_, err := c.tx.Exec(c.ctx, c.sql(sqlRemoveDeclared), []byte(name))
 	if err == nil && after != nil {
-		_, err = c.tx.Exec(c.ctx, c.sql(sqlAddDeclared), limitArguments(name, *after)...)
+		_, err = c.tx.Exec(c.ctx, c.sql(sqlAddDeclared), append(limitArguments(name, *after), after.MaxWaiting)...)
 	}
 	return err
 }
 
-// put stores the limits of a queue that are in force.
-func (c *limitsChange) put(name string, before *queueLimits, l pawl.Limits) error {
-	if l == before.Limits {
+// put stores the limits of a queue that are in force, without MaxWaiting. Keys may rest where each has a bound, so fetches read that.
+func (c *limitsChange) put(name string, inForce, l pawl.Limits) error {
+	if l == inForce {
 		return nil
 	}
+	rows, err := c.tx.Query(c.ctx, c.sql(sqlLockLimits), bytesOf([]string{name}))
+	if err != nil {
+		return err
+	}
+	all, err := scanLimits(rows)
+	if err != nil {
+		return err
+	}
+	before := all[name]
 	if !l.PerKey() { // nothing would end the rests of its keys
 		if _, err := c.tx.Exec(c.ctx, c.sql(sqlEndKeyRests), []byte(name)); err != nil {
 			return err
@@ -134,7 +174,7 @@ func (c *limitsChange) put(name string, before *queueLimits, l pawl.Limits) erro
 	if _, err := c.tx.Exec(c.ctx, c.sql(sqlSetLimits), limitArguments(name, l)...); err != nil || l.InOrder == before.InOrder {
 		return err
 	}
-	_, err := c.tx.Exec(c.ctx, c.sql(sqlReorder), []byte(name), int16(l.InOrder))
+	_, err = c.tx.Exec(c.ctx, c.sql(sqlReorder), []byte(name), int16(l.InOrder))
 	return err
 }
 

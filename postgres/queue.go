@@ -35,7 +35,8 @@ type Queue struct {
 	waiters  driver.Waiters
 	acked    ackedLeases
 	lines    *lines
-	bell     *doorbell // nil if the queue does not listen
+	bounds   *atomic.Pointer[bounds] // on waiting jobs, as they were last read
+	bell     *doorbell               // nil if the queue does not listen
 
 	scheduler // belongs to the goroutine of the scheduler
 }
@@ -89,7 +90,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", explain(err))
 	}
-	q := &Queue{opts: o, pool: pool, done: make(chan struct{}), lines: new(lines),
+	q := &Queue{opts: o, pool: pool, done: make(chan struct{}), lines: new(lines), bounds: new(atomic.Pointer[bounds]),
 		reporter: driver.Reporter{Logger: o.Logger, OnEvent: o.OnEvent, Collector: o.Collector, MaxCrashes: o.MaxCrashes},
 	}
 	q.intake = newIntake()
@@ -108,7 +109,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 }
 
 // abilities are those on any server.
-const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites
+const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.BoundedQueues
 
 // Abilities implements [driver.Able]. A server that commits without a sync, by
 // synchronous_commit or fsync, has no [pawl.Synced].

@@ -6,6 +6,9 @@ package postgres
 // sqlClock returns the time of the server in Unix nanoseconds.
 const sqlClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::int8 * 1000`
 
+// revision is how often bounds on waiting jobs have changed.
+const revision = `(SELECT bounds FROM pawl.revision)`
+
 // ended is the time of a process whose leases are being taken back.
 const ended = `(-9223372036854775808)`
 
@@ -20,9 +23,9 @@ const (
 VALUES ($1, $2, COALESCE($3, ` + sqlClock + `) + $4, $4)`
 
 	// sqlFence is the first statement of each transaction. It extends the lease of the process
-	// and numbers the commit. No row means that another process takes its leases back.
+	// and numbers the commit. It reads the clock, and whether bounds have changed. No row means that another process takes its leases back.
 	sqlFence = `UPDATE pawl.process SET commits = $2, live_until = COALESCE($3, ` + sqlClock + `) + $4
-WHERE id = $1 AND live_until > ` + ended + ` RETURNING COALESCE($3, ` + sqlClock + `)`
+WHERE id = $1 AND live_until > ` + ended + ` RETURNING COALESCE($3, ` + sqlClock + `), ` + revision
 
 	// sqlCommits returns the number of the last commit of a process. It waits for a transaction
 	// that is still under way.

@@ -95,11 +95,7 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 	for i := range stats.Queues {
 		names[i] = stats.Queues[i].Name
 	}
-	rows, err := tx.Query(ctx, q.sql(sqlDeclared), bytesOf(names))
-	if err != nil {
-		return err
-	}
-	declared, err := scanLimits(rows)
+	declared, err := readDeclared(ctx, tx, q.sql, names)
 	if err != nil {
 		return err
 	}
@@ -109,9 +105,7 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 	}
 	for i := range stats.Queues {
 		row := &stats.Queues[i]
-		if l, ok := declared[row.Name]; ok {
-			row.Declared = &l.Limits
-		}
+		row.Declared = declared[row.Name]
 		if r := rooms[row.Name]; r != nil {
 			row.Limits, row.Rests = r.limits, driver.Rests(r.rests[""], r.now)
 			if !r.oldest.IsZero() && (row.Oldest.IsZero() || r.oldest.Before(row.Oldest)) {

@@ -28,10 +28,11 @@ type Tx interface {
 // the app calls [Queue.Wake] after its commit.
 //
 // A transaction with a unique key holds the key until it ends. Other enqueues with that key wait
-// meanwhile, so keep the transaction short.
+// meanwhile, so keep the transaction short. So do other enqueues into a queue with a bound on its waiting
+// jobs. For such a queue, the isolation level of the transaction is read committed.
 //
-// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], and [pawl.ErrConflict] leave
-// the transaction unchanged. After any other error the app must roll it back.
+// [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], [pawl.ErrConflict], and
+// [pawl.ErrQueueFull] leave the transaction unchanged. After any other error the app must roll it back.
 func (q *Queue) EnqueueTx(ctx context.Context, tx Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -145,7 +146,7 @@ func (q *Queue) within(ctx context.Context, tx Tx, op operation) (*txn, error) {
 }
 
 // sqlBeginWithin reads the clock, and the ID of the transaction.
-const sqlBeginWithin = `SELECT COALESCE($1, ` + sqlClock + `), pg_current_xact_id()::text::int8`
+const sqlBeginWithin = `SELECT COALESCE($1, ` + sqlClock + `), pg_current_xact_id()::text::int8, ` + revision
 
 // savepoint tries to carry out an operation. The transaction has a scheduler of its own, since it
 // runs on the goroutine of the app, and what it changes there goes with it.
@@ -162,14 +163,14 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 			err = released
 		}
 	}()
-	apart := &Queue{opts: q.opts, lines: q.lines}
+	apart := &Queue{opts: q.opts, lines: q.lines, bounds: q.bounds}
 	apart.scheduler.init()
 	if q.reporter.Listened() {
 		apart.reporter.OnEvent = func(pawl.Event) {} // so that the events are kept
 	}
 	t = newTxn(apart, ctx, tx)
 	var now int64
-	if err := tx.QueryRow(ctx, sqlBeginWithin, q.clock()).Scan(&now, &t.xid); err != nil {
+	if err := tx.QueryRow(ctx, q.sql(sqlBeginWithin), q.clock()).Scan(&now, &t.xid, &t.revision); err != nil {
 		return nil, err
 	}
 	t.Now = timeOf(now)
@@ -182,6 +183,9 @@ func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err
 		return nil, err
 	}
 	if err := t.lockGroups(n.groups()); err != nil {
+		return nil, err
+	}
+	if err := t.lockBounds([]*call{{operation: op}}); err != nil {
 		return nil, err
 	}
 	if err := op.apply(t); err != nil {

@@ -40,6 +40,7 @@ type txn struct {
 	looked   map[pawl.ID]bool   // which jobs it has looked for
 	prerequisites
 	turns
+	backlog
 	settled map[pawl.ID]bool  // leases that ended
 	extends map[pawl.ID]bool  // leases that were extended
 	granted map[pawl.ID]int64 // the tokens of its new leases
@@ -122,6 +123,9 @@ func (t *txn) run(calls []*call) error {
 		}
 	}
 	if err := t.lockGroups(n.groups()); err != nil {
+		return err
+	}
+	if err := t.lockBounds(t.calls); err != nil {
 		return err
 	}
 	for _, c := range t.calls {
@@ -233,7 +237,7 @@ func (t *txn) fence() {
 	t.mono = time.Now() // before the server reads its clock, so that no lease of a job outlasts that of the process
 	t.write(sqlFence, t.q.process, t.number, t.q.clock(), int64(t.q.opts.Lease)).QueryRow(func(row pgx.Row) error {
 		var now int64
-		if err := row.Scan(&now); err == pgx.ErrNoRows {
+		if err := row.Scan(&now, &t.revision); err == pgx.ErrNoRows {
 			return errLost
 		} else if err != nil {
 			return err

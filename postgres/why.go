@@ -47,11 +47,7 @@ WHERE j.place IN (-1, 0) AND j.token IS NULL AND q.name = $1 AND j.key = $2 ORDE
 // keysOf counts the keys of queues with limits per key: their leased and ready jobs, and the rates that are used
 // up. Short keys come first.
 func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[string][]pawl.KeyStats, rooms map[string]*room, err error) {
-	rows, err := tx.Query(ctx, q.sql(sqlLimits), bytesOf(names))
-	if err != nil {
-		return nil, nil, err
-	}
-	limits, err := scanLimits(rows)
+	limits, err := readLimits(ctx, tx, q.sql, names)
 	if err != nil || len(limits) == 0 {
 		return nil, nil, err
 	}
@@ -67,12 +63,14 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 		}
 		return k
 	}
-	var perKey []string
+	var perKey, bounded []string
 	for name, r := range rooms {
 		if !r.limits.PerKey() {
 			continue
 		}
-		perKey = append(perKey, name)
+		if perKey = append(perKey, name); r.limits.MaxWaitingPerKey > 0 {
+			bounded = append(bounded, name)
+		}
 		for key, n := range r.byKey {
 			count(name, key).Running = n
 		}
@@ -83,7 +81,8 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 			}
 		}
 	}
-	if rows, err = tx.Query(ctx, q.sql(sqlReadyKeys), bytesOf(perKey)); err != nil {
+	rows, err := tx.Query(ctx, q.sql(sqlReadyKeys), bytesOf(perKey))
+	if err != nil {
 		return nil, nil, err
 	}
 	var name, key []byte
@@ -93,6 +92,9 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 		k.Ready, k.Blocked = ready, ready-min(free, rooms[string(name)].leftOf(k.Key))
 		return nil
 	}); err != nil {
+		return nil, nil, err
+	}
+	if err := q.readBacklogs(ctx, tx, bounded, count); err != nil {
 		return nil, nil, err
 	}
 	if err := q.readHeads(ctx, tx, rooms, count); err != nil {
@@ -106,6 +108,23 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 		slices.SortFunc(list, func(a, b pawl.KeyStats) int { return byLength(a.Key, b.Key) })
 	}
 	return of, rooms, nil
+}
+
+// readBacklogs counts the waiting jobs of the keys of queues with a bound for them.
+func (q *Queue) readBacklogs(ctx context.Context, tx Tx, queues []string, count func(queue, key string) *pawl.KeyStats) error {
+	if len(queues) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, q.sql(sqlWaitingKeys), bytesOf(queues), nil)
+	if err != nil {
+		return err
+	}
+	waiting := make(map[keyOfQueue]int)
+	err = scanWaiting(rows, true, waiting)
+	for of, n := range waiting {
+		count(of.queue, of.key).Backlog = n
+	}
+	return err
 }
 
 // readHeads fills in the heads of the keys of queues with an order. Of the ready jobs of such a key, all but the head

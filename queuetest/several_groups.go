@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -179,4 +180,36 @@ var limitsOfSeveralTests = []test{
 			equal(f, len(f.fetch(9)), 0, "jobs after the reset")
 			f.limitsAre(pawl.Limits{Running: 1}, nil, "after the reset")
 		}),
+	limitedOfSeveral("bounds", "Of the callers of all clients, as many succeed as there is room for.", pawl.Limits{MaxWaiting: 11, MaxWaitingPerKey: 4}, func(f *fixture) {
+		var stored atomic.Int32
+		var wg sync.WaitGroup
+		for _, client := range []*fixture{f, f.another(), f.another()} {
+			for i := range 20 {
+				wg.Go(func() {
+					switch _, err := client.q.Enqueue(f.Context(), keyed(string(rune('a'+i%2))), plain()); {
+					case err == nil:
+						stored.Add(2)
+					case !errors.Is(err, pawl.ErrQueueFull):
+						f.Errorf("enqueue: %v", err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		equal(f, stored.Load(), 10, "jobs stored")
+		equal(f, len(f.list(pawl.Filter{})), 10, "jobs")
+	}).alsoRequiring(pawl.BoundedQueues),
+	limitedOfSeveral("a bound that an operator sets", "A bound that one client sets holds for the next enqueue of another one, which counts the jobs of all.", pawl.Limits{}, func(f *fixture) {
+		able[LimitSetter](f)
+		other := f.another()
+		f.add(key("a"))
+		other.add(key("a"))
+		f.override(pawl.Limits{MaxWaiting: 2})
+		other.refuses("beyond a bound of the queue", plain())
+		other.override(pawl.Limits{MaxWaitingPerKey: 2})
+		f.refuses("beyond a bound of the key", keyed("a"))
+		f.add(key("b"))
+		other.reset()
+		f.add(key("a"))
+	}).alsoRequiring(pawl.BoundedQueues),
 }

@@ -78,10 +78,9 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 	return batch, m.admitMembers(batch)
 }
 
-// Fits returns [pawl.ErrQueueFull] unless an admitted batch has room among the jobs that wait. See [driver.Backlog].
-func (m *Moves[J]) Fits(batch []*Newcomer, limits func(queue string) pawl.Limits, waiting func(queue, key string) int) error {
+// Backlog sums up how many more jobs wait once an admitted batch is stored.
+func (m *Moves[J]) Backlog(batch []*Newcomer) (b driver.Backlog) {
 	var none J
-	var b driver.Backlog
 	for _, n := range batch {
 		if n.Existing || n.dropped {
 			continue
@@ -96,7 +95,7 @@ func (m *Moves[J]) Fits(batch []*Newcomer, limits func(queue string) pawl.Limits
 			b.Add(old.Base(), -1)
 		}
 	}
-	return b.Check(limits, waiting)
+	return b
 }
 
 // admitCost refuses a new job whose cost is more than a rate of its queue takes.

@@ -148,6 +148,7 @@ CREATE TABLE pawl.limits (
 	key_burst       int4 NOT NULL,
 	key_max_cost    int4 NOT NULL,
 	in_order        int2 NOT NULL, -- pawl.KeyOrder
+	waiting_per_key int4 NOT NULL DEFAULT 0, -- as in bound
 	rests           int8 NOT NULL DEFAULT 0, -- until when no job of the queue starts
 	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
 );
@@ -164,8 +165,21 @@ CREATE TABLE pawl.declared (
 	key_per         int8 NOT NULL,
 	key_burst       int4 NOT NULL,
 	key_max_cost    int4 NOT NULL,
-	in_order        int2 NOT NULL
+	in_order        int2 NOT NULL,
+	waiting_per_key int4 NOT NULL,
+	waiting         int4 NOT NULL  -- as in bound
 );
+-- The bounds on the waiting jobs of queues, 0 for none. An enqueue into such a queue locks its row.
+CREATE TABLE pawl.bound (
+	queue   bytea PRIMARY KEY,
+	waiting int4 NOT NULL,
+	per_key int4 NOT NULL
+);
+-- How often bounds have changed. Each transaction of a process reads it.
+CREATE TABLE pawl.revision (
+	bounds int8 NOT NULL
+);
+INSERT INTO pawl.revision VALUES (0);
 -- Keys whose first job may be another one by now. Whoever changes such a job adds a row, and a fetch takes it.
 CREATE TABLE pawl.turn (
 	name bytea NOT NULL,           -- job.turn
