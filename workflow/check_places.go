@@ -45,9 +45,9 @@ func (c *check) places() {
 
 // hasPlaces requires that the rows of a run's places exist.
 func (c *check) hasPlaces(id pawl.ID, row *runRow) {
-	missing := func(key []byte) {
+	missing := func(key []byte, what, remedy string) {
 		if found, err := c.Get(tablePlaces, key); found == nil && present(err) == nil {
-			c.wrong("run %s has a place or a number in line, and table %s lacks row %x; resume the run", id, tablePlaces, key)
+			c.wrong("run %s has a %s, and table %s lacks row %x; %s", id, what, tablePlaces, key, remedy)
 		}
 	}
 	if !row.open() && (row.Places != 0 || row.Line != 0) {
@@ -56,10 +56,10 @@ func (c *check) hasPlaces(id pawl.ID, row *runRow) {
 	}
 	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
 		if row.Places&kind != 0 {
-			missing(takenKey(row.placesKey(kind), id))
+			missing(takenKey(row.placesKey(kind), id), "place", "until the run ends, another one may have it too")
 		}
 	}
 	if row.Line != 0 {
-		missing(lineKey(row.placesKey(row.Line), row.Number))
+		missing(lineKey(row.placesKey(row.Line), row.Number), "number in line", "resume the run")
 	}
 }

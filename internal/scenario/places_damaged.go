@@ -18,7 +18,7 @@ func (suite) DamagedPlaces(t *testing.T, k *kit) {
 	k.open(f)
 	runs := queueUp(k, f, "", "", "")
 	k.losePlace(runs[1].Run())
-	require.ErrorContains(t, k.e.Check(t.Context()), "lacks row")
+	require.ErrorContains(t, k.e.Check(t.Context()), "resume the run")
 	require.NoError(t, k.e.Resume(t.Context(), runs[1].Run()))
 	served(k, 0)
 
@@ -31,7 +31,7 @@ func (suite) DamagedPlaces(t *testing.T, k *kit) {
 	served(k, 0, 1)
 
 	k.losePlace(runs[1].Run())
-	require.ErrorContains(t, k.e.Check(t.Context()), "lacks row")
+	require.ErrorContains(t, k.e.Check(t.Context()), "until the run ends")
 	bye(k, find(k, f, "1"))
 	served(k, 0, 1, 2)
 	bye(k, find(k, f, "2"))
