@@ -63,7 +63,7 @@ func (p *places) needs(n *driver.Needs, l openLimits, row *runRow, kinds placeKi
 		if kinds&kind != 0 {
 			head := row.placesKey(kind)
 			n.Own(tablePlaces, head)
-			n.Span(tablePlaces, takenSpan(head, l.of(kind)))
+			n.Span(tablePlaces, p.takenSpan(head, l.of(kind)))
 			n.Span(tablePlaces, p.lineSpan(head))
 		}
 	}

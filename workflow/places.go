@@ -18,7 +18,7 @@ import (
 // places are the changes of places in one mutation. Check finds them, and Apply writes them.
 type places struct {
 	limits openLimits
-	read   int                 // how many runs in line are read, lineRead if zero
+	read   int                 // how many runs in line are read, lineRead if zero; so many may have left their places
 	rows   map[pawl.ID]*runRow // rows of other runs that the mutation changes
 	lots   []*lot
 }
@@ -30,6 +30,7 @@ type lot struct {
 	taken  int // as many as matter
 	number uint64
 	line   []waiter // the first runs in line
+	last   []byte   // the last key of the line that was read
 	more   bool     // the line may be longer
 
 	known, changed bool // the head
@@ -43,8 +44,8 @@ type waiter struct {
 	run pawl.ID
 }
 
-// lineRead is how many runs in line are read: more than one, since damage may have left some that wait no
-// more.
+// lineRead is how many runs in line are read at once: more than one, since some may wait no more, or move to
+// another line.
 const lineRead = 8
 
 // lot reads the places of a kind that a run may have.
@@ -62,19 +63,11 @@ func (p *places) lot(r rows, row *runRow, kind placeKind) (*lot, error) {
 	}
 	l.known = last != nil
 	l.number, _ = binary.Uvarint(last)
-	if l.taken, err = r.count(tablePlaces, takenSpan(head, limit)); err != nil {
+	if l.taken, err = r.count(tablePlaces, p.takenSpan(head, limit)); err != nil {
 		return nil, err
 	}
-	err = r.span(tablePlaces, p.lineSpan(head), func(key, content []byte, damage error) error {
-		w := waiter{key: bytes.Clone(key)}
-		if damage == nil && len(content) == len(w.run) {
-			w.run = pawl.ID(content)
-		}
-		l.line = append(l.line, w)
-		l.number = max(l.number, number(key))
-		return nil
-	})
-	if l.more = len(l.line) == p.lineSpan(head).Limit; l.more && !l.known && err == nil { // damage
+	err = p.readLine(r, l)
+	if l.more && !l.known && err == nil { // damage
 		err = present(r.Scan(tablePlaces, driver.Span{Prefix: p.lineSpan(head).Prefix, Reverse: true, Limit: 1}, func(key, _ []byte) bool {
 			l.number = max(l.number, number(key))
 			return true
@@ -84,9 +77,30 @@ func (p *places) lot(r rows, row *runRow, kind placeKind) (*lot, error) {
 	return l, err
 }
 
-// takenSpan returns the rows of the places that are taken, up to one more than the limit.
-func takenSpan(head []byte, limit int) driver.Span {
-	return driver.Span{Prefix: append(slices.Clip(head), placeTaken), Limit: limit + 2}
+// readLine reads the next runs in line.
+func (p *places) readLine(r rows, l *lot) error {
+	span, n := p.lineSpan(l.head), 0
+	if l.last != nil {
+		span.From = driver.After(bytes.Clone(l.last))
+	}
+	err := r.span(tablePlaces, span, func(key, content []byte, damage error) error {
+		w := waiter{key: bytes.Clone(key)}
+		if damage == nil && len(content) == len(w.run) {
+			w.run = pawl.ID(content)
+		}
+		l.line, l.last = append(l.line, w), w.key
+		l.number = max(l.number, number(key))
+		n++
+		return nil
+	})
+	l.more = n == span.Limit
+	return err
+}
+
+// takenSpan returns the rows of the places that are taken, up to one more than the limit and than those that the
+// mutation frees.
+func (p *places) takenSpan(head []byte, limit int) driver.Span {
+	return driver.Span{Prefix: append(slices.Clip(head), placeTaken), Limit: limit + 2 + p.read}
 }
 
 func (p *places) lineSpan(head []byte) driver.Span {
@@ -121,33 +135,48 @@ func (p *places) take(r rows, run pawl.ID, row *runRow) (all bool, err error) {
 			return false, err
 		}
 		if !l.free() {
-			p.wait(l, run, row, kind)
-			return false, nil
+			return false, p.wait(r, l, run, row, kind)
 		}
 		l.leaveLine(row, kind)
 		l.taken++
 		l.put(takenKey(l.head, run), nil)
 		row.Places |= kind
 	}
-	if row.Line != 0 { // its flow has no such limit any more
-		l, err := p.lot(r, row, row.Line)
-		if err != nil {
-			return false, err
-		}
-		l.leaveLine(row, row.Line)
-	}
-	return true, nil
+	return true, p.leaveLine(r, row) // its flow has no such limit any more
 }
 
-// wait gives the run a place in line, unless it has it.
-func (p *places) wait(l *lot, run pawl.ID, row *runRow, kind placeKind) {
+// wait gives the run a place in line, unless it has it. A run is in one line at a time.
+func (p *places) wait(r rows, l *lot, run pawl.ID, row *runRow, kind placeKind) error {
 	if row.Line != kind {
+		if err := p.leaveLine(r, row); err != nil {
+			return err
+		}
 		l.number++
 		row.Line, row.Number = kind, l.number
 		l.line, l.changed = append(l.line, waiter{lineKey(l.head, l.number), run}), true
 	}
 	l.put(lineKey(l.head, row.Number), run[:]) // damage may have removed it
-	row.Status = Waiting
+	row.becomes(Waiting)
+	return nil
+}
+
+// becomes sets the status, unless the run is blocked.
+func (row *runRow) becomes(s Status) {
+	if row.Status != Blocked {
+		row.Status = s
+	}
+}
+
+// leaveLine removes the run from the line in which it is, if any.
+func (p *places) leaveLine(r rows, row *runRow) error {
+	if row.Line == 0 {
+		return nil
+	}
+	l, err := p.lot(r, row, row.Line)
+	if err == nil {
+		l.leaveLine(row, row.Line)
+	}
+	return err
 }
 
 // leaveLine removes the run from the line.
@@ -196,9 +225,19 @@ func (l *lot) vacate(r rows, run pawl.ID) error {
 	return present(err)
 }
 
-// give gives a free place to the first run in line. It returns false if there is no place, or no run.
+// give gives a free place to the first run in line. It returns false if there is no place, or no run. A run whose
+// key has got a limit since takes no place of its flow before it has one of its key: it moves to that line.
 func (p *places) give(ops driver.Ops, r rows, l *lot, kind placeKind) (bool, error) {
-	for l.free() && len(l.line) > 0 {
+	for l.free() {
+		if len(l.line) == 0 {
+			if !l.more || p.read > 0 { // the next portion is for another mutation
+				break
+			}
+			if err := p.readLine(r, l); err != nil {
+				return false, err
+			}
+			continue
+		}
 		w := l.line[0]
 		row, err := p.row(r, w.run)
 		switch {
@@ -209,20 +248,19 @@ func (p *places) give(ops driver.Ops, r rows, l *lot, kind placeKind) (bool, err
 			l.delete(w.key)
 			continue
 		}
-		l.leaveLine(row, kind)
-		l.taken++
-		l.put(takenKey(l.head, w.run), nil)
-		row.Places |= kind
 		if p.rows == nil {
 			p.rows = make(map[pawl.ID]*runRow)
 		}
 		p.rows[w.run] = row
-		all, err := p.take(r, w.run, row)
-		if err != nil || !all {
-			return true, err
+		switch all, err := p.take(r, w.run, row); {
+		case err != nil:
+			return false, err
+		case all:
+			row.becomes(Running)
+			return true, p.begin(ops, w.run, row)
+		case row.Places&kind != 0:
+			return true, nil
 		}
-		row.Status = Running
-		return true, p.begin(ops, w.run, row)
 	}
 	return false, nil
 }
@@ -236,9 +274,9 @@ func (p *places) row(r rows, run pawl.ID) (*runRow, error) {
 }
 
 // begin makes the job of a run ready that got its last place. One that is being cancelled is ready already, and a
-// paused one waits for its Resume. A job that is gone, or damaged, is for an operator.
+// paused or blocked one waits for its Resume. A job that is gone, or damaged, is for an operator.
 func (p *places) begin(ops driver.Ops, run pawl.ID, row *runRow) error {
-	if row.Cancel != "" || row.Terminate != "" || row.Paused {
+	if row.Cancel != "" || row.Terminate != "" || row.Paused || row.Status == Blocked {
 		return nil
 	}
 	state, err := ops.State(run)

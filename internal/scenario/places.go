@@ -257,6 +257,33 @@ func (suite) LimitOfOpenRunsChanges(t *testing.T, k *kit) {
 	require.Zero(t, k.rowsIn("places"))
 }
 
+// Rule: a run that waits for its flow, and whose key has a limit from now on, does not keep a place of the flow from the run that
+// has the key. It is in one line at a time.
+func (suite) LimitOfKeysIsAdded(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		sub(t, fmt.Sprint("resumed ", resumed), func(t *testing.T, k *kit) {
+			k.open(desk(k, workflow.MaxOpen(1)))
+			runs := queueUp(k, desk(k, workflow.MaxOpen(1)), append(slices.Repeat([]string{"b"}, 10), "a")...)
+			f := desk(k, workflow.MaxOpen(1), workflow.MaxOpenPerKey(1))
+			k.restart("2", f)
+			h, err := f.Start(t.Context(), k.e, "11", 11, workflow.Key("b"))
+			require.NoError(t, err)
+			if resumed {
+				require.NoError(t, k.e.Resume(t.Context(), runs[1].Run()))
+			}
+			served(k, 0)
+			bye(k, runs[0])
+			served(k, 0, 10)
+			require.Equal(t, "key b", k.info(runs[1].Run()).Place)
+			bye(k, append(runs[10:], h)...)
+			require.Equal(t, "serve 11", k.effects()[2])
+			bye(k, runs[1:10]...)
+			require.Len(t, k.effects(), 12)
+			require.Zero(t, k.rowsIn("places"))
+		})
+	}
+}
+
 // Rule: no limit beyond the bounds, and no bad key.
 func (suite) LimitOfOpenRunsIsRefused(t *testing.T, k *kit) {
 	k.open()

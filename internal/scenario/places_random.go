@@ -38,6 +38,12 @@ type placesWalk struct {
 
 func newPlacesWalk(k *kit, seed uint64) *placesWalk {
 	w := &placesWalk{k: k, rand: rand.New(rand.NewPCG(seed, 1)), keys: make(map[pawl.ID]string)}
+	w.drawLimits()
+	return w
+}
+
+// drawLimits gives the flow random limits.
+func (w *placesWalk) drawLimits() {
 	w.open, w.key = w.rand.IntN(4), w.rand.IntN(3)
 	var opts []workflow.Option
 	if w.open > 0 {
@@ -46,42 +52,79 @@ func newPlacesWalk(k *kit, seed uint64) *placesWalk {
 	if w.key > 0 {
 		opts = append(opts, workflow.MaxOpenPerKey(w.key))
 	}
-	w.f = desk(k, opts...)
-	return w
+	w.f = desk(w.k, opts...)
 }
 
 func (w *placesWalk) walk() {
 	k := w.k
 	k.open(w.f)
 	for n := range 60 {
-		switch i := w.rand.IntN(12); {
-		case i < 5 || len(w.runs) == 0:
-			key := []string{"", "a", "b"}[w.rand.IntN(3)]
-			opts := []workflow.StartOption{workflow.Key(cmp.Or(key, "x"))}
-			if key == "" {
-				opts = nil
-			}
-			h, err := w.f.Start(k.t.Context(), k.e, fmt.Sprint(n), n, opts...)
-			require.NoError(k.t, err)
-			w.runs = append(w.runs, h.Run())
-			w.keys[h.Run()] = key
-		case i == 5:
+		if w.rand.IntN(12) == 0 {
 			k.crash()
-		default:
-			run := w.runs[w.rand.IntN(len(w.runs))]
-			do := []func(){
-				func() { _ = k.e.Cancel(k.t.Context(), run, "") },
-				func() { _ = k.e.Terminate(k.t.Context(), run, "") },
-				func() { _ = k.e.Resume(k.t.Context(), run) },
-				func() { _ = word.Send(k.t.Context(), k.e, run, "bye", "") },
-				func() { _ = word.Send(k.t.Context(), k.e, run, "bye", "") },
-				func() { _ = word.Send(k.t.Context(), k.e, run, "bye", "") },
-			}
-			do[w.rand.IntN(len(do))]()
+		} else {
+			w.act(n)
 		}
 		k.settle()
 		w.judge()
 	}
+}
+
+// act starts the nth run, or asks something of a run.
+func (w *placesWalk) act(n int) {
+	k := w.k
+	if len(w.runs) == 0 || w.rand.IntN(11) < 5 {
+		key := []string{"", "a", "b"}[w.rand.IntN(3)]
+		opts := []workflow.StartOption{workflow.Key(cmp.Or(key, "x"))}
+		if key == "" {
+			opts = nil
+		}
+		h, err := w.f.Start(k.t.Context(), k.e, fmt.Sprint(n), n, opts...)
+		require.NoError(k.t, err)
+		w.runs = append(w.runs, h.Run())
+		w.keys[h.Run()] = key
+		return
+	}
+	run := w.runs[w.rand.IntN(len(w.runs))]
+	do := []func(){
+		func() { _ = k.e.Cancel(k.t.Context(), run, "") },
+		func() { _ = k.e.Terminate(k.t.Context(), run, "") },
+		func() { _ = k.e.Resume(k.t.Context(), run) },
+		func() { _ = word.Send(k.t.Context(), k.e, run, "bye", "") },
+		func() { _ = word.Send(k.t.Context(), k.e, run, "bye", "") },
+		func() { _ = word.Send(k.t.Context(), k.e, run, "bye", "") },
+	}
+	do[w.rand.IntN(len(do))]()
+}
+
+// Rule: however the limits change from build to build, the rows of places agree with the runs, and all runs begin in the end.
+func (suite) ChangedLimitsAtRandom(t *testing.T) {
+	for seed := range uint64(*placesSeeds) {
+		sub(t, fmt.Sprint(seed), func(t *testing.T, k *kit) { newPlacesWalk(k, seed).change() })
+	}
+}
+
+func (w *placesWalk) change() {
+	t, k := w.k.t, w.k
+	k.open(w.f)
+	for n := range 60 {
+		if w.rand.IntN(8) == 0 {
+			w.drawLimits()
+			k.restart(fmt.Sprint(n), w.f)
+		} else {
+			w.act(n)
+		}
+		k.settle()
+		require.NoError(t, k.e.Check(t.Context()))
+	}
+	for _, run := range w.runs {
+		_ = word.Send(t.Context(), k.e, run, "bye", "")
+		k.settle()
+	}
+	for _, run := range w.runs {
+		info := k.info(run)
+		require.True(t, info.Status.Ended(), "run %s waits for %s, which %v have", info.ID, info.Place, info.Holders)
+	}
+	require.Zero(t, k.rowsIn("places"))
 }
 
 // judge compares the runs with the limits.
