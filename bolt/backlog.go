@@ -61,7 +61,7 @@ func (t *txn) boundsOf(name string) (queueNumber, pawl.Limits) {
 		}
 		t.numbers[name] = n
 	}
-	return n, t.limitsOf(n)
+	return n, *t.limitsOf(n)
 }
 
 // waiting returns how many jobs of a queue wait. Damaged counts of a line hide that line and those after it.

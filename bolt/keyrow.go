@@ -24,6 +24,7 @@ type keyRow struct {
 
 	// Set in a transaction:
 	leased int    // jobs
+	taken  takes  // by a fetch that chooses jobs
 	used   bool   // by the transaction, which writes it if it changes
 	stored []byte // its value in bucketKeys, without the seal; nil for none
 	key    []byte
@@ -60,14 +61,15 @@ func (r *keyRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(l.blocked))
 		b = append(b, l.last[:]...)
 	}
+	var buf [keyHeadWidth]byte
 	if r.head != nil {
-		b = appendField(b, keyFieldHead, r.head.append(nil))
+		b = appendField(b, keyFieldHead, r.head.append(buf[:0]))
 	}
 	if r.waiting > 0 {
-		b = appendField(b, keyFieldWaiting, binary.BigEndian.AppendUint32(nil, uint32(r.waiting)))
+		b = appendField(b, keyFieldWaiting, binary.BigEndian.AppendUint32(buf[:0], uint32(r.waiting)))
 	}
 	if r.backlog > 0 {
-		b = appendField(b, keyFieldBacklog, binary.BigEndian.AppendUint32(nil, uint32(r.backlog)))
+		b = appendField(b, keyFieldBacklog, binary.BigEndian.AppendUint32(buf[:0], uint32(r.backlog)))
 	}
 	return r.fair.append(r.times.append(b))
 }

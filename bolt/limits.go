@@ -23,15 +23,13 @@ import (
 // transaction. A rate limits the room too: see rates.go.
 
 // limitsOf returns the limits of a queue. A queue with a damaged row has none.
-func (t *txn) limitsOf(n queueNumber) pawl.Limits {
-	if t.keyless {
-		return pawl.Limits{}
+func (t *txn) limitsOf(n queueNumber) *pawl.Limits {
+	if !t.keyless {
+		if row, err := t.rowOf(n); err == nil {
+			return &row.limits
+		}
 	}
-	row, err := t.rowOf(n)
-	if err != nil {
-		return pawl.Limits{}
-	}
-	return row.limits
+	return new(pawl.Limits)
 }
 
 // keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key. Counted
@@ -101,7 +99,8 @@ func (t *txn) addKey(key []byte, r *keyRow) *keyRow {
 
 // limit gives the row of a key the limits of its queue.
 func (t *txn) limit(r *keyRow) {
-	limits := t.limitsOf(queueOf(r.key))
+	of := t.limitsOf(queueOf(r.key))
+	limits := *of
 	if isOwn(r.key) {
 		limits = pawl.Limits{RatePerKey: limits.Rate}
 	}
@@ -111,7 +110,7 @@ func (t *txn) limit(r *keyRow) {
 	if !limits.PerKey() {
 		r.rests = time.Time{} // nothing would end it
 	}
-	if r.pace = driver.PaceOf(limits.RatePerKey); !t.limitsOf(queueOf(r.key)).Fair {
+	if r.pace = driver.PaceOf(limits.RatePerKey); !of.Fair {
 		r.fair = fair{}
 	}
 	t.settleClock(r)
@@ -150,12 +149,12 @@ func trimmed(lanes []keyLane) []keyLane {
 	return kept
 }
 
-// takes is what the jobs that a fetch has chosen take of the room of a key: leases, and starts.
+// takes is what the jobs that a fetch chooses take of the room of a key: leases, and starts.
 type takes struct{ jobs, starts int }
 
 // fits reports whether one more job of the key may be leased now.
-func (t *txn) fits(r *keyRow, beside takes) bool {
-	return !r.rests.After(t.now) && (r.limit == 0 || r.leased+beside.jobs < r.limit) && (!r.pace.Limits() || beside.starts < r.pace.Left(r.tat, t.now))
+func (t *txn) fits(r *keyRow) bool {
+	return !r.rests.After(t.now) && (r.limit == 0 || r.leased+r.taken.jobs < r.limit) && (!r.pace.Limits() || r.taken.starts < r.pace.Left(r.tat, t.now))
 }
 
 // room returns how many more jobs of the key may be leased now, if each counts as one start.

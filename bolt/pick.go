@@ -57,11 +57,10 @@ type selection struct {
 	room    *int // how many more jobs of this commit may turn out not to be leasable
 
 	sources []*source
-	held    []asked           // queues with a repeat suspect that must wait for another one
-	passed  [][]byte          // keys of ready rows that were chosen or skipped
-	behind  map[string]bool   // the same as a set, once the walk has restarted
-	effects map[string]bool   // effects of the chosen jobs; nil if none
-	limits  map[*keyRow]takes // what the chosen jobs take of the room of their keys; nil if none
+	held    []asked         // queues with a repeat suspect that must wait for another one
+	passed  [][]byte        // keys of ready rows that were chosen or skipped
+	behind  map[string]bool // the same as a set, once the walk has restarted
+	effects map[string]bool // effects of the chosen jobs; nil if none
 	jobs    []*fetched
 	bytes   int // size of their records and payloads
 }
@@ -81,7 +80,7 @@ func (s *selection) run() error {
 	}
 	if len(s.sources) > 0 {
 		s.jobs, s.passed = make([]*fetched, 0, min(s.request.Max, max(usualJobs, s.spare.jobs))), s.spare.passed
-		defer func() { s.spare.jobs, s.spare.passed = len(s.jobs), emptied(s.passed) }()
+		defer s.close()
 	}
 	for len(s.sources) > 0 && len(s.jobs) < s.request.Max && s.bytes < maxFetchBytes && *s.room > 0 {
 		i := s.turns.next(s.sources)
@@ -111,6 +110,16 @@ func (s *selection) run() error {
 		}
 	}
 	return nil
+}
+
+// close ends the choice: its jobs take leases of the room of their keys from now on, or nothing.
+func (s *selection) close() {
+	s.spare.jobs, s.spare.passed = len(s.jobs), emptied(s.passed)
+	for _, job := range s.jobs {
+		if job.limit != nil {
+			job.limit.taken = takes{}
+		}
+	}
 }
 
 // find looks for the first leasable job of each sort. It stops after it moves a job that cannot
@@ -147,7 +156,7 @@ func (s *selection) find(from *source) (moved bool) {
 // taken reports whether the other jobs of the fetch have the effect of a job, or all the room of
 // its key.
 func (s *selection) taken(job *fetched) bool {
-	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && !s.t.fits(job.limit, s.limits[job.limit])
+	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && !s.t.fits(job.limit)
 }
 
 // makesWay blocks a job whose effect another job of the fetch has, if jobs of its key are blocked:
@@ -176,12 +185,9 @@ func (s *selection) take(lc *laneCursor) {
 		}
 		s.effects[string(lc.job.effect)] = true
 	}
-	if lc.job.limit != nil {
-		if s.limits == nil {
-			s.limits = make(map[*keyRow]takes)
-		}
-		beside := s.limits[lc.job.limit]
-		s.limits[lc.job.limit] = takes{beside.jobs + 1, beside.starts + lc.job.limit.pace.Units(lc.job.cost())}
+	if r := lc.job.limit; r != nil {
+		r.taken.jobs++
+		r.taken.starts += r.pace.Units(lc.job.cost())
 	}
 	s.pass(lc)
 }

@@ -80,7 +80,7 @@ func (t *txn) admitCost(e *pawl.Envelope) error {
 	if !ok || err != nil {
 		return nil // it has no limits, or a later step finds the damage
 	}
-	return driver.CheckCost(t.limitsOf(n), e)
+	return driver.CheckCost(*t.limitsOf(n), e)
 }
 
 // settleClock corrects the times of a key for which the clock was set back, and those of one without

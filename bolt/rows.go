@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -56,28 +57,34 @@ const readyKeyWidth = lanePrefix + orderWidth
 // line returns the line of the job.
 func (r delayedRow) line() line { return lineAt(r.ready) }
 
-// append appends the value for a key in bucketDelayed. The key of a job that waits for room for its
-// key ends with its key in bucketReady, so the value leaves that out.
+// restWidth is the size of the start of a key in bucketReady that does not end a key of a time or a turn.
+const restWidth = lanePrefix + 1
+
+// append appends the value for a key in bucketDelayed. The value leaves out what that key ends with: the whole key
+// in bucketReady, or its time and sequence.
 func (r delayedRow) append(b, key []byte) []byte {
 	b = r.indexRow.append(b)
-	if len(key) > 0 && key[0] == waitsForLimit && bytes.HasSuffix(key, r.ready) {
-		return b
+	for _, n := range [...]int{0, restWidth} {
+		if bytes.HasSuffix(key, r.ready[n:]) {
+			return append(b, r.ready[:n]...)
+		}
 	}
 	return append(b, r.ready...)
 }
 
-// parseDelayedRow reads a row. It takes one of a job that waits for room for its key in the form of
-// earlier builds, too, which has the key in bucketReady.
 func parseDelayedRow(key, sealed []byte) (r delayedRow, err error) {
 	b, err := unseal(key, sealed, -1)
 	if err != nil {
 		return r, err
 	}
+	n := len(b) - indexWidth // of the start of the key in bucketReady
 	switch {
-	case len(b) == indexWidth+readyKeyWidth:
+	case n == readyKeyWidth:
 		r.ready = b[indexWidth:]
-	case len(b) == indexWidth && len(key) > readyKeyWidth && key[0] == waitsForLimit:
+	case n == 0 && len(key) > readyKeyWidth:
 		r.ready = key[len(key)-readyKeyWidth:]
+	case n == restWidth && len(key) > readyKeyWidth-restWidth:
+		r.ready = slices.Concat(b[indexWidth:], key[len(key)-(readyKeyWidth-restWidth):])
 	default:
 		return r, fmt.Errorf("%w: a row of %d bytes", pawl.ErrCorrupt, len(sealed))
 	}

@@ -76,6 +76,9 @@ type lastLine struct {
 
 	line line
 	row  *lineRow // of line; nil for none
+
+	of       queueNumber // a queue
+	queueRow *queueRow   // of it; nil for none
 }
 
 // holding names one lease of a job.
@@ -263,14 +266,19 @@ func (t *txn) row(n queueNumber) *queueRow {
 
 // rowOf is like row, for a caller that can continue without the row.
 func (t *txn) rowOf(n queueNumber) (*queueRow, error) {
-	if row, ok := t.rows[n]; ok {
-		return row, nil
+	if t.last.queueRow != nil && t.last.of == n {
+		return t.last.queueRow, nil
 	}
-	row, err := t.queue(n)
-	if err == nil {
+	row, ok := t.rows[n]
+	if !ok {
+		var err error
+		if row, err = t.queue(n); err != nil {
+			return row, err
+		}
 		t.rows[n] = row
 	}
-	return row, err
+	t.last.of, t.last.queueRow = n, row
+	return row, nil
 }
 
 // putReady stores a row in ready under key.

@@ -64,7 +64,7 @@ var faults = []Fault{
 		Edit{"bolt/txn.finishEffect", "t.doneUntil(key, row, t.now.Add(ttl))", skip}),
 	newFault("a key exceeds its limit", "no more jobs of a key are leased than its limit", by("kill", 100),
 		Edit{"bolt/txn.room", "room = max(0, r.limit-r.leased)", "$; if PLANTED { room++ }"},
-		Edit{"bolt/txn.fits", "r.leased+beside.jobs < r.limit", "$ || PLANTED"}),
+		Edit{"bolt/txn.fits", "r.leased+r.taken.jobs < r.limit", "$ || PLANTED"}),
 	newFault("a retry loses its key", "a job keeps its key until it has ended", by("kill", 100),
 		Edit{"bolt/txn.freeKey", "t.countLeases(r, r.lane(at[:]), -1)", "$; if PLANTED { r.head = nil }"},
 		Edit{"bolt/txn.keepKey", "!t.claimKey(j, state)", "PLANTED || $"}),
