@@ -41,6 +41,7 @@ type Envelope struct {
 	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
 	UniqueIn       []State       // the states that block another; none given means ready, delayed and leased
 	Key            string        // what limits it besides its queue, see [Limits]; "" means none
+	Weight         int           // how many turns it has while a job of weight 1 has one, see [Limits.Fair]; 0 means 1
 	Cost           int           // how many starts a start of it counts for a [Rate] of its queue or key; 0 means 1
 	Group          string        // the group that it is a member of, see package group; "" means none
 	HoldsKey       bool          // no other job of its Key runs until it is done, see [Limits.InOrder]; set by the queue

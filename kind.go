@@ -342,6 +342,18 @@ func Cost(n int) Option {
 	}
 }
 
+// Weight sets how many turns the [Key] of the job has while a key with jobs of weight 1 has one, 1 to
+// [MaxTurns]. The default is 1. The job takes 1/n of a turn, and it keeps its weight over retries. In a queue
+// without [Limits.Fair] it has no effect. A queue without [FairKeys] refuses it.
+func Weight(n int) Option {
+	return func(d *draft) {
+		if n < 1 {
+			d.refuse(invalid("weight", "%d is not between 1 and %d", n, MaxTurns))
+		}
+		d.env.Weight = n
+	}
+}
+
 // InGroup makes a job a member of a group, which package group has made before. A queue without
 // [Groups] refuses it.
 func InGroup(name string) Option {

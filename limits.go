@@ -28,6 +28,8 @@ type Limits struct {
 	// Fair lets the keys of the queue take turns, so that a key with many jobs does not delay those of
 	// another. An engine that has it declares [FairKeys].
 	//
+	// A key whose jobs have the [Weight] 3 has three turns while one with jobs of weight 1 has one.
+	//
 	// Jobs without a key take turns together, as if they had one key. Priority comes before turns: keys
 	// take turns among the jobs of one priority. A job gets its turn when it becomes ready. It keeps it
 	// when it is released or its process crashes, and gets a new one for a retry. The jobs of a key keep
@@ -156,6 +158,7 @@ const (
 	MaxRunning = 1_000_000 // jobs that run at a time
 	MaxStarts  = 1_000_000 // starts of a rate
 	MaxCost    = 1000      // of a job
+	MaxTurns   = 10        // the highest [Weight] of a job
 	MinPer     = time.Millisecond
 	MaxPer     = 366 * 24 * time.Hour
 

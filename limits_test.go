@@ -53,6 +53,26 @@ func TestRatesThatAreRefused(t *testing.T) {
 	}
 }
 
+// Rule: a weight is a number from 1 to 10, of a job or of its kind. None means 1. Each of them divides a turn.
+func TestWeights(t *testing.T) {
+	for _, n := range []int{-1, 0, pawl.MaxTurns + 1} {
+		_, err := pawl.Define[int]("k").Envelope(1, pawl.Weight(n))
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+		require.ErrorContains(t, err, "is not between 1 and 10")
+	}
+	kind := pawl.Define[int]("k", pawl.Weight(7))
+	e, err := kind.Envelope(1)
+	require.NoError(t, err)
+	require.Equal(t, 7, e.Weight)
+	e, err = kind.Envelope(1, pawl.Weight(1))
+	require.NoError(t, err)
+	driver.Accept(e, time.Now())
+	require.Zero(t, e.Weight, "as a queue stores it")
+	for n := range pawl.MaxTurns + 1 {
+		require.EqualValues(t, driver.FairStep, driver.FairPart(n)*int64(max(1, n)))
+	}
+}
+
 // Rule: a cost is a number from 1 to 1000, of a job or of its kind. None means 1.
 func TestCosts(t *testing.T) {
 	for _, n := range []int{-1, 0, pawl.MaxCost + 1} {

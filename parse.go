@@ -277,7 +277,7 @@ func (r *recordDecoder) rare(e *Envelope) {
 	if r.err != nil || n == -1 {
 		return
 	}
-	if n < rareFields || n > rareFields+2 {
+	if n < rareFields || n > rareFields+3 {
 		r.fail(fmt.Errorf("%d rare fields in place of %d", n, rareFields))
 	}
 	e.IdempotencyKey = r.string()
@@ -302,6 +302,10 @@ func (r *recordDecoder) rare(e *Envelope) {
 	case rareFields + 2:
 		e.FairTag = r.within(0, 1<<62)
 		e.Cost = int(r.within(2, MaxCost))
+	case rareFields + 3:
+		e.FairTag = r.within(0, 1<<62)
+		e.Cost = int(r.within(0, MaxCost))
+		e.Weight = int(r.within(2, MaxTurns))
 	}
 }
 

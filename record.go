@@ -25,7 +25,7 @@ const (
 	recordVersion = 2
 	recordHeader  = 5
 	recordFields  = 21
-	rareFields    = 16 // one more if the job has a tag, two if it has a cost
+	rareFields    = 16 // one more if the job has a tag, two if it has a cost, three if it has a weight
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -145,6 +145,8 @@ func (r *recordEncoder) rare(e *Envelope) {
 	}
 	fields := rareFields
 	switch {
+	case e.Weight > 1:
+		fields += 3
 	case e.Cost > 1:
 		fields += 2
 	case e.FairTag != 0:
@@ -170,15 +172,18 @@ func (r *recordEncoder) rare(e *Envelope) {
 	if fields > rareFields {
 		r.enc.EncodeInt(e.FairTag)
 	}
-	if e.Cost > 1 {
+	if fields > rareFields+1 {
 		r.enc.EncodeInt(int64(e.Cost))
+	}
+	if fields > rareFields+2 {
+		r.enc.EncodeInt(int64(e.Weight))
 	}
 }
 
 func (e *Envelope) isRare() bool {
 	return e.IdempotencyKey != "" || e.IdempotencyTTL != 0 || e.UniqueKey != "" || len(e.UniqueIn) > 0 ||
 		!e.Deadline.IsZero() || e.Retain != 0 || e.KeyID != "" || e.Signature != nil ||
-		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey || e.FairTag != 0 || e.Cost > 1
+		e.Cancelled || !e.BackoffSince.IsZero() || !e.Completed.IsZero() || e.Key != "" || e.Result != nil || e.Group != "" || e.Cursor != nil || e.HoldsKey || e.FairTag != 0 || e.Cost > 1 || e.Weight > 1
 }
 
 // optional writes a time that may be zero.

@@ -30,7 +30,7 @@ func fullJob() *pawl.Envelope {
 		Attempts: math.MaxInt, Crashes: 4, Failures: 1_000_000,
 		Death: &pawl.Death{Reason: pawl.ReasonPoison, At: time.Date(2032, 1, 1, 0, 0, 0, 1, time.UTC)},
 
-		Key: "tenant \xff", Cost: pawl.MaxCost, HoldsKey: true, FairTag: 1 << 60, IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
+		Key: "tenant \xff", Cost: pawl.MaxCost, Weight: pawl.MaxTurns, HoldsKey: true, FairTag: 1 << 60, IdempotencyKey: "order \xff", IdempotencyTTL: math.MaxInt64,
 		UniqueKey: "customer", UniqueIn: pawl.States(),
 		Deadline: time.Date(2033, 1, 1, 0, 0, 0, 2, time.UTC), Retain: math.MaxInt64,
 		KeyID: "2031", Signature: bytes.Repeat([]byte{0xfe}, 32), Cancelled: true,
@@ -61,7 +61,7 @@ func TestAcceptBeginsAnew(t *testing.T) {
 // withoutRare takes away what version 1 of the format did not have.
 func withoutRare(e *pawl.Envelope) *pawl.Envelope {
 	e.IdempotencyKey, e.IdempotencyTTL, e.UniqueKey, e.UniqueIn, e.Key, e.Group = "", 0, "", nil, "", ""
-	e.Cost = 0
+	e.Cost, e.Weight = 0, 0
 	e.Deadline, e.Retain, e.KeyID, e.Signature = time.Time{}, 0, "", nil
 	e.Cancelled, e.HoldsKey, e.FairTag, e.BackoffSince, e.Completed, e.Result, e.Cursor = false, false, 0, time.Time{}, time.Time{}, nil, nil
 	return e
@@ -106,6 +106,9 @@ func TestRecordRoundTrip(t *testing.T) {
 		// Each rare field alone brings them all.
 		"key":               {Kind: "k", Key: "t"},
 		"cost":              {Kind: "k", Cost: 2},
+		"weight":            {Kind: "k", Weight: 2},
+		"cost and weight":   {Kind: "k", Cost: 2, Weight: pawl.MaxTurns},
+		"tag and weight":    {Kind: "k", FairTag: 1, Weight: 2},
 		"tag":               {Kind: "k", FairTag: 1},
 		"idempotency key":   {Kind: "k", IdempotencyKey: "i"},
 		"idempotency TTL":   {Kind: "k", IdempotencyTTL: 1},

@@ -33,6 +33,8 @@ func (e *Envelope) validate() error {
 		return invalid("timeout", "%v is negative; leave it out to use the worker's", e.Timeout)
 	case e.Cost < 0 || e.Cost > MaxCost:
 		return invalid("cost", "%d is not between 1 and %d", e.Cost, MaxCost)
+	case e.Weight < 0 || e.Weight > MaxTurns:
+		return invalid("weight", "%d is not between 1 and %d", e.Weight, MaxTurns)
 	case e.Policy != nil && e.Policy.Err() != nil:
 		return e.Policy.Err()
 	case len(e.Headers) > MaxHeaders:

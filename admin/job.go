@@ -48,6 +48,7 @@ type Job struct {
 	PolicyData     *Policy  `json:"policy_data"`
 	Key            *Text    `json:"key,omitempty"`
 	Cost           int      `json:"cost,omitempty"`
+	Weight         int      `json:"weight,omitempty"`
 	Group          *Text    `json:"group,omitempty"`
 	HoldsKey       bool     `json:"holds_key,omitempty"`
 	After          []string `json:"after,omitempty"`
@@ -121,7 +122,7 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		Cancelled: e.Cancelled, UniqueKey: textOrNull(e.UniqueKey),
 		IdempotencyKey: textOrNull(e.IdempotencyKey), IdempotencyTTL: Span(e.IdempotencyTTL),
 		Retain: Span(e.Retain), Timeout: Span(e.Timeout),
-		Key: textOrNull(e.Key), Cost: e.Cost, Group: textOrNull(e.Group), HoldsKey: e.HoldsKey,
+		Key: textOrNull(e.Key), Cost: e.Cost, Weight: e.Weight, Group: textOrNull(e.Group), HoldsKey: e.HoldsKey,
 		After: textsOf(e.After), AfterAny: textsOf(e.AfterAny), KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
 		History: []Failure{}, HistoryDropped: max(e.Failures-len(e.History), 0),
 		Delay: Span(e.Delay),
@@ -194,7 +195,7 @@ func (j *Job) Envelope() (*pawl.Envelope, error) {
 		LeasedSince: j.LeasedAt.Time, Completed: j.CompletedAt.Time, BackoffSince: j.BackoffSince.Time,
 		Cancelled: j.Cancelled, UniqueKey: textOf(j.UniqueKey), IdempotencyKey: textOf(j.IdempotencyKey),
 		IdempotencyTTL: j.IdempotencyTTL.Duration(), Retain: j.Retain.Duration(), Timeout: j.Timeout.Duration(),
-		Key: textOf(j.Key), Cost: j.Cost, Group: textOf(j.Group), HoldsKey: j.HoldsKey, KeyID: textOf(j.KeyID), Signature: j.Signature, Headers: j.Headers,
+		Key: textOf(j.Key), Cost: j.Cost, Weight: j.Weight, Group: textOf(j.Group), HoldsKey: j.HoldsKey, KeyID: textOf(j.KeyID), Signature: j.Signature, Headers: j.Headers,
 		Delay: j.Delay.Duration(),
 	}
 	if int(e.Priority) != j.Priority {

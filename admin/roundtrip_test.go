@@ -266,6 +266,7 @@ func anyJob(r *rand.Rand, n int) *pawl.Envelope {
 	maybe(func() { e.Timeout = span() })
 	maybe(func() { e.IdempotencyKey, e.IdempotencyTTL = text(0, 5), span() })
 	maybe(func() { e.UniqueKey = "u" + text(0, 1) })
+	maybe(func() { e.Key, e.Cost, e.Weight = text(1, 5), 2+r.IntN(9), 2+r.IntN(9) })
 	maybe(func() { e.KeyID, e.Signature = text(0, 255), []byte(text(0, 64)) })
 	maybe(func() { e.Headers = map[string]string{text(1, 50): text(0, 100), "h": "v"} })
 	maybe(func() { e.Failures = r.IntN(5) })

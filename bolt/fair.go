@@ -13,7 +13,7 @@ import (
 // of the queue, and the last tags of its jobs without a key, are in the queue's own row.
 //
 // Tags are nanoseconds since 1970, and the first is the time when it was given. They advance slower than
-// the clock unless a key gets a million jobs each second. So jobs that became ready before the queue
+// the clock unless a key gets 400 000 jobs each second. So jobs that became ready before the queue
 // became fair, or while it was, precede those that become ready after it changed.
 
 // fair is what the row of a key has for a queue whose keys take turns.
@@ -111,7 +111,7 @@ func (t *txn) tag(j *stored, n queueNumber) (given bool) {
 	}
 	tagged := *j.Envelope // the operation may run again
 	front := own.fronts.of(j.Priority, t.now.UnixNano())
-	tagged.FairTag = driver.NextTag(front, r.last.of(j.Priority, 0))
+	tagged.FairTag = driver.NextTag(front, r.last.of(j.Priority, 0), j.Weight)
 	own.fronts.set(j.Priority, front)
 	r.last.set(j.Priority, tagged.FairTag)
 	j.Envelope = &tagged
@@ -140,7 +140,7 @@ func (t *txn) returnTag(j stored, n queueNumber) {
 		return
 	}
 	if own := t.fairRow(n); own != nil {
-		own.last.set(j.Priority, own.last.of(j.Priority, 0)-driver.FairStep)
+		own.last.set(j.Priority, own.last.of(j.Priority, 0)-driver.FairPart(j.Weight))
 	}
 }
 

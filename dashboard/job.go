@@ -258,6 +258,9 @@ func facts(e *pawl.Envelope) (all []pair) {
 	if e.Cost > 1 {
 		add("Cost", "%d", e.Cost)
 	}
+	if e.Weight > 1 {
+		add("Weight", "%d", e.Weight)
+	}
 	if e.Timeout > 0 {
 		add("Timeout", "%s", span(e.Timeout))
 	}

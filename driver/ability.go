@@ -12,7 +12,7 @@ const Settings = pawl.UniqueKeys | pawl.IdempotencyKeys | pawl.Priorities | pawl
 
 // SupportsJobs returns the error of a call that stores a job which sets what a queue with these
 // abilities cannot do: Enqueue, Transfer, and the Enqueue of [Ops]. Nil means that there is none. A
-// queue that has all [Settings], [pawl.Groups], [pawl.Cursors], and [pawl.Prerequisites] need not call it. It comes before the queue fills in defaults, which
+// queue that has all [Settings], [pawl.FairKeys], [pawl.Groups], [pawl.Cursors], and [pawl.Prerequisites] need not call it. It comes before the queue fills in defaults, which
 // are not the caller's.
 func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 	for _, e := range jobs {
@@ -31,6 +31,7 @@ func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 			{"retention", pawl.Retention, e.Retain != 0},
 			{"key", pawl.LimitKeys, e.Key != ""},
 			{"cost", pawl.LimitKeys, e.Cost > 1},
+			{"weight", pawl.FairKeys, e.Weight > 1},
 			{"group", pawl.Groups, e.Group != ""},
 			{"cursor", pawl.Cursors, e.Cursor != nil},
 			{"prerequisites", pawl.Prerequisites, Waits(e)},

@@ -102,6 +102,9 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	if e.Cost == 1 { // as a record has it
 		e.Cost = 0
 	}
+	if e.Weight == 1 {
+		e.Weight = 0
+	}
 	e.Deadline = e.Deadline.Round(0)
 	e.Delay = 0
 	e.Attempts, e.Crashes, e.Failures, e.Death, e.History = 0, 0, 0, nil, nil

@@ -41,7 +41,7 @@ func (l *line) tag(j *job, now time.Time) {
 		l.fair.keys[j.Key] = k
 	}
 	front := l.fair.front(j.Priority, now)
-	j.FairTag = driver.NextTag(front, k.last[j.Priority])
+	j.FairTag = driver.NextTag(front, k.last[j.Priority], j.Weight)
 	l.fair.fronts[j.Priority], k.last[j.Priority] = front, j.FairTag
 }
 

@@ -215,6 +215,12 @@ func abilityTests() []test {
 		f.plainly(f.try(&pawl.Envelope{Kind: "k", Cost: 1}), "a job of cost 1")
 	})
 	costs.misses = pawl.LimitKeys
+	weights := newTest("refuses a weight", "A queue whose keys take no turns refuses a job with a weight.", func(f *fixture) {
+		f.lacks(f.try(&pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", Weight: 2}), pawl.FairKeys, "enqueue")
+		equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
+		f.plainly(f.try(&pawl.Envelope{Kind: "k", Weight: 1}), "a job of weight 1")
+	})
+	weights.misses = pawl.FairKeys
 	throttles := newTest("refuses a throttle", "A queue without limits refuses a throttle. The job stays leased.", func(f *fixture) {
 		f.add()
 		l := f.lease()
@@ -233,7 +239,7 @@ func abilityTests() []test {
 			equal(f, len(f.list(pawl.Filter{})), 0, "jobs")
 		})
 	effects.misses = pawl.IdempotencyKeys
-	tests = append(tests, costs, throttles, effects)
+	tests = append(tests, costs, weights, throttles, effects)
 	shares := newTest("refuses "+pawl.RetryShares.String(),
 		"A queue without retry shares refuses a fetch with one, and leases nothing.", func(f *fixture) {
 			id := f.add().ID

@@ -95,6 +95,7 @@ func difference(got, want *pawl.Envelope) string {
 	field(d, got.Delay == want.Delay, "Delay", got.Delay, want.Delay)
 	field(d, got.Key == want.Key, "Key", got.Key, want.Key)
 	field(d, got.Cost == want.Cost, "Cost", got.Cost, want.Cost)
+	field(d, got.Weight == want.Weight, "Weight", got.Weight, want.Weight)
 	field(d, got.FairTag == want.FairTag, "FairTag", got.FairTag, want.FairTag)
 	field(d, got.HoldsKey == want.HoldsKey, "HoldsKey", got.HoldsKey, want.HoldsKey)
 	field(d, got.IdempotencyKey == want.IdempotencyKey, "IdempotencyKey", got.IdempotencyKey, want.IdempotencyKey)

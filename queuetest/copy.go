@@ -37,6 +37,9 @@ func (f *fixture) rich() *pawl.Envelope {
 		if abilitiesOf(f.q)&pawl.LimitKeys != 0 {
 			e.Cost = 2
 		}
+		if abilitiesOf(f.q)&pawl.FairKeys != 0 {
+			e.Weight = 3
+		}
 		e.UniqueKey, e.UniqueIn, e.KeyID, e.Signature = "key", []pawl.State{pawl.Ready}, "signer", []byte("a signature")
 	})
 }

@@ -59,7 +59,7 @@ func (f *fixture) soon(key string, n int) {
 
 // fairTests are the cases of keys that take turns.
 func fairTests() []test {
-	return []test{
+	return append(fairWeightTests(), []test{
 		limitTest("ten beside many", "A key with ten jobs beside one with very many is done within twenty starts, whenever it comes.", fairly, func(f *fixture) {
 			f.addMany(1000, key("a"))
 			f.starts(100)
@@ -222,5 +222,5 @@ func fairTests() []test {
 				f.ok(f.q.Settle(f.Context(), l[0].Nack(0, errBoom), l[1].Release()), "settle")
 				equal(f, f.starts(7), "acccebc", "keys")
 			}).needing(alone),
-	}
+	}...)
 }

@@ -167,10 +167,13 @@ func accepted(e *pawl.Envelope, now time.Time) *pawl.Envelope {
 		ID: e.ID, Kind: e.Kind, Payload: e.Payload, Headers: e.Headers, Priority: e.Priority,
 		Timeout: e.Timeout, Deadline: e.Deadline, MaxRetries: e.MaxRetries, Policy: e.Policy, Retain: e.Retain,
 		UniqueKey: e.UniqueKey, UniqueIn: e.UniqueIn, OnConflict: e.OnConflict,
-		IdempotencyKey: e.IdempotencyKey, IdempotencyTTL: e.IdempotencyTTL, Key: e.Key, Cost: e.Cost, Group: e.Group, Cursor: e.Cursor, After: e.After, AfterAny: e.AfterAny, KeyID: e.KeyID, Signature: e.Signature,
+		IdempotencyKey: e.IdempotencyKey, IdempotencyTTL: e.IdempotencyTTL, Key: e.Key, Cost: e.Cost, Weight: e.Weight, Group: e.Group, Cursor: e.Cursor, After: e.After, AfterAny: e.AfterAny, KeyID: e.KeyID, Signature: e.Signature,
 	}
 	if e.Cost == 1 { // as none
 		own.Cost = 0
+	}
+	if e.Weight == 1 {
+		own.Weight = 0
 	}
 	own.Queue = cmp.Or(e.Queue, "default")
 	own.Origin = cmp.Or(e.Origin, own.Queue)

@@ -64,6 +64,9 @@ func (w *walker) invent(e *pawl.Envelope) {
 	if cost := w.random.IntN(highestCost(w.model.limits[e.Queue], e.Key != "")) + 1; cost > 1 && w.random.IntN(2) == 0 {
 		e.Cost = cost
 	}
+	if w.random.IntN(4) == 0 {
+		e.Weight = 1 + w.random.IntN(pawl.MaxTurns)
+	}
 	if w.random.IntN(2) == 0 {
 		e.UniqueKey = pick(w.random, "u1", "u2")
 		e.OnConflict = pick(w.random, pawl.UseExisting, pawl.Reject, pawl.Replace, pawl.Replace)
@@ -99,6 +102,9 @@ func (w *walker) invent(e *pawl.Envelope) {
 	}
 	if abilitiesOf(w.q)&pawl.LimitKeys == 0 {
 		e.Cost = 0
+	}
+	if abilitiesOf(w.q)&pawl.FairKeys == 0 {
+		e.Weight = 0
 	}
 }
 

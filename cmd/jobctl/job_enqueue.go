@@ -50,9 +50,10 @@ settings for the kind (queue, retries, deadline): set them with flags.
 
 --batch reads many jobs from JSON lines: objects with kind, and optionally args,
 queue, priority, delay, at, deadline, run_timeout, max_retries, unique, unique_in,
-on_conflict, idempotency_key, idempotency_ttl, retain, key, cost, group, after,
-after_any and headers. All lines are checked before the first is stored; then they
-are stored in portions, each completely or not at all. Flags supply what a line omits.
+on_conflict, idempotency_key, idempotency_ttl, retain, key, cost, weight, group,
+after, after_any and headers. All lines are checked before the first is stored;
+then they are stored in portions, each completely or not at all. Flags supply what
+a line omits.
 
 --file reads up to 10,000 such lines, in any order, and stores all of their jobs in one
 commit, or none. A line may have a name. Other lines may use it in after and after_any, in
@@ -85,6 +86,7 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.Var(textFlag(&l.Unique), "unique", "allow no other job of its queue and kind with this `KEY`")
 	flags.Var(textFlag(&l.Key), "key", "what it belongs to besides its queue, such as a tenant: the limits of the queue for each `KEY` count it")
 	flags.Var(countFlag(&l.Cost), "cost", "count its start as `COUNT` starts of the rates of its queue and key (default 1)")
+	flags.Var(countFlag(&l.Weight), "weight", "give its key `COUNT` turns while one with weight 1 has one (default 1)")
 	flags.Var(textFlag(&l.Group), "group", "make it a member of the group `NAME`, which must exist")
 	flags.Var(idsFlag(&l.After), "after", "start once the jobs with these `IDS`, separated by commas, have all succeeded; 'job why' names those that it still waits for")
 	flags.Var(idsFlag(&l.AfterAny), "after-any", "start once the jobs with these `IDS` have all ended: each has succeeded or is dead")

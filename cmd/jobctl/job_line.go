@@ -35,6 +35,7 @@ type jobLine struct {
 	Retain         admin.Span        `json:"retain"`
 	Key            string            `json:"key"`
 	Cost           int               `json:"cost"`
+	Weight         int               `json:"weight"`
 	Group          string            `json:"group"`
 	After          []pawl.ID         `json:"after"`
 	AfterAny       []pawl.ID         `json:"after_any"`
@@ -107,7 +108,7 @@ func (l *jobLine) envelope() (*pawl.Envelope, error) {
 		Timeout: l.RunTimeout.Duration(), MaxRetries: l.MaxRetries,
 		UniqueKey: l.Unique, OnConflict: conflict,
 		IdempotencyKey: l.IdempotencyKey, IdempotencyTTL: l.IdempotencyTTL.Duration(), Retain: l.Retain.Duration(),
-		Key: l.Key, Cost: l.Cost, Group: l.Group, After: l.After, AfterAny: l.AfterAny,
+		Key: l.Key, Cost: l.Cost, Weight: l.Weight, Group: l.Group, After: l.After, AfterAny: l.AfterAny,
 	}
 	for _, state := range l.UniqueIn {
 		job.UniqueIn = append(job.UniqueIn, pawl.State(state))

@@ -217,6 +217,9 @@ func (a *app) showRare(e *pawl.Envelope) {
 	if e.Cost > 1 {
 		a.fact("cost", "%d", e.Cost)
 	}
+	if e.Weight > 1 {
+		a.fact("weight", "%d", e.Weight)
+	}
 	if e.Group != "" {
 		a.fact("group", "%s", plain.Text(e.Group))
 	}

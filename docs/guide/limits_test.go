@@ -104,6 +104,40 @@ func fair(path string) (*bolt.Queue, error) {
 	return q, pawl.Require(q, pawl.LimitKeys|pawl.FairKeys)
 }
 
+type Tenant struct {
+	Name   string
+	Weight int
+}
+
+type CrawlArgs struct{ URL string }
+
+var Crawl = pawl.Define[CrawlArgs]("crawl")
+
+func crawl(ctx context.Context, q pawl.Enqueuer, tenant Tenant, args CrawlArgs) error {
+	_, err := Crawl.Enqueue(ctx, q, args, pawl.OnQueue("crawl"), pawl.Key(tenant.Name), pawl.Weight(tenant.Weight))
+	return err
+}
+
+// Rule: a tenant of weight 3 has three turns for each of one of weight 1.
+func TestCrawlByWeight(t *testing.T) {
+	q := memory.New(&memory.Options{Limits: map[string]pawl.Limits{"crawl": {Fair: true}}})
+	defer q.Close()
+	for _, tenant := range []Tenant{{"small", 1}, {"large", 3}} {
+		for range 8 {
+			require.NoError(t, crawl(t.Context(), q, tenant, CrawlArgs{}))
+		}
+	}
+	leases, err := q.Fetch(t.Context(), pawl.Request{Queues: []string{"crawl"}, Kinds: []string{"crawl"}, Max: 8, Wait: pawl.WaitNot})
+	require.NoError(t, err)
+	large := 0
+	for _, l := range leases {
+		if l.Key == "large" {
+			large++
+		}
+	}
+	require.Equal(t, 6, large)
+}
+
 func bounded(path string) (*bolt.Queue, error) {
 	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{
 		"sync": {MaxWaiting: 1_000_000, MaxWaitingPerKey: 10_000},

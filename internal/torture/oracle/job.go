@@ -54,6 +54,9 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 	if _, limited := limits[e.Queue]; limited && !one(8) {
 		e.Key = anyKey(id, r)
 		e.Cost = 2 * r.IntN(3)
+		if limits[e.Queue].Fair {
+			e.Weight = 2 * r.IntN(3)
+		}
 	}
 	return e
 }
@@ -110,7 +113,7 @@ func SameJob(e *pawl.Envelope) error {
 	case !bytes.Equal(e.Payload, want.Payload):
 		return fmt.Errorf("job %s has another payload than it was given", e.ID)
 	case e.Queue != want.Queue, e.Kind != want.Kind, e.Priority != want.Priority, e.UniqueKey != want.UniqueKey,
-		e.IdempotencyKey != want.IdempotencyKey, e.Key != want.Key, e.Cost != want.Cost, e.Retain != want.Retain, !e.Deadline.Equal(want.Deadline):
+		e.IdempotencyKey != want.IdempotencyKey, e.Key != want.Key, e.Cost != want.Cost, e.Weight != want.Weight, e.Retain != want.Retain, !e.Deadline.Equal(want.Deadline):
 		return fmt.Errorf("job %s is not as it was given: %+v", e.ID, e)
 	}
 	return nil
