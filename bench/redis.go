@@ -9,6 +9,7 @@ func onRedis() subject {
 	of := subject{
 		systems: []system.System{system.PawlRedis(), system.Asynq(), system.PawlRedisEverySec(), system.AsynqEverySec()},
 		targets: redisTargets,
+		metered: true,
 		intro: `# Performance over Redis
 
 This page compares how many jobs a second pawl and asynq store and run on a Redis server. All ran

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -79,7 +80,32 @@ func startRedis(ctx context.Context, dir, appendfsync string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
-	return &Server{Addr: socket, Version: "Redis " + version, Stop: p.stop}, nil
+	usage := func(ctx context.Context) (Usage, error) { return redisUsage(ctx, socket) }
+	return &Server{Addr: socket, Version: "Redis " + version, Stop: p.stop, Usage: usage}, nil
+}
+
+// redisUsage is the processor time of the server without those of its children, which rewrite the log, and the bytes
+// that it wrote to the log since it was rewritten last.
+func redisUsage(ctx context.Context, socket string) (u Usage, err error) {
+	client := redisClient(socket)
+	defer client.Close()
+	for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
+		text, err := redisInfo(ctx, client, "cpu", field)
+		if err != nil {
+			return u, err
+		}
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return u, err
+		}
+		u.CPU += time.Duration(seconds * float64(time.Second))
+	}
+	text, err := redisInfo(ctx, client, "persistence", "aof_current_size")
+	if err != nil {
+		return u, err
+	}
+	u.Log, err = strconv.ParseInt(text, 10, 64)
+	return u, err
 }
 
 // StartRedis starts a server that syncs every change, with its data in a folder, and returns its Unix socket.
