@@ -40,12 +40,11 @@ type put struct {
 
 // pack adds the plain jobs of a call to a group.
 func (op *put) pack(g *group, runs []plainRun, args []any) ([]plainRun, []any) {
-	var head string
 	for i := range op.jobs {
 		e := &op.jobs[i]
 		driver.Accept(e, g.now)
-		runs, head = addPlain(runs, e, g.now)
-		args = append(args, e.ID[:], head, driver.AppendRecord(nil, e, 0))
+		runs = addPlain(runs, e, g.now)
+		args = append(args, e.ID[:], driver.AppendRecord(nil, e, 0))
 	}
 	return runs, args
 }

@@ -93,10 +93,11 @@ func (op *fetch) result(g *group, b msgpack.RawMessage) error {
 	case len(r.IDs) == 0:
 		return errWait
 	}
+	var reader rowReader
+	token := tokenText(op.token)
 	for _, id := range r.IDs {
-		e, m, err := envelope(id, g.leased[0], g.leased[1])
+		e, m, err := reader.envelope(id, g.leased[0], g.leased[1])
 		g.leased = g.leased[2:]
-		token := tokenText(op.token)
 		if err != nil {
 			g.q.setDamaged(id, token, err)
 			continue

@@ -84,12 +84,13 @@ func (op *get) result(_ *group, b msgpack.RawMessage) error {
 		return err
 	}
 	op.found, op.jobs = r.Jobs, nil
+	var reader rowReader
 	for i, found := range r.Jobs {
 		if found.Row == "" {
 			continue
 		}
 		id := op.wire.IDs[i]
-		e, _, err := envelope(id, found.Row, found.Record)
+		e, _, err := reader.envelope(id, found.Row, found.Record)
 		if err == nil {
 			e.History, err = historyOf(id, found.History)
 		}

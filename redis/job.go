@@ -182,41 +182,46 @@ func isPlain(e *pawl.Envelope) bool {
 type plainRun struct {
 	Jobs  int    `msgpack:"n"`
 	State string `msgpack:"st"`
+	Head  string `msgpack:"head"` // of their rows, up to the sequence
 	Queue string `msgpack:"q"`
 	Key   string `msgpack:"key"`   // of their index
 	Count string `msgpack:"count"` // the field of their count
 	Tail  string `msgpack:"tail"`  // of their rows, from the size on
 
-	kind string
-	size int
+	kind      string
+	size      int
+	priority  int8
+	notBefore time.Time
 }
 
-// addPlain adds a plain job to the last run, or to a new one. It returns the part of its row before the sequence.
-func addPlain(runs []plainRun, e *pawl.Envelope, now time.Time) ([]plainRun, string) {
-	state := "r"
-	if e.NotBefore.After(now) {
-		state = "d"
-	}
-	if n := len(runs) - 1; n >= 0 && runs[n].State == state && runs[n].Queue == e.Queue && runs[n].kind == e.Kind && runs[n].size == len(e.Payload) {
+// isLike reports whether a plain job is like those of a run.
+func (r *plainRun) isLike(e *pawl.Envelope) bool {
+	return r.Queue == e.Queue && r.kind == e.Kind && r.size == len(e.Payload) && r.priority == e.Priority && r.notBefore.Equal(e.NotBefore)
+}
+
+// addPlain adds a plain job to the last run, or to a new one. All jobs of the runs are stored at one time.
+func addPlain(runs []plainRun, e *pawl.Envelope, now time.Time) []plainRun {
+	if n := len(runs) - 1; n >= 0 && runs[n].isLike(e) {
 		runs[n].Jobs++
-	} else {
-		tail, err := msgpack.Marshal(struct {
-			Queue string `msgpack:"q"`
-			Kind  string `msgpack:"k"`
-		}{e.Queue, e.Kind})
-		if err != nil {
-			panic(err) // texts can be encoded
-		}
-		r := plainRun{
-			Jobs: 1, State: state, Queue: e.Queue, Key: "d", Count: "d" + e.Kind, Tail: sizeText(len(e.Payload)) + string(tail),
-			kind: e.Kind, size: len(e.Payload),
-		}
-		if state == "r" {
-			r.Key, r.Count = "r:"+e.Queue+"\x00"+e.Kind+"\x00A", "A"+e.Kind
-		}
-		runs = append(runs, r)
+		return runs
 	}
-	return runs, state + "0" + rankText(e.Priority) + timeText(e.NotBefore)
+	tail, err := msgpack.Marshal(struct {
+		Queue string `msgpack:"q"`
+		Kind  string `msgpack:"k"`
+	}{e.Queue, e.Kind})
+	if err != nil {
+		panic(err) // texts can be encoded
+	}
+	r := plainRun{
+		Jobs: 1, State: "r", Queue: e.Queue, Key: "r:" + e.Queue + "\x00" + e.Kind + "\x00A", Count: "A" + e.Kind,
+		Tail: sizeText(len(e.Payload)) + string(tail),
+		kind: e.Kind, size: len(e.Payload), priority: e.Priority, notBefore: e.NotBefore,
+	}
+	if e.NotBefore.After(now) {
+		r.State, r.Key, r.Count = "d", "d", "d"+e.Kind
+	}
+	r.Head = r.State + "0" + rankText(e.Priority) + timeText(e.NotBefore)
+	return append(runs, r)
 }
 
 // tokenText returns the token of a lease as the row has it.
@@ -235,7 +240,15 @@ func idOf(text string) (id pawl.ID) {
 }
 
 // parseRow reads a row.
-func parseRow(id, text string) (m row, err error) {
+func parseRow(id, text string) (row, error) { return new(rowReader).parse(id, text) }
+
+// rowReader reads rows. It decodes the tail of plain rows that are alike once.
+type rowReader struct {
+	tail string // of the last plain row, "" before it
+	of   row    // what the tail has
+}
+
+func (r *rowReader) parse(id, text string) (m row, err error) {
 	tail := rowTail
 	if strings.HasPrefix(text, "l") {
 		tail = rowLeased
@@ -243,8 +256,15 @@ func parseRow(id, text string) (m row, err error) {
 	if len(text) < tail {
 		return m, corrupt(id, fmt.Errorf("its row has %d bytes, less than %d", len(text), tail))
 	}
-	if err = msgpack.Unmarshal([]byte(text[tail:]), &m); err != nil {
-		return m, corrupt(id, err)
+	if text[tail:] == r.tail && r.tail != "" {
+		m = r.of
+	} else {
+		if err = msgpack.Unmarshal([]byte(text[tail:]), &m); err != nil {
+			return m, corrupt(id, err)
+		}
+		if text[1] == '0' {
+			r.tail, r.of = text[tail:], m
+		}
 	}
 	m.State = strings.TrimSpace(text[:1])
 	m.Rank, m.NotBefore, m.Seq, m.Size = text[rowRank:rowTime], text[rowTime:rowSeq], text[rowSeq:rowSize], text[rowSize:rowTail]
@@ -255,8 +275,8 @@ func parseRow(id, text string) (m row, err error) {
 }
 
 // envelope returns the job of a row and a record.
-func envelope(id, text, record string) (*pawl.Envelope, row, error) {
-	m, err := parseRow(id, text)
+func (r *rowReader) envelope(id, text, record string) (*pawl.Envelope, row, error) {
+	m, err := r.parse(id, text)
 	if err != nil {
 		return nil, m, err
 	}

@@ -160,3 +160,63 @@ func TestTotalsOfManyAtOnce(t *testing.T) {
 	require.NoError(t, q.Settle(t.Context(), leases[0].Ack(), leases[1].Ack()))
 	require.Equal(t, driver.Totals{Changes: 3 + 3 + 2, Enqueued: 3, Succeeded: 2}, q.Totals())
 }
+
+// Rule: plain jobs of one call that differ in their priority, time, or size each keep their own.
+func TestPlainJobsThatDiffer(t *testing.T) {
+	q := open(t, url(t), redis.Options{})
+	done, err := q.Enqueue(t.Context(),
+		&pawl.Envelope{Kind: "k", Priority: 1},
+		&pawl.Envelope{Kind: "k", Priority: 2},
+		&pawl.Envelope{Kind: "k", Priority: 2, Delay: time.Hour},
+		&pawl.Envelope{Kind: "k", Priority: 2, Payload: []byte("three")},
+	)
+	require.NoError(t, err)
+	require.Equal(t, pawl.Counts{Ready: 3, Delayed: 1}, countsOf(t, q))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 4, Wait: pawl.WaitNot})
+	require.NoError(t, err)
+	require.Len(t, leases, 3)
+	for i, want := range []int{1, 3, 0} {
+		require.Equal(t, done[want].ID, leases[i].ID)
+	}
+	require.Equal(t, "three", string(leases[1].Payload))
+}
+
+// Rule: each of the plain jobs that one fetch leases from several kinds has its own kind.
+func TestPlainJobsOfSeveralKinds(t *testing.T) {
+	q := open(t, url(t), redis.Options{})
+	for _, kind := range []string{"a", "a", "b", "b", "a"} {
+		_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: kind})
+		require.NoError(t, err)
+	}
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 5, Wait: pawl.WaitNot})
+	require.NoError(t, err)
+	var kinds []string
+	for _, l := range leases {
+		kinds = append(kinds, l.Kind)
+	}
+	require.Equal(t, []string{"a", "a", "b", "b", "a"}, kinds)
+	require.Equal(t, pawl.Counts{Leased: 5}, countsOf(t, q))
+}
+
+// Rule: each job that a queue gives alone is a turn, so a queue that waited longer is next.
+func TestTurnsOfLoneLane(t *testing.T) {
+	q := open(t, url(t), redis.Options{})
+	for range 110 {
+		_, err := q.Enqueue(t.Context(), &pawl.Envelope{Queue: "light", Kind: "k"}, &pawl.Envelope{Queue: "heavy", Kind: "k"})
+		require.NoError(t, err)
+	}
+	weights := map[string]int{"light": 1, "heavy": 10}
+	take := func(n int, queues ...string) []*pawl.Lease {
+		of := make(map[string]int)
+		for _, name := range queues {
+			of[name] = weights[name]
+		}
+		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: queues, Weights: of, Max: n, Wait: pawl.WaitNot})
+		require.NoError(t, err)
+		require.Len(t, leases, n)
+		return leases
+	}
+	take(1, "light")
+	take(100, "heavy")
+	require.Equal(t, "light", take(1, "heavy", "light")[0].Queue)
+}

@@ -13,22 +13,22 @@ end
 
 -- put_plain stores the jobs of all calls whose jobs are plain and have IDs of their own making, so nothing can
 -- refuse them. The process has packed them. R.p has runs of jobs that are alike, and the arguments after the
--- first are the ID, the row up to the sequence, and the record of each job.
+-- first are the ID and the record of each job.
 local function put_plain()
   local seq, at = tonumber(global.get('seq') or '0'), 2
   local rows, payloads, ids, n = {}, {}, {}, 1
   for _, run in ipairs(R.p) do
-    local members, from, tail = {}, run.st == 'r' and 3 or 6, run.tail
+    local members, head, tail, place = {}, run.head, run.tail, sub(run.head, run.st == 'r' and 3 or 6)
     for i = 1, 2 * run.n, 2 do
       seq = seq + 1
-      local id, head, s = ARGV[at], ARGV[at + 1], text(seq)
+      local id, s = ARGV[at], text(seq)
       local row = head .. s .. tail
       rows[n], rows[n + 1] = id, row
-      payloads[n], payloads[n + 1] = id, ARGV[at + 2]
+      payloads[n], payloads[n + 1] = id, ARGV[at + 1]
       ids[n], ids[n + 1] = '0', id
-      members[i], members[i + 1] = '0', sub(head, from) .. s .. id
+      members[i], members[i + 1] = '0', place .. s .. id
       if R.ev then event('enqueued', id, row) end
-      at, n = at + 3, n + 2
+      at, n = at + 2, n + 2
     end
     if not R.ev then total('enqueued', run.n) end
     line(run.q)

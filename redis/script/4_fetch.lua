@@ -14,10 +14,12 @@ end
 
 local function start(t) return math.max(turns.now, t.f) end
 
-local function took(t, weight, credit)
-  turns.served = turns.served + 1
-  turns.now = start(t)
-  t.f, t.s, t.c = turns.now + math.floor(whole / weight), turns.served, credit
+-- took notes that a queue has given n jobs one after the other.
+local function took(t, n, weight, credit)
+  local step = math.floor(whole / weight)
+  turns.served = turns.served + n
+  turns.now = start(t) + (n - 1) * step
+  t.f, t.s, t.c = turns.now + step, turns.served, credit
   if turns.now >= last_turn then
     for _, other in pairs(turns.q) do other.f = other.f - math.min(other.f, turns.now) end
     turns.now = 0
@@ -43,7 +45,7 @@ local function lanes(f, queue)
       list[#list + 1] = {
         key = 'r:' .. queue .. '\0' .. kind .. '\0' .. code, crashes = math.floor(number / 4),
         retry = math.floor(number / 2) % 2 == 1, keyed = number % 2 == 1, list = {}, i = 1,
-        queue = queue, kind = kind, code = code, taken = {},
+        queue = queue, kind = kind, code = code, n = 0,
       }
     end
   end)
@@ -54,9 +56,9 @@ local function peek(f, l)
   local n = math.max(1, math.min(f.max - #f.ids, 200))
   l.list = range(l.key, l.last and '(' .. l.last or '-', '+', n)
   l.i, l.fin, l.last = 1, #l.list < n, l.list[#l.list]
-  local ids = {}
-  for i, member in ipairs(l.list) do ids[i] = sub(member, -16) end
-  prefetch(ids)
+  l.ids = {}
+  for i, member in ipairs(l.list) do l.ids[i] = sub(member, -16) end
+  prefetch(l.ids)
 end
 
 -- head returns where the first job of a lane that may be leased or skipped stands in the order, or nil.
@@ -105,20 +107,20 @@ local function pick(f, q)
   return again, credit - 1
 end
 
--- claim_plain leases a job whose row is plain.
+-- claim_plain leases a job whose row is plain. The member of the lease ends as that of the lane.
 local function claim_plain(f, l, member, id, row)
   row = 'l' .. sub(row, 2, 50) .. f.lease .. sub(row, 51)
   raws[id] = row
-  l.taken[#l.taken + 1] = member
+  l.from, l.to, l.n = l.from or member, member, l.n + 1
   local n = #f.rows
   f.rows[n + 1], f.rows[n + 2] = id, row
+  f.leases[n + 1], f.leases[n + 2] = '0', f.ex .. sub(member, 25)
   f.bytes = f.bytes + tonumber(sub(row, 43, 50))
   if R.ev then event('fetched', id, row) else f.fetched = f.fetched + 1 end
 end
 
 local function claim(f, l)
-  local member = l.list[l.i]
-  local id = sub(member, -16)
+  local member, id = l.list[l.i], l.ids[l.i]
   l.i = l.i + 1
   f.ids[#f.ids + 1] = id
   local row = plain(id, is_ready)
@@ -134,21 +136,18 @@ local function claim(f, l)
   event('fetched', id, m)
 end
 
--- claimed writes the leases of plain jobs.
+-- claimed writes the leases of plain jobs. Their lanes are without keys, so a fetch has leased all members of a
+-- lane from the first to the last of them.
 local function claimed(f)
   if f.fetched > 0 then total('fetched', f.fetched) end
-  local leases = {}
-  for i = 1, #f.rows, 2 do
-    leases[i], leases[i + 1] = '0', f.ex .. sub(f.rows[i + 1], 27, 42) .. f.rows[i]
-  end
   bulk('HSET', P .. 'm', f.rows)
-  bulk('ZADD', P .. 'l', leases)
+  bulk('ZADD', P .. 'l', f.leases)
   for _, q in ipairs(f.from) do
     for _, l in ipairs(q.lanes) do
-      if #l.taken > 0 then
-        bulk('ZREM', P .. l.key, l.taken)
-        count(l.queue, l.code .. l.kind, -#l.taken)
-        count(l.queue, 'l' .. l.kind, #l.taken)
+      if l.n > 0 then
+        call('ZREMRANGEBYLEX', P .. l.key, '[' .. l.from, '[' .. l.to)
+        count(l.queue, l.code .. l.kind, -l.n)
+        count(l.queue, 'l' .. l.kind, l.n)
       end
     end
   end
@@ -167,7 +166,7 @@ local function next_job(f)
     local q = f.from[best]
     local l, credit = pick(f, q)
     if l then
-      took(q.turn, q.weight, credit)
+      took(q.turn, 1, q.weight, credit)
       claim(f, l)
       return true
     end
@@ -179,13 +178,13 @@ end
 local function lone_lane(f, q, l)
   while #f.ids < f.max and f.bytes < f.size do
     if l.i > #l.list then
-      if l.fin then return end
+      if l.fin then break end
       peek(f, l)
-      if #l.list == 0 then return end
+      if #l.list == 0 then break end
     end
-    took(q.turn, q.weight, q.turn.c)
     claim(f, l)
   end
+  if #f.ids > 0 then took(q.turn, #f.ids, q.weight, q.turn.c) end
 end
 
 -- gives_up reports whether a fetch that found nothing does not wait for what the queues still hold.
@@ -207,7 +206,7 @@ end
 local function fetch(f)
   flush()
   if more and range('x', '-', '(' .. now .. ':', 1)[1] then return {ids = {}, none = false} end
-  f.ids, f.rows, f.from, f.bytes, f.fetched, f.idle = {}, {}, {}, 0, 0, f.max - f.ahead
+  f.ids, f.rows, f.leases, f.from, f.bytes, f.fetched, f.idle = {}, {}, {}, {}, 0, 0, f.max - f.ahead
   f.lease = now .. f.tk .. f.ex
   for _, q in ipairs(f.q) do
     if not paused.get(q.n) then
