@@ -106,7 +106,9 @@ func (t *trial) perJob(n int) error {
 	}
 	used := now.Sub(t.used)
 	t.report("server-cpu", float64(used.CPU)/float64(time.Microsecond)/float64(n), microseconds)
-	t.report("server-log", float64(used.Log)/float64(n), bytesPerJob)
+	if used.Log != 0 {
+		t.report("server-log", float64(used.Log)/float64(n), bytesPerJob)
+	}
 	return nil
 }
 

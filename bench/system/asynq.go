@@ -84,8 +84,8 @@ func startRedis(ctx context.Context, dir, appendfsync string) (*Server, error) {
 	return &Server{Addr: socket, Version: "Redis " + version, Stop: p.stop, Usage: usage}, nil
 }
 
-// redisUsage is the processor time of the server without those of its children, which rewrite the log, and the bytes
-// that it wrote to the log since it was rewritten last.
+// redisUsage is the processor time of the server without that of its children, which rewrite the log. Redis does not
+// count the bytes of its log: their number falls when it is rewritten.
 func redisUsage(ctx context.Context, socket string) (u Usage, err error) {
 	client := redisClient(socket)
 	defer client.Close()
@@ -100,12 +100,7 @@ func redisUsage(ctx context.Context, socket string) (u Usage, err error) {
 		}
 		u.CPU += time.Duration(seconds * float64(time.Second))
 	}
-	text, err := redisInfo(ctx, client, "persistence", "aof_current_size")
-	if err != nil {
-		return u, err
-	}
-	u.Log, err = strconv.ParseInt(text, 10, 64)
-	return u, err
+	return u, nil
 }
 
 // StartRedis starts a server that syncs every change, with its data in a folder, and returns its Unix socket.

@@ -66,7 +66,7 @@ type Server struct {
 // Usage is what a server has used.
 type Usage struct {
 	CPU time.Duration // of all its processes
-	Log int64         // bytes of its write-ahead log
+	Log int64         // bytes of its write-ahead log; 0 where that is not known
 }
 
 // Sub returns what was used since an earlier time.
