@@ -39,15 +39,15 @@ type job struct {
 	snapshots []*pawl.Envelope // of a new job, which get its sequence
 }
 
-// jobRow is the columns of a job.
+// jobRow is the columns of a job. pgx reads a pgtype.Int8 faster than a *int64.
 type jobRow struct {
 	id                 pgtype.UUID
 	seq, since         int64
-	token, leasedSince *int64
+	token, leasedSince pgtype.Int8
 	place              int16
 	cancelled          bool
 	record, payload    []byte
-	waits, awaited     *bool
+	waits, awaited     pgtype.Bool
 	turn               []byte // as turnColumn
 }
 
@@ -69,14 +69,11 @@ func (r *jobRow) job() (*job, error) {
 	if len(r.payload) > 0 {
 		e.Payload = r.payload
 	}
-	j := &job{Envelope: *e, stored: true, payload: apart, waits: r.waits != nil, awaited: r.awaited != nil}
+	j := &job{Envelope: *e, stored: true, payload: apart, waits: r.waits.Valid, awaited: r.awaited.Valid}
 	j.inTurn(r.turn)
-	j.State = stateOf(r.place, r.token != nil)
-	if r.token != nil {
-		j.token = *r.token
-		if r.leasedSince != nil {
-			j.LeasedSince = timeOf(*r.leasedSince)
-		}
+	j.State = stateOf(r.place, r.token.Valid)
+	if j.token = r.token.Int64; r.token.Valid && r.leasedSince.Valid {
+		j.LeasedSince = timeOf(r.leasedSince.Int64)
 	}
 	return j, nil
 }
