@@ -17,22 +17,40 @@ import (
 // many is more jobs than a statement stores: COPY does.
 const many = 300
 
-// Rule: how many jobs a call has changes nothing of what is stored of each.
+// Rule: COPY, which stores many jobs, stores the same rows as the statement that a transaction of the app uses.
 func TestLargeGroupsStoreTheSameRows(t *testing.T) {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
 	fixed := func(o *postgres.Options) { o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll }
 	jobs := variousJobs(now)
-	once, parts := newSchema(t), newSchema(t)
-	_, err := open(t, once, fixed).Enqueue(t.Context(), jobs...)
+	copied, inserted := newSchema(t), newSchema(t)
+	_, err := open(t, copied, fixed).Enqueue(t.Context(), jobs...)
 	require.NoError(t, err)
-	q := open(t, parts, fixed)
-	for from := 0; from < len(jobs); from += 100 {
-		_, err := q.Enqueue(t.Context(), jobs[from:min(from+100, len(jobs))]...)
-		require.NoError(t, err)
-	}
-	stored := storedRows(t, once)
+	q := open(t, inserted, fixed)
+	require.NoError(t, q.Update(t.Context(), func(tx postgres.Tx) error {
+		_, err := q.EnqueueTx(t.Context(), tx, jobs...)
+		return err
+	}))
+	stored := storedRows(t, copied)
 	require.Len(t, stored, many)
-	require.Equal(t, storedRows(t, parts), stored)
+	require.Equal(t, storedRows(t, inserted), stored)
+}
+
+// Rule: jobs without a value for a column that most have none for are stored as they are beside others.
+func TestPlainJobsAreStoredAsBesideOthers(t *testing.T) {
+	now := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
+	fixed := func(o *postgres.Options) { o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll }
+	for _, n := range []int{3, many} { // by a statement, and by COPY
+		jobs := make([]*pawl.Envelope, n, n+1)
+		for i := range jobs {
+			jobs[i] = &pawl.Envelope{ID: pawl.NewID(now), Kind: "k", Payload: []byte{byte(i)}, Priority: int8(i % 3), Delay: time.Duration(i % 2)}
+		}
+		plain, beside := newSchema(t), newSchema(t)
+		_, err := open(t, plain, fixed).Enqueue(t.Context(), jobs...)
+		require.NoError(t, err)
+		_, err = open(t, beside, fixed).Enqueue(t.Context(), append(jobs, &pawl.Envelope{Kind: "k", IdempotencyKey: "key"})...)
+		require.NoError(t, err)
+		require.Equal(t, storedRows(t, plain), storedRows(t, beside)[:n])
+	}
 }
 
 // variousJobs returns jobs that fill each column of a new job, or leave it out.
