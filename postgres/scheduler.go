@@ -36,7 +36,7 @@ type scheduler struct {
 	limited   map[string]bool // queues that had limits when a fetch last looked
 	swept     pawl.ID         // the last job with notes that a store of notes has looked for
 
-	gathering
+	grouping
 
 	now, mono time.Time     // of the last transaction, by the wall clock and monotonic
 	trusted   time.Time     // from when on the times of other processes are those of the wall clock; monotonic
@@ -78,7 +78,7 @@ func (q *Queue) schedule() {
 			rang = true
 		}
 		alarm.Stop()
-		q.gather()
+		q.group()
 		calls, ended, closed := q.intake.Take()
 		q.lastGroup = len(calls)
 		q.waiting = core.Dismiss(q.waiting, ended)

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// gatherer is a queue without a scheduler, whose last group had a number of calls.
-func gatherer(lastGroup int) *Queue {
+// ungrouped is a queue without a scheduler, whose last group had a number of calls.
+func ungrouped(lastGroup int) *Queue {
 	q := &Queue{intake: newIntake()}
 	q.lastGroup = lastGroup
 	return q
@@ -25,10 +25,10 @@ func come(t *testing.T, q *Queue, after ...time.Duration) {
 	synctest.Wait()
 }
 
-// gathered returns how long it took to gather a group, and takes it.
-func gathered(q *Queue) (took time.Duration, calls int) {
+// grouped returns how long a group takes to come together, and takes it.
+func grouped(q *Queue) (took time.Duration, calls int) {
 	began := time.Now()
-	q.gather()
+	q.group()
 	took = time.Since(began)
 	group, _, _ := q.intake.Take()
 	return took, len(group)
@@ -37,9 +37,9 @@ func gathered(q *Queue) (took time.Duration, calls int) {
 // Rule: a group waits for the callers of the last one, and no longer than until they are all there.
 func TestAGroupWaitsForTheCallersOfTheLastOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := gatherer(2)
+		q := ungrouped(2)
 		come(t, q, 0, 100*time.Microsecond, 200*time.Microsecond, 300*time.Microsecond)
-		took, calls := gathered(q)
+		took, calls := grouped(q)
 		require.Equal(t, 200*time.Microsecond, took)
 		require.Equal(t, 3, calls)
 	})
@@ -48,29 +48,29 @@ func TestAGroupWaitsForTheCallersOfTheLastOne(t *testing.T) {
 // Rule: a group waits for nobody if the last one had a single call, or if the time goes by another clock.
 func TestALoneCallerDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := gatherer(1)
+		q := ungrouped(1)
 		come(t, q, 0, 100*time.Microsecond)
-		took, calls := gathered(q)
+		took, calls := grouped(q)
 		require.Zero(t, took)
 		require.Equal(t, 1, calls)
-		<-time.After(patience)
+		<-time.After(groupWait)
 		q.lastGroup, q.opts.Now = 2, time.Now
-		took, _ = gathered(q)
+		took, _ = grouped(q)
 		require.Zero(t, took)
 	})
 }
 
-// Rule: if nobody comes, a group waits as long as its patience lasts, and later ones ever less often.
+// Rule: if nobody comes, a group waits up to a time, and later ones ever less often.
 func TestWaitsInVainBecomeRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := gatherer(2)
+		q := ungrouped(2)
 		waits := 0
 		for range 10000 {
 			come(t, q, 0)
-			took, calls := gathered(q)
+			took, calls := grouped(q)
 			require.Equal(t, 1, calls)
 			if took > 0 {
-				require.Equal(t, patience, took)
+				require.Equal(t, groupWait, took)
 				waits++
 			}
 		}
@@ -78,11 +78,11 @@ func TestWaitsInVainBecomeRare(t *testing.T) {
 
 		for range 2 << mostInVain { // callers come again
 			come(t, q, 0, 100*time.Microsecond, 200*time.Microsecond)
-			_, calls := gathered(q)
+			_, calls := grouped(q)
 			if waits++; calls < 3 {
 				waits = 0
 			}
-			<-time.After(patience)
+			<-time.After(groupWait)
 			q.intake.Take()
 		}
 		require.GreaterOrEqual(t, waits, 1<<mostInVain, "it waits for each group again")

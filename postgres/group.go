@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// gathering is what the scheduler remembers of how its groups came together.
-type gathering struct {
+// grouping is what the scheduler remembers of how its groups came together.
+type grouping struct {
 	lastGroup  int       // how many calls the last group had
 	yieldAfter time.Time // no yields until then, on monotonic time
 	inVain     int       // how many waits in a row did not pay, at most mostInVain
@@ -16,13 +16,13 @@ type gathering struct {
 const (
 	idleYields = 4                      // how many times in a row the scheduler yields without a new call
 	slowYield  = time.Millisecond       // more than a transaction is worth
-	patience   = 400 * time.Microsecond // of a transaction's one to two milliseconds
+	groupWait  = 400 * time.Microsecond // of a transaction's one to two milliseconds
 	mostInVain = 6
 )
 
-// gather lets callers that were just answered submit their next calls, so that these share a transaction with
+// group lets callers that were just answered submit their next calls, so that these share a transaction with
 // those that came meanwhile. Otherwise half of the callers would wait for the transaction of the other half.
-func (q *Queue) gather() {
+func (q *Queue) group() {
 	most := q.intake.Len() + q.lastGroup
 	q.yield(most)
 	q.wait(most)
@@ -43,7 +43,7 @@ func (q *Queue) yield(most int) {
 	}
 }
 
-// wait waits for calls up to a number, as long as its patience lasts: callers may read something before they call
+// wait waits for calls up to a number, up to a time: callers may read something before they call
 // again. A lone caller never waits for others. After waits that brought few calls it skips ever more groups.
 func (q *Queue) wait(most int) {
 	n := q.intake.Len()
@@ -56,7 +56,7 @@ func (q *Queue) wait(most int) {
 		q.skips--
 		return
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(groupWait)
 	defer timer.Stop()
 	now := n
 	for waits := true; waits && now < most; now = q.intake.Len() {
