@@ -76,6 +76,16 @@ func fairWeightTests() []test {
 			f.turnsBy(f.starts(13), weights{"a": 3, "b": 1})
 			f.turnsBy(f.starts(20), weights{"a": 1, "b": 1})
 		}),
+		limitTest("by weight, after some are gone", "Among the jobs without a key, later ones have later turns, also after some were cancelled.", fairly, func(f *fixture) {
+			first := f.addMany(6, weight(3))
+			for _, id := range first[3:] {
+				f.cancel(id)
+			}
+			later := f.addMany(1, weight(3))
+			for _, want := range append(first[:3:3], later...) {
+				equal(f, f.leases(1)[0].ID, want, "the job whose turn it is")
+			}
+		}),
 		limitTest("by weight, over a restart", "A restart forgets no weight.", fairly, func(f *fixture) {
 			f.addMany(40, key("b"))
 			f.addMany(100, key("a"), weight(4))
