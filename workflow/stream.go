@@ -48,7 +48,7 @@ type Item[T any] struct {
 // fails or is interrupted leaves its items. [Item.Attempt] tells the items of attempts apart. It may be called
 // concurrently there, and not within a [StepTx], whose error then matches [ErrNested].
 //
-// A stream keeps its last [MaxStream] items and 8 MiB. Beyond that, it loses up to 1,000 of its oldest items, and
+// A stream keeps its last [MaxStream] items and 8 MiB. Beyond that, it loses its oldest items, up to 1,000 at a time, and
 // readers learn how many they missed. Append returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for an item of
 // more than [MaxValue] bytes, and [ErrTooMany] for more than [MaxStreams] streams of one run. The journal does not have
 // these errors, so return them. Any other error means that the run does not continue now: return it.

@@ -75,10 +75,19 @@ func (r rows) findStream(run pawl.ID, name string) (s streamRow, err error) {
 		}
 		return err
 	})
-	if err == nil && s.Last == 0 && others >= MaxStreams {
-		err = fmt.Errorf("the run has %d others: %w", others, ErrTooMany)
+	if err != nil || s.Last > 0 {
+		return s, err
 	}
-	return s, err
+	prefix := signalsOf(run, name)
+	switch found, err := r.has(tableItems, prefix, prefix); {
+	case err != nil:
+		return s, err
+	case found: // a new stream would overwrite them
+		return s, fmt.Errorf("%w: run %s: stream %q has items and no row", pawl.ErrCorrupt, run, name)
+	case others >= MaxStreams:
+		return s, fmt.Errorf("the run has %d others: %w", others, ErrTooMany)
+	}
+	return s, nil
 }
 
 // putItem stores an item at the end of a stream, which loses its oldest items if it is full.
@@ -89,10 +98,13 @@ func (r rows) putItem(run pawl.ID, name string, s streamRow, item *itemRow) erro
 		return err
 	}
 	size := int64(rowBytes(key, content))
-	if s.Last+1-s.First >= MaxStream || s.Bytes+size > maxStreamBytes {
+	for s.Last+1-s.First >= MaxStream || s.Bytes+size > maxStreamBytes { // again if the oldest items are small
 		left, all := portionQuota(), portionQuota()
 		if err := r.remove(prefix, prefix, &left, tableItems); err != nil {
 			return err
+		}
+		if left == all {
+			return fmt.Errorf("%w: run %s: stream %q has fewer items than its row says", pawl.ErrCorrupt, run, name)
 		}
 		s.First += uint64(all.rows - left.rows)
 		s.Bytes -= int64(all.bytes - left.bytes)
