@@ -20,7 +20,11 @@ const many = 300
 // Rule: COPY, which stores many jobs, stores the same rows as the statement that a transaction of the app uses.
 func TestLargeGroupsStoreTheSameRows(t *testing.T) {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
-	fixed := func(o *postgres.Options) { o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll }
+	fixed := func(o *postgres.Options) {
+		o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll
+		rate := pawl.Rate{Starts: 10, Per: time.Second, MaxCost: 2}
+		o.Limits = map[string]pawl.Limits{"queue 0": {Rate: rate}, "queue 1": {Rate: rate, InOrder: pawl.OrderHold}}
+	}
 	jobs := variousJobs(now)
 	copied, inserted := newSchema(t), newSchema(t)
 	_, err := open(t, copied, fixed).Enqueue(t.Context(), jobs...)
@@ -70,7 +74,7 @@ func variousJobs(now time.Time) []*pawl.Envelope {
 		case 5:
 			e.UniqueKey = fmt.Sprint("unique ", i)
 		case 6:
-			e.Payload = []byte{}
+			e.Payload, e.Key, e.Cost = []byte{}, fmt.Sprint("key ", i), i%3
 		}
 		jobs[i] = e
 	}
@@ -85,7 +89,8 @@ func storedRows(t *testing.T, schema string) []string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(t.Context())) }()
 	rows, err := conn.Query(t.Context(), strings.ReplaceAll(`SELECT concat_ws('|', j.id, j.seq, j.since, j.deadline, q.name, l.kind,
-		j.place, j.lane, j.prio, j.effect, j.record, md5(j.payload), j.token, j.cancelled)
+		j.place, j.lane, j.prio, j.effect, 'key ' || encode(j.key, 'escape'),
+		j.turn, j.key_order, j.holds, j.cost, j.record, md5(j.payload), j.token, j.cancelled)
 	FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue ORDER BY j.seq`, "pawl.", schema+"."))
 	require.NoError(t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
