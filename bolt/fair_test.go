@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -113,17 +114,17 @@ func TestSalvageKeepsTurns(t *testing.T) {
 
 // Rule: the oldest ready job of a queue whose keys take turns is the one that is ready for the longest time.
 func TestOldestOfAFairQueue(t *testing.T) {
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	opts := fairly()
-	opts.Now = func() time.Time { return now }
-	q := openTest(t, opts)
-	addKeyed(t, q, 1, "a")
-	now = now.Add(time.Hour)
-	starts(t, q, 1)
-	addKeyed(t, q, 2, "b")
-	stats, err := q.Stats(t.Context())
-	require.NoError(t, err)
-	require.True(t, stats.Queues[0].Oldest.Equal(now), "oldest is %v", stats.Queues[0].Oldest)
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, fairly())
+		addKeyed(t, q, 1, "a")
+		pass(time.Hour)
+		starts(t, q, 1)
+		since := time.Now()
+		addKeyed(t, q, 2, "b")
+		stats, err := q.Stats(t.Context())
+		require.NoError(t, err)
+		require.True(t, stats.Queues[0].Oldest.Equal(since), "oldest is %v", stats.Queues[0].Oldest)
+	})
 }
 
 // Rule: keys that have no more jobs leave no rows. The row of the queue alone stays.
