@@ -10,9 +10,14 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// leastCopy is how many new jobs are worth COPY. It takes a round trip of its own, but the server stores
+// leastCopy is how many new jobs are worth COPY. It takes round trips of its own, but the server stores
 // jobs while the client encodes others, and neither keeps all of them in arrays.
 const leastCopy = 256
+
+// mostCopied is how many jobs one COPY stores. For each of its first thousand rows the server registers the same
+// descriptor in a hash table, and passes over those that it registered before. So twice as many rows take four
+// times as long there. (ResourceArrayAdd and ResourceArrayRemove, in src/backend/utils/resowner/resowner.c)
+const mostCopied = 350
 
 // canCopy reports whether COPY stores n new jobs. A transaction of package database/sql has no COPY, so
 // none of the app's uses it.
@@ -26,12 +31,18 @@ func (t *txn) copyNew(jobs []*job, lines []int32) error {
 	if err := t.tx.send(t.ctx); err != nil {
 		return err
 	}
-	c, statement := newCopier(jobs, lines), sqlCopy
-	if haveExtras(jobs) {
-		c.extra, statement = true, sqlCopyExtra
+	extra, statement := haveExtras(jobs), sqlCopy
+	if extra {
+		statement = sqlCopyExtra
 	}
-	_, err := t.q.conn.PgConn().CopyFrom(t.ctx, c, t.q.sql(statement))
-	return err
+	for len(jobs) > 0 {
+		n := min(len(jobs), mostCopied)
+		if _, err := t.q.conn.PgConn().CopyFrom(t.ctx, newCopier(jobs[:n], lines[:n], extra), t.q.sql(statement)); err != nil {
+			return err
+		}
+		jobs, lines = jobs[n:], lines[n:]
+	}
+	return nil
 }
 
 // copier reads jobs as COPY wants them.
@@ -48,8 +59,8 @@ const (
 	copyTail = "\xff\xff"
 )
 
-func newCopier(jobs []*job, lines []int32) *copier {
-	c := &copier{jobs: jobs, lines: lines}
+func newCopier(jobs []*job, lines []int32, extra bool) *copier {
+	c := &copier{jobs: jobs, lines: lines, extra: extra}
 	c.ready.Grow(128 << 10) // pgconn reads 64 KiB at a time
 	c.ready.WriteString(copyHead)
 	return c
