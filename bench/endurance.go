@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -116,20 +117,21 @@ func (t *trial) steadyRate(q system.Queue, length time.Duration) (float64, error
 	return part.samples[0].value, nil
 }
 
-// paced stores jobs at a steady rate until ctx ends. Each call stores those that are due, at most as many as bulk does.
-func (t *trial) paced(ctx context.Context, q system.Queue) error {
+// paced stores jobs at a steady rate until ctx ends, and counts them. Each call stores those that are due, at most as
+// many as bulk does.
+func (t *trial) paced(ctx context.Context, q system.Queue, stored *atomic.Int64) error {
 	batch := slices.Repeat([][]byte{small}, 1000)
-	for began, n := time.Now(), 0; ; {
+	for began := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(10 * time.Millisecond):
 		}
-		due := min(int(time.Since(began).Seconds()*float64(t.pace))-n, len(batch))
+		due := min(int(time.Since(began).Seconds()*float64(t.pace))-int(stored.Load()), len(batch))
 		if err := q.EnqueueAll(t.ctx, batch[:due]); err != nil {
 			return err
 		}
-		n += due
+		stored.Add(int64(due))
 	}
 }
 
@@ -154,8 +156,9 @@ func vacuumed(t *trial, q system.Queue) error {
 	}
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
-	stored := make(chan error, 1)
-	go func() { stored <- t.paced(ctx, q) }()
+	var stored atomic.Int64
+	ended := make(chan error, 1)
+	go func() { ended <- t.paced(ctx, q, &stored) }()
 	began := time.Now()
 	var before int64
 	for i := range parts {
@@ -165,11 +168,12 @@ func vacuumed(t *trial, q system.Queue) error {
 			if err := t.wait(time.Until(end)); err != nil {
 				return err
 			}
-			err := conn.QueryRow(t.ctx, `SELECT last_value, (SELECT count(*) FROM pawl.job), n_dead_tup, pg_total_relation_size(relid)
-FROM pawl.seq, pg_stat_user_tables WHERE schemaname = 'pawl' AND relname = 'job'`).Scan(&jobs, &left, &dead, &bytes)
+			err := conn.QueryRow(t.ctx, `SELECT (SELECT count(*) FROM pawl.job), n_dead_tup, pg_total_relation_size(relid)
+FROM pg_stat_user_tables WHERE schemaname = 'pawl' AND relname = 'job'`).Scan(&left, &dead, &bytes)
 			if err != nil {
 				return err
 			}
+			jobs = stored.Load()
 			most = max(most, dead)
 		}
 		part := fmt.Sprintf("part-%02d", i+1)
@@ -180,5 +184,5 @@ FROM pawl.seq, pg_stat_user_tables WHERE schemaname = 'pawl' AND relname = 'job'
 		before = jobs - left
 	}
 	stop()
-	return <-stored
+	return <-ended
 }
