@@ -29,11 +29,12 @@ const (
 	Prerequisites                       // Envelope.After and AfterAny
 	FairKeys                            // Limits.Fair
 	BoundedQueues                       // Limits.MaxWaiting and MaxWaitingPerKey
+	SharedPools                         // Limits.Pool
 )
 
 var abilityNames = [...]string{
 	"unique keys", "idempotency keys", "priorities", "deadlines", "retention", "retry shares", "limit keys", "synced changes", "shared use", "results",
-	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites", "fair keys", "bounded queues",
+	"groups", "cursors", "progress and logs", "ordered keys", "prerequisites", "fair keys", "bounded queues", "shared pools",
 }
 
 // String names the abilities.

@@ -42,10 +42,10 @@ func TestRequire(t *testing.T) {
 // Rule: each ability has a name of its own.
 func TestAbilityNames(t *testing.T) {
 	names := make(map[string]bool)
-	for a := pawl.UniqueKeys; a <= pawl.BoundedQueues; a <<= 1 {
+	for a := pawl.UniqueKeys; a <= pawl.SharedPools; a <<= 1 {
 		require.NotEmpty(t, a.String())
 		names[a.String()] = true
 	}
-	require.Len(t, names, 17)
-	require.Empty(t, (pawl.BoundedQueues << 1).String())
+	require.Len(t, names, 18)
+	require.Empty(t, (pawl.SharedPools << 1).String())
 }

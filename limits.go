@@ -21,6 +21,9 @@ type Limits struct {
 	Rate          Rate // starts of jobs of the queue
 	RatePerKey    Rate // starts of jobs of the queue with the same [Key]; it does not limit jobs without a key
 
+	// Pool limits how many jobs of several queues run at a time. An engine that has it declares [SharedPools].
+	Pool Pool
+
 	// InOrder runs the jobs of a key one after another, in order. It does not order jobs without a
 	// key. RunningPerKey is then 0 or 1. An engine that has it declares [OrderedKeys].
 	InOrder KeyOrder
@@ -45,6 +48,20 @@ type Limits struct {
 	// engine that has the bounds declares [BoundedQueues].
 	MaxWaiting       int
 	MaxWaitingPerKey int // it does not bound jobs without a key
+}
+
+// Pool is a limit that several queues share: those whose Pool has the same Name. The zero Pool sets no limit.
+//
+// A job of a queue starts only while fewer than Running jobs of all queues of the pool run. If the queues have the
+// same number, that many of their jobs run at a time. A queue with a lower number leaves the rest of the pool to the
+// others: with 10 beside one with 16, it starts no job while 10 or more jobs of both run.
+//
+// Queues of a pool take turns for it. If a fetch names several of them, these are the turns of the fetch. Fetches that
+// wait for room in the pool get it in turn, whichever of the queues they name. A queue belongs to one pool at most, and
+// its other limits hold besides.
+type Pool struct {
+	Name    string // 1 to MaxPoolName bytes
+	Running int    // jobs of all queues of the pool at a time, as far as this queue is concerned
 }
 
 // KeyOrder says whether the jobs of a [Key] run in order.
@@ -119,6 +136,9 @@ func (l Limits) Validate() error {
 			return invalid(limit.field, "%d is not between 1 and %d; leave it out for no limit", limit.value, limit.most)
 		}
 	}
+	if err := l.Pool.validate(); err != nil {
+		return err
+	}
 	switch {
 	case l.InOrder > OrderHold:
 		return invalid("InOrder", "%d is none of OrderNone, OrderContinue, and OrderHold", l.InOrder)
@@ -129,6 +149,20 @@ func (l Limits) Validate() error {
 		return err
 	}
 	return l.RatePerKey.validate("RatePerKey")
+}
+
+func (p Pool) validate() error {
+	switch {
+	case p == Pool{}:
+		return nil
+	case p.Name == "":
+		return invalid("Pool", "Running is %d, and the pool has no name; give it one, or leave the pool out", p.Running)
+	case len(p.Name) > MaxPoolName:
+		return invalid("Pool", "the name has %d bytes, and at most %d are allowed", len(p.Name), MaxPoolName)
+	case p.Running < 1 || p.Running > MaxRunning:
+		return invalid("Pool", "Running %d of pool %q is not between 1 and %d; leave the pool out for no limit", p.Running, p.Name, MaxRunning)
+	}
+	return checkName("pool", p.Name)
 }
 
 func (r Rate) validate(field string) error {
@@ -161,6 +195,8 @@ const (
 	MaxTurns   = 10        // the highest [Weight] of a job
 	MinPer     = time.Millisecond
 	MaxPer     = 366 * 24 * time.Hour
+
+	MaxPoolName = 128 // bytes of the name of a [Pool]
 
 	maxRefill = 10 * MaxPer // the longest time in which a burst refills
 )

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,28 @@ func TestBoundsThatAreRefused(t *testing.T) {
 		}
 	}
 	require.NoError(t, pawl.Limits{MaxWaiting: 1<<31 - 1, MaxWaitingPerKey: 1<<31 - 1}.Validate())
+}
+
+// Rule: a pool that makes no sense is refused, with what is wrong. An engine without pools refuses each, and names the ability.
+func TestPoolsThatAreRefused(t *testing.T) {
+	for reason, p := range map[string]pawl.Pool{
+		"Running is 2, and the pool has no name":       {Running: 2},
+		`Running 0 of pool "p" is not between 1 and`:   {Name: "p"},
+		`Running -1 of pool "p" is not between 1 and`:  {Name: "p", Running: -1},
+		`Running 1000001 of pool "p" is not between 1`: {Name: "p", Running: pawl.MaxRunning + 1},
+		"the name has 129 bytes, and at most 128 are":  {Name: strings.Repeat("p", pawl.MaxPoolName+1), Running: 1},
+		`pool: "a\x00b" has a NUL byte`:                {Name: "a\x00b", Running: 1},
+	} {
+		err := pawl.Limits{Pool: p}.Validate()
+		require.ErrorIs(t, err, pawl.ErrInvalid)
+		require.ErrorContains(t, err, reason)
+	}
+	l := pawl.Limits{Pool: pawl.Pool{Name: strings.Repeat("p", pawl.MaxPoolName), Running: pawl.MaxRunning}}
+	require.NoError(t, l.Validate())
+	require.NoError(t, driver.SupportsLimits(pawl.SharedPools, l))
+	err := driver.SupportsLimits(^pawl.SharedPools, l)
+	require.ErrorIs(t, err, pawl.ErrUnsupported)
+	require.ErrorContains(t, err, "shared pools")
 }
 
 // Rule: a rate that makes no sense is refused, with the value.

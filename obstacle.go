@@ -16,11 +16,12 @@ type Obstacle struct {
 	Key   string // of the job, for ByKey, ByTurn, ByHeldKey, ByKeyRate, and ByKeyRest
 
 	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
-	Running int       // jobs that count for the limit, for ByQueue and ByKey
+	Running int       // jobs that count for the limit, for ByQueue, ByPool, and ByKey
 	Limit   int       // how many of them may run
 	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, ByHeldKey, ByEffect, and prerequisites
 	Reason  Reason    // of a dead job
 	Need    string    // of the kind, for ByNeed
+	Pool    string    // of the queue, for ByPool
 }
 
 // ObstacleKind says what keeps a job from running.
@@ -37,6 +38,7 @@ const (
 	ByNoWorker  ObstacleKind = "no_worker"  // nobody fetches its kind from its queue
 	ByNeed      ObstacleKind = "need"       // the workers of its kind have a closed gate, see [Needs]
 	ByQueue     ObstacleKind = "queue"      // its queue is at Limits.Running
+	ByPool      ObstacleKind = "pool"       // the pool of its queue is full, see Limits.Pool
 	ByQueueRate ObstacleKind = "queue_rate" // its queue is at Limits.Rate
 	ByKey       ObstacleKind = "key"        // its key is at Limits.RunningPerKey
 	ByTurn      ObstacleKind = "turn"       // another job of its key goes first, see Limits.InOrder
@@ -74,6 +76,8 @@ func (o Obstacle) String() string {
 		return fmt.Sprintf("jobs of kind %q need %q, whose gate is closed", o.Kind, o.Need)
 	case ByQueue:
 		return fmt.Sprintf("queue %q has %d of %d jobs running", o.Queue, o.Running, o.Limit)
+	case ByPool:
+		return fmt.Sprintf("pool %q is full: %d of %d jobs of its queues run", o.Pool, o.Running, o.Limit)
 	case ByQueueRate:
 		return fmt.Sprintf("the rate of queue %q lets its next job start at %s", o.Queue, until)
 	case ByKey:

@@ -359,9 +359,11 @@ func (t *txn) running(n queueNumber) (leased int) {
 }
 
 // freed notes that a queue that limits its leases has one less, so that a fetch which waits for
-// that looks again.
+// that, or for another queue of its pool, looks again.
 func (t *txn) freed(n queueNumber) {
-	if t.limitsOf(n).Running > 0 {
+	limits := t.limitsOf(n)
+	if limits.Running > 0 {
 		t.resume(n)
 	}
+	t.resumePool(limits.Pool)
 }

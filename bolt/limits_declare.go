@@ -66,6 +66,11 @@ func (t *txn) setLimits(n queueNumber, limits pawl.Limits) {
 	}
 	before := row.limits
 	row.limits, row.touched, t.changed = limits, true, true
+	if before.Pool != limits.Pool {
+		t.pools = nil
+		t.resumePool(before.Pool)
+		t.resumePool(limits.Pool)
+	}
 	if before.InOrder != limits.InOrder {
 		t.reorderKeys(n, limits.InOrder)
 	}

@@ -57,10 +57,11 @@ type selection struct {
 	room    *int // how many more jobs of this commit may turn out not to be leasable
 
 	sources []*source
-	held    []asked         // queues with a repeat suspect that must wait for another one
-	passed  [][]byte        // keys of ready rows that were chosen or skipped
-	behind  map[string]bool // the same as a set, once the walk has restarted
-	effects map[string]bool // effects of the chosen jobs; nil if none
+	pools   map[string]*poolCount // of the sources; nil if none has a pool
+	held    []asked               // queues with a repeat suspect that must wait for another one
+	passed  [][]byte              // keys of ready rows that were chosen or skipped
+	behind  map[string]bool       // the same as a set, once the walk has restarted
+	effects map[string]bool       // effects of the chosen jobs; nil if none
 	jobs    []*fetched
 	bytes   int // size of their records and payloads
 }
@@ -107,6 +108,9 @@ func (s *selection) run() error {
 		s.take(from.lane(retry))
 		if !from.give(s.jobs[len(s.jobs)-1]) {
 			s.sources = slices.Delete(s.sources, i, i+1)
+		}
+		if from.pool != nil {
+			s.sources = slices.DeleteFunc(s.sources, (*source).poolFull)
 		}
 	}
 	return nil
@@ -214,7 +218,7 @@ func (s *selection) reopen() error {
 // everything else that is not requested. A queue that is paused, or at a limit of its own, has no
 // turns.
 func (s *selection) open() error {
-	s.sources, s.held = s.sources[:0], nil
+	s.sources, s.held, s.pools = s.sources[:0], nil, nil
 	cursor := s.t.ready.Cursor()
 	for rest := s.asked; len(rest) > 0; {
 		next := rest[0].queue

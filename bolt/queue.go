@@ -111,7 +111,7 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 
 // Abilities implements [driver.Able].
 func (q *Queue) Abilities() pawl.Ability {
-	return driver.Settings | pawl.Synced | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues
+	return driver.Settings | pawl.Synced | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues | pawl.SharedPools
 }
 
 // Close stops the queue. A blocked Fetch returns [pawl.ErrClosed]. Accepted operations are

@@ -63,6 +63,7 @@ func appendLimits(b []byte, l pawl.Limits) []byte {
 	}
 	b = appendBound(b, queueFieldMaxWaiting, l.MaxWaiting)
 	b = appendBound(b, queueFieldMaxWaitingPerKey, l.MaxWaitingPerKey)
+	b = appendPool(b, l.Pool)
 	b = appendRate(b, queueFieldRate, l.Rate)
 	return appendRate(b, queueFieldRatePerKey, l.RatePerKey)
 }
@@ -92,6 +93,7 @@ const (
 	queueFieldMaxWaiting       byte = 24 + iota // a bound of four bytes
 	queueFieldMaxWaitingPerKey                  // the same
 	queueFieldDeclared                          // the declared limits, if an operator has set others
+	queueFieldPool                              // how many jobs of the pool may run (4), and its name
 )
 
 // appendBound writes a bound as a field, unless it is zero.
@@ -130,6 +132,8 @@ func limitField(l *pawl.Limits, tag byte, value []byte) (known bool) {
 		l.MaxWaiting = int(binary.BigEndian.Uint32(value))
 	case tag == queueFieldMaxWaitingPerKey && len(value) == 4 && value[0] < 1<<7:
 		l.MaxWaitingPerKey = int(binary.BigEndian.Uint32(value))
+	case tag == queueFieldPool:
+		return readPool(l, value)
 	default:
 		return readRate(l, tag, value)
 	}

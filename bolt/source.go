@@ -20,6 +20,8 @@ type source struct {
 	weight int
 	room   int           // how many more jobs it may give; negative for any number
 	starts int           // how many more starts its rate allows; negative for any number
+	pool   *poolCount    // nil if it has none
+	share  int           // it starts a job while fewer jobs of its pool run
 	pace   driver.Pace   // that rate
 	lanes  []*laneCursor // lanes with jobs; nil until the first turn of the source
 
@@ -51,8 +53,11 @@ func (s *selection) measure(from *source, row *queueRow) bool {
 	s.t.fairRow(from.queue) // damage of it counts all jobs anew, which must not happen while some are being leased
 	from.room, from.starts = -1, -1
 	own := s.t.ownRow(from.queue)
+	if limits.Pool.Running > 0 {
+		from.pool, from.share = s.poolOf(limits.Pool.Name), limits.Pool.Running
+	}
 	if limits.Running == 0 && own == nil {
-		return true
+		return !from.poolFull()
 	}
 	var beside takes
 	for _, job := range s.jobs {
@@ -72,7 +77,7 @@ func (s *selection) measure(from *source, row *queueRow) bool {
 			s.t.resting = append(s.t.resting, restingQueue{from.queue, row, own})
 		}
 	}
-	return from.room != 0 && from.starts != 0
+	return from.room != 0 && from.starts != 0 && !from.poolFull()
 }
 
 // give counts a job that the source gave. It reports whether there is room for more.
@@ -82,6 +87,9 @@ func (from *source) give(job *fetched) bool {
 	}
 	if from.starts > 0 {
 		from.starts = max(0, from.starts-from.pace.Units(job.cost()))
+	}
+	if from.pool != nil {
+		from.pool.leased++
 	}
 	return from.room != 0 && from.starts != 0
 }

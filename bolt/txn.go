@@ -28,17 +28,18 @@ type txn struct {
 	rows     map[queueNumber]*queueRow
 	lines    map[line]*lineRow
 	last     lastLine
-	keyRows  map[string]*keyRow // rows of keys that are limited; nil until needed
-	usedKeys []*keyRow          // those of them that the transaction uses
-	limitAt  []byte             // buffer for a limit key
-	laneAt   []byte             // buffer for a limit key and a lane
-	encoded  []byte             // buffer for the row of a key
-	behind   []byte             // buffer for the prefix of blocked jobs
-	touched  []line             // lines that changed
-	few      [4]line            // initial array of touched
-	resumed  []queueNumber      // queues that were resumed
-	resting  []restingQueue     // queues that kept a fetch waiting by their rate or their rest
-	late     []news             // what to notify fetches of once the transaction is durable
+	keyRows  map[string]*keyRow       // rows of keys that are limited; nil until needed
+	usedKeys []*keyRow                // those of them that the transaction uses
+	limitAt  []byte                   // buffer for a limit key
+	laneAt   []byte                   // buffer for a limit key and a lane
+	encoded  []byte                   // buffer for the row of a key
+	behind   []byte                   // buffer for the prefix of blocked jobs
+	touched  []line                   // lines that changed
+	few      [4]line                  // initial array of touched
+	resumed  []queueNumber            // queues that were resumed
+	pools    map[string][]queueNumber // the queues of each pool; nil until needed
+	resting  []restingQueue           // queues that kept a fetch waiting by their rate or their rest
+	late     []news                   // what to notify fetches of once the transaction is durable
 
 	scratch []byte // buffer for a key
 	space   []byte // free memory for values, which bbolt keeps until the commit

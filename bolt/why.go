@@ -59,6 +59,9 @@ func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err err
 			return err
 		}
 		f.Queue = pawl.QueueStats{Name: row.name, Paused: row.paused, Limits: row.limits, Counts: counts, Rests: driver.Rests(row.rests, now)}
+		if f.Pooled, err = s.pooled(row.limits.Pool); err != nil {
+			return err
+		}
 		own, _, err := s.keyStats(ownKey(n), row.limits.Rate, 0, now)
 		if err != nil {
 			return err

@@ -75,6 +75,8 @@ func SupportsLimits(a pawl.Ability, l pawl.Limits) error {
 		return lacks("MaxWaiting", pawl.BoundedQueues)
 	case l.MaxWaitingPerKey > 0 && a&pawl.BoundedQueues == 0:
 		return lacks("MaxWaitingPerKey", pawl.BoundedQueues)
+	case l.Pool != pawl.Pool{} && a&pawl.SharedPools == 0:
+		return lacks("Pool", pawl.SharedPools)
 	}
 	return nil
 }

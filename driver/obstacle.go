@@ -12,6 +12,7 @@ type Facts struct {
 	Job       *pawl.Envelope  // with its state
 	Queue     pawl.QueueStats // of the job; its counts, pause, and limits
 	QueueNext time.Time       // when the rate of the queue lets the next job start; zero for now
+	Pooled    int             // running jobs of the pool of the queue; counted only if it has one
 	Key       pawl.KeyStats   // of the job
 	Holder    pawl.ID         // the leased job with its idempotency key; zero if there is none
 	Unserved  bool            // nobody fetches its kind from its queue
@@ -62,6 +63,9 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 	limits := f.Queue.Limits
 	if n := limits.Running; n > 0 && f.Queue.Leased >= n {
 		add(pawl.Obstacle{What: pawl.ByQueue, Running: f.Queue.Leased, Limit: n})
+	}
+	if p := limits.Pool; p.Running > 0 && f.Pooled >= p.Running {
+		add(pawl.Obstacle{What: pawl.ByPool, Pool: p.Name, Running: f.Pooled, Limit: p.Running})
 	}
 	if !f.Queue.Rests.IsZero() {
 		add(pawl.Obstacle{What: pawl.ByQueueRest, Until: f.Queue.Rests})

@@ -129,7 +129,20 @@ func (l *line) start(j *job, now time.Time) {
 
 // full reports whether a queue rests, or is at a limit of its own.
 func (q *Queue) full(l *line) bool {
-	return l.rests[""].After(q.moves.Now) || l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || l.pace.left("", q.moves.Now) == 0
+	return l.rests[""].After(q.moves.Now) || l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || q.poolFull(l.limits.Pool) || l.pace.left("", q.moves.Now) == 0
+}
+
+// poolFull reports whether a pool leaves no room to a queue that has this number in it.
+func (q *Queue) poolFull(p pawl.Pool) bool { return p.Running > 0 && q.pooled(p) >= p.Running }
+
+// pooled is how many jobs of the queues of a pool are leased.
+func (q *Queue) pooled(p pawl.Pool) (leased int) {
+	for _, l := range q.lines {
+		if l.limits.Pool.Name == p.Name {
+			leased += l.counts.Leased
+		}
+	}
+	return leased
 }
 
 // room is how many more jobs with the key of a job may be leased.

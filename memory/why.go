@@ -23,6 +23,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 		f := driver.Facts{
 			Job:       &j.Envelope,
 			Queue:     pawl.QueueStats{Name: l.name, Counts: l.counts, Paused: l.paused, Limits: l.limits, Rests: driver.Rests(l.rests[""], q.moves.Now)},
+			Pooled:    q.pooled(l.limits.Pool),
 			QueueNext: l.pace.Next(l.pace.tats[""], q.moves.Now),
 
 			Prerequisites: q.prerequisites(j),

@@ -17,7 +17,7 @@ func abilitiesOf(q pawl.Queue) pawl.Ability {
 }
 
 // everyAbility is all abilities there are.
-const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues
+const everyAbility = driver.Settings | pawl.Synced | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues | pawl.SharedPools
 
 // setting is what a job sets of an ability.
 type setting struct {

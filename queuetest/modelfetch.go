@@ -147,6 +147,9 @@ func (m *model) full(queue string) bool {
 	if m.rests[modelKey{queue: queue}].After(m.now) || !m.rates.allow(m.limits[queue].Rate, modelKey{queue: queue}, m.now) {
 		return true
 	}
+	if p := m.limits[queue].Pool; p.Running > 0 && m.leased(func(j *modelJob) bool { return m.limits[j.Queue].Pool.Name == p.Name }) >= p.Running {
+		return true
+	}
 	limit := m.limits[queue].Running
 	return limit > 0 && m.leased(func(j *modelJob) bool { return j.Queue == queue }) >= limit
 }

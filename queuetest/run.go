@@ -255,6 +255,7 @@ var groups = []group{
 	{"keys in order", inOrderTests(), 0, pawl.LimitKeys | pawl.OrderedKeys},
 	{"fair keys", fairTests(), 0, pawl.LimitKeys | pawl.FairKeys},
 	{"bounded queues", backlogTests(), 0, pawl.LimitKeys | pawl.BoundedQueues},
+	{"pools", poolTests(), 0, pawl.LimitKeys | pawl.SharedPools},
 	{"overrides", overrideTests(), 0, pawl.LimitKeys},
 	{"why", slices.Concat(whyTests(), whyLimitTests()), 0, pawl.IdempotencyKeys},
 	{"cancel", cancelTests(), 0, 0},

@@ -92,7 +92,7 @@ func severalTests() []test {
 		staleClient("released, and leased by the other", func(f, other *fixture, l *pawl.Lease) { f.release(l); other.lease() }),
 		drainsOf(pawl.WaitDrained), drainsOf(pawl.WaitFinished))
 	tests = append(tests, mutationsOfSeveral, missingRowsOfSeveral)
-	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests, groupsOfSeveralTests, limitsOfSeveralTests)
+	return slices.Concat(tests, leavingTests, sharingTests, keysOfSeveralTests, groupsOfSeveralTests, limitsOfSeveralTests, poolsOfSeveralTests())
 }
 
 // leavingTests have a client leave behind something that falls due later. Another client has been

@@ -111,6 +111,13 @@ func (f *fixture) walk(seed uint64, steps, every int) *walker {
 			settings.Limits[name] = limits
 		}
 	}
+	if abilitiesOf(f.q)&pawl.SharedPools != 0 && random.IntN(2) == 0 {
+		for _, name := range []string{"x", "y"} {
+			limits := settings.Limits[name]
+			limits.Pool = inPool(1 + random.IntN(4)).Pool
+			settings.Limits[name] = limits
+		}
+	}
 	w := &walker{fixture: f, random: random, figures: newFigures()}
 	if f.config.Events {
 		w.witness = f.witnessed(settings)
