@@ -73,16 +73,15 @@ func traced(t *testing.T, schema string) (*postgres.Queue, *statements) {
 	return q, all
 }
 
-// Rule: a queue without a bound on its waiting jobs has the same statements whether other queues of the schema have bounds or
-// not: those of enqueues, also within transactions of the app, of fetches, and of settlements.
+// Rule: a queue without a bound on its waiting jobs, and without a pool, has the same statements whether other queues of the schema
+// have bounds and pools or not: those of enqueues, also within transactions of the app, of fetches, and of settlements.
 func TestBoundsCostOtherQueuesNothing(t *testing.T) {
-	var all [2][]string
+	var all [3][]string
 	for i := range all {
 		schema := newSchema(t)
 		q, statements := traced(t, schema)
-		limits := pawl.Limits{MaxWaiting: 100, MaxWaitingPerKey: 10}
-		if i == 1 {
-			require.NoError(t, q.SetLimits(t.Context(), "bounded", &limits))
+		for _, l := range []pawl.Limits{{MaxWaiting: 100, MaxWaitingPerKey: 10}, {Pool: pawl.Pool{Name: "p", Running: 1}}}[:i] {
+			require.NoError(t, q.SetLimits(t.Context(), "bounded", &l))
 		}
 		work := func() {
 			batch := make([]*pawl.Envelope, 300)
@@ -115,7 +114,9 @@ func TestBoundsCostOtherQueuesNothing(t *testing.T) {
 		all[i] = statements.take(schema)
 	}
 	require.Equal(t, all[0], all[1])
+	require.Equal(t, all[0], all[2])
 	require.NotContains(t, strings.Join(all[1], "\n"), "pawl.bound")
+	require.NotContains(t, strings.Join(all[2], "\n"), "pawl.pool")
 }
 
 // Rule: a bound counts what transactions of the app enqueue. While one is open, other enqueues into its queue wait, also those of

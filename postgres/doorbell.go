@@ -271,7 +271,7 @@ func (q *Queue) catchUp() (may bool) {
 		}
 	}
 	for _, f := range q.waiting {
-		if got.any || slices.ContainsFunc(f.Queues, func(queue string) bool { return got.queues[queue] }) {
+		if got.any || slices.ContainsFunc(f.Queues, func(queue string) bool { return got.queues[queue] || q.isBeside(queue, got.queues) }) {
 			q.stirred = true
 			return true
 		}

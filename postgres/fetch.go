@@ -97,6 +97,9 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 	if err := s.run(); err != nil {
 		return false, err
 	}
+	if err := s.waitForPools(); err != nil {
+		return false, err
+	}
 	if len(s.leases) > 0 {
 		t.leasing = append(t.leasing, f)
 		t.after = append(t.after, func() {
@@ -258,13 +261,18 @@ func (s *selection) peek(n int) (map[string][]*candidate, error) {
 }
 
 func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) {
-	lanes := []int16{0, 1}
-	if s.idle > 0 {
-		lanes = []int16{0, 1, 2, 3, 4, 5}
-	}
 	queues, full, keys := s.open()
 	if len(queues) == 0 {
 		return nil, nil
+	}
+	return s.look(queues, full, keys, m, n)
+}
+
+// look reads and locks the first n candidates of each line and lane of queues behind the marks, but for some keys.
+func (s *selection) look(queues, full, keys [][]byte, m marks, n int) (map[string][]*candidate, error) {
+	lanes := []int16{0, 1}
+	if s.idle > 0 {
+		lanes = []int16{0, 1, 2, 3, 4, 5}
 	}
 	ofLine, ofLane, prios, since, seqs := m.columns()
 	rows, err := s.t.tx.Query(s.t.ctx, s.t.q.sql(sqlPeek), queues, s.f.kinds, lanes, nanos(s.t.Now), n,

@@ -20,13 +20,13 @@ import (
 // limits pays for them, and no count can be wrong.
 
 // limitColumns are the columns of pawl.Limits.
-const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key`
+const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running`
 
 const (
-	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $12::int2 > 0)
-ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, turns)
+	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14, $15, $12::int2 > 0)
+ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running, turns)
 	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.max_cost, excluded.key_starts,
-	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, excluded.waiting_per_key, l.turns OR excluded.turns)`
+	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, excluded.waiting_per_key, excluded.pool, excluded.pool_running, l.turns OR excluded.turns)`
 	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1 AND rests = 0`
 
 	sqlLimits     = `SELECT queue, ` + limitColumns + `, turns, rests FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
@@ -68,7 +68,7 @@ func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 		var err error
 		for range attempts { // it may meet a deadlock with a process that settles jobs
 			err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-				c := limitsChange{ctx, tx, func(statement string) string { return sqlIn(o.Schema, statement) }}
+				c := limitsChange{ctx: ctx, tx: tx, sql: func(statement string) string { return sqlIn(o.Schema, statement) }}
 				return c.of(name, declaring(o.Limits[name]))
 			})
 			if !isRace(err) {
@@ -85,7 +85,7 @@ func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 // limitArguments are the arguments of a statement that stores the limits of a queue.
 func limitArguments(name string, l pawl.Limits) []any {
 	return []any{[]byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per), l.Rate.Burst, l.Rate.MaxCost,
-		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder), l.MaxWaitingPerKey}
+		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder), l.MaxWaitingPerKey, []byte(l.Pool.Name), l.Pool.Running}
 }
 
 // Limits returns the limits of a queue, for new jobs with a cost.
@@ -119,15 +119,17 @@ type queueLimits struct {
 // scanLimits reads the limits of queues.
 func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
 	all := make(map[string]queueLimits)
-	var name []byte
+	var name, pool []byte
 	var l queueLimits
 	var order int16
 	var rests int64
 	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst, &l.Rate.MaxCost,
-		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.MaxWaitingPerKey, &l.turns, &rests}, func() error {
+		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.MaxWaitingPerKey,
+		&pool, &l.Pool.Running, &l.turns, &rests}, func() error {
 		if l.InOrder, l.rests = pawl.KeyOrder(order), (time.Time{}); rests != 0 {
 			l.rests = timeOf(rests)
 		}
+		l.Pool.Name = string(pool)
 		all[string(name)] = l
 		return nil
 	})
@@ -138,7 +140,7 @@ func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
 func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]queueLimits, now time.Time) (map[string]*room, error) {
 	rooms := make(map[string]*room)
 	for name, l := range limits {
-		rooms[name] = newRoom(l.Limits, now)
+		rooms[name] = newRoom(name, l.Limits, now)
 		rooms[name].rests[""] = l.rests
 	}
 	if len(rooms) == 0 {
@@ -168,6 +170,7 @@ func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]que
 		})
 		return err
 	})
+	q.readPools(&batch, rooms)
 	return rooms, tx.SendBatch(ctx, &batch).Close()
 }
 
@@ -216,7 +219,9 @@ func (s *selection) measure() (limited bool, err error) {
 	if len(inTurn) > 0 {
 		taken = s.t.takeTurns(inTurn)
 	}
+	s.t.lockPools()
 	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.Now)
+	s.t.notePools(s.rooms)
 	if err == nil && taken != nil {
 		s.crowded, err = s.t.giveTurns(taken, inTurn)
 	}

@@ -16,7 +16,7 @@ const (
 
 	sqlDeclared    = `SELECT queue, ` + limitColumns + `, false, 0::int8 FROM pawl.declared WHERE queue = ANY($1)`
 	sqlAddDeclared = `INSERT INTO pawl.declared (queue, ` + limitColumns + `, waiting)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14, $15, $16)`
 	sqlRemoveDeclared = `DELETE FROM pawl.declared WHERE queue = $1`
 
 	// sqlEndKeyRests ends the rests of the keys of a queue.
@@ -28,6 +28,8 @@ type limitsChange struct {
 	ctx context.Context
 	tx  Tx
 	sql func(statement string) string
+
+	pools bool // a queue came into a pool, left one, or has another number
 }
 
 // decision returns the limits of a queue that are to be in force, and those that its program declares besides, nil if these are in
@@ -153,6 +155,12 @@ func (c *limitsChange) put(name string, inForce, l pawl.Limits) error {
 	if l == inForce {
 		return nil
 	}
+	if l.Pool != inForce.Pool {
+		c.pools = true
+		if _, err := c.tx.Exec(c.ctx, c.sql(sqlAddPool), []byte(l.Pool.Name)); err != nil {
+			return err
+		}
+	}
 	rows, err := c.tx.Query(c.ctx, c.sql(sqlLockLimits), bytesOf([]string{name}))
 	if err != nil {
 		return err
@@ -208,7 +216,7 @@ type override struct {
 func (op *override) needs(*needs) {}
 
 func (op *override) apply(t *txn) error {
-	c := limitsChange{t.ctx, t.tx, t.q.sql}
+	c := limitsChange{ctx: t.ctx, tx: t.tx, sql: t.q.sql}
 	if err := c.of(op.queue, op.decide); err != nil {
 		return err
 	}
@@ -217,6 +225,7 @@ func (op *override) apply(t *txn) error {
 	}
 	delete(t.taken, op.queue)
 	t.news.ready(op.queue)
+	t.news.any = t.news.any || c.pools
 	t.stir()
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 // room is how many more jobs of a queue with limits may be leased.
 type room struct {
+	queue         string
 	limits        pawl.Limits
 	oldest        time.Time // of the heads of keys, as far as somebody has read them
 	perKey        int       // how many jobs of a key run at a time; 0 for no limit
@@ -23,14 +24,15 @@ type room struct {
 	tats          map[string]time.Time // of the keys, and of the queue by the empty key
 	rests         map[string]time.Time // until when the keys rest, and the queue
 	started       map[string]bool      // which of these changed
+	pool          *poolRoom            // of the queue; nil for none
 }
 
-func newRoom(l pawl.Limits, now time.Time) *room {
+func newRoom(queue string, l pawl.Limits, now time.Time) *room {
 	perKey := l.RunningPerKey
 	if l.InOrder != pawl.OrderNone {
 		perKey = 1
 	}
-	return &room{limits: l, perKey: perKey, pace: driver.PaceOf(l.Rate), keyPace: driver.PaceOf(l.RatePerKey), now: now,
+	return &room{queue: queue, limits: l, perKey: perKey, pace: driver.PaceOf(l.Rate), keyPace: driver.PaceOf(l.RatePerKey), now: now,
 		byKey: make(map[string]int), tats: make(map[string]time.Time), rests: make(map[string]time.Time), started: make(map[string]bool)}
 }
 
@@ -48,6 +50,15 @@ func (r *room) paceLeft(p driver.Pace, key string) int {
 
 // left returns how many jobs of the queue may be leased.
 func (r *room) left() int {
+	left := r.ownLeft()
+	if r.pool != nil && left > 0 {
+		left = min(left, r.pool.left(r.queue, r.now))
+	}
+	return left
+}
+
+// ownLeft returns how many jobs of the queue may be leased, as far as its own limits go.
+func (r *room) ownLeft() int {
 	if r.rests[""].After(r.now) {
 		return 0
 	}
@@ -76,6 +87,10 @@ func (r *room) leftOf(key string) int {
 // lease counts a job that is leased.
 func (r *room) lease(key string, cost int) {
 	r.leased++
+	if r.pool != nil {
+		r.pool.leased++
+		r.pool.queues[r.queue].served = true
+	}
 	r.start(r.pace, "", cost)
 	if key != "" {
 		r.byKey[key]++
@@ -121,6 +136,9 @@ func (r *room) next() (next time.Time) {
 	}
 	for key := range r.rests {
 		next = earlier(next, r.nextOf(key))
+	}
+	if r.pool != nil {
+		next = earlier(next, r.pool.next(r.queue, r.now))
 	}
 	return next
 }

@@ -26,15 +26,16 @@ type scheduler struct {
 	held      map[pawl.ID]*held
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
 	turns     driver.Turns
-	marks     marks           // nil unless a fetch has read many entries of the index of ready jobs
-	entries   int64           // of that index that were read, as the session last counted them
-	doubtful  map[doubt]bool  // leases that nobody got, if their commit came through
-	unclaimed []int64         // claims whose last job has ended, for the next transaction
-	waiting   []*fetch        // in the order of their coming
-	stirred   bool            // something may have changed for the fetches that wait
-	rest      time.Time       // when a rate has room for one of them; zero for never
-	limited   map[string]bool // queues that had limits when a fetch last looked
-	swept     pawl.ID         // the last job with notes that a store of notes has looked for
+	marks     marks                      // nil unless a fetch has read many entries of the index of ready jobs
+	entries   int64                      // of that index that were read, as the session last counted them
+	doubtful  map[doubt]bool             // leases that nobody got, if their commit came through
+	unclaimed []int64                    // claims whose last job has ended, for the next transaction
+	waiting   []*fetch                   // in the order of their coming
+	stirred   bool                       // something may have changed for the fetches that wait
+	rest      time.Time                  // when a rate has room for one of them; zero for never
+	limited   map[string]bool            // queues that had limits when a fetch last looked
+	beside    map[string]map[string]bool // by queue, those that then had room in its pool, or waited for it
+	swept     pawl.ID                    // the last job with notes that a store of notes has looked for
 
 	grouping
 
@@ -61,7 +62,7 @@ type held struct {
 }
 
 func (s *scheduler) init() {
-	s.limited = make(map[string]bool)
+	s.limited, s.beside = make(map[string]bool), make(map[string]map[string]bool)
 	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[doubt]bool)
 	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
 }

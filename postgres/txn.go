@@ -50,6 +50,7 @@ type txn struct {
 	rows   *rows // of other packages, and of groups; nil without a mutation and a member
 	groups driver.Groups
 	limits map[string]queueLimits // of the queues of its fetches; nil until they are read
+	pooled bool                   // it has locked the pools of these queues
 	taken  map[string]pawl.Limits // of the queues of new jobs with a cost, as far as they are read
 	rest   time.Time              // when a rate has room for a fetch that waits; zero for never
 	broken error                  // ends the transaction, whatever the answer of a call

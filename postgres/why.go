@@ -214,6 +214,9 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 		}
 		if r := rooms[e.Queue]; r != nil {
 			f.Queue.Limits, f.Queue.Leased, f.QueueNext = r.limits, r.leased, r.pace.Next(r.tats[""], r.now)
+			if r.pool != nil {
+				f.Pooled = r.pool.leased
+			}
 			f.Queue.Rests = driver.Rests(r.rests[""], r.now)
 			for _, k := range keys[e.Queue] {
 				if k.Key == e.Key {

@@ -149,8 +149,17 @@ CREATE TABLE pawl.limits (
 	key_max_cost    int4 NOT NULL,
 	in_order        int2 NOT NULL, -- pawl.KeyOrder
 	waiting_per_key int4 NOT NULL DEFAULT 0, -- as in bound
+	pool            bytea NOT NULL DEFAULT '', -- the name of the pool that it shares with other queues
+	pool_running    int4 NOT NULL DEFAULT 0, -- how many jobs of the pool run, as far as the queue is concerned
+	pool_since      int8 NOT NULL DEFAULT 0, -- since when a fetch waits for room in the pool
+	pool_until      int8 NOT NULL DEFAULT 0, -- until when the other queues of the pool leave room to it
 	rests           int8 NOT NULL DEFAULT 0, -- until when no job of the queue starts
 	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
+);
+CREATE INDEX limits_pool ON pawl.limits (pool) WHERE pool_running > 0;
+-- The pools that queues share, as limits names them. A fetch locks the rows of its pools.
+CREATE TABLE pawl.pool (
+	name bytea PRIMARY KEY
 );
 -- What programs declare for queues for which an operator has set other limits, which are those in limits then.
 CREATE TABLE pawl.declared (
@@ -167,6 +176,8 @@ CREATE TABLE pawl.declared (
 	key_max_cost    int4 NOT NULL,
 	in_order        int2 NOT NULL,
 	waiting_per_key int4 NOT NULL,
+	pool            bytea NOT NULL,
+	pool_running    int4 NOT NULL,
 	waiting         int4 NOT NULL  -- as in bound
 );
 -- The bounds on the waiting jobs of queues, 0 for none. An enqueue into such a queue locks its row.
