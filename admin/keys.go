@@ -218,6 +218,7 @@ type ObstacleView struct {
 	Kind    Text      `json:"kind"`
 	Key     *Text     `json:"key"`
 	Need    *Text     `json:"need"`
+	Pool    *Text     `json:"pool"`
 	Until   Stamp     `json:"until_at"`
 	Running int       `json:"running"`
 	Limit   int       `json:"limit"`
@@ -253,6 +254,10 @@ func ObstacleOf(o pawl.Obstacle) ObstacleView {
 	if o.Need != "" {
 		need := Text(o.Need)
 		v.Need = &need
+	}
+	if o.Pool != "" {
+		pool := Text(o.Pool)
+		v.Pool = &pool
 	}
 	return v
 }

@@ -235,7 +235,7 @@ func (q *request) obstacles(e *pawl.Envelope) (lines []string) {
 	}
 	for _, o := range all {
 		switch o.What {
-		case pawl.ByNoWorker, pawl.ByNeed, pawl.ByQueue, pawl.ByQueueRate, pawl.ByQueueRest, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByKeyRest, pawl.ByEffect:
+		case pawl.ByNoWorker, pawl.ByNeed, pawl.ByQueue, pawl.ByPool, pawl.ByQueueRate, pawl.ByQueueRest, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByKeyRest, pawl.ByEffect:
 			if !q.Can(ViewPayload) && o.Key != "" {
 				o.Key = hiddenText
 			}

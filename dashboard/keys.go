@@ -137,6 +137,9 @@ func limitsText(l pawl.Limits) string {
 	if l.Running > 0 {
 		add("%d running", l.Running)
 	}
+	if l.Pool.Running > 0 {
+		add("%d running in pool %s", l.Pool.Running, clipped(l.Pool.Name))
+	}
 	if l.RunningPerKey > 0 {
 		add("%d running per key", l.RunningPerKey)
 	}

@@ -16,15 +16,15 @@ func (a *app) jobWhyCommand() *cobra.Command {
 		use: "why ID", short: "what keeps a job from running", args: -1,
 		long: `Prints what keeps a job from running now, one line for each thing: a delay, a paused
 queue, a kind that nobody fetches, a closed gate, a limit, a rate, or a rest of its
-queue or its key, a job with the same idempotency key, or jobs that it waits for. ID may also be the
+queue or its key, a full pool, a job with the same idempotency key, or jobs that it waits for. ID may also be the
 beginning or the end of an ID.`,
 		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
 		json: `one object with id and
   obstacles: a list, empty for a job that only waits for its turn, of
     what (running, dead, completed, delay, stopped, paused, no_worker, need,
-    queue, queue_rate, queue_rest, key, turn, held_key, key_rate, key_rest,
-    effect, jobs, dead_jobs, gone_jobs),
-    text, queue, kind, key (null: none), need (null: none)
+    queue, pool, queue_rate, queue_rest, key, turn, held_key, key_rate,
+    key_rest, effect, jobs, dead_jobs, gone_jobs),
+    text, queue, kind, key (null: none), need (null: none), pool (null: none)
     until_at (a time: when it ends by itself, or since when the job runs, is
     dead, or is completed; null: not known)
     running, limit (jobs that run, and may run)

@@ -34,20 +34,27 @@ type limitsOfView struct {
 	MaxWaitingPerKey int    `json:"max_waiting_per_key"`
 	InOrder          string `json:"in_order"`
 	Fair             bool   `json:"fair"`
+
+	Pool        admin.Text `json:"pool"`
+	PoolRunning int        `json:"pool_running"`
 }
 
 // limitFields is the part of --help that lists the fields of a limitView.
 const limitFields = `  queue, by (program, or operator if an operator has set them)
   limits: running, running_per_key, rate, rate_per_key (as --rate takes them;
     "" for no rate), max_waiting, max_waiting_per_key (0 for no limit),
-    in_order (none, continue, or hold), fair (true or false)
+    in_order (none, continue, or hold), fair (true or false), pool ("": none),
+    pool_running
   declared: the same fields, as the program declares them (null: they are in
     force)
 `
 
 func viewOfLimits(q *pawl.QueueStats) limitView {
 	of := func(l pawl.Limits) limitsOfView {
-		return limitsOfView{l.Running, l.RunningPerKey, rateText(l.Rate), rateText(l.RatePerKey), l.MaxWaiting, l.MaxWaitingPerKey, l.InOrder.String(), l.Fair}
+		return limitsOfView{
+			l.Running, l.RunningPerKey, rateText(l.Rate), rateText(l.RatePerKey), l.MaxWaiting, l.MaxWaitingPerKey, l.InOrder.String(), l.Fair,
+			admin.Text(l.Pool.Name), l.Pool.Running,
+		}
 	}
 	v := limitView{Queue: admin.Text(q.Name), By: "program", Limits: of(q.Limits)}
 	if q.Declared != nil {
@@ -61,20 +68,23 @@ func viewOfLimits(q *pawl.QueueStats) limitView {
 func limitTable() []column {
 	return []column{
 		{title: "QUEUE", cut: middle}, {title: "RUNNING", right: true}, {title: "PER KEY", right: true}, {title: "RATE", right: true},
-		{title: "RATE PER KEY", right: true}, {title: "WAITING", right: true}, {title: "PER KEY", right: true}, {title: "IN ORDER"}, {title: "FAIR"}, {title: "BY"},
+		{title: "RATE PER KEY", right: true}, {title: "WAITING", right: true}, {title: "PER KEY", right: true}, {title: "IN ORDER"}, {title: "FAIR"}, {title: "POOL"}, {title: "BY"},
 	}
 }
 
 func limitRow(q *pawl.QueueStats) []string {
 	cells := func(l pawl.Limits) []string {
-		order, fair := "", ""
+		order, fair, pool := "", "", ""
 		if l.InOrder != pawl.OrderNone {
 			order = l.InOrder.String()
 		}
 		if l.Fair {
 			fair = "yes"
 		}
-		return []string{number(l.Running), number(l.RunningPerKey), rateText(l.Rate), rateText(l.RatePerKey), number(l.MaxWaiting), number(l.MaxWaitingPerKey), order, fair}
+		if l.Pool.Running > 0 {
+			pool = fmt.Sprintf("%s %d", cell(l.Pool.Name, nameWidth), l.Pool.Running)
+		}
+		return []string{number(l.Running), number(l.RunningPerKey), rateText(l.Rate), rateText(l.RatePerKey), number(l.MaxWaiting), number(l.MaxWaitingPerKey), order, fair, pool}
 	}
 	row, by := cells(q.Limits), "program"
 	declared := row
@@ -153,11 +163,28 @@ func parseRate(text string) (r pawl.Rate, err error) {
 	return r, pawl.Limits{Rate: r}.Validate()
 }
 
+// pool registers the flags of the pool of a queue.
+func (f *limitFlags) pool(flags *pflag.FlagSet) {
+	flags.Var(flagFunc{func(text string) error {
+		f.set = append(f.set, func(l *pawl.Limits) {
+			if l.Pool.Name = text; text == "none" {
+				l.Pool = pawl.Pool{}
+			}
+		})
+		return nil
+	}}, "pool", "the queue shares the pool `NAME`, or none, with other queues")
+	flags.Var(flagFunc{func(text string) error {
+		n, err := parseCount(text)
+		f.set = append(f.set, func(l *pawl.Limits) { l.Pool.Running = n })
+		return err
+	}}, "pool-running", "a job of the queue starts while fewer than `COUNT` jobs of all queues of its pool run")
+}
+
 func (a *app) limitListCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "list", short: "queues with limits", ids: true,
-		long: `Lists the queues that have limits: how many of their jobs run and wait at a time, and
-how many start in a period. A number in parentheses is what the program declares, where
+		long: `Lists the queues that have limits: how many of their jobs run and wait at a time,
+how many start in a period, and which pool they share with other queues. A number in parentheses is what the program declares, where
 an operator has set another one. BY is operator if an operator has set limits.`,
 		example: "  jobctl --db jobs.db limit list",
 		json:    "a list of objects with\n" + limitFields + "With -o ids the names of the queues.\n",
@@ -214,6 +241,7 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 	count("running-per-key", "at most `COUNT` jobs of a key run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.RunningPerKey })
 	rate("rate", "the `RATE` at which jobs of the queue start, such as 100/1m, 100/1m/20 with a burst of 20, or 100/1m/20/8 with a highest cost of 8; none for no limit", func(l *pawl.Limits) *pawl.Rate { return &l.Rate })
 	rate("rate-per-key", "the `RATE` at which jobs of a key start", func(l *pawl.Limits) *pawl.Rate { return &l.RatePerKey })
+	f.pool(flags)
 	count("max-waiting", "at most `COUNT` jobs of the queue are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaiting })
 	count("max-waiting-per-key", "at most `COUNT` jobs of a key are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaitingPerKey })
 }
@@ -226,11 +254,13 @@ func (a *app) limitSetCommand() *cobra.Command {
 also for the jobs that are there, and stay in force over restarts of the program until
 'jobctl limit reset'. Limits without a flag keep the values that are in force now.
 Lower limits end no job that runs. The order and the turns of keys are the program's.
+Each queue of a pool has a number of its own: set it for each of them.
 
 If a limit per key changes, every job of the queue that has a key is read, in one
 transaction.`,
 		example: `  jobctl --db jobs.db limit set sync --running 5 --rate-per-key 100/1m/20
-  jobctl --db jobs.db limit set sync --rate none`,
+  jobctl --db jobs.db limit set sync --rate none
+  jobctl --db jobs.db limit set sync --pool gpu --pool-running 2`,
 		json:  "one object with\n" + limitFields,
 		exits: []int{exitNoMatch}, complete: a.completeQueue,
 		run: func(ctx context.Context, args []string) error {

@@ -138,6 +138,43 @@ func TestCrawlByWeight(t *testing.T) {
 	require.Equal(t, 6, large)
 }
 
+// gpu is what the queues that need the graphics card share.
+var gpu = pawl.Pool{Name: "gpu", Running: 2}
+
+func pooled(path string) (*bolt.Queue, error) {
+	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{
+		"train":  {Pool: gpu, Running: 1},
+		"render": {Pool: gpu},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return q, pawl.Require(q, pawl.LimitKeys|pawl.SharedPools)
+}
+
+// Rule: the queues of the page share a pool of two, of which one has one place at most.
+func TestPoolOfTheGuide(t *testing.T) {
+	q, err := pooled(filepath.Join(t.TempDir(), "jobs.db"))
+	require.NoError(t, err)
+	defer q.Close()
+	for range 3 {
+		for _, queue := range []string{"train", "render"} {
+			_, err := Sync.Enqueue(t.Context(), q, SyncArgs{}, pawl.OnQueue(queue))
+			require.NoError(t, err)
+		}
+	}
+	fetch := func(queues ...string) (n int) {
+		leases, err := q.Fetch(t.Context(), pawl.Request{Queues: queues, Kinds: []string{"sync"}, Max: 9, Wait: pawl.WaitNot})
+		if err != nil {
+			require.ErrorIs(t, err, pawl.ErrEmpty)
+		}
+		return len(leases)
+	}
+	require.Equal(t, 1, fetch("train"))
+	require.Equal(t, 1, fetch("train", "render"))
+	require.Zero(t, fetch("train", "render"))
+}
+
 func bounded(path string) (*bolt.Queue, error) {
 	q, err := bolt.Open(path, &bolt.Options{Limits: map[string]pawl.Limits{
 		"sync": {MaxWaiting: 1_000_000, MaxWaitingPerKey: 10_000},

@@ -94,7 +94,7 @@ var forms = map[string][]string{
 	"key list":     {"a", "a -o jsonl"},
 	"key show":     {"a key"},
 	"limit list":   {""},
-	"limit set":    {"!default --running 9 --rate-per-key 9/1s", "!default --max-waiting 999999"},
+	"limit set":    {"!default --running 9 --rate-per-key 9/1s", "!default --max-waiting 999999", "!default --pool p --pool-running 9"},
 	"limit reset":  {"!default"},
 	"key release":  {"a key", "a key --dry-run"},
 	"group list":   {"-n 0"},
