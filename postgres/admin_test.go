@@ -158,7 +158,7 @@ func TestAdmin(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, set, stats.Queues[1].Limits)
 			require.Equal(t, new(pawl.Limits), stats.Queues[1].Declared)
-			require.ErrorIs(t, a.SetLimits(t.Context(), "other", &pawl.Limits{Fair: true}), pawl.ErrUnsupported)
+			require.ErrorIs(t, a.SetLimits(t.Context(), "other", &pawl.Limits{Fair: true}), pawl.ErrInvalid)
 			require.NoError(t, a.SetLimits(t.Context(), "other", nil))
 
 			require.NoError(t, a.Pause(t.Context(), "other"))

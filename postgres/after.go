@@ -209,6 +209,9 @@ func (t *txn) letGo(j *job) {
 	if j.State == pawl.Ready {
 		t.noteTurn(j)
 		t.readied(j)
+		if t.isFair(j.Queue) {
+			t.Put(j, pawl.Ready)
+		}
 	}
 }
 

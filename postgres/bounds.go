@@ -18,7 +18,7 @@ import (
 // again if that is another number.
 
 const (
-	sqlBounds   = `SELECT queue, waiting, per_key FROM pawl.bound`
+	sqlBounds   = `SELECT queue, waiting, per_key, fair FROM pawl.bound`
 	sqlBoundsOf = sqlBounds + ` WHERE queue = ANY($1)`
 
 	sqlLockBounds = sqlBoundsOf + ` ORDER BY queue FOR UPDATE`
@@ -26,7 +26,7 @@ const (
 	// sqlIsolation reports whether the statements of a transaction see what was committed before them.
 	sqlIsolation = `SELECT current_setting('transaction_isolation')`
 
-	sqlDeclaredBounds = `SELECT queue, waiting, waiting_per_key FROM pawl.declared WHERE queue = ANY($1)`
+	sqlDeclaredBounds = `SELECT queue, waiting, waiting_per_key, fair FROM pawl.declared WHERE queue = ANY($1)`
 
 	// sqlWaitingJobs counts the waiting jobs of queues along the indexes.
 	sqlWaitingJobs = `SELECT q.name, sum(
@@ -42,15 +42,15 @@ FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id WHERE q.name = ANY($1) GROU
 	SELECT key FROM pawl.job WHERE place = 1 AND line = l.id AND key IS NOT NULL) j
 WHERE q.name = ANY($1) AND ($2::bytea[] IS NULL OR j.key IN (SELECT * FROM unnest($2::bytea[]))) GROUP BY 1, 2`
 
-	sqlSetBound = `INSERT INTO pawl.bound (queue, waiting, per_key) VALUES ($1, $2, $3)
-ON CONFLICT (queue) DO UPDATE SET waiting = excluded.waiting, per_key = excluded.per_key`
+	sqlSetBound = `INSERT INTO pawl.bound (queue, waiting, per_key, fair) VALUES ($1, $2, $3, $4)
+ON CONFLICT (queue) DO UPDATE SET waiting = excluded.waiting, per_key = excluded.per_key, fair = excluded.fair`
 	sqlRemoveBound   = `DELETE FROM pawl.bound WHERE queue = $1`
 	sqlBoundsChanged = `UPDATE pawl.revision SET bounds = bounds + 1`
 )
 
 // boundOf returns the bounds among limits.
 func boundOf(l pawl.Limits) pawl.Limits {
-	return pawl.Limits{MaxWaiting: l.MaxWaiting, MaxWaitingPerKey: l.MaxWaitingPerKey}
+	return pawl.Limits{MaxWaiting: l.MaxWaiting, MaxWaitingPerKey: l.MaxWaitingPerKey, Fair: l.Fair}
 }
 
 // withBound returns limits with the bounds among others.
@@ -64,7 +64,7 @@ func scanBounds(rows pgx.Rows) (map[string]pawl.Limits, error) {
 	all := make(map[string]pawl.Limits)
 	var name []byte
 	var l pawl.Limits
-	_, err := pgx.ForEachRow(rows, []any{&name, &l.MaxWaiting, &l.MaxWaitingPerKey}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &l.MaxWaiting, &l.MaxWaitingPerKey, &l.Fair}, func() error {
 		all[string(name)] = l
 		return nil
 	})
@@ -86,30 +86,30 @@ type backlog struct {
 
 // lockBounds locks the bounds of the queues into which calls enqueue, and counts the jobs that wait.
 func (t *txn) lockBounds(calls []*call) error {
-	known := t.q.bounds.Load()
+	var known *bounds
+	var err error
 	var queues, keys map[string]bool
+	var tags map[keyTags]bool
 	for _, c := range calls {
 		op, is := c.operation.(*enqueue)
 		if !is {
 			continue
 		}
-		if known == nil || known.revision != t.revision {
-			var err error
-			if known, err = t.readBounds(); err != nil {
-				return err
-			}
-		}
-		if len(known.of) == 0 {
-			return nil
+		if known, err = t.knownBounds(); err != nil || len(known.of) == 0 {
+			return err
 		}
 		for _, e := range op.jobs {
 			name := cmp.Or(e.Queue, pawl.DefaultQueue)
 			l, bounded := known.of[name]
-			if !bounded {
+			if !bounded || t.xid != 0 && !isBounded(l) { // whose jobs get their tags later
 				continue
 			}
 			if queues == nil {
-				queues, keys = make(map[string]bool), make(map[string]bool)
+				queues, keys, tags = make(map[string]bool), make(map[string]bool), make(map[keyTags]bool)
+			}
+			if l.Fair && t.xid == 0 {
+				t.meetFair()
+				tags[keyTags{frontOf{name, prioOf(e.Priority)}, e.Key}] = true
 			}
 			if queues[name] = true; l.MaxWaitingPerKey > 0 && e.Key != "" {
 				keys[e.Key] = true
@@ -119,7 +119,24 @@ func (t *txn) lockBounds(calls []*call) error {
 	if len(queues) == 0 {
 		return nil
 	}
-	return t.countWaiting(known.of, slices.Sorted(maps.Keys(queues)), bytesOf(slices.Collect(maps.Keys(keys))))
+	t.countWaiting(known.of, slices.Sorted(maps.Keys(queues)), bytesOf(slices.Collect(maps.Keys(keys))))
+	t.readTags(tags)
+	return t.tx.send(t.ctx)
+}
+
+// isBounded reports whether a row of bound has a bound.
+func isBounded(l pawl.Limits) bool { return l.MaxWaiting > 0 || l.MaxWaitingPerKey > 0 }
+
+// knownBounds returns the rows of bound as they were when the transaction began, or later.
+func (t *txn) knownBounds() (*bounds, error) {
+	known := t.q.bounds.Load()
+	switch {
+	case known != nil && known.revision == t.revision:
+		return known, nil
+	case t.revision == 0: // there never were any
+		return new(bounds), nil
+	}
+	return t.readBounds()
 }
 
 // boundsNamed names the bounds that an enqueue locks, as far as this process knows them.
@@ -151,9 +168,9 @@ func (t *txn) readBounds() (*bounds, error) {
 	return known, nil
 }
 
-// countWaiting locks the bounds of queues, which are known, and counts their jobs that wait. A transaction of the app that
+// countWaiting has the pipe lock the rows of queues in bound, which are known, and count the jobs that wait. A transaction of the app that
 // does not see what others have committed meanwhile cannot count.
-func (t *txn) countWaiting(known map[string]pawl.Limits, queues []string, keys [][]byte) error {
+func (t *txn) countWaiting(known map[string]pawl.Limits, queues []string, keys [][]byte) {
 	t.bounds, t.waiting = make(map[string]pawl.Limits), make(map[keyOfQueue]int)
 	var bounded, perKey []string
 	for _, name := range queues {
@@ -182,6 +199,9 @@ func (t *txn) countWaiting(known map[string]pawl.Limits, queues []string, keys [
 			if t.bounds[name] != known[name] {
 				return errRace // they have changed meanwhile
 			}
+			if t.bounds[name].Fair && t.xid == 0 {
+				t.ours[name] = true
+			}
 		}
 		return nil
 	})
@@ -191,7 +211,6 @@ func (t *txn) countWaiting(known map[string]pawl.Limits, queues []string, keys [
 	if len(perKey) > 0 && len(keys) > 0 {
 		t.write(sqlWaitingKeys, bytesOf(perKey), keys).Query(func(rows pgx.Rows) error { return scanWaiting(rows, true, t.waiting) })
 	}
-	return t.tx.send(t.ctx)
 }
 
 // scanWaiting reads how many jobs wait, of queues, or of their keys.
@@ -234,7 +253,7 @@ func (c *limitsChange) putBound(name string, before, l pawl.Limits) error {
 	case l == pawl.Limits{}:
 		_, err = c.tx.Exec(c.ctx, c.sql(sqlRemoveBound), []byte(name))
 	default:
-		_, err = c.tx.Exec(c.ctx, c.sql(sqlSetBound), []byte(name), l.MaxWaiting, l.MaxWaitingPerKey)
+		_, err = c.tx.Exec(c.ctx, c.sql(sqlSetBound), []byte(name), l.MaxWaiting, l.MaxWaitingPerKey, l.Fair)
 	}
 	return err
 }

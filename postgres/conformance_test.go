@@ -111,6 +111,6 @@ func (s *freeSchemas) take(t testing.TB) string {
 
 // emptied empties the tables of a queue.
 const emptied = `DELETE FROM pawl.job; DELETE FROM pawl.history; DELETE FROM pawl.after; DELETE FROM pawl.progress; DELETE FROM pawl.log; DELETE FROM pawl.claim; DELETE FROM pawl.uniq;
-DELETE FROM pawl.effect; DELETE FROM pawl.limits; DELETE FROM pawl.declared; DELETE FROM pawl.bound; DELETE FROM pawl.pace; DELETE FROM pawl.turn; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
+DELETE FROM pawl.effect; DELETE FROM pawl.limits; DELETE FROM pawl.declared; DELETE FROM pawl.bound; DELETE FROM pawl.front; DELETE FROM pawl.pace; DELETE FROM pawl.turn; DELETE FROM pawl.process; DELETE FROM pawl.line; DELETE FROM pawl.queue;
 DELETE FROM pawl.kv; DELETE FROM pawl.kv_table;
 SELECT setval('pawl.seq', 1024, false)`

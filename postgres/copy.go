@@ -31,13 +31,16 @@ func (t *txn) copyNew(jobs []*job, lines []int32) error {
 	if err := t.tx.send(t.ctx); err != nil {
 		return err
 	}
-	extra, statement := haveExtras(jobs), sqlCopy
-	if extra {
-		statement = sqlCopyExtra
+	columns, statement := uint16(newColumnCount), sqlCopy
+	switch {
+	case haveTags(jobs):
+		columns, statement = fairColumnCount, sqlCopyFair
+	case haveExtras(jobs):
+		columns, statement = extraColumnCount, sqlCopyExtra
 	}
 	for len(jobs) > 0 {
 		n := min(len(jobs), mostCopied)
-		if _, err := t.q.conn.PgConn().CopyFrom(t.ctx, newCopier(jobs[:n], lines[:n], extra), t.q.sql(statement)); err != nil {
+		if _, err := t.q.conn.PgConn().CopyFrom(t.ctx, newCopier(jobs[:n], lines[:n], columns), t.q.sql(statement)); err != nil {
 			return err
 		}
 		jobs, lines = jobs[n:], lines[n:]
@@ -48,10 +51,10 @@ func (t *txn) copyNew(jobs []*job, lines []int32) error {
 // copier reads jobs as COPY wants them.
 // Format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
 type copier struct {
-	jobs  []*job
-	lines []int32
-	extra bool         // with extraColumns
-	ready bytes.Buffer // encoded, and not read yet
+	jobs    []*job
+	lines   []int32
+	columns uint16       // newColumnCount, or that of the columns with more
+	ready   bytes.Buffer // encoded, and not read yet
 }
 
 const (
@@ -59,8 +62,8 @@ const (
 	copyTail = "\xff\xff"
 )
 
-func newCopier(jobs []*job, lines []int32, extra bool) *copier {
-	c := &copier{jobs: jobs, lines: lines, extra: extra}
+func newCopier(jobs []*job, lines []int32, columns uint16) *copier {
+	c := &copier{jobs: jobs, lines: lines, columns: columns}
 	c.ready.Grow(128 << 10) // pgconn reads 64 KiB at a time
 	c.ready.WriteString(copyHead)
 	return c
@@ -69,11 +72,14 @@ func newCopier(jobs []*job, lines []int32, extra bool) *copier {
 // Read implements [io.Reader].
 func (c *copier) Read(p []byte) (int, error) {
 	for c.ready.Len() < len(p) && len(c.jobs) > 0 {
-		if row := copyRow(c.ready.AvailableBuffer()); c.extra {
-			c.ready.Write(append(row, 0, extraColumnCount).job(c.jobs[0], c.lines[0]).extras(c.jobs[0]))
-		} else {
-			c.ready.Write(append(row, 0, newColumnCount).job(c.jobs[0], c.lines[0]))
+		row := copyRow(binary.BigEndian.AppendUint16(c.ready.AvailableBuffer(), c.columns)).job(c.jobs[0], c.lines[0])
+		if c.columns >= extraColumnCount {
+			row = row.extras(c.jobs[0])
 		}
+		if c.columns == fairColumnCount {
+			row = row.text(string(c.jobs[0].fairColumn()))
+		}
+		c.ready.Write(row)
 		if c.jobs, c.lines = c.jobs[1:], c.lines[1:]; len(c.jobs) == 0 {
 			c.ready.WriteString(copyTail)
 		}

@@ -146,6 +146,7 @@ func (s *selection) claim(chosen []*candidate) error {
 		switch j := jobs[id]; {
 		case j != nil:
 			s.leases = append(s.leases, t.grant(j))
+			t.passFront(j)
 			granted++
 		case damaged[id] == nil:
 			return errRace // only without the locks of the peek
@@ -159,6 +160,7 @@ func (s *selection) claim(chosen []*candidate) error {
 		}
 		t.q.marks.pass(slices.DeleteFunc(chosen, func(c *candidate) bool { return s.rooms[c.queue] != nil })) // blocked jobs stay before them
 	})
+	t.writeMovedFronts()
 	if err := t.makeCorrupt(damaged, token); err != nil {
 		return err
 	}
@@ -183,7 +185,7 @@ func (t *txn) grant(j *job) *pawl.Lease {
 		t.effects[repeatSlot] = effect{id: j.ID}
 	}
 	e := j.Envelope
-	e.State, e.LeasedSince, e.HoldsKey = "", time.Time{}, false
+	e.State, e.LeasedSince, e.HoldsKey, e.FairTag = "", time.Time{}, false, 0
 	j.State, j.LeasedSince, j.Payload = pawl.Leased, t.Now, nil
 	fetched := pawl.Event{Type: pawl.EventFetched}
 	if !j.BackoffSince.IsZero() {

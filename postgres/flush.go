@@ -24,6 +24,9 @@ func (t *txn) flush() error {
 		}
 	}
 	jobs := t.touched
+	if err := t.giveTags(jobs); err != nil {
+		return err
+	}
 	t.writeGone(jobs)
 	if err := t.writeNew(jobs); err != nil {
 		return err
@@ -127,9 +130,13 @@ func (t *txn) insertNew(jobs []*job, lines []int32) {
 		c.add(j)
 	}
 	args := []any{c.ids, c.seqs, c.since, c.lines, c.places, c.lanes, c.prios, c.records, c.payloads}
-	if haveExtras(jobs) {
-		t.write(sqlInsertExtra, append(args, c.deadlines, c.effects, c.keys, c.turns, c.orders, c.holds, c.costs)...)
-	} else {
+	extra := []any{c.deadlines, c.effects, c.keys, c.turns, c.orders, c.holds, c.costs}
+	switch {
+	case haveTags(jobs):
+		t.write(sqlInsertFair, append(append(args, extra...), c.fair)...)
+	case haveExtras(jobs):
+		t.write(sqlInsertExtra, append(args, extra...)...)
+	default:
 		t.write(sqlInsert, args...)
 	}
 }
@@ -161,6 +168,11 @@ func haveExtras(jobs []*job) bool {
 	})
 }
 
+// haveTags reports whether jobs need fairColumns.
+func haveTags(jobs []*job) bool {
+	return slices.ContainsFunc(jobs, func(j *job) bool { return j.FairTag != 0 })
+}
+
 // arrays are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Extra columns end with the last job
 // that has a value, as unnest pads them with NULL.
 type arrays struct {
@@ -172,6 +184,7 @@ type arrays struct {
 
 	deadlines            pgtype.FlatArray[*int64]
 	effects, keys, turns pgtype.FlatArray[[]byte]
+	fair                 pgtype.FlatArray[[]byte]
 	orders, costs        pgtype.FlatArray[*int16]
 	holds                pgtype.FlatArray[*bool]
 }
@@ -211,6 +224,9 @@ func (c *arrays) add(j *job) {
 		cost := int16(j.Cost)
 		c.costs = append(padded(c.costs, n), &cost)
 	}
+	if fair := j.fairColumn(); fair != nil {
+		c.fair = append(padded(c.fair, n), fair)
+	}
 }
 
 // padded returns a list of n elements that begins with list, and ends with zero values.
@@ -230,6 +246,7 @@ func (t *txn) writeChanged(jobs []*job) {
 	var since []int64
 	var places, lanes []int16
 	var holding pgtype.FlatArray[*bool]
+	var fair pgtype.FlatArray[[]byte]
 	var records, rewritten, payloads [][]byte
 	for _, j := range jobs {
 		switch {
@@ -248,6 +265,9 @@ func (t *txn) writeChanged(jobs []*job) {
 			if _, _, holds := j.turnColumns(); holds != nil {
 				holding = append(padded(holding, len(ids)-1), holds)
 			}
+			if column := j.fairColumn(); column != nil {
+				fair = append(padded(fair, len(ids)-1), column)
+			}
 			records = append(records, driver.AppendRecord(nil, &j.Envelope, j.payload))
 			if j.edited {
 				edited, payloads = append(edited, j.ID), append(payloads, j.Payload)
@@ -260,7 +280,10 @@ func (t *txn) writeChanged(jobs []*job) {
 	if len(kept) > 0 {
 		t.write(sqlRewrite, uuids(kept), rewritten)
 	}
-	if len(ids) > 0 {
+	switch {
+	case len(fair) > 0:
+		t.write(sqlUpdateFair, uuids(ids), since, places, lanes, holding, records, fair)
+	case len(ids) > 0:
 		t.write(sqlUpdate, uuids(ids), since, places, lanes, holding, records)
 	}
 	if len(edited) > 0 {

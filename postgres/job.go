@@ -31,6 +31,8 @@ type job struct {
 	rewritten bool   // it is leased, and only its record changes
 	edited    bool   // it has another payload, which the envelope has
 	holds     bool   // it takes its unique key
+	readied   bool   // it became ready
+	late      bool   // it became ready, and gets its tag later
 	waits     bool   // for other jobs
 	awaited   bool   // other jobs may wait for it
 	turn      string // its queue and key, if that runs its jobs in order
@@ -106,17 +108,23 @@ func placeOf(state pawl.State) int16 {
 	return placeReady
 }
 
-// since returns the place of a job, and the time by which that is sorted.
+// since returns the place of a job, and the time by which that is sorted, or the tag in its place.
 func (j *job) since() (place int16, since int64) {
 	at := j.NotBefore
 	switch j.State {
 	case pawl.Ready:
+		if since = nanos(at); j.FairTag != 0 {
+			since = j.FairTag
+		}
 		switch {
 		case j.waits:
-			return placeWaiting, nanos(at)
+			return placeWaiting, since
+		case j.late:
+			return placeDelayed, since
 		case j.turn != "" && !j.HoldsKey:
-			return placeTurn, nanos(at)
+			return placeTurn, since
 		}
+		return placeReady, since
 	case pawl.Dead:
 		at = j.Death.At
 	case pawl.Completed:
@@ -135,7 +143,9 @@ func (j *job) lane() int16 {
 }
 
 // prio returns the priority of a job, of which the smallest goes first.
-func (j *job) prio() int16 { return 127 - int16(j.Priority) }
+func (j *job) prio() int16 { return prioOf(j.Priority) }
+
+func prioOf(priority int8) int16 { return 127 - int16(priority) }
 
 // isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
 func (j *job) isRepeat() bool { return j.Crashes >= 2 }

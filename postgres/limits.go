@@ -20,13 +20,13 @@ import (
 // limits pays for them, and no count can be wrong.
 
 // limitColumns are the columns of pawl.Limits.
-const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running`
+const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running, fair`
 
 const (
-	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14, $15, $12::int2 > 0)
-ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running, turns)
+	sqlSetLimits = `INSERT INTO pawl.limits AS l (queue, ` + limitColumns + `, turns) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14, $15, $16, $12::int2 > 0)
+ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running, fair, turns)
 	= (excluded.running, excluded.running_per_key, excluded.starts, excluded.per, excluded.burst, excluded.max_cost, excluded.key_starts,
-	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, excluded.waiting_per_key, excluded.pool, excluded.pool_running, l.turns OR excluded.turns)`
+	excluded.key_per, excluded.key_burst, excluded.key_max_cost, excluded.in_order, excluded.waiting_per_key, excluded.pool, excluded.pool_running, excluded.fair, l.turns OR excluded.turns)`
 	sqlRemoveLimits = `DELETE FROM pawl.limits WHERE queue = $1 AND rests = 0`
 
 	sqlLimits     = `SELECT queue, ` + limitColumns + `, turns, rests FROM pawl.limits WHERE queue = ANY($1) ORDER BY queue`
@@ -85,7 +85,8 @@ func declareLimits(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 // limitArguments are the arguments of a statement that stores the limits of a queue.
 func limitArguments(name string, l pawl.Limits) []any {
 	return []any{[]byte(name), l.Running, l.RunningPerKey, l.Rate.Starts, int64(l.Rate.Per), l.Rate.Burst, l.Rate.MaxCost,
-		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder), l.MaxWaitingPerKey, []byte(l.Pool.Name), l.Pool.Running}
+		l.RatePerKey.Starts, int64(l.RatePerKey.Per), l.RatePerKey.Burst, l.RatePerKey.MaxCost, int16(l.InOrder), l.MaxWaitingPerKey,
+		[]byte(l.Pool.Name), l.Pool.Running, l.Fair}
 }
 
 // Limits returns the limits of a queue, for new jobs with a cost.
@@ -125,7 +126,7 @@ func scanLimits(rows pgx.Rows) (map[string]queueLimits, error) {
 	var rests int64
 	_, err := pgx.ForEachRow(rows, []any{&name, &l.Running, &l.RunningPerKey, &l.Rate.Starts, &l.Rate.Per, &l.Rate.Burst, &l.Rate.MaxCost,
 		&l.RatePerKey.Starts, &l.RatePerKey.Per, &l.RatePerKey.Burst, &l.RatePerKey.MaxCost, &order, &l.MaxWaitingPerKey,
-		&pool, &l.Pool.Running, &l.turns, &rests}, func() error {
+		&pool, &l.Pool.Running, &l.Fair, &l.turns, &rests}, func() error {
 		if l.InOrder, l.rests = pawl.KeyOrder(order), (time.Time{}); rests != 0 {
 			l.rests = timeOf(rests)
 		}
@@ -201,7 +202,7 @@ func (t *txn) lockLimits(fetches []*fetch) {
 // measure counts what the limits of the queues of the fetch leave. It reports whether any has limits.
 func (s *selection) measure() (limited bool, err error) {
 	limits := make(map[string]queueLimits)
-	var inTurn [][]byte
+	var inTurn, fair [][]byte
 	for _, name := range s.f.Queues {
 		l, ok := s.t.limits[name]
 		if _, known := limits[name]; !ok || known {
@@ -214,14 +215,25 @@ func (s *selection) measure() (limited bool, err error) {
 		if limits[name] = l; l.turns {
 			inTurn = append(inTurn, []byte(name))
 		}
+		if l.Fair {
+			fair = append(fair, []byte(name))
+		}
 	}
 	var taken *takenTurns
 	if len(inTurn) > 0 {
 		taken = s.t.takeTurns(inTurn)
 	}
 	s.t.lockPools()
+	if len(fair) > 0 {
+		s.t.meetFair()
+		s.t.readFronts(fair)
+		s.t.findLate(fair)
+	}
 	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.Now)
 	s.t.notePools(s.rooms)
+	if err == nil {
+		err = s.t.promoteLate()
+	}
 	if err == nil && taken != nil {
 		s.crowded, err = s.t.giveTurns(taken, inTurn)
 	}

@@ -68,9 +68,12 @@ func (t *txn) maintain() error {
 // promote makes ready what is due, as far as one transaction does that. NotBefore stays: it is ready
 // since it was due.
 func (t *txn) promote() (more bool, err error) {
+	p, err := t.newPromotion()
+	if err != nil {
+		return false, err
+	}
 	for range portions {
-		var n int
-		err := t.tx.QueryRow(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion).Scan(&n)
+		n, err := p.portion(t)
 		if err != nil || n == 0 {
 			return false, err
 		}

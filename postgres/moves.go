@@ -47,7 +47,7 @@ func (t *txn) Take(*job) {}
 
 // Put puts a job into a state.
 func (t *txn) Put(j *job, state pawl.State) {
-	j.State = state
+	j.State, j.readied, j.late = state, state == pawl.Ready, false
 	t.touch(j)
 	t.stir()
 	switch state {

@@ -16,7 +16,7 @@ const (
 
 	sqlDeclared    = `SELECT queue, ` + limitColumns + `, false, 0::int8 FROM pawl.declared WHERE queue = ANY($1)`
 	sqlAddDeclared = `INSERT INTO pawl.declared (queue, ` + limitColumns + `, waiting)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14, $15, $16)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int2, $13, $14, $15, $16, $17)`
 	sqlRemoveDeclared = `DELETE FROM pawl.declared WHERE queue = $1`
 
 	// sqlEndKeyRests ends the rests of the keys of a queue.
@@ -89,6 +89,11 @@ func (c *limitsChange) of(name string, decide decision) error {
 	}
 	if err := c.putBound(name, boundOf(before), boundOf(l)); err != nil {
 		return err
+	}
+	if l.Fair && !before.Fair { // tags begin anew, behind the jobs that are ready
+		if _, err := c.tx.Exec(c.ctx, c.sql(sqlForgetFronts), []byte(name)); err != nil {
+			return err
+		}
 	}
 	before.MaxWaiting, l.MaxWaiting = 0, 0 // which the row in limits does not have
 	return c.put(name, before, l)

@@ -47,7 +47,7 @@ func TestPlans(t *testing.T) {
 			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			require.NoError(t, err)
 			plan := strings.Join(lines, "\n")
-			for _, table := range []string{"job", "after", "history", "claim", "uniq", "effect", "limits", "bound", "declared", "pace", "pool", "turn", "progress", "log"} {
+			for _, table := range []string{"job", "after", "history", "claim", "uniq", "effect", "limits", "bound", "front", "declared", "pace", "pool", "turn", "progress", "log"} {
 				require.NotRegexp(t, `Seq Scan on `+table+`\b`, plan, "%s, %s", h.Name, when)
 			}
 			require.NotContains(t, plan, "Hash Join", "%s, %s", h.Name, when)

@@ -109,7 +109,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 }
 
 // abilities are those on any server.
-const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.BoundedQueues | pawl.SharedPools
+const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues | pawl.SharedPools
 
 // Abilities implements [driver.Able]. A server that commits without a sync, by
 // synchronous_commit or fsync, has no [pawl.Synced].

@@ -20,7 +20,7 @@ ON CONFLICT (queue, key) DO UPDATE SET rests = greatest(p.rests, excluded.rests)
 
 	// sqlForgetRest removes the row of a queue without limits whose rest is over. The fetch has locked it.
 	sqlForgetRest = `DELETE FROM pawl.limits WHERE queue = $1 AND rests <= $2 AND running = 0 AND running_per_key = 0 AND starts = 0
-	AND key_starts = 0 AND in_order = 0 AND waiting_per_key = 0 AND pool_running = 0 AND NOT turns`
+	AND key_starts = 0 AND in_order = 0 AND waiting_per_key = 0 AND pool_running = 0 AND NOT fair AND NOT turns`
 
 	sqlEndQueueRest = `UPDATE pawl.limits SET rests = 0 WHERE queue = $1`
 	sqlEndKeyRest   = `UPDATE pawl.pace SET rests = 0 WHERE queue = $1 AND key = $2`

@@ -93,12 +93,14 @@ SELECT count(*) FROM moved`
 	SELECT name FROM pawl.effect WHERE id IS NULL AND done_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// The columns of a new job: those of every job, and those that most have no value for.
+// The columns of a new job: those of every job, those that most have no value for, and that of jobs with tags.
 const (
 	newColumns       = `id, seq, since, line, place, lane, prio, record, payload`
 	newColumnCount   = 9
 	extraColumns     = newColumns + `, deadline, effect, key, turn, key_order, holds, cost`
 	extraColumnCount = 16
+	fairColumns      = extraColumns + `, fair`
+	fairColumnCount  = 17
 )
 
 const (
@@ -122,13 +124,24 @@ SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[],
 SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int2[], $7::int2[], $8::bytea[], $9::bytea[],
 	$10::int8[], $11::bytea[], $12::bytea[], $13::bytea[], $14::int2[], $15::bool[], $16::int2[])`
 
+	sqlInsertFair = `INSERT INTO pawl.job (` + fairColumns + `)
+SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int2[], $7::int2[], $8::bytea[], $9::bytea[],
+	$10::int8[], $11::bytea[], $12::bytea[], $13::bytea[], $14::int2[], $15::bool[], $16::int2[], $17::bytea[])`
+
 	sqlCopy      = `COPY pawl.job (` + newColumns + `) FROM STDIN (FORMAT binary)`
 	sqlCopyExtra = `COPY pawl.job (` + extraColumns + `) FROM STDIN (FORMAT binary)`
+	sqlCopyFair  = `COPY pawl.job (` + fairColumns + `) FROM STDIN (FORMAT binary)`
 
 	// sqlUpdate stores jobs at their new places, without a lease.
 	sqlUpdate = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
 	cancelled = false, token = NULL, leased_since = NULL
 FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[]) AS t(id, since, place, lane, holds, record)
+WHERE j.id = t.id`
+
+	// sqlUpdateFair is sqlUpdate for jobs of which some have tags.
+	sqlUpdateFair = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
+	fair = COALESCE(t.fair, j.fair), cancelled = false, token = NULL, leased_since = NULL
+FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[], $7::bytea[]) AS t(id, since, place, lane, holds, record, fair)
 WHERE j.id = t.id`
 
 	sqlCancel = `UPDATE pawl.job SET cancelled = true WHERE id = ANY($1)`

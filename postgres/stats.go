@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -89,6 +90,47 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	return stats, err
 }
 
+// sqlFairHeads reads the records of the first ready job of each line, lane, and priority of queues.
+const sqlFairHeads = `SELECT q.name, j.record
+FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, unnest('{0,1,2,3,4,5}'::int2[]) AS n(lane), LATERAL (
+	WITH RECURSIVE heads AS (
+		(SELECT prio, record FROM pawl.job WHERE place = 0 AND line = l.id AND lane = n.lane AND token IS NULL
+			ORDER BY prio, since, seq LIMIT 1)
+		UNION ALL
+		SELECT next.* FROM heads, LATERAL (
+			SELECT prio, record FROM pawl.job
+			WHERE place = 0 AND line = l.id AND lane = n.lane AND token IS NULL AND prio > heads.prio
+			ORDER BY prio, since, seq LIMIT 1) next)
+	SELECT record FROM heads) j
+WHERE q.name = ANY($1)`
+
+// fairOldest returns since when the jobs of fair queues are ready that run next. The rows of such jobs have their tags in
+// place of the time.
+func (q *Queue) fairOldest(ctx context.Context, tx Tx, rooms map[string]*room) (map[string]time.Time, error) {
+	var fair []string
+	for name, r := range rooms {
+		if r.limits.Fair {
+			fair = append(fair, name)
+		}
+	}
+	if len(fair) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, q.sql(sqlFairHeads), bytesOf(fair))
+	if err != nil {
+		return nil, err
+	}
+	oldest := make(map[string]time.Time)
+	var name, record []byte
+	_, err = pgx.ForEachRow(rows, []any{&name, &record}, func() error {
+		if e, _, err := driver.ParseRecord(record); err == nil { // a fetch finds the damage
+			oldest[string(name)] = earlier(oldest[string(name)], e.NotBefore)
+		}
+		return nil
+	})
+	return oldest, err
+}
+
 // countBlocked adds the limits of queues, those that are declared besides, and how many of their ready jobs are blocked.
 func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) error {
 	names := make([]string, len(stats.Queues))
@@ -103,8 +145,15 @@ func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) erro
 	if err != nil {
 		return err
 	}
+	oldest, err := q.fairOldest(ctx, tx, rooms)
+	if err != nil {
+		return err
+	}
 	for i := range stats.Queues {
 		row := &stats.Queues[i]
+		if at, fair := oldest[row.Name]; fair {
+			row.Oldest = at
+		}
 		row.Declared = declared[row.Name]
 		if r := rooms[row.Name]; r != nil {
 			row.Limits, row.Rests = r.limits, driver.Rests(r.rests[""], r.now)

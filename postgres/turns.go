@@ -341,9 +341,9 @@ func (t *txn) writeHeads(jobs []*turnJob) {
 	t.write(sqlSetHeads, uuids(ids), places, holds)
 }
 
-// waitsForTurns reports whether jobs may wait for their turns in the queues of the fetch.
+// waitsForTurns reports whether jobs may wait for their turns, or for tags, in the queues of the fetch.
 func (s *selection) waitsForTurns() bool {
-	return slices.ContainsFunc(s.f.Queues, func(name string) bool { return s.t.limits[name].turns })
+	return slices.ContainsFunc(s.f.Queues, func(name string) bool { return s.t.limits[name].turns || s.t.limits[name].Fair })
 }
 
 // adopt has candidates follow the order of their queue, if they do not know of it. It reports whether there were some,

@@ -31,6 +31,9 @@ type Tx interface {
 // meanwhile, so keep the transaction short. So do other enqueues into a queue with a bound on its waiting
 // jobs. For such a queue, the isolation level of the transaction is read committed.
 //
+// In a queue with [pawl.Limits.Fair], a job takes its turn when a process finds it after the commit. Until then it is
+// delayed.
+//
 // [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], [pawl.ErrConflict], and
 // [pawl.ErrQueueFull] leave the transaction unchanged. After any other error the app must roll it back.
 func (q *Queue) EnqueueTx(ctx context.Context, tx Tx, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {

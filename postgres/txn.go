@@ -41,6 +41,7 @@ type txn struct {
 	prerequisites
 	turns
 	backlog
+	fairness
 	settled map[pawl.ID]bool  // leases that ended
 	extends map[pawl.ID]bool  // leases that were extended
 	granted map[pawl.ID]int64 // the tokens of its new leases

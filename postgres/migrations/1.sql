@@ -53,6 +53,7 @@ CREATE TABLE pawl.job (
 	turn         bytea,            -- the queue, a zero byte, the key, if the jobs of the key run in order; NULL if not
 	key_order    int2,             -- pawl.KeyOrder, if they do
 	holds        bool,             -- it was leased, and no other job of its key runs until it is done; NULL if not
+	fair         bytea,            -- the queue, a zero byte, the key, if it has, or had, a tag: since has that while it is ready; NULL if not
 	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
 	payload      bytea NOT NULL
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -70,6 +71,8 @@ CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE plac
 CREATE INDEX job_due       ON pawl.job (since, seq)                   WHERE place = 1;
 CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
 CREATE INDEX job_completed ON pawl.job (since, seq) INCLUDE (line)    WHERE place = 4;
+-- The last tags of keys. Only jobs of queues whose keys take turns are in it.
+CREATE INDEX job_fair      ON pawl.job (fair, prio, since)            WHERE place IN (-1, 0) AND fair IS NOT NULL;
 -- Of the places -1 to 2. As the server expects few rows of an expression, it reads them in order, and does not sort.
 CREATE INDEX job_deadline  ON pawl.job (deadline, seq)                WHERE deadline IS NOT NULL AND place / 3 = 0;
 
@@ -153,6 +156,7 @@ CREATE TABLE pawl.limits (
 	pool_running    int4 NOT NULL DEFAULT 0, -- how many jobs of the pool run, as far as the queue is concerned
 	pool_since      int8 NOT NULL DEFAULT 0, -- since when a fetch waits for room in the pool
 	pool_until      int8 NOT NULL DEFAULT 0, -- until when the other queues of the pool leave room to it
+	fair            bool NOT NULL DEFAULT false, -- as in bound
 	rests           int8 NOT NULL DEFAULT 0, -- until when no job of the queue starts
 	turns           bool NOT NULL  -- jobs of a key run in order, or once did; such a row stays
 );
@@ -178,15 +182,25 @@ CREATE TABLE pawl.declared (
 	waiting_per_key int4 NOT NULL,
 	pool            bytea NOT NULL,
 	pool_running    int4 NOT NULL,
+	fair            bool NOT NULL,
 	waiting         int4 NOT NULL  -- as in bound
 );
--- The bounds on the waiting jobs of queues, 0 for none. An enqueue into such a queue locks its row.
+-- What enqueues need to know of limits: the bounds on the waiting jobs of queues, 0 for none, and whether keys take turns.
+-- An enqueue into such a queue locks its row.
 CREATE TABLE pawl.bound (
 	queue   bytea PRIMARY KEY,
 	waiting int4 NOT NULL,
-	per_key int4 NOT NULL
+	per_key int4 NOT NULL,
+	fair    bool NOT NULL
 );
--- How often bounds have changed. Each transaction of a process reads it.
+-- The fronts of queues whose keys take turns: where the tags of the jobs are that started last.
+CREATE TABLE pawl.front (
+	queue bytea NOT NULL,
+	prio  int2 NOT NULL,
+	tag   int8 NOT NULL,
+	PRIMARY KEY (queue, prio)
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+-- How often rows of bound have changed. Each transaction of a process reads it.
 CREATE TABLE pawl.revision (
 	bounds int8 NOT NULL
 );

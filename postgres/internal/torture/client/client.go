@@ -20,6 +20,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/torture/harness"
+	"github.com/gopawl/pawl/internal/torture/oracle"
 	"github.com/gopawl/pawl/postgres"
 	"github.com/gopawl/pawl/postgres/internal/torture/account"
 )
@@ -59,7 +60,7 @@ func Options(schema string, lease, timeout time.Duration) *postgres.Options {
 	return &postgres.Options{
 		Schema: schema, Lease: lease, Timeout: timeout, Poll: 50 * time.Millisecond,
 		MaxCrashes: postgres.NoMaxCrashes, Logger: hclog.NewNullLogger(),
-		Limits: map[string]pawl.Limits{InOrder: {InOrder: pawl.OrderContinue}},
+		Limits: map[string]pawl.Limits{InOrder: {InOrder: pawl.OrderContinue}, "limited": {Fair: true}},
 	}
 }
 
@@ -179,7 +180,7 @@ func (u *User) produce(ctx context.Context, r *rand.Rand) {
 		jobs, ids := make([]*pawl.Envelope, n), make([]any, n)
 		for i := range jobs {
 			id := pawl.NewID(time.Now())
-			jobs[i], ids[i] = jobOf(id), id
+			jobs[i], ids[i] = oracle.JobOf(id), id
 			if jobs[i].Delay = 0; r.IntN(50) == 0 {
 				jobs[i].Delay = time.Duration(r.IntN(100)) * time.Millisecond
 			}

@@ -32,30 +32,21 @@ func (u *User) aheadOn(queue string) *atomic.Int64 {
 	return &u.ahead
 }
 
-// jobOf makes the job of an ID, without a weight: no keys take turns over PostgreSQL.
-func jobOf(id pawl.ID) *pawl.Envelope {
-	e := oracle.JobOf(id)
-	e.Weight = 0
-	return e
-}
-
 // jobInOrder makes the job of an ID with another queue and key.
 func jobInOrder(id pawl.ID, key string) *pawl.Envelope {
-	e := jobOf(id)
+	e := oracle.JobOf(id)
 	e.Queue, e.Key, e.Delay = InOrder, key, 0
 	return e
 }
 
 // sameJob requires that a job is what its ID says.
 func sameJob(e *pawl.Envelope) error {
-	same, given := *e, oracle.JobOf(e.ID)
 	if e.Queue == InOrder {
+		same, given := *e, oracle.JobOf(e.ID)
 		same.Queue, same.Key = given.Queue, given.Key
+		e = &same
 	}
-	if e.Weight == 0 {
-		same.Weight = given.Weight
-	}
-	return oracle.SameJob(&same)
+	return oracle.SameJob(e)
 }
 
 // produceInOrder stores jobs whose keys are the client's own. After a call without a certain answer it begins other keys,

@@ -16,7 +16,7 @@ func TestJobsAreAsGiven(t *testing.T) {
 	require.NotContains(t, oracle.Queues, InOrder)
 	for range 1000 {
 		id := pawl.NewID(time.Now())
-		require.NoError(t, sameJob(jobOf(id)))
+		require.NoError(t, sameJob(oracle.JobOf(id)))
 		e := jobInOrder(id, "key")
 		require.NoError(t, sameJob(e))
 		e.Priority++
