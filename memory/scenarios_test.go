@@ -46,6 +46,7 @@ func without() map[string]string {
 	names := map[string]string{
 		"Scenario05KilledAnywhere":               killed,
 		"Scenario42KilledWhileAJournalIsRemoved": killed,
+		"KilledWhileStartsWait":                  killed,
 		"Scenario34TakeUnderWay":                 "no two mutations share a commit",
 	}
 	if os.Getenv("PAWL_SLOW_TESTS") != "" {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
-// admit lets runs of flows begin that a new limit permits, or that wait for runs which damage removed.
+// admit lets runs of flows begin that a new limit permits, or that wait for runs which damage removed. It changes
+// many keys in one commit, and makes none for keys where nothing is to be done.
 func (e *Engine) admit(ctx context.Context, flows []Definition) error {
 	for _, f := range flows {
 		for after := placesKey(f.Name(), "")[:len(f.Name())+1]; after != nil; {
@@ -18,7 +20,7 @@ func (e *Engine) admit(ctx context.Context, flows []Definition) error {
 			if err != nil {
 				return err
 			}
-			for a != nil && !a.done {
+			for len(a.lines) > 0 && !a.done {
 				if err := e.queue.Mutate(ctx, a, requestBytes); err != nil {
 					return err
 				}
@@ -29,27 +31,58 @@ func (e *Engine) admit(ctx context.Context, flows []Definition) error {
 	return nil
 }
 
-// nextAdmission finds the next places of a flow in the table. Next is nil at the end.
+// headsRead is how many heads one transaction reads.
+const headsRead = 1000
+
+// nextAdmission finds the next lines of a flow where something is to be done. Next is nil at the end.
 func (e *Engine) nextAdmission(ctx context.Context, f Definition, after []byte) (a *admission, next []byte, err error) {
 	prefix := append([]byte(f.Name()), 0)
+	a, next = &admission{flow: f}, after
 	err = e.source.ViewRows(ctx, func(tx driver.Reader) error {
 		r := rowsOf(tx)
-		err := r.placeFrom(prefix, after, func(key []byte) {
-			head, _, _, err := parsePlaceKey(key)
-			if err != nil {
-				next = driver.After(key)
-				return
+		for n := 0; n < headsRead && len(a.lines) < portion && next != nil; n++ {
+			from := next
+			next = nil
+			var head []byte
+			err := r.placeFrom(prefix, from, func(key []byte) {
+				h, _, _, err := parsePlaceKey(key)
+				if err != nil {
+					next = driver.After(key)
+					return
+				}
+				head = bytes.Clone(h)
+				next = append(bytes.Clone(head), placeInLine+1) // behind all rows of the head
+			})
+			if err == nil && head != nil {
+				err = a.look(r, head, e.now())
 			}
-			a = &admission{flow: f, head: bytes.Clone(head)}
-			next = append(bytes.Clone(head), placeInLine+1) // behind all rows of the head
-		})
-		if a == nil || err != nil {
-			return err
+			if err != nil {
+				return err
+			}
 		}
-		a.stale, err = r.stalePlaces(a.head)
-		return err
+		return nil
 	})
 	return a, next, err
+}
+
+// look adds the line of a head, if something is to be done there.
+func (a *admission) look(r rows, head []byte, now time.Time) error {
+	stale, err := r.stalePlaces(head)
+	if err != nil {
+		return err
+	}
+	row, kind := a.of(head)
+	p := places{limits: a.flow.openLimits(), now: now}
+	l, err := p.lot(r, row, kind)
+	if err != nil {
+		return err
+	}
+	waits := len(l.line) > 0 && (l.rated() || l.free())
+	idle := len(l.line) == 0 && l.taken == 0 && !l.tat.After(now)
+	if len(stale) > 0 || waits || idle || l.changed {
+		a.lines = append(a.lines, admissionLine{head, stale})
+	}
+	return nil
 }
 
 // placeFrom calls fn with the first key of table places from a key on.
@@ -93,7 +126,7 @@ func (r rows) leftPlace(head []byte, run pawl.ID) (bool, error) {
 
 // has reports whether the run is open and has a place of a head.
 func (row *runRow) has(head []byte) bool {
-	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
+	for _, kind := range placeKinds {
 		if row.open() && row.Places&kind != 0 && bytes.Equal(row.placesKey(kind), head) {
 			return true
 		}
@@ -104,27 +137,36 @@ func (row *runRow) has(head []byte) bool {
 // admission is the mutation that gives free places to runs in line, a portion at a time.
 type admission struct {
 	flow   Definition
-	head   []byte
-	stale  []pawl.ID
+	lines  []admissionLine
 	places places
 	done   bool
 }
 
-// Declare declares the places, and the runs that an earlier Check has found.
-func (a *admission) Declare(n *driver.Needs) {
-	row, kind := a.of()
-	a.places.needs(n, a.flow.openLimits(), row, kind)
-	for _, run := range a.stale {
-		n.Own(tableRuns, run[:])
-	}
-	if kind == placeOfKey && a.flow.openLimits().flow > 0 {
-		a.places.needs(n, a.flow.openLimits(), row, placeOfFlow)
-	}
+// admissionLine is a head, with runs that have a place there and are not open.
+type admissionLine struct {
+	head  []byte
+	stale []pawl.ID
 }
 
-// of returns the row of a run that would have such a place.
-func (a *admission) of() (*runRow, placeKind) {
-	key := string(a.head[len(a.flow.Name())+1 : len(a.head)-1])
+// Declare declares the places, and the runs that an earlier Check has found.
+func (a *admission) Declare(n *driver.Needs) {
+	limits := a.flow.openLimits()
+	for _, line := range a.lines {
+		row, kind := a.of(line.head)
+		a.places.needsHead(n, limits, row, kind)
+		for _, run := range line.stale {
+			n.Own(tableRuns, run[:])
+		}
+	}
+	if row := (&runRow{Flow: a.flow.Name()}); limits.needs(row) != nil && !bytes.Equal(a.lines[0].head, row.placesKey(placeOfFlow)) {
+		a.places.needsHead(n, limits, row, placeOfFlow)
+	}
+	a.places.needsRuns(n)
+}
+
+// of returns the row of a run that would have a place of a head.
+func (a *admission) of(head []byte) (*runRow, placeKind) {
+	key := string(head[len(a.flow.Name())+1 : len(head)-1])
 	if key == "" {
 		return &runRow{Flow: a.flow.Name()}, placeOfFlow
 	}
@@ -134,14 +176,29 @@ func (a *admission) of() (*runRow, placeKind) {
 // Check gives the places.
 func (a *admission) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
-	row, kind := a.of()
-	a.places = places{limits: a.flow.openLimits(), read: portion}
+	a.places = places{limits: a.flow.openLimits(), now: ops.Now(), read: portion}
+	a.done = true
+	for _, line := range a.lines {
+		if len(a.places.rows) >= portion {
+			a.done = false
+			break
+		}
+		if err := a.give(ops, r, line); err != nil {
+			return err
+		}
+	}
+	return a.places.rouse(ops, r)
+}
+
+// give gives the free places of a line.
+func (a *admission) give(ops driver.Ops, r rows, line admissionLine) error {
+	row, kind := a.of(line.head)
 	l, err := a.places.lot(r, row, kind)
 	if err != nil {
 		return err
 	}
-	for _, run := range a.stale {
-		gone, err := r.leftPlace(a.head, run)
+	for _, run := range line.stale {
+		gone, err := r.leftPlace(line.head, run)
 		if err == nil && gone {
 			err = l.vacate(r, run)
 		}
@@ -150,19 +207,14 @@ func (a *admission) Check(ops driver.Ops) error {
 		}
 	}
 	for gave := true; gave; {
-		if gave, err = a.places.give(ops, r, l, kind); err != nil {
+		if gave, err = a.places.give(ops, r, l); err != nil {
 			return err
 		}
 	}
-	a.done = !l.more || !l.free()
+	l.vacated = true
+	a.done = a.done && (!l.more || !l.free() || l.rated())
 	return nil
 }
 
 // Apply writes the places and the rows of the runs that have got one.
-func (a *admission) Apply(tx driver.Writer) error {
-	r := rowsTo(tx)
-	if err := r.putAll(a.places.rows); err != nil {
-		return err
-	}
-	return a.places.apply(r)
-}
+func (a *admission) Apply(tx driver.Writer) error { return a.places.apply(rowsTo(tx)) }

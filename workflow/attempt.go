@@ -53,7 +53,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	if x.row.Terminate != "" { // its function may be stuck
 		return x.stoppedBy(ErrTerminated)
 	}
-	if x.row.Paused && x.row.Cancel == "" && x.row.Terminate == "" {
+	if x.row.Paused && x.row.Cancel == "" && !x.missesTurn() {
 		return x.awaitResume()
 	}
 	if in, err := x.takePlaces(); !in || err != nil {

@@ -66,7 +66,8 @@ func (x *execution) watch() (stop func()) {
 	return func() { close(done) }
 }
 
-// offer makes runs of flows ready that processes of other builds block, until the queue is closed.
+// offer makes runs of flows ready that processes of other builds block, and those whose turn it is, since the clock
+// may have been set back, until the queue is closed.
 func (e *Engine) offer(flows []Definition) {
 	ticker := time.NewTicker(blockedLook)
 	defer ticker.Stop()

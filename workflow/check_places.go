@@ -37,7 +37,7 @@ func (c *check) places() {
 		case row == nil:
 			c.wrong("run %x is not there, and table %s has row %x", run, tablePlaces, key)
 		case class == placeTaken && !row.has(head),
-			class == placeInLine && (!row.open() || row.Line == 0 || !bytes.Equal(key, lineKey(row.placesKey(row.Line), row.Number))):
+			class == placeInLine && !row.waitsAt(key):
 			c.wrong("run %s is %s, and table %s has row %x", pawl.ID(run), row.Status, tablePlaces, key)
 		}
 	})
@@ -54,12 +54,22 @@ func (c *check) hasPlaces(id pawl.ID, row *runRow) {
 		c.wrong("run %s is %s, and has a place", id, row.Status)
 		return
 	}
-	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
+	for _, kind := range placeKinds {
 		if row.Places&kind != 0 {
 			missing(takenKey(row.placesKey(kind), id), "place", "until the run ends, another one may have it too")
 		}
+		if row.Line&kind != 0 {
+			missing(row.lineKey(kind), "number in line", "resume the run")
+		}
 	}
-	if row.Line != 0 {
-		missing(lineKey(row.placesKey(row.Line), row.Number), "number in line", "resume the run")
+}
+
+// waitsAt reports whether the run is open and has a row in a line.
+func (row *runRow) waitsAt(key []byte) bool {
+	for _, kind := range placeKinds {
+		if row.open() && row.Line&kind != 0 && bytes.Equal(key, row.lineKey(kind)) {
+			return true
+		}
 	}
+	return false
 }

@@ -132,7 +132,7 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 		return fmt.Errorf("let runs begin that wait for others: %w", err)
 	}
 	e.hub.sweeper.Do(func() { go e.runSweeper() })
-	if e.hub.shared {
+	if e.hub.shared || slices.ContainsFunc(flows, func(f Definition) bool { return f.openLimits().rated() }) {
 		go e.offer(flows)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 	if f.children, err = f.x.engine.cancelAll(ops, r, f.open, childOfEnded); err != nil {
 		return err
 	}
-	f.places = places{limits: f.x.flow.openLimits(), rows: maps.Clone(f.children)} // a child may be next
+	f.places = places{limits: f.x.flow.openLimits(), now: f.now, self: f.x.run, rows: maps.Clone(f.children)} // a child may be next
 	if err := f.places.leave(ops, r, f.x.run, f.row); err != nil {
 		return err
 	}
@@ -154,9 +154,6 @@ func (f *finish) Apply(tx driver.Writer) error {
 		if err := own.apply(r); err != nil {
 			return err
 		}
-	}
-	if err := r.putAll(f.places.rows); err != nil {
-		return err
 	}
 	if err := f.places.apply(r); err != nil {
 		return err

@@ -79,6 +79,45 @@ func MaxOpenPerKey(n int) Option {
 	return func(d *flowDraft) { d.limit("the limit of open runs per key", &d.open.key, n) }
 }
 
+// StartRate limits how many runs of the flow start in a period, over all processes: no period of length Per has more
+// than Starts starts. For Burst see [pawl.Rate]; a run has no cost, so MaxCost is 0 or 1. A run starts when a worker
+// has it for the first time and it has its turn. Restarts, resumes, and attempts after a crash do not count. Forks and
+// children do.
+//
+// Runs wait in the order of their starts by [Flow.Start]. A run that waits is [Waiting], [Info.Rate] says for what,
+// and [Info.Due] until when, at the earliest. It starts by itself, and stays in line over restarts of the app. A run
+// that has places to wait for, see [MaxOpen], takes them when it starts. One that is paused, blocked, or dead when its
+// turn comes waits again at the end of the line once it is resumed. A cancel ends a run that waits at once.
+//
+// A changed rate applies to the starts from then on. If the clock is set back, starts go on after a burst, within
+// some minutes.
+func StartRate(r pawl.Rate) Option {
+	return func(d *flowDraft) { d.rate(r, &d.open.flowPace) }
+}
+
+// StartRatePerKey limits how many runs of the flow with the same [Key] start in a period, as [StartRate] does for all runs. Runs
+// without a key are not limited. With both rates, a run waits for that of its key first, so a key with many runs does
+// not delay others.
+func StartRatePerKey(r pawl.Rate) Option {
+	return func(d *flowDraft) { d.rate(r, &d.open.keyPace) }
+}
+
+func (d *flowDraft) rate(r pawl.Rate, of *driver.Pace) {
+	err := pawl.Limits{Rate: r}.Validate()
+	switch {
+	case err == nil && r.Starts == 0:
+		err = &pawl.InvalidError{Field: "Rate", Reason: "it has no Starts; leave the option out for no limit"}
+	case err == nil && r.MaxCost > 1:
+		err = &pawl.InvalidError{Field: "Rate", Reason: fmt.Sprintf("MaxCost is %d, and runs have no cost; leave it out", r.MaxCost)}
+	}
+	if err != nil && d.err == nil {
+		d.err = err
+	}
+	if err == nil {
+		*of = driver.PaceOf(r)
+	}
+}
+
 func (d *flowDraft) limit(field string, of *int, n int) {
 	if *of = n; (n < 1 || n > MaxPlaces) && d.err == nil {
 		d.err = &pawl.InvalidError{Field: field, Reason: fmt.Sprintf("%d is not between 1 and %d; leave it out for no limit", n, MaxPlaces)}

@@ -59,16 +59,29 @@ func (f *finish) Declare(n *driver.Needs) {
 
 // needs declares the places of a run, and the runs that an earlier Check has found.
 func (p *places) needs(n *driver.Needs, l openLimits, row *runRow, kinds placeKind) {
-	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
+	for _, kind := range placeKinds {
 		if kinds&kind != 0 {
-			head := row.placesKey(kind)
-			n.Own(tablePlaces, head)
-			n.Span(tablePlaces, p.takenSpan(head, l.of(kind)))
-			n.Span(tablePlaces, p.lineSpan(head))
+			p.needsHead(n, l, row, kind)
 		}
 	}
+	p.needsRuns(n)
+}
+
+func (p *places) needsHead(n *driver.Needs, l openLimits, row *runRow, kind placeKind) {
+	head := row.placesKey(kind)
+	n.Own(tablePlaces, head)
+	n.Span(tablePlaces, p.takenSpan(head, l.of(kind)))
+	n.Span(tablePlaces, p.lineSpan(head))
+}
+
+func (p *places) needsRuns(n *driver.Needs) {
 	for run := range p.rows {
 		needsRun(n, run)
+	}
+	for run := range p.looked {
+		if p.rows[run] == nil {
+			needsRun(n, run)
+		}
 	}
 }
 

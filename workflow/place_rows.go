@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -17,16 +18,46 @@ type placeKind uint8
 const (
 	placeOfFlow placeKind = 1
 	placeOfKey  placeKind = 2
+
+	// started says that the rates of the flow have counted the start of the run. It is no place.
+	started placeKind = 4
 )
 
-// The limits of a flow, 0 for none.
-type openLimits struct{ flow, key int }
+// placeKinds are the kinds, in the order in which a run takes its places.
+var placeKinds = [...]placeKind{placeOfKey, placeOfFlow}
+
+// The limits of a flow, zero for none.
+type openLimits struct {
+	flow, key         int
+	flowPace, keyPace driver.Pace
+}
 
 func (l openLimits) of(kind placeKind) int {
 	if kind == placeOfKey {
 		return l.key
 	}
 	return l.flow
+}
+
+func (l openLimits) pace(kind placeKind) driver.Pace {
+	if kind == placeOfKey {
+		return l.keyPace
+	}
+	return l.flowPace
+}
+
+// rated reports whether the flow has a rate.
+func (l openLimits) rated() bool { return l.flowPace.Limits() || l.keyPace.Limits() }
+
+// needs returns the kinds of places, and of starts, that a run needs and lacks, in the order in which it takes them.
+func (l openLimits) needs(row *runRow) (kinds []placeKind) {
+	for _, kind := range placeKinds {
+		lacks := l.of(kind) > 0 && row.Places&kind == 0 || l.pace(kind).Limits() && row.Places&started == 0
+		if lacks && (kind != placeOfKey || row.Key != "") {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // Keys of table places. Those of a flow and a key begin with the key of their head. Neither name has a NUL.
@@ -37,7 +68,7 @@ const (
 )
 
 // placesKey returns the key of the head of the places of a flow, or of a key of its runs. The content of the
-// head is the last number in its line.
+// head is the last number in its line, and the time until when the starts so far use up its rate, if it has one.
 func placesKey(flow, key string) []byte {
 	b := make([]byte, 0, len(flow)+len(key)+2+1+16)
 	return append(append(append(append(b, flow...), 0), key...), 0)
@@ -58,6 +89,10 @@ func lineKey(head []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(slices.Clip(head), placeInLine), number)
 }
 
+func (row *runRow) lineKey(kind placeKind) []byte {
+	return lineKey(row.placesKey(kind), *row.numberIn(kind))
+}
+
 // parsePlaceKey returns the parts of a key of table places. The class is 0 for a head.
 func parsePlaceKey(key []byte) (head []byte, class byte, rest []byte, err error) {
 	flow := bytes.IndexByte(key, 0)
@@ -73,13 +108,73 @@ func parsePlaceKey(key []byte) (head []byte, class byte, rest []byte, err error)
 	return nil, 0, nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tablePlaces)
 }
 
+// numberIn returns the number of the run in a line.
+func (row *runRow) numberIn(kind placeKind) *uint64 {
+	if kind == placeOfKey {
+		return &row.KeyNumber
+	}
+	return &row.Number
+}
+
+// parsePlacesHead returns the content of a head.
+func parsePlacesHead(content []byte) (number uint64, tat time.Time) {
+	number, n := binary.Uvarint(content)
+	if n > 0 && n < len(content) {
+		nanos, _ := binary.Varint(content[n:])
+		tat = timeOf(nanos)
+	}
+	return number, tat
+}
+
+func placesHead(number uint64, tat time.Time) []byte {
+	b := binary.AppendUvarint(nil, number)
+	if tat.IsZero() {
+		return b
+	}
+	return binary.AppendVarint(b, unixNano(tat))
+}
+
+// apply writes the changes, and the rows of other runs.
+func (p *places) apply(r rows) error {
+	if err := r.putAll(p.rows); err != nil {
+		return err
+	}
+	for _, l := range p.lots {
+		for _, key := range l.deletes {
+			if err := r.delete(tablePlaces, key); err != nil {
+				return err
+			}
+		}
+		for _, each := range l.puts {
+			if err := r.put(tablePlaces, each.key, each.value); err != nil {
+				return err
+			}
+		}
+		if err := l.applyHead(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyHead writes the head, or removes it with the last row, once the rate is not used up any more.
+func (l *lot) applyHead(r rows) error {
+	switch empty := l.taken == 0 && len(l.line) == 0 && !l.more && !l.tat.After(l.now); {
+	case empty && l.known:
+		return r.delete(tablePlaces, l.head)
+	case !empty && (l.changed || !l.known):
+		return r.put(tablePlaces, l.head, placesHead(l.number, l.tat))
+	}
+	return nil
+}
+
 // restorePlaces stores the places of a run that an export had, whether they are free or not. A run that waited in line
 // loses its number: its job is stored as a ready one, so it waits in line again.
 func (r rows) restorePlaces(run pawl.ID, row *runRow) error {
 	if !row.open() {
 		return nil
 	}
-	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
+	for _, kind := range placeKinds {
 		if row.Places&kind == 0 {
 			continue
 		}
@@ -87,7 +182,7 @@ func (r rows) restorePlaces(run pawl.ID, row *runRow) error {
 		if known, err := r.get(tablePlaces, head); err != nil {
 			return err
 		} else if known == nil {
-			if err := r.put(tablePlaces, head, binary.AppendUvarint(nil, 0)); err != nil {
+			if err := r.put(tablePlaces, head, placesHead(0, time.Time{})); err != nil {
 				return err
 			}
 		}
@@ -98,25 +193,33 @@ func (r rows) restorePlaces(run pawl.ID, row *runRow) error {
 	if row.Line == 0 {
 		return nil
 	}
-	row.Line, row.Number = 0, 0
+	row.Line, row.Number, row.KeyNumber = 0, 0, 0
 	return r.putRun(run, row)
 }
 
-// waitsForPlace describes the places for which a run waits: "key tenant/42" or "flow order". It returns "" if
-// it waits for none.
-func (row *runRow) waitsForPlace() string {
-	switch row.Line {
-	case placeOfKey:
-		return "key " + row.Key
-	case placeOfFlow:
-		return "flow " + row.Flow
+// waitsToBegin describes what keeps a run from beginning: the places for which it waits, or the rate, "key
+// tenant/42" or "flow order". A run in both lines has passed that of its key.
+func (row *runRow) waitsToBegin() (place, rate string) {
+	what := ""
+	switch {
+	case row.Line&placeOfFlow != 0:
+		what = "flow " + row.Flow
+	case row.Line&placeOfKey != 0:
+		what = "key " + row.Key
 	}
-	return ""
+	if row.Due != 0 && what != "" {
+		return "", what
+	}
+	return what, ""
 }
 
 // holders returns some of the runs that have a place for which the run waits.
 func (r rows) holders(row *runRow) (runs []pawl.ID, err error) {
-	prefix := append(row.placesKey(row.Line), placeTaken)
+	kind := placeOfKey
+	if row.Line&placeOfFlow != 0 {
+		kind = placeOfFlow
+	}
+	prefix := append(row.placesKey(kind), placeTaken)
 	err = present(r.Scan(tablePlaces, driver.Span{Prefix: prefix, Limit: pawl.MaxHolders}, func(key, _ []byte) bool {
 		if len(key) == len(prefix)+len(pawl.ID{}) {
 			runs = append(runs, pawl.ID(key[len(prefix):]))

@@ -2,9 +2,10 @@ package workflow
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -18,22 +19,33 @@ import (
 // places are the changes of places in one mutation. Check finds them, and Apply writes them.
 type places struct {
 	limits openLimits
+	now    time.Time
+	self   pawl.ID             // the run of the mutation, if its job exists only after it or has a lease
 	read   int                 // how many runs in line are read, lineRead if zero; so many may have left their places
 	rows   map[pawl.ID]*runRow // rows of other runs that the mutation changes
+	looked map[pawl.ID]*runRow // rows of other runs that were read
+	woken  map[pawl.ID]bool    // runs whose jobs the mutation makes ready
 	lots   []*lot
+	turn   time.Time // when the run of the mutation may begin, if it waits
 }
 
-// lot is all places of a flow or a key, with their line.
+// lot is all places of a flow or a key, with their line, and the starts that its rate has counted.
 type lot struct {
 	head   []byte
-	limit  int
+	kind   placeKind
+	limit  int // 0 for none
 	taken  int // as many as matter
+	pace   driver.Pace
+	tat    time.Time // until when the starts so far use up the rate
+	now    time.Time
 	number uint64
 	line   []waiter // the first runs in line
 	last   []byte   // the last key of the line that was read
 	more   bool     // the line may be longer
 
 	known, changed bool // the head
+	vacated        bool // a run left the line or its place, so it is the turn of others
+	setBack        bool // the clock was set back
 	puts           []put
 	deletes        [][]byte
 }
@@ -45,25 +57,28 @@ type waiter struct {
 }
 
 // lineRead is how many runs in line are read at once: more than one, since some may wait no more, or move to
-// another line.
+// another line. It is also how many runs may begin at once under a rate.
 const lineRead = 8
 
 // lot reads the places of a kind that a run may have.
 func (p *places) lot(r rows, row *runRow, kind placeKind) (*lot, error) {
-	head, limit := row.placesKey(kind), p.limits.of(kind)
+	head := row.placesKey(kind)
 	for _, l := range p.lots {
 		if bytes.Equal(l.head, head) {
 			return l, nil
 		}
 	}
-	l := &lot{head: head, limit: limit}
+	l := &lot{head: head, kind: kind, limit: p.limits.of(kind), pace: p.limits.pace(kind), now: p.now}
 	last, err := r.get(tablePlaces, head)
 	if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // the next number is found without it
 		return nil, err
 	}
 	l.known = last != nil
-	l.number, _ = binary.Uvarint(last)
-	if l.taken, err = r.count(tablePlaces, p.takenSpan(head, limit)); err != nil {
+	l.number, l.tat = parsePlacesHead(last)
+	if err != nil || l.rated() && l.tat.After(l.pace.Last(p.now)) { // damage, or the clock was set back
+		l.tat, l.changed, l.setBack = l.pace.Last(p.now), true, true
+	}
+	if l.taken, err = r.count(tablePlaces, p.takenSpan(head, l.limit)); err != nil {
 		return nil, err
 	}
 	err = p.readLine(r, l)
@@ -115,49 +130,74 @@ func (r rows) count(t *driver.Table, s driver.Span) (n int, err error) {
 
 func (l *lot) free() bool { return l.limit == 0 || l.taken < l.limit }
 
-// needs returns the places that a run needs and lacks, in the order in which it takes them.
-func (l openLimits) needs(row *runRow) (kinds []placeKind) {
-	if l.key > 0 && row.Key != "" && row.Places&placeOfKey == 0 {
-		kinds = append(kinds, placeOfKey)
+// take gives a run the places that it lacks, or a number in the line of the first that is not free. It changes
+// the row, and reports whether the run may begin. One that a rate limits stays in its lines until [places.begin].
+func (p *places) take(ops driver.Ops, r rows, run pawl.ID, row *runRow) (all bool, err error) {
+	kinds := p.limits.needs(row)
+	if err := p.leaveLines(r, row, kinds...); err != nil { // its flow has no such limit any more
+		return false, err
 	}
-	if l.flow > 0 && row.Places&placeOfFlow == 0 {
-		kinds = append(kinds, placeOfFlow)
-	}
-	return kinds
-}
-
-// take gives a run the places that it lacks, or a place in line for the first that is not free. It changes
-// the row, and reports whether the run has all places.
-func (p *places) take(r rows, run pawl.ID, row *runRow) (all bool, err error) {
-	for _, kind := range p.limits.needs(row) {
+	row.Due = 0
+	for i, kind := range kinds {
 		l, err := p.lot(r, row, kind)
 		if err != nil {
 			return false, err
 		}
-		if !l.free() {
-			return false, p.wait(r, l, run, row, kind)
+		if !l.rated() && l.free() {
+			l.leaveLine(row)
+			l.occupy(run, row)
+			continue
 		}
-		l.leaveLine(row, kind)
-		l.taken++
-		l.put(takenKey(l.head, run), nil)
-		row.Places |= kind
+		position := l.join(run, row)
+		if l.rated() && !l.admits(position, row) && (l.setBack || l.admits(1, row)) { // those ahead may not come
+			if err := p.call(ops, r, l, run); err != nil {
+				return false, err
+			}
+			position = l.join(run, row)
+		}
+		if l.rated() && l.admits(position, row) {
+			row.Due = unixNano(p.now)
+			continue
+		}
+		if err := p.wait(r, l, position, row); err != nil {
+			return false, err
+		}
+		return false, p.leaveLines(r, row, kinds[:i+1]...)
 	}
-	return true, p.leaveLine(r, row) // its flow has no such limit any more
+	return true, nil
 }
 
-// wait gives the run a place in line, unless it has it. A run is in one line at a time.
-func (p *places) wait(r rows, l *lot, run pawl.ID, row *runRow, kind placeKind) error {
-	if row.Line != kind {
-		if err := p.leaveLine(r, row); err != nil {
-			return err
-		}
+// occupy gives the run a place.
+func (l *lot) occupy(run pawl.ID, row *runRow) {
+	l.taken++
+	l.put(takenKey(l.head, run), nil)
+	row.Places |= l.kind
+}
+
+// join gives the run a number in line, unless it has one, and returns how many runs there are up to it, or a
+// few more than that.
+func (l *lot) join(run pawl.ID, row *runRow) (position int) {
+	if row.Line&l.kind == 0 {
 		l.number++
-		row.Line, row.Number = kind, l.number
-		l.line, l.changed = append(l.line, waiter{lineKey(l.head, l.number), run}), true
+		row.Line |= l.kind
+		*row.numberIn(l.kind) = l.number
+		l.changed = true
+		if !l.more {
+			l.line = append(l.line, waiter{lineKey(l.head, l.number), run})
+		}
 	}
-	l.put(lineKey(l.head, row.Number), run[:]) // damage may have removed it
-	row.becomes(Waiting)
-	return nil
+	own := *row.numberIn(l.kind)
+	l.put(row.lineKey(l.kind), run[:]) // damage may have removed it
+	for _, w := range l.line {
+		if number(w.key) >= own {
+			return position + 1
+		}
+		position++
+	}
+	if position > 0 && l.more {
+		position = max(position, int(min(own-number(l.line[0].key), math.MaxInt32)))
+	}
+	return position + 1
 }
 
 // becomes sets the status, unless the run is blocked.
@@ -167,51 +207,57 @@ func (row *runRow) becomes(s Status) {
 	}
 }
 
-// leaveLine removes the run from the line in which it is, if any.
-func (p *places) leaveLine(r rows, row *runRow) error {
-	if row.Line == 0 {
-		return nil
-	}
-	l, err := p.lot(r, row, row.Line)
-	if err == nil {
-		l.leaveLine(row, row.Line)
-	}
-	return err
-}
-
-// leaveLine removes the run from the line.
-func (l *lot) leaveLine(row *runRow, kind placeKind) {
-	if row.Line != kind {
-		return
-	}
-	key := lineKey(l.head, row.Number)
-	l.line = slices.DeleteFunc(l.line, func(w waiter) bool { return bytes.Equal(w.key, key) })
-	l.delete(key)
-	row.Line, row.Number = 0, 0
-}
-
-// leave takes the places of a run that ends, and gives them to the runs that wait for them.
-func (p *places) leave(ops driver.Ops, r rows, run pawl.ID, row *runRow) error {
-	for _, kind := range [...]placeKind{placeOfFlow, placeOfKey} {
-		if row.Line != kind && row.Places&kind == 0 {
+// leaveLines removes the run from its lines, except some.
+func (p *places) leaveLines(r rows, row *runRow, except ...placeKind) error {
+	for _, kind := range placeKinds {
+		if row.Line&kind == 0 || slices.Contains(except, kind) {
 			continue
 		}
 		l, err := p.lot(r, row, kind)
 		if err != nil {
 			return err
 		}
-		l.leaveLine(row, kind)
+		l.leaveLine(row)
+	}
+	return nil
+}
+
+// leaveLine removes the run from the line.
+func (l *lot) leaveLine(row *runRow) {
+	if row.Line&l.kind == 0 {
+		return
+	}
+	key := row.lineKey(l.kind)
+	l.line = slices.DeleteFunc(l.line, func(w waiter) bool { return bytes.Equal(w.key, key) })
+	l.delete(key)
+	l.vacated = true
+	row.Line &^= l.kind
+	*row.numberIn(l.kind) = 0
+}
+
+// leave takes the places of a run that ends, and gives them to the runs that wait for them.
+func (p *places) leave(ops driver.Ops, r rows, run pawl.ID, row *runRow) error {
+	row.Places &^= started
+	for _, kind := range placeKinds {
+		if (row.Line|row.Places)&kind == 0 {
+			continue
+		}
+		l, err := p.lot(r, row, kind)
+		if err != nil {
+			return err
+		}
+		l.leaveLine(row)
 		if row.Places&kind != 0 {
 			row.Places &^= kind
 			if err := l.vacate(r, run); err != nil {
 				return err
 			}
 		}
-		if _, err := p.give(ops, r, l, kind); err != nil {
+		if _, err := p.give(ops, r, l); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.rouse(ops, r)
 }
 
 // vacate frees the place of a run, unless damage has.
@@ -220,15 +266,17 @@ func (l *lot) vacate(r rows, run pawl.ID) error {
 	there, err := r.Get(tablePlaces, key)
 	if there != nil && err == nil {
 		l.taken--
+		l.vacated = true
 		l.delete(key)
 	}
 	return present(err)
 }
 
 // give gives a free place to the first run in line. It returns false if there is no place, or no run. A run whose
-// key has got a limit since takes no place of its flow before it has one of its key: it moves to that line.
-func (p *places) give(ops driver.Ops, r rows, l *lot, kind placeKind) (bool, error) {
-	for l.free() {
+// key has got a limit since takes no place of its flow before it has one of its key: it moves to that line. Runs
+// that a rate limits take their places themselves, see [places.rouse].
+func (p *places) give(ops driver.Ops, r rows, l *lot) (bool, error) {
+	for !l.rated() && l.free() {
 		if len(l.line) == 0 {
 			if !l.more || p.read > 0 { // the next portion is for another mutation
 				break
@@ -239,93 +287,114 @@ func (p *places) give(ops driver.Ops, r rows, l *lot, kind placeKind) (bool, err
 			continue
 		}
 		w := l.line[0]
-		row, err := p.row(r, w.run)
-		switch {
-		case err != nil && !errors.Is(err, pawl.ErrCorrupt):
+		row, err := p.waiting(r, l, w)
+		if err != nil {
 			return false, err
-		case err != nil || row == nil || !row.open() || row.Line != kind || !bytes.Equal(w.key, lineKey(l.head, row.Number)):
+		}
+		if row == nil {
 			l.line = l.line[1:] // damage left it
 			l.delete(w.key)
 			continue
 		}
-		if p.rows == nil {
-			p.rows = make(map[pawl.ID]*runRow)
+		p.change(w.run, row)
+		if row.Paused && p.limits.rated() {
+			if err := p.leaveLines(r, row); err != nil {
+				return false, err
+			}
+			continue
 		}
-		p.rows[w.run] = row
-		switch all, err := p.take(r, w.run, row); {
+		switch all, err := p.take(ops, r, w.run, row); {
 		case err != nil:
 			return false, err
 		case all:
 			row.becomes(Running)
-			return true, p.begin(ops, w.run, row)
-		case row.Places&kind != 0:
+			comes, err := p.ready(ops, w.run, row)
+			if err == nil && !comes { // it keeps no rate from others
+				err = p.leaveLines(r, row)
+			}
+			return true, err
+		case row.Places&l.kind != 0:
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// row reads the row of a run, or returns that which the mutation changes.
+// waiting returns the row of a run in line, or nil if it does not wait there.
+func (p *places) waiting(r rows, l *lot, w waiter) (*runRow, error) {
+	row, err := p.row(r, w.run)
+	switch {
+	case errors.Is(err, pawl.ErrCorrupt):
+		return nil, nil
+	case err != nil || row == nil:
+		return nil, err
+	case !row.open() || row.Line&l.kind == 0 || !bytes.Equal(w.key, row.lineKey(l.kind)):
+		return nil, nil
+	}
+	return row, nil
+}
+
+// row reads the row of a run, or returns that which the mutation has read.
 func (p *places) row(r rows, run pawl.ID) (*runRow, error) {
 	if row := p.rows[run]; row != nil {
 		return row, nil
 	}
-	return r.run(run)
+	if row := p.looked[run]; row != nil {
+		return row, nil
+	}
+	row, err := r.run(run)
+	if p.looked == nil {
+		p.looked = make(map[pawl.ID]*runRow)
+	}
+	p.looked[run] = row
+	return row, err
 }
 
-// begin makes the job of a run ready that got its last place. One that is being cancelled is ready already, and a
+// change has the mutation write the row of another run.
+func (p *places) change(run pawl.ID, row *runRow) {
+	if p.rows == nil {
+		p.rows = make(map[pawl.ID]*runRow)
+	}
+	p.rows[run] = row
+}
+
+// ready makes the job of a run ready that got its last place. One that is being cancelled is ready already, and a
 // paused or blocked one waits for its Resume. A job that is gone, or damaged, is for an operator.
-func (p *places) begin(ops driver.Ops, run pawl.ID, row *runRow) error {
+func (p *places) ready(ops driver.Ops, run pawl.ID, row *runRow) (comes bool, err error) {
 	if row.Cancel != "" || row.Terminate != "" || row.Paused || row.Status == Blocked {
-		return nil
+		return false, nil
 	}
 	state, err := ops.State(run)
-	if errors.Is(err, pawl.ErrCorrupt) {
+	switch {
+	case errors.Is(err, pawl.ErrCorrupt):
+		return false, nil
+	case err != nil:
+		return false, err
+	case state == pawl.Delayed:
+		return true, p.wake(ops, run)
+	}
+	return state == pawl.Ready || state == pawl.Leased, nil
+}
+
+// wake makes a delayed job ready, unless the mutation has.
+func (p *places) wake(ops driver.Ops, run pawl.ID) error {
+	if p.woken[run] {
 		return nil
 	}
-	if err == nil && state == pawl.Delayed {
-		err = ops.RunNow(run)
+	if p.woken == nil {
+		p.woken = make(map[pawl.ID]bool)
 	}
-	return err
+	p.woken[run] = true
+	return ops.RunNow(run)
 }
 
 func (l *lot) put(key, content []byte) {
 	l.deletes = slices.DeleteFunc(l.deletes, func(k []byte) bool { return bytes.Equal(k, key) })
+	l.puts = slices.DeleteFunc(l.puts, func(p put) bool { return bytes.Equal(p.key, key) })
 	l.puts = append(l.puts, put{tablePlaces, key, content})
 }
 
 func (l *lot) delete(key []byte) {
 	l.puts = slices.DeleteFunc(l.puts, func(p put) bool { return bytes.Equal(p.key, key) })
 	l.deletes = append(l.deletes, key)
-}
-
-// apply writes the changes, without the rows of runs.
-func (p *places) apply(r rows) error {
-	for _, l := range p.lots {
-		for _, key := range l.deletes {
-			if err := r.delete(tablePlaces, key); err != nil {
-				return err
-			}
-		}
-		for _, each := range l.puts {
-			if err := r.put(tablePlaces, each.key, each.value); err != nil {
-				return err
-			}
-		}
-		if err := l.applyHead(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// applyHead writes the head, or removes it with the last row.
-func (l *lot) applyHead(r rows) error {
-	switch empty := l.taken == 0 && len(l.line) == 0 && !l.more; {
-	case empty && l.known:
-		return r.delete(tablePlaces, l.head)
-	case !empty && (l.changed || !l.known):
-		return r.put(tablePlaces, l.head, binary.AppendUvarint(nil, l.number))
-	}
-	return nil
 }

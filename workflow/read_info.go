@@ -108,7 +108,8 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	}
 	switch i.Status {
 	case Sleeping, Waiting, Paused:
-		i.Due, i.Waits, i.Place = timeOf(row.Due), row.Waits, row.waitsForPlace()
+		i.Due, i.Waits = timeOf(row.Due), row.Waits
+		i.Place, i.Rate = row.waitsToBegin()
 	}
 	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // its writes failed, or the worker gave it up
 		i.Status, i.Due, i.Waits = Sleeping, job.NotBefore, nil

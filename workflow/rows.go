@@ -187,10 +187,12 @@ type runRow struct {
 
 	Key    string    // of its start
 	Places placeKind // the places that it has, a set
-	Line   placeKind // the places for which it waits, 0 if it waits for none
-	Number uint64    // its number in that line
+	Line   placeKind // the lines in which it waits to begin, a set
+	Number uint64    // its number in the line of its flow
 
 	Attributes []attribute // sorted by name
+
+	KeyNumber uint64 // its number in the line of its key
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }

@@ -85,16 +85,20 @@ func (s *start) begin(ops driver.Ops) error {
 }
 
 // takePlaces gives the run the places that it needs, or lets it wait in line. A run with a delay takes them when it
-// begins.
+// begins, and one that a rate limits does so when a worker has it.
 func (s *start) takePlaces(ops driver.Ops) error {
-	s.places = places{limits: s.limits}
+	s.places = places{limits: s.limits, now: ops.Now(), self: s.run}
 	if s.row.Status == Sleeping {
 		return nil
 	}
-	s.row.Status, s.row.Places, s.row.Line, s.row.Number, s.job.NotBefore = Running, 0, 0, 0, time.Time{} // Check may run again
-	all, err := s.places.take(rowsOf(ops), s.run, &s.row)
+	s.row.Status, s.row.Places, s.row.Line, s.row.Number, s.row.KeyNumber, s.job.NotBefore = Running, 0, 0, 0, 0, time.Time{} // Check may run again
+	r := rowsOf(ops)
+	all, err := s.places.take(ops, r, s.run, &s.row)
 	if err == nil && !all {
-		s.job.NotBefore = s.row.wakeBy(ops.Now().Add(forever))
+		s.job.NotBefore = s.row.wakeBy(s.places.turn)
+	}
+	if err == nil {
+		err = s.places.rouse(ops, r)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ type Status string
 const (
 	Running  Status = "running"  // it executes, or is about to
 	Sleeping Status = "sleeping" // until a time: a sleep, or the retry of a step
-	Waiting  Status = "waiting"  // for a signal, a child, or the end of another run, see MaxOpen
+	Waiting  Status = "waiting"  // for a signal, a child, the end of another run, or its turn to begin, see MaxOpen and StartRate
 	Paused   Status = "paused"   // by an operator
 	Blocked  Status = "blocked"  // its code does not fit its journal
 	Dead     Status = "dead"     // its job is dead or gone
@@ -55,6 +55,7 @@ type Info struct {
 	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never
 	Waits    []string  // names of the signals that it waits for
 	Place    string    // what has too many open runs for it to begin, "key tenant/42" or "flow order"; see MaxOpen
+	Rate     string    // what has too many starts for it to begin before Due, "key tenant/42" or "flow order"; see StartRate
 	Holders  []pawl.ID // some of the runs that it waits for then, at most pawl.MaxHolders; a list of runs has none
 	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none
 	Unread   int       // signals that were received and not consumed

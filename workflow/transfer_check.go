@@ -354,8 +354,8 @@ func (row *runRow) sound() error {
 		bad = "a key that none has"
 	case !soundAttributes(row.Attributes):
 		bad = "attributes that none has"
-	case row.Places > placeOfFlow|placeOfKey || row.Line > placeOfKey || row.Places&row.Line != 0 || !row.open() && row.Places|row.Line != 0 ||
-		row.Key == "" && (row.Places|row.Line)&placeOfKey != 0:
+	case row.Places > placeOfFlow|placeOfKey|started || row.Line > placeOfFlow|placeOfKey || !row.open() && row.Places|row.Line != 0 ||
+		row.Places&started != 0 && row.Line != 0 || row.Key == "" && (row.Places|row.Line)&placeOfKey != 0:
 		bad = "a place that none has"
 	case row.OutputBytes < -1 || row.OutputBytes > MaxValue:
 		bad = "an output of no size"
