@@ -28,6 +28,7 @@ type Workflow struct {
 	Key           *Text           `json:"key"`
 	Place         *Text           `json:"place"`         // what has too many open runs for it to begin
 	PlaceHolders  []string        `json:"place_holders"` // some of the runs that it waits for then; empty in a list
+	Rate          *Text           `json:"rate"`          // what has too many starts for it to begin before due_at
 	UnreadSignals int             `json:"unread_signals"`
 	Declared      []Text          `json:"declared_signals"` // empty: its flow accepts any
 	Steps         int             `json:"steps"`
@@ -45,7 +46,7 @@ func WorkflowOf(i workflow.Info) Workflow {
 		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Key: textOrNull(i.Key), Status: string(i.Status), Queue: Text(i.Queue),
 		Build: textOrNull(i.Build), CreatedAt: Stamp{i.Created}, EndedAt: Stamp{i.Ended}, Retain: Span(i.Retain),
 		Cancelling: textOrNull(i.Cancelling), DeadlineAt: Stamp{i.Deadline}, DueAt: Stamp{i.Due}, WaitsFor: texts(i.Waits),
-		Place: textOrNull(i.Place), PlaceHolders: []string{}, Attributes: make(map[string]Text), UnreadSignals: i.Unread, Declared: texts(i.Declared),
+		Place: textOrNull(i.Place), PlaceHolders: []string{}, Rate: textOrNull(i.Rate), Attributes: make(map[string]Text), UnreadSignals: i.Unread, Declared: texts(i.Declared),
 		Steps: i.Steps, ValueBytes: i.Bytes, Restarts: i.Restarts, Error: textOrNull(i.Error),
 		Parent: idOrNull(i.Parent), ForkedFrom: idOrNull(i.Forked),
 	}

@@ -88,7 +88,7 @@ func TestWorkflowJSON(t *testing.T) {
 	require.NoError(t, err)
 	at := Stamp{noon}.String()
 	require.JSONEq(t, `{"run":"00000000-0000-0000-0000-000000000001","flow":"order","id":"1","status":"waiting","queue":"q","build":null,
-		"created_at":"`+at+`","ended_at":null,"retain":"1h0m0s","cancelling":null,"deadline_at":null,"due_at":null,"waits_for":["approved"],"key":null,"place":null,"place_holders":[],"unread_signals":0,"declared_signals":["approved","paid"],
+		"created_at":"`+at+`","ended_at":null,"retain":"1h0m0s","cancelling":null,"deadline_at":null,"due_at":null,"waits_for":["approved"],"key":null,"place":null,"place_holders":[],"rate":null,"unread_signals":0,"declared_signals":["approved","paid"],
 		"steps":0,"value_bytes":0,"restarts":0,"error":null,"parent":null,"attributes":{},"forked_from":null,
 		"input":{"size_bytes":1,"encoding":"messagepack","value":7,"base64":null,"hex":null},"output":null,
 		"journal":[{"seq":1,"step":"eu/reserve#2","scope":"eu","name":"reserve","occurrence":2,"kind":"step","state":"done","attempts":1,

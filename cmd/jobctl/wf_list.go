@@ -27,7 +27,9 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
   key (of its start; null: none)
   place (what has too many open runs for it to begin, "key tenant/42" or "flow
     order"; null: it does not wait for that), place_holders (a list: some of the
-    runs that have the places; empty in a list)
+    runs that have the places; empty in a list), rate (what has too many starts
+    for it to begin before due_at, "key tenant/42" or "flow order"; null: it does
+    not wait for that)
   unread_signals (how many), declared_signals (a list; empty: it accepts any)
   steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)
@@ -142,6 +144,9 @@ func (a *app) runRow(run *workflow.Info, held map[pawl.ID]bool, now time.Time) [
 	}
 	if run.Place != "" {
 		waits = "place of " + run.Place
+	}
+	if run.Rate != "" {
+		waits = "rate of " + run.Rate
 	}
 	return []string{
 		run.Run.String(), cell(run.Flow, nameWidth), cell(run.ID, nameWidth), status, fmt.Sprint(run.Steps),

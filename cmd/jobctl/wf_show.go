@@ -239,6 +239,11 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 		}
 		return
 	}
+	if w.Rate != "" {
+		head()
+		fmt.Fprintf(a.stdout, "  its turn, at %s or later, since %s has as many starts as its rate permits\n", a.moment(w.Due), plain.Text(w.Rate))
+		return
+	}
 	if what := job.waitsFor(&w.Info); what != "" {
 		head()
 		fmt.Fprintf(a.stdout, "  %s\n", what)
