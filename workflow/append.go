@@ -91,7 +91,7 @@ func (x *execution) append(m *appendItem, value []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	err = x.engine.queue.Mutate(x.writing(), m, m.journal.bytes+len(m.value))
+	err = x.mutate(x.writing(), m, m.journal.bytes+len(m.value))
 	switch {
 	case errors.Is(err, ErrTooMany):
 		return err

@@ -78,6 +78,7 @@ func (x *execution) await(ctx context.Context, t *turn) error {
 	case <-t.over:
 	case <-x.returned:
 		if !t.isOver() {
+			defer x.letGo()
 			return x.conclude(x.output, x.err)
 		}
 	}

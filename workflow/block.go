@@ -23,7 +23,7 @@ func (x *execution) block(why error) error {
 	x.mu.Lock()
 	b := &block{x: x, why: why, journal: x.take()}
 	x.mu.Unlock()
-	if err := x.engine.queue.Mutate(x.writing(), b, b.journal.bytes); err != nil {
+	if err := x.mutate(x.writing(), b, b.journal.bytes); err != nil {
 		return err
 	}
 	x.engine.opts.Logger.Error("a run is blocked until another build opens the file, or it is resumed",

@@ -80,7 +80,7 @@ func (c *call) startChild(s *start, other string) error {
 	x.mu.Lock()
 	r := &startChild{start: s, ids: [...]string{s.row.ID, other}, checkpoint: checkpoint{x.lease, x.take()}, c: c}
 	x.mu.Unlock()
-	err := x.engine.queue.Mutate(x.writing(), r, r.journal.bytes+len(s.stored))
+	err := x.mutate(x.writing(), r, r.journal.bytes+len(s.stored))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {

@@ -40,6 +40,8 @@ type execution struct {
 	made          int    // number of entries
 	bytes         int64  // size of their results and errors
 	backlog       backlog
+	holding       *time.Timer               // has the ends of steps written that wait for a write, see hold
+	writes        int                       // writes in progress that carry the backlog
 	tail          []*entry                  // calls of the function itself since the last one with an effect
 	tailPublished []tailPublished           // and the values it published since
 	publishes     map[[countKey]byte]uint64 // how often each scope has published under a name

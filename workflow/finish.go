@@ -41,7 +41,7 @@ func (x *execution) finish(f *finish) (err error) {
 	if f.journal.err != nil {
 		return f.journal.err
 	}
-	if err := x.engine.queue.Mutate(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
+	if err := x.mutate(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
 		return err
 	}
 	if f.back.from != nil {

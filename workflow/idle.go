@@ -221,7 +221,7 @@ func (x *execution) rest() {
 		x.settled = make(chan struct{})
 		stay = x.engine.hub.warm.add(x, bytes)
 	}
-	err := x.engine.queue.Mutate(x.writing(), s, s.journal.bytes)
+	err := x.mutate(x.writing(), s, s.journal.bytes)
 	if stay {
 		if x.wrote = s.wrote; x.stayed(err == nil) {
 			return

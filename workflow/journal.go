@@ -34,6 +34,7 @@ type backlog struct {
 
 	results int // total entries up to the last one that has ended
 	waiting int // total entries up to the last one that is not the start of a branch
+	held    int // total entries up to the last end of a step
 }
 
 // add appends an entry.
@@ -171,7 +172,7 @@ func (x *execution) save(entries ...*entry) error {
 	x.mu.Unlock()
 	err := c.journal.err
 	if err == nil {
-		err = x.engine.queue.Mutate(x.writing(), c, c.journal.bytes)
+		err = x.mutate(x.writing(), c, c.journal.bytes)
 	}
 	if err != nil {
 		return x.stop(err)

@@ -41,7 +41,7 @@ func Publish(r *Run, name string, value any) error {
 	x.mu.Lock()
 	p := &publish{checkpoint{x.lease, x.take()}, x.run, name, content, key, n} // the value may depend on the backlog
 	x.mu.Unlock()
-	err = x.engine.queue.Mutate(x.writing(), p, p.journal.bytes+len(content))
+	err = x.mutate(x.writing(), p, p.journal.bytes+len(content))
 	switch {
 	case errors.Is(err, ErrTooMany), errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("published name %q: %w", name, err)

@@ -214,7 +214,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.mu.Unlock()
 	err := d.journal.err
 	if err == nil {
-		err = x.engine.queue.Mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
+		err = x.mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
 	}
 	if err != nil {
 		return x.stop(err)

@@ -86,7 +86,7 @@ func (x *execution) restart(input []byte) error {
 		return err
 	}
 	r := &restart{x: x, input: input, open: open}
-	if err := x.engine.queue.Mutate(x.writing(), r, len(input)); err != nil {
+	if err := x.mutate(x.writing(), r, len(input)); err != nil {
 		return err
 	}
 	for child := range r.children {

@@ -142,7 +142,7 @@ func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	x.mu.Lock()
 	t.journal = x.take()
 	x.mu.Unlock()
-	err = x.engine.queue.Mutate(x.writing(), t, t.journal.bytes+maxInline)
+	err = x.mutate(x.writing(), t, t.journal.bytes+maxInline)
 	switch {
 	case err == errNoSignal: // another branch was faster
 		return false, nil

@@ -102,6 +102,10 @@ type Middleware func(next StepFunc) StepFunc
 // crash makes fn run again: its outside effects happen at least once. [Run.Key] identifies them
 // for systems that can detect repetitions.
 //
+// The next write of the run makes the result durable, or a write of its own after 5 ms. No other effect of the run takes
+// place before: no other step begins, no signal is taken, and nothing is published. The result of a step that begins
+// [AtMostOnce] is durable when Step returns.
+//
 // The result is always decoded from its stored form, on the first run too. Failures are retried
 // as the options say. [pawl.Permanent] and [pawl.RetryAfter] work as in a handler. The final
 // failure is a [*StepError]. Any other error means that the run does not continue now: return
@@ -161,19 +165,13 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		if err := c.awaitDue(); err != nil {
 			return err
 		}
-		if err := x.saveResults(); err != nil {
-			return err
+		if o.once && e.Begun != 0 {
+			e.Attempts++
+			x.fail(e, ErrInterrupted)
+			return x.save(e)
 		}
-		if o.once {
-			if e.Begun != 0 {
-				e.Attempts++
-				x.fail(e, ErrInterrupted)
-				return x.save(e)
-			}
-			e.Begun = x.engine.now().UnixNano()
-			if err := x.save(e); err != nil {
-				return err
-			}
+		if err := c.ready(o); err != nil {
+			return err
 		}
 		result, err := c.attempt(o, attempt)
 		if errors.Is(err, errSaved) {
@@ -188,7 +186,7 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		if err == nil {
 			if err = c.fits(result, decode); err == nil {
 				e.finish(result, x.engine.now())
-				return x.save(e)
+				return c.hold(o)
 			}
 			if errors.Is(err, ErrCodec) {
 				return err
@@ -198,7 +196,7 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 		delay, again := o.retry(e.Attempts, err)
 		if !again {
 			x.fail(e, err)
-			return x.save(e)
+			return c.hold(o)
 		}
 		e.Error, e.Chain, e.Due = textOf(err), nil, x.after(delay)
 		if err := c.pending(delay); err != nil {
@@ -207,8 +205,18 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 	}
 }
 
+// ready makes durable what must be before an attempt: the calls before it, and the start of a step that begins at most
+// once.
+func (c *call) ready(o *stepOptions) error {
+	if !o.once {
+		return c.x.saveResults()
+	}
+	c.e.Begun = c.x.engine.now().UnixNano()
+	return c.x.save(c.e)
+}
+
 // saveResults writes, before a call with an outside effect, the calls that have ended and are not
-// durable: decided values, on which the effect may depend, and sleeps. If the run is cancelled then,
+// durable: steps and decided values, on which the effect may depend, and sleeps. If the run is cancelled then,
 // it is past the sleep even after a crash, and runs the undo steps named since.
 func (x *execution) saveResults() error {
 	x.mu.Lock()

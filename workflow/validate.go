@@ -72,7 +72,7 @@ func (c *call) reject(t *takeSignal, selected int, problem error) error {
 	m := &reject{checkpoint: checkpoint{x.lease, x.take()}, scope: c.scope, key: t.key, answerRequest: answerRequest{hub: x.engine.hub, run: x.run,
 		name: t.signals[selected], n: number(t.key), answer: answer{Failed: true, Error: textOf(problem), Chain: chainOf(problem)}}}
 	x.mu.Unlock()
-	switch err := x.engine.queue.Mutate(x.writing(), m, m.journal.bytes+requestBytes); err {
+	switch err := x.mutate(x.writing(), m, m.journal.bytes+requestBytes); err {
 	case nil:
 		return nil
 	case ErrAbandoned: // another branch has won a race

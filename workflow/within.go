@@ -85,7 +85,7 @@ func (c *call) commit(ctx context.Context, e *effect) error {
 	x.mu.Lock()
 	m := &within{effect: e, checkpoint: checkpoint{x.lease, x.take()}, c: c}
 	x.mu.Unlock()
-	err := x.engine.queue.Mutate(ctx, m, m.journal.bytes+e.size)
+	err := x.mutate(ctx, m, m.journal.bytes+e.size)
 	switch {
 	case m.refused != nil:
 		return decided(x.codecStops(e.refused(m.refused)))

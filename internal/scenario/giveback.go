@@ -164,6 +164,7 @@ func (suite) Scenario34UsedSignalStaysUsed(t *testing.T) {
 			if crash {
 				between := k.gate("between")
 				has = k.gate("loser has it")
+				k.linger() // the step that used it is in the file
 				k.crash()
 				h = find(k, limited(k), "1")
 				<-between.reached

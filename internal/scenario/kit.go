@@ -202,6 +202,9 @@ func (k *kit) pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// linger lets so much time pass that the end of a step is in the file, which else waits for the next write of its run.
+func (k *kit) linger() { k.pass(time.Second) }
+
 // info returns the Info of a run.
 func (k *kit) info(run pawl.ID) workflow.Info {
 	k.t.Helper()

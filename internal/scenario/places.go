@@ -317,6 +317,7 @@ func (suite) PlaceLostInACommit(t *testing.T) {
 				start(k, f, "0", 0)
 				<-g.reached
 				startAndSettle(k, f, "1", 1)
+				k.linger()
 				commit := k.hold()
 				close(g.open)
 				commit.endLife(at)

@@ -249,6 +249,7 @@ func (suite) SharedBehindAVersion(t *testing.T) {
 			start(k, f(k), "1", 0)
 			<-w.reached
 			<-done.reached
+			k.linger()
 			_ = k.endLife()
 		},
 		then: func(k *kit) {

@@ -292,6 +292,7 @@ func (suite) UpdateLostInItsCommit(t *testing.T) {
 						h, g := start(k, account(k), "1", 100), k.gate(name)
 						require.NoError(k.t, withdraw.Send(k.t.Context(), k.e, h.Run(), n, "key"))
 						<-g.reached
+						k.linger()
 						commit := k.hold()
 						close(g.open)
 						commit.endLife(at)

@@ -212,7 +212,7 @@ func (f fan) legsEnd(k *kit) (h *workflow.Handle[int], commit *group) {
 	for _, g := range gates {
 		<-g.reached
 	}
-	k.settle()
+	k.linger()
 	require.Equal(k.t, workflow.Waiting, k.info(h.Run()).Status)
 	require.Equal(k.t, 1, k.calls("parent"))
 	commit = k.hold()

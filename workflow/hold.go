@@ -1,0 +1,96 @@
+package workflow
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopawl/pawl/driver"
+)
+
+// The end of a step need not be durable at once. It must be before anything else takes effect: another step, a signal
+// that is taken, a published value, a child, the end of the run. Each of these writes carries the backlog, or waits for
+// it, see ready. So the end of a step waits in the backlog, and the last step of a run has no commit of its own. A
+// crash before that write runs the step again, as a crash between the effect and the checkpoint always did.
+
+const (
+	// longestHold is how long the end of a step waits for another write, a few times as long as a commit takes. Code that
+	// computes for longer pays one more commit, which is little for it.
+	longestHold = 5 * time.Millisecond
+
+	// mostHeld is how many bytes the backlog may have with the result of a step that waits.
+	mostHeld = 64 << 10
+)
+
+// hold leaves the end of a step to the next write. It writes the end now if the step cannot run again after a crash,
+// because it begins at most once or its scope makes no more calls, and if the run stops or the result is large.
+func (c *call) hold(o *stepOptions) error {
+	x := c.x
+	x.mu.Lock()
+	now := o.once || x.stopped != nil || c.mute() || x.backlog.bytes+len(c.e.Result) > mostHeld
+	x.mu.Unlock()
+	if now {
+		return x.save(c.e)
+	}
+	x.later(c.e)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := !x.backlog.holds()
+	x.backlog.held = x.backlog.waiting
+	switch {
+	case !first: // the timer runs since the first of them
+	case x.holding == nil:
+		x.holding = time.AfterFunc(longestHold, x.flush)
+	default:
+		x.holding.Reset(longestHold)
+	}
+	return nil
+}
+
+// holds reports whether the end of a step waits.
+func (b *backlog) holds() bool { return b.held > b.base }
+
+// flush writes the ends of steps that have waited for longestHold, unless another write is about to. It leaves an error
+// to the next write, which carries them too.
+func (x *execution) flush() {
+	x.mu.Lock()
+	waits, soon := x.backlog.holds(), x.writes > 0
+	if waits && soon {
+		x.holding.Reset(longestHold)
+	}
+	c, ctx := &checkpoint{x.lease, x.take()}, x.writing()
+	x.mu.Unlock()
+	if waits && !soon {
+		_ = x.mutate(ctx, c, c.journal.bytes)
+	}
+}
+
+// letGo writes the ends of steps that no write has carried when the function has returned, as when the worker stops.
+func (x *execution) letGo() {
+	x.mu.Lock()
+	waits := x.backlog.holds()
+	if x.holding != nil {
+		x.holding.Stop()
+	}
+	x.mu.Unlock()
+	if waits && !driver.Settled(x.lease) {
+		_ = x.save()
+	}
+}
+
+// mutate has the queue carry out a mutation that writes the backlog, or makes it void.
+func (x *execution) mutate(ctx context.Context, m driver.Mutation, bytes int) error {
+	return x.write(func() error { return x.engine.queue.Mutate(ctx, m, bytes) })
+}
+
+// write calls fn, which writes the backlog.
+func (x *execution) write(fn func() error) error {
+	x.mu.Lock()
+	x.writes++
+	x.mu.Unlock()
+	defer func() {
+		x.mu.Lock()
+		x.writes--
+		x.mu.Unlock()
+	}()
+	return fn()
+}
