@@ -127,17 +127,20 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 func (s *selection) claim(chosen []*candidate) error {
 	t := s.t
 	ids := make([]pawl.ID, len(chosen))
+	statement := sqlClaim
 	for i, c := range chosen {
-		ids[i] = c.id
+		if ids[i] = c.id; c.order != pawl.OrderNone {
+			statement = sqlClaimHeads
+		}
 	}
 	token := rand.Int64()
 	t.countEntries()
 	s.writePaces()
-	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlClaim), token, t.q.process, uuids(ids), nanos(t.Now))
+	rows, err := t.tx.Query(t.ctx, t.q.sql(statement), token, t.q.process, uuids(ids), nanos(t.Now))
 	if err != nil {
 		return err
 	}
-	jobs, damaged, err := collectJobs(rows)
+	jobs, damaged, err := collectClaimed(rows, chosen, token)
 	if err != nil {
 		return err
 	}
@@ -195,22 +198,28 @@ func (t *txn) grant(j *job) *pawl.Lease {
 	return &pawl.Lease{Envelope: &e, Token: uint64(h.token), Length: t.q.opts.Lease, Expires: h.expires, Cancelled: h.signal}
 }
 
-// collectJobs reads jobs with their payloads, and the errors of those whose records are damaged.
-func collectJobs(rows pgx.Rows) (jobs map[pawl.ID]*job, damaged map[pawl.ID]error, err error) {
-	jobs, damaged = make(map[pawl.ID]*job), make(map[pawl.ID]error)
-	defer rows.Close()
-	for rows.Next() {
-		var row jobRow
-		if err := rows.Scan(append(row.fields(), &row.payload)...); err != nil {
-			return nil, nil, err
-		}
-		if j, err := row.job(); err != nil {
-			damaged[row.id.Bytes] = err
-		} else {
-			jobs[j.ID] = j
-		}
+// collectClaimed reads the jobs of a claim, and the errors of those whose records are damaged. What the peek has read
+// stays as it was, since the peek has locked them, and a ready job is not marked as cancelled.
+func collectClaimed(rows pgx.Rows, chosen []*candidate, token int64) (jobs map[pawl.ID]*job, damaged map[pawl.ID]error, err error) {
+	peeked := make(map[pawl.ID]*candidate, len(chosen))
+	for _, c := range chosen {
+		peeked[c.id] = c
 	}
-	return jobs, damaged, rows.Err()
+	jobs, damaged = make(map[pawl.ID]*job, len(chosen)), make(map[pawl.ID]error)
+	var row jobRow
+	_, err = pgx.ForEachRow(rows, []any{&row.id, &row.record, &row.payload}, func() error {
+		c := peeked[row.id.Bytes]
+		row.seq, row.token = c.seq, pgtype.Int8{Int64: token, Valid: true}
+		j, err := row.job()
+		if err != nil {
+			damaged[row.id.Bytes] = err
+			return nil
+		}
+		j.HoldsKey = c.order != pawl.OrderNone
+		jobs[j.ID] = j
+		return nil
+	})
+	return jobs, damaged, err
 }
 
 // candidate is a job that may be leased.
@@ -285,12 +294,13 @@ func (s *selection) look(queues, full, keys [][]byte, m marks, n int) (map[strin
 	found := make(map[string][]*candidate)
 	var queue, effect, key []byte
 	var id pgtype.UUID
-	var order int16
+	var order, cost pgtype.Int2
+	var done pgtype.Bool
 	c := new(candidate)
-	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &order, &c.cost, &c.done, &c.bytes}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&queue, &c.line, &id, &c.lane, &c.prio, &c.since, &c.seq, &effect, &key, &order, &cost, &done, &c.bytes}, func() error {
 		next := *c
 		next.queue, next.id, next.effect, next.key = string(queue), id.Bytes, string(effect), string(key)
-		next.order = pawl.KeyOrder(order)
+		next.order, next.cost, next.done = pawl.KeyOrder(order.Int16), max(1, int(cost.Int16)), done.Bool
 		found[next.queue] = append(found[next.queue], &next)
 		return nil
 	})

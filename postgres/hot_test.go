@@ -64,6 +64,7 @@ var Hot = []struct{ Name, Types, Statement string }{
 	{"adopt", "uuid[], bytea[], int2[]", sqlAdopt},
 	{"end turns", "bytea[]", sqlEndTurns},
 	{"claim", "int8, int8, uuid[], int8", sqlClaim},
+	{"claim heads", "int8, int8, uuid[], int8", sqlClaimHeads},
 	{"held", "bytea[], bytea[], bool", sqlHeld},
 	{"delete history", "uuid[]", sqlDeleteHistory},
 	{"store logs", "uuid[], int8[], int4[], bytea[], bytea[], int8[]", sqlStoreLogs},

@@ -44,7 +44,7 @@ type job struct {
 // jobRow is the columns of a job. pgx reads a pgtype.Int8 faster than a *int64.
 type jobRow struct {
 	id                 pgtype.UUID
-	seq, since         int64
+	seq                int64
 	token, leasedSince pgtype.Int8
 	place              int16
 	cancelled          bool
@@ -55,7 +55,7 @@ type jobRow struct {
 
 // fields returns where the columns go.
 func (r *jobRow) fields() []any {
-	return []any{&r.id, &r.seq, &r.since, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited, &r.turn}
+	return []any{&r.id, &r.seq, &r.token, &r.leasedSince, &r.place, &r.cancelled, &r.record, &r.waits, &r.awaited, &r.turn}
 }
 
 // job returns the job of a row.

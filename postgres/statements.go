@@ -50,7 +50,7 @@ WHERE p.id = dead.id RETURNING p.id`
 )
 
 // columns are those that jobRow has.
-const columns = `j.id, j.seq, j.since, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited, ` + turnColumn
+const columns = `j.id, j.seq, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited, ` + turnColumn
 
 // turnColumn is the turn of a job, its order, and whether it holds its key, in one column, since few jobs have a turn.
 const turnColumn = `CASE WHEN j.turn IS NOT NULL THEN j.turn || set_byte('\x00'::bytea, 0, j.key_order * 2 + COALESCE(j.holds, false)::int4) END`
@@ -179,6 +179,10 @@ ON CONFLICT (name) DO UPDATE SET id = NULL, done_until = excluded.done_until`
 const linesOf = `pawl.queue q JOIN pawl.line l ON l.queue = q.id AND ($2::bytea[] IS NULL OR l.kind = ANY($2))
 WHERE q.name = ANY($1)`
 
+// claim notes a fetch, and leases jobs to it.
+const claim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
+UPDATE pawl.job j SET token = $1, leased_since = $4`
+
 const (
 	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks, but for the
 	// keys $12 of the queues $11, which are at their limits. A lane of repeat suspects has none while one of them is leased.
@@ -187,14 +191,14 @@ CROSS JOIN unnest($3::int2[]) AS lanes(lane)
 LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
 	ON mark.line = q.line AND mark.lane = lanes.lane
 CROSS JOIN LATERAL (
-	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key, COALESCE(j.key_order, 0::int2) AS key_order, COALESCE(j.cost, 1::int2) AS cost,
-		EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.done_until > $4) AS done,
+	SELECT j.id, j.lane, j.prio, j.since, j.seq, j.effect, j.key, j.key_order, j.cost,
+		CASE WHEN j.effect IS NOT NULL THEN (SELECT e.done_until > $4 FROM pawl.effect e WHERE e.name = j.effect) END AS done,
 		octet_length(j.payload) AS bytes
 	FROM pawl.job j
 	WHERE j.place = 0 AND j.token IS NULL AND j.line = q.line AND j.lane = lanes.lane
 		AND (j.prio, j.since, j.seq) > (COALESCE(mark.prio, -1::int2), COALESCE(mark.since, 0), COALESCE(mark.seq, 0))
 		AND (j.deadline IS NULL OR j.deadline > $4)
-		AND NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
+		AND (j.effect IS NULL OR (SELECT e.id FROM pawl.effect e WHERE e.name = j.effect) IS NULL)
 		AND (j.key IS NULL OR (q.name, j.key) NOT IN (SELECT * FROM unnest($11::bytea[], $12::bytea[])))
 	ORDER BY j.prio, j.since, j.seq LIMIT $5 FOR UPDATE OF j SKIP LOCKED) j
 WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
@@ -203,9 +207,11 @@ WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 	// last reported its statistics, which it does between transactions.
 	sqlEntries = `SELECT COALESCE(pg_stat_get_xact_tuples_returned('pawl.job_ready'::regclass), 0)`
 
-	// sqlClaim leases jobs that a peek has locked.
-	sqlClaim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
-UPDATE pawl.job j SET token = $1, leased_since = $4, holds = CASE WHEN j.turn IS NOT NULL THEN true END WHERE j.id = ANY($3) RETURNING ` + columns + `, j.payload`
+	// sqlClaim leases jobs that a peek has locked, and returns what the peek has not.
+	sqlClaim = claim + ` WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
+
+	// sqlClaimHeads leases jobs of which some hold their keys from now on.
+	sqlClaimHeads = claim + `, holds = CASE WHEN j.turn IS NOT NULL THEN true END WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
 
 	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
