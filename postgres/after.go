@@ -29,7 +29,7 @@ ORDER BY j.id FOR UPDATE`
 	sqlAddNeeded    = `INSERT INTO pawl.after (job, needed, any_end) SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bool[])`
 	sqlMeet         = `DELETE FROM pawl.after a USING unnest($1::uuid[], $2::uuid[]) AS t(job, needed) WHERE a.job = t.job AND a.needed = t.needed`
 	sqlForgetNeeded = `DELETE FROM pawl.after WHERE job = ANY($1)`
-	sqlRelease      = `UPDATE pawl.job SET waits = NULL, place = CASE WHEN place <> 2 THEN place WHEN turn IS NOT NULL AND holds IS NULL THEN -1 ELSE 0 END WHERE id = ANY($1)`
+	sqlRelease      = `UPDATE pawl.job SET waits = NULL, place = CASE WHEN place <> -1 THEN place WHEN turn IS NOT NULL AND holds IS NULL THEN -2 ELSE 0 END WHERE id = ANY($1)`
 	sqlMarkWaiting  = `UPDATE pawl.job SET waits = true WHERE id = ANY($1)`
 	sqlMarkAwaited  = `UPDATE pawl.job SET awaited = true WHERE id = ANY($1) AND awaited IS NULL`
 

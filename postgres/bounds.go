@@ -31,14 +31,14 @@ const (
 	// sqlWaitingJobs counts the waiting jobs of queues along the indexes.
 	sqlWaitingJobs = `SELECT q.name, sum(
 	(SELECT count(*) FROM pawl.job WHERE place = 0 AND token IS NULL AND line = l.id) +
-	(SELECT count(*) FROM pawl.job WHERE place IN (-1, 2) AND line = l.id) +
+	(SELECT count(*) FROM pawl.job WHERE place < 0 AND line = l.id) +
 	(SELECT count(*) FROM pawl.job WHERE place = 1 AND line = l.id))::int8
 FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id WHERE q.name = ANY($1) GROUP BY 1`
 
 	// sqlWaitingKeys counts the waiting jobs of queues by their keys: those of the keys $2, nil for all.
 	sqlWaitingKeys = `SELECT q.name, j.key, count(*)::int8 FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, LATERAL (
 	SELECT key FROM pawl.job WHERE place = 0 AND token IS NULL AND line = l.id AND key IS NOT NULL UNION ALL
-	SELECT key FROM pawl.job WHERE place IN (-1, 2) AND line = l.id AND key IS NOT NULL UNION ALL
+	SELECT key FROM pawl.job WHERE place < 0 AND line = l.id AND key IS NOT NULL UNION ALL
 	SELECT key FROM pawl.job WHERE place = 1 AND line = l.id AND key IS NOT NULL) j
 WHERE q.name = ANY($1) AND ($2::bytea[] IS NULL OR j.key IN (SELECT * FROM unnest($2::bytea[]))) GROUP BY 1, 2`
 

@@ -25,7 +25,7 @@ const (
 	// sqlTags reads the fronts of priorities, 0 for none yet, and of keys the last tag that is behind it, 0 for none.
 	sqlTags = `SELECT n.queue, n.key, n.prio, COALESCE(f.tag, 0), COALESCE((
 	SELECT j.since FROM pawl.job j WHERE j.fair = n.queue || '\x00'::bytea || n.key AND j.prio = n.prio
-		AND j.place IN (-1, 0) AND j.since > COALESCE(f.tag, 0) ORDER BY j.since DESC LIMIT 1), 0)
+		AND (j.place = 0 OR j.place = -2) AND j.since > COALESCE(f.tag, 0) ORDER BY j.since DESC LIMIT 1), 0)
 FROM unnest($1::bytea[], $2::bytea[], $3::int2[]) AS n(queue, key, prio) LEFT JOIN pawl.front f ON f.queue = n.queue AND f.prio = n.prio`
 
 	sqlFronts      = `SELECT queue, prio, tag FROM pawl.front WHERE queue = ANY($1)`
@@ -48,9 +48,9 @@ due AS MATERIALIZED (
 	SELECT id, line, since, seq FROM pawl.job
 	WHERE place = 1 AND since <= $1 AND line <> ALL(ARRAY(SELECT id FROM fair WHERE NOT ours)) AND NOT EXISTS (SELECT FROM fair WHERE due)
 	ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
-moved AS (UPDATE pawl.job j SET place = CASE WHEN j.waits THEN 2 WHEN j.turn IS NOT NULL AND j.holds IS NULL THEN -1 ELSE 0 END
+moved AS (UPDATE pawl.job j SET place = CASE WHEN j.waits THEN -1 WHEN j.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
 	FROM due WHERE j.id = due.id AND due.line <> ALL(ARRAY(SELECT id FROM fair)) RETURNING j.place, j.turn),
-noted AS (INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM moved WHERE place = -1)
+noted AS (INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM moved WHERE place = -2)
 SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM due WHERE line = ANY(ARRAY(SELECT id FROM fair)) ORDER BY since, seq),
 	ARRAY(SELECT DISTINCT name FROM fair WHERE due)`
 )

@@ -13,10 +13,10 @@ import (
 const (
 	placeReady     = 0 // leased jobs too: they have a token
 	placeDelayed   = 1
-	placeWaiting   = 2 // ready, but for what it waits for
+	placeWaiting   = -1 // ready, but for what it waits for
 	placeDead      = 3
 	placeCompleted = 4
-	placeTurn      = -1 // ready, but not its turn
+	placeTurn      = -2 // ready, but not its turn
 )
 
 // job is a job in a transaction. Its state says where it is to be.

@@ -14,7 +14,7 @@ const (
 	lineFits = `EXISTS (SELECT FROM pawl.line l JOIN pawl.queue q ON q.id = l.queue
 	WHERE l.id = j.line AND (@queue::bytea IS NULL OR q.name = @queue) AND (@kind::bytea IS NULL OR l.kind = @kind))`
 
-	sqlKeysByID = `SELECT 0, 0, 0, 0, j.id, (@place::int2 IS NULL OR CASE WHEN j.place < 3 AND j.place <> 1 THEN 0 ELSE j.place END = @place)
+	sqlKeysByID = `SELECT 0, 0, 0, 0, j.id, (@place::int2 IS NULL OR greatest(j.place, 0) = @place)
 	AND (@leased::bool IS NULL OR (j.token IS NOT NULL) = @leased) AND ` + lineFits + `, ` + sizeOfParts + `
 FROM (SELECT id, place, token, line, octet_length(payload) AS bytes FROM pawl.job
 	WHERE id <after> @id ORDER BY id <order> LIMIT @limit) j
@@ -22,7 +22,7 @@ ORDER BY j.id <order>`
 
 	// keysOfLane reads ready jobs of a lane, and keysOfWaiting those that wait for others, or for their turn.
 	keysOfLane    = `SELECT prio, since, seq, id, token IS NULL AS free, octet_length(payload) AS bytes FROM pawl.job WHERE place = 0 AND ` + afterKey
-	keysOfWaiting = `SELECT prio, since, seq, id, true, octet_length(payload) FROM pawl.job WHERE place IN (-1, 2) AND ` + afterKey
+	keysOfWaiting = `SELECT prio, since, seq, id, true, octet_length(payload) FROM pawl.job WHERE place < 0 AND ` + afterKey
 	afterKey      = `line = l.id AND lane = n.lane AND (prio, since, seq) <after>
 			(CASE WHEN q.id = @at THEN @prio::int2 ELSE @first_prio END,
 			CASE WHEN q.id = @at THEN @since::int8 ELSE @first_since END,

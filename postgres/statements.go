@@ -78,9 +78,9 @@ WHERE j.place = 4 AND j.since <= $1 ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE 
 
 	sqlPromote = `WITH due AS (
 	SELECT id FROM pawl.job WHERE place = 1 AND since <= $1 ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
-moved AS (UPDATE pawl.job j SET place = CASE WHEN j.waits THEN 2 WHEN j.turn IS NOT NULL AND j.holds IS NULL THEN -1 ELSE 0 END
+moved AS (UPDATE pawl.job j SET place = CASE WHEN j.waits THEN -1 WHEN j.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
 	FROM due WHERE j.id = due.id RETURNING j.place, j.turn),
-noted AS (INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM moved WHERE place = -1)
+noted AS (INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM moved WHERE place = -2)
 SELECT count(*) FROM moved`
 
 	// sqlNext returns the next time at which something falls due.
@@ -216,6 +216,6 @@ WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
 	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
-	(SELECT FROM pawl.job WHERE place IN (-1, 2) AND line = l.id LIMIT 1) UNION ALL
+	(SELECT FROM pawl.job WHERE place < 0 AND line = l.id LIMIT 1) UNION ALL
 	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND $3 LIMIT 1)) j)`
 )

@@ -10,17 +10,15 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// sqlStats counts the jobs of each queue by their places, along the indexes. Place -2 is the leased
+// sqlStats counts the jobs of each queue by their places, along the indexes. Place 9 is the leased
 // jobs, which are at place 0 too. Since when the oldest job is ready comes from the first job of
 // each priority.
 const sqlStats = `WITH counts AS (
 	SELECT line, 0 AS place, count(*) AS n FROM pawl.job WHERE place = 0 GROUP BY line
-	UNION ALL SELECT line, 1, count(*) FROM pawl.job WHERE place = 1 GROUP BY line
-	UNION ALL SELECT line, 2, count(*) FROM pawl.job WHERE place = 2 GROUP BY line
-	UNION ALL SELECT line, -1, count(*) FROM pawl.job WHERE place = -1 GROUP BY line
-	UNION ALL SELECT line, 3, count(*) FROM pawl.job WHERE place = 3 GROUP BY line
+	UNION ALL SELECT line, place, count(*) FROM pawl.job WHERE place < 0 GROUP BY line, place
+	UNION ALL SELECT line, place, count(*) FROM pawl.job WHERE place > 0 AND place <> 4 GROUP BY line, place
 	UNION ALL SELECT line, 4, count(*) FROM pawl.job WHERE place = 4 GROUP BY line
-	UNION ALL SELECT j.line, -2, count(*) FROM pawl.claim c, unnest(c.ids) AS leased(id) JOIN pawl.job j USING (id)
+	UNION ALL SELECT j.line, 9, count(*) FROM pawl.claim c, unnest(c.ids) AS leased(id) JOIN pawl.job j USING (id)
 		WHERE j.token = c.token GROUP BY j.line)
 SELECT q.name, q.paused, c.place, COALESCE(sum(c.n), 0)::int8, min(first.since)
 FROM pawl.queue q LEFT JOIN pawl.line l ON l.queue = q.id LEFT JOIN counts c ON c.line = l.id
@@ -62,7 +60,7 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 			}
 			row := &stats.Queues[last]
 			switch *place {
-			case -2:
+			case 9:
 				row.Leased += n
 				row.Ready -= n
 			case placeReady:

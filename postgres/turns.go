@@ -36,9 +36,9 @@ RETURNING name`
 	sqlHeads = `WITH heads AS MATERIALIZED (
 	SELECT n.name, j.* FROM unnest($1::bytea[]) AS n(name), LATERAL (
 		(SELECT id, place, since, seq, COALESCE(holds, false) AS holds, token IS NOT NULL AS leased
-			FROM pawl.job WHERE turn = n.name AND (place = 0 OR holds))
+			FROM pawl.job WHERE turn = n.name AND place > -2 AND (place = 0 OR holds))
 		UNION ALL
-		(SELECT id, place, since, seq, false, false FROM pawl.job WHERE turn = n.name AND place = -1 ORDER BY since, seq LIMIT 1)) j),
+		(SELECT id, place, since, seq, false, false FROM pawl.job WHERE turn = n.name AND place = -2 ORDER BY since, seq LIMIT 1)) j),
 locked AS MATERIALIZED (
 	SELECT id, place, since, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED)
 SELECT h.name, h.id, h.place, h.since, h.seq, h.holds, h.leased,
@@ -50,7 +50,7 @@ FROM unnest($1::uuid[], $2::int2[], $3::bool[]) AS t(id, place, holds) WHERE j.i
 
 	// sqlAdopt has jobs at place 0 follow an order that they do not know of, as they were enqueued while it was declared.
 	sqlAdopt = `UPDATE pawl.job j SET turn = t.turn, key_order = t.key_order,
-	holds = CASE WHEN t.turn IS NOT NULL THEN j.holds END, place = CASE WHEN t.turn IS NOT NULL AND j.holds IS NULL THEN -1 ELSE 0 END
+	holds = CASE WHEN t.turn IS NOT NULL THEN j.holds END, place = CASE WHEN t.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
 FROM unnest($1::uuid[], $2::bytea[], $3::int2[]) AS t(id, turn, key_order) WHERE j.id = t.id`
 
 	// sqlReorder has the jobs of a queue follow another order. Of the leased jobs of a key, the first one holds it.
@@ -63,12 +63,12 @@ heads AS (SELECT DISTINCT ON (turn) id, turn FROM jobs WHERE holds ORDER BY turn
 changed AS (
 	UPDATE pawl.job j SET turn = CASE WHEN $2::int2 > 0 THEN n.turn END, key_order = NULLIF($2::int2, 0),
 		holds = CASE WHEN $2::int2 > 0 AND h.id IS NOT NULL THEN true END,
-		place = CASE WHEN j.place NOT IN (-1, 0) OR j.token IS NOT NULL THEN j.place WHEN $2::int2 > 0 AND h.id IS NULL THEN -1 ELSE 0 END
+		place = CASE WHEN j.place NOT IN (-2, 0) OR j.token IS NOT NULL THEN j.place WHEN $2::int2 > 0 AND h.id IS NULL THEN -2 ELSE 0 END
 	FROM jobs n LEFT JOIN heads h ON h.id = n.id WHERE j.id = n.id)
 INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM jobs WHERE $2::int2 > 0`
 
 	// sqlEndTurns lets the jobs of keys go that wait for turns in queues without an order.
-	sqlEndTurns = `UPDATE pawl.job SET turn = NULL, key_order = NULL, place = 0 WHERE turn = ANY($1) AND place = -1`
+	sqlEndTurns = `UPDATE pawl.job SET turn = NULL, key_order = NULL, place = 0 WHERE turn = ANY($1) AND place = -2`
 )
 
 // turnName returns the name of a key whose jobs run in order. No name of a queue has a zero byte.

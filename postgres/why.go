@@ -20,14 +20,14 @@ const (
 	sqlReadyKeys = `SELECT q.name, j.key, count(*)::int8, count(*) FILTER (
 	WHERE NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL))::int8
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
-WHERE j.place IN (-1, 0) AND j.token IS NULL AND j.key IS NOT NULL AND q.name = ANY($1) GROUP BY 1, 2`
+WHERE j.place IN (-2, 0) AND j.token IS NULL AND j.key IS NOT NULL AND q.name = ANY($1) GROUP BY 1, 2`
 
 	// sqlKeyHeads reads the heads of the keys of queues with an order, whether they are ready, and whether nobody has their
 	// effect.
-	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, j.since, j.place < 1 AND j.token IS NULL, j.place = 3, NOT EXISTS (
+	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, j.since, j.place IN (-2, 0) AND j.token IS NULL, j.place = 3, NOT EXISTS (
 	SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
-WHERE j.turn IS NOT NULL AND (j.place IN (-1, 0) OR j.holds) AND q.name = ANY($1)
+WHERE j.turn IS NOT NULL AND (j.place IN (-2, 0) OR j.holds) AND q.name = ANY($1)
 ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, j.since, j.seq`
 
 	// sqlHoldersOfKey reads some leased jobs of a key.
@@ -38,7 +38,7 @@ WHERE j.token = c.token AND q.name = $1 AND j.key = $2 ORDER BY j.id LIMIT $3`
 	// sqlReadyOfKey reads the first ready jobs of a key, and whether nobody has their effect.
 	sqlReadyOfKey = `SELECT j.id, NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
-WHERE j.place IN (-1, 0) AND j.token IS NULL AND q.name = $1 AND j.key = $2 ORDER BY j.prio, j.since, j.seq LIMIT $3`
+WHERE j.place IN (-2, 0) AND j.token IS NULL AND q.name = $1 AND j.key = $2 ORDER BY j.prio, j.since, j.seq LIMIT $3`
 
 	sqlPaused         = `SELECT EXISTS (SELECT FROM pawl.queue WHERE name = $1 AND paused)`
 	sqlHolderOfEffect = `SELECT id FROM pawl.effect WHERE name = $1 AND id IS NOT NULL`

@@ -41,7 +41,7 @@ CREATE TABLE pawl.job (
 	token        int8,             -- of its lease. No index and no predicate of one names it, so that a claim is a HOT update
 	leased_since int8,
 	line         int4 NOT NULL,
-	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 2 ready but waits for others, 3 dead, 4 completed, -1 ready but waits for its turn
+	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 3 dead, 4 completed, -1 ready but waits for others, -2 ready but waits for its turn
 	lane         int2 NOT NULL,    -- 2 x crashes in a row, at most 2, + 1 for a retry
 	prio         int2 NOT NULL,    -- 127 - priority
 	cancelled    bool NOT NULL DEFAULT false,
@@ -62,19 +62,17 @@ CREATE TABLE pawl.job (
 -- A large payload lies outside the row, and an update of the row does not copy it.
 ALTER TABLE pawl.job ALTER payload SET STORAGE EXTERNAL;
 
-CREATE INDEX job_ready     ON pawl.job (line, lane, prio, since, seq) WHERE place = 0;
-CREATE INDEX job_waiting   ON pawl.job (line, lane, prio, since, seq) WHERE place IN (-1, 2);
-CREATE INDEX job_turn      ON pawl.job (turn, since, seq)             WHERE place = -1;
--- The heads of keys: the jobs that may run, that run, or that hold their keys.
-CREATE INDEX job_head      ON pawl.job (turn)                         WHERE turn IS NOT NULL AND (place = 0 OR holds);
-CREATE INDEX job_delayed   ON pawl.job (line, since, seq)             WHERE place = 1;
-CREATE INDEX job_due       ON pawl.job (since, seq)                   WHERE place = 1;
-CREATE INDEX job_dead      ON pawl.job (line, since, seq)             WHERE place = 3;
-CREATE INDEX job_completed ON pawl.job (since, seq) INCLUDE (line)    WHERE place = 4;
+-- A job that is ready and has nothing else fails the first condition of each of them but job_ready.
+CREATE INDEX job_ready    ON pawl.job (line, lane, prio, since, seq)      WHERE place = 0;
+CREATE INDEX job_waiting  ON pawl.job (line, lane, prio, since, seq)      WHERE place < 0;
+-- The heads of keys, which are the jobs that may run, that run, or that hold their keys, and the jobs that wait for their turn.
+CREATE INDEX job_turn     ON pawl.job (turn, place, since, seq)           WHERE turn IS NOT NULL AND (place = 0 OR place = -2 OR holds);
+CREATE INDEX job_listed   ON pawl.job (line, place, since, seq)           WHERE place > 0 AND place <> 4; -- delayed and dead jobs
+CREATE INDEX job_due      ON pawl.job (place, since, seq) INCLUDE (line)  WHERE place > 0 AND place <> 3; -- delayed and completed jobs
 -- The last tags of keys. Only jobs of queues whose keys take turns are in it.
-CREATE INDEX job_fair      ON pawl.job (fair, prio, since)            WHERE place IN (-1, 0) AND fair IS NOT NULL;
--- Of the places -1 to 2. As the server expects few rows of an expression, it reads them in order, and does not sort.
-CREATE INDEX job_deadline  ON pawl.job (deadline, seq)                WHERE deadline IS NOT NULL AND place / 3 = 0;
+CREATE INDEX job_fair     ON pawl.job (fair, prio, since)                 WHERE fair IS NOT NULL AND (place = 0 OR place = -2);
+-- Of the places -2 to 1. As the server expects few rows of an expression, it reads them in order, and does not sort.
+CREATE INDEX job_deadline ON pawl.job (deadline, seq)                     WHERE deadline IS NOT NULL AND place / 3 = 0;
 
 CREATE TABLE pawl.history (
 	id      uuid NOT NULL,
