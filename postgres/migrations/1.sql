@@ -33,18 +33,21 @@ CREATE TABLE pawl.process (
 	commits    int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- The server finds a column faster if those before it have a fixed size and a value. So these columns come first.
 CREATE TABLE pawl.job (
 	id           uuid PRIMARY KEY,
 	seq          int8 NOT NULL,
 	since        int8 NOT NULL,    -- ready: since when; delayed: due; dead: when it died; completed: kept until
-	deadline     int8,
-	token        int8,             -- of its lease. No index and no predicate of one names it, so that a claim is a HOT update
-	leased_since int8,
 	line         int4 NOT NULL,
 	place        int2 NOT NULL,    -- 0 ready or leased, 1 delayed, 3 dead, 4 completed, -1 ready but waits for others, -2 ready but waits for its turn
 	lane         int2 NOT NULL,    -- 2 x crashes in a row, at most 2, + 1 for a retry
 	prio         int2 NOT NULL,    -- 127 - priority
 	cancelled    bool NOT NULL DEFAULT false,
+	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
+	payload      bytea NOT NULL,
+	token        int8,             -- of its lease. No index and no predicate of one names it, so that a claim is a HOT update
+	leased_since int8,
+	deadline     int8,
 	effect       bytea,            -- the kind, a zero byte, the idempotency key
 	key          bytea,            -- pawl.Envelope.Key
 	cost         int2,             -- pawl.Envelope.Cost; NULL for 1
@@ -53,9 +56,7 @@ CREATE TABLE pawl.job (
 	turn         bytea,            -- the queue, a zero byte, the key, if the jobs of the key run in order; NULL if not
 	key_order    int2,             -- pawl.KeyOrder, if they do
 	holds        bool,             -- it was leased, and no other job of its key runs until it is done; NULL if not
-	fair         bytea,            -- the queue, a zero byte, the key, if it has, or had, a tag: since has that while it is ready; NULL if not
-	record       bytea NOT NULL,   -- driver.AppendRecord without the payload; seq and cancelled are in their columns
-	payload      bytea NOT NULL
+	fair         bytea             -- the queue, a zero byte, the key, if it has, or had, a tag: since has that while it is ready; NULL if not
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
 	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
 	autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
