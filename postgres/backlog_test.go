@@ -81,7 +81,8 @@ func TestBoundsCostOtherQueuesNothing(t *testing.T) {
 		schema := newSchema(t)
 		q, statements := traced(t, schema)
 		for _, l := range []pawl.Limits{{MaxWaiting: 100, MaxWaitingPerKey: 10, Fair: true}, {Pool: pawl.Pool{Name: "p", Running: 1}}}[:i] {
-			require.NoError(t, q.SetLimits(t.Context(), "bounded", &l))
+			other := open(t, schema, noPoll, func(o *postgres.Options) { o.Limits = map[string]pawl.Limits{"limited": l} })
+			require.NoError(t, other.Close())
 		}
 		work := func() {
 			batch := make([]*pawl.Envelope, 300)
