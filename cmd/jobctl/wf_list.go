@@ -27,9 +27,9 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
   key (of its start; null: none)
   place (what has too many open runs for it to begin, "key tenant/42" or "flow
     order"; null: it does not wait for that), place_holders (a list: some of the
-    runs that have the places; empty in a list), rate (what has too many starts
-    for it to begin before due_at, "key tenant/42" or "flow order"; null: it does
-    not wait for that)
+    runs that have the places; empty in a list)
+  rate (what has too many starts for it to begin before due_at, "key tenant/42"
+    or "flow order"; null: it does not wait for that)
   unread_signals (how many), declared_signals (a list; empty: it accepts any)
   steps, value_bytes, restarts (how many)
   error, parent (the run that started it), forked_from (the run)

@@ -340,6 +340,23 @@ func (suite) StartLostInACommit(t *testing.T) {
 	})
 }
 
+// Rule: a start counts once. A run that has started, and whose process dies before its first call, goes on at once.
+func (suite) StartCountsOnce(t *testing.T, k *kit) {
+	f := workflow.Define("desk", func(r *workflow.Run, n int) (int, error) {
+		k.at("begin")
+		return act(k, r, fmt.Sprintf("serve %d", n), n)
+	}, workflow.StartRate(every(time.Hour)))
+	g := k.gate("begin")
+	k.open(f)
+	start(k, f, "0", 0)
+	<-g.reached
+	k.refuse()
+	close(g.open)
+	k.over()
+	k.again()
+	served(k, 0)
+}
+
 // Rule: no rate that nobody can keep to, and none with costs.
 func (suite) RateOfStartsIsRefused(t *testing.T, k *kit) {
 	k.open()

@@ -42,6 +42,21 @@ func (s *starts) add(id string, at time.Time) {
 	s.ids, s.at[id] = append(s.ids, id), at
 }
 
+// has reports whether a run has started.
+func (s *starts) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.at[id]
+	return known
+}
+
+// order returns the runs that have started, in order.
+func (s *starts) order() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ids)
+}
+
 // of returns the times of the runs that some choose.
 func (s *starts) of(chosen func(id string) bool) (times []time.Time) {
 	s.mu.Lock()
@@ -198,7 +213,7 @@ func (w *startsWalk) list() string {
 	fmt.Fprintf(&b, "%v %+v %+v %d\n", w.k.now(), w.rate, w.keyRate, w.open)
 	for _, id := range w.ids {
 		if info := w.k.info(w.runs[id]); !info.Status.Ended() {
-			fmt.Fprintf(&b, "%s %q %s place %q rate %q due %v started %v\n", id, w.keys[id], info.Status, info.Place, info.Rate, info.Due, w.starts.at[id])
+			fmt.Fprintf(&b, "%s %q %s place %q rate %q due %v started %v\n", id, w.keys[id], info.Status, info.Place, info.Rate, info.Due, w.starts.has(id))
 		}
 	}
 	return b.String()
@@ -215,7 +230,7 @@ func (w *startsWalk) judge() {
 	last := map[string]string{} // the last run that has started, by key
 	for _, id := range w.ids {
 		info := k.info(w.runs[id])
-		_, began := w.starts.at[id]
+		began := w.starts.has(id)
 		switch {
 		case began && !info.Status.Ended():
 			open++
@@ -231,8 +246,8 @@ func (w *startsWalk) judge() {
 		may := w.left(w.rate, "") > 0 && (w.open == 0 || open < w.open) && (key == "" || w.left(w.keyRate, key) > 0)
 		require.False(t, may, "run %s with key %q waits, and may start:\n%s", id, key, w.list())
 	}
-	for i := len(w.starts.ids) - 1; i >= 0; i-- {
-		last[w.keys[w.starts.ids[i]]] = cmp.Or(last[w.keys[w.starts.ids[i]]], w.starts.ids[i])
+	for _, id := range w.starts.order() {
+		last[w.keys[id]] = id
 	}
 	for _, id := range waiting {
 		if key := w.keys[id]; last[key] != "" && !w.stood[id] && !w.stood[last[key]] {
