@@ -49,8 +49,8 @@ func (c *call) hold(o *stepOptions) error {
 // holds reports whether the end of a step waits.
 func (b *backlog) holds() bool { return b.held > b.base }
 
-// flush writes the ends of steps that have waited for longestHold, unless another write is about to. It leaves an error
-// to the next write, which carries them too.
+// flush writes the ends of steps that have waited for longestHold, unless another write is about to. Steps that end
+// during its commit wait in their turn. It leaves an error to the next write, which carries them too.
 func (x *execution) flush() {
 	x.mu.Lock()
 	waits, soon := x.backlog.holds(), x.writes > 0
@@ -59,8 +59,13 @@ func (x *execution) flush() {
 	}
 	c, ctx := &checkpoint{x.lease, x.take()}, x.writing()
 	x.mu.Unlock()
-	if waits && !soon {
-		_ = x.mutate(ctx, c, c.journal.bytes)
+	if !waits || soon || x.mutate(ctx, c, c.journal.bytes) != nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.backlog.holds() {
+		x.holding.Reset(longestHold)
 	}
 }
 
