@@ -12,18 +12,20 @@ import (
 
 // cancelChildren is the mutation that asks a portion of the children of a run to end.
 type cancelChildren struct {
-	engine   *Engine
-	lease    *pawl.Lease
-	open     []pawl.ID
-	reason   string
-	children map[pawl.ID]*runRow
+	checkpoint // why they end may depend on the backlog
+	engine     *Engine
+	open       []pawl.ID
+	reason     string
+	children   map[pawl.ID]*runRow
 }
 
 // cancelChildren asks children of the run to end, in portions.
 func (x *execution) cancelChildren(open []pawl.ID, reason string) error {
 	for some := range slices.Chunk(open, portion) {
-		c := &cancelChildren{engine: x.engine, lease: x.lease, open: some, reason: reason}
-		if err := x.engine.queue.Mutate(x.writing(), c, len(some)*requestBytes); err != nil {
+		x.mu.Lock()
+		c := &cancelChildren{checkpoint: checkpoint{x.lease, x.take()}, engine: x.engine, open: some, reason: reason}
+		x.mu.Unlock()
+		if err := x.mutate(x.writing(), c, c.journal.bytes+len(some)*requestBytes); err != nil {
 			return err
 		}
 		for child := range c.children {
@@ -151,11 +153,16 @@ func (c *cancelChildren) Check(ops driver.Ops) (err error) {
 	if c.children, err = c.engine.cancelAll(ops, rowsOf(ops), c.open, c.reason); err != nil {
 		return err
 	}
-	return ops.Hold(c.lease)
+	return c.checkpoint.Check(ops)
 }
 
-// Apply writes the requests.
-func (c *cancelChildren) Apply(tx driver.Writer) error { return rowsTo(tx).putAll(c.children) }
+// Apply writes the backlog and the requests.
+func (c *cancelChildren) Apply(tx driver.Writer) error {
+	if err := c.checkpoint.Apply(tx); err != nil {
+		return err
+	}
+	return rowsTo(tx).putAll(c.children)
+}
 
 // cancelAll asks runs to end, as [Engine.Cancel] does. It returns the rows to write.
 func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {

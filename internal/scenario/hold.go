@@ -174,3 +174,43 @@ func (suite) LargeResultIsStoredAtOnce(t *testing.T, k *kit) {
 	close(g.open)
 	returns(k, h, 0)
 }
+
+// Rule: the commit in which a cancelled run cancels its children has the steps that ended before. After a crash behind it
+// they are undone.
+func (suite) CancelOfChildrenStoresWhatHasEnded(t *testing.T) {
+	child := workflow.Define("child", func(r *workflow.Run, _ int) (string, error) { return word.Wait(r, workflow.Forever) })
+	family := func(k *kit) *workflow.Flow[int, string] {
+		return workflow.Define("family", func(r *workflow.Run, _ int) (string, error) {
+			called := workflow.Go(r, "called", func(r *workflow.Run) (string, error) { return workflow.Call(r, "child", child, 0) })
+			k.at("begun")
+			if _, err := act(k, r, "pay", 1); err != nil {
+				return "", err
+			}
+			r.Undo("refund", func(context.Context) error { k.effect(r); return nil })
+			k.at("between")
+			return called.Wait(r)
+		})
+	}
+	story{
+		first: func(k *kit) {
+			f, begun, between := family(k), k.gate("begun"), k.gate("between")
+			k.open(f, child)
+			h := start(k, f, "1", 0)
+			<-begun.reached
+			k.settle() // the child waits
+			close(begun.open)
+			<-between.reached
+			require.NoError(k.t, k.e.Cancel(k.t.Context(), h.Run(), "not needed"))
+			commit := k.hold()
+			close(between.open)
+			commit.endLife(after)
+		},
+		then: func(k *kit) {
+			f := family(k)
+			k.open(f, child)
+			k.settle()
+			require.Equal(k.t, workflow.Cancelled, k.info(find(k, f, "1").Run()).Status)
+			require.Equal(k.t, []string{"pay", "_undo/refund"}, k.effects())
+		},
+	}.run(t)
+}
