@@ -210,12 +210,22 @@ func (s *selection) waitForPools() error {
 		} else if !gave && !(comesBack && len(s.leases) < s.f.Max) {
 			continue
 		}
-		if !r.pool.queues[name].until.IsZero() {
-			s.t.write(sqlWaitForPool, []byte(name), int64(0), int64(0))
-			if !gave { // the others have what they left to it
-				s.t.news.ready(name)
-				s.t.stir()
+		if r.pool.queues[name].until.IsZero() {
+			continue
+		}
+		if !gave && r.ownLeft() > 0 { // the note may be that of a fetch of other kinds
+			others := &selection{t: s.t, f: new(fetch), idle: 1}
+			if waits, err := others.hasJob(r); waits || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
 			}
+		}
+		s.t.write(sqlWaitForPool, []byte(name), int64(0), int64(0))
+		if !gave { // the others have what they left to it
+			s.t.news.ready(name)
+			s.t.stir()
 		}
 	}
 	return nil
