@@ -253,7 +253,7 @@ func (s *selection) peek(n int) (map[string][]*candidate, error) {
 		}
 	}
 	found, err := s.peekBehind(marks, n)
-	if err == nil && !known && (len(found) > 0 || s.waitsForTurns()) { // the limits came in the same round trip
+	if err == nil && !known && (len(found) > 0 || s.looksFurther()) { // the limits came in the same round trip
 		var limited bool
 		if limited, err = s.measure(); err == nil && limited {
 			found, err = s.peekBehind(marks, n)

@@ -195,6 +195,9 @@ func (t *txn) lockLimits(fetches []*fetch) {
 			} else {
 				delete(t.q.limited, name)
 			}
+			if t.limits[name].Pool.Running == 0 {
+				delete(t.q.noted, name)
+			}
 		}
 	})
 }

@@ -211,6 +211,7 @@ func (s *selection) waitForPools() error {
 			continue
 		}
 		if r.pool.queues[name].until.IsZero() {
+			s.t.after = append(s.t.after, func() { delete(s.t.q.noted, name) })
 			continue
 		}
 		if !gave && r.ownLeft() > 0 { // the note may be that of a fetch of other kinds
@@ -223,6 +224,7 @@ func (s *selection) waitForPools() error {
 			}
 		}
 		s.t.write(sqlWaitForPool, []byte(name), int64(0), int64(0))
+		s.t.after = append(s.t.after, func() { delete(s.t.q.noted, name) })
 		if !gave { // the others have what they left to it
 			s.t.news.ready(name)
 			s.t.stir()
@@ -241,6 +243,7 @@ func (s *selection) waitForPool(r *room) {
 	if !waited || m.until.Sub(r.now) <= precedence/2 {
 		m.until = r.now.Add(precedence)
 		s.t.write(sqlWaitForPool, []byte(r.queue), nanos(m.since), nanos(m.until))
+		s.t.after = append(s.t.after, func() { s.t.q.noted[r.queue] = true })
 	}
 	s.t.rest = earlier(s.t.rest, m.until.Add(-precedence/2))
 }

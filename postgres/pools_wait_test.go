@@ -42,3 +42,24 @@ func TestFetchesOfOtherKindsBesidePool(t *testing.T) {
 	require.NoError(t, q.Settle(ctx, running[0].Ack()))
 	require.Equal(t, "k", (<-got).Kind)
 }
+
+// Rule: a queue whose fetch finds no job any more waits for room in its pool no longer, so the other queues leave nothing to it.
+func TestNoteOfPoolIsTakenBack(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, seldom, inPool)
+	blocked := &pawl.Envelope{Kind: "k", Queue: "a"}
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k", Queue: "b"}, blocked))
+	ctx, stop := context.WithCancel(patient(t))
+	_, err := q.Fetch(ctx, pawl.Request{Queues: []string{"b"}, Max: 1})
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = q.Fetch(ctx, pawl.Request{Queues: []string{"a"}, Max: 1})
+	}()
+	defer func() { stop(); <-done }()
+	wait := "SELECT count(*) FROM " + schema + ".limits WHERE pool_until > 0"
+	require.Eventually(t, func() bool { return count(t, wait) == 1 }, 15*time.Second, time.Millisecond, "a waits")
+	require.NoError(t, q.Cancel(t.Context(), blocked.ID))
+	require.EqualValues(t, 0, count(t, wait))
+}

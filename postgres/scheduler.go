@@ -35,6 +35,7 @@ type scheduler struct {
 	rest      time.Time                  // when a rate has room for one of them; zero for never
 	limited   map[string]bool            // queues that had limits when a fetch last looked
 	beside    map[string]map[string]bool // by queue, those that then had room in its pool, or waited for it
+	noted     map[string]bool            // queues in whose rows a fetch noted that it waits for their pools
 	swept     pawl.ID                    // the last job with notes that a store of notes has looked for
 
 	grouping
@@ -62,7 +63,7 @@ type held struct {
 }
 
 func (s *scheduler) init() {
-	s.limited, s.beside = make(map[string]bool), make(map[string]map[string]bool)
+	s.limited, s.beside, s.noted = make(map[string]bool), make(map[string]map[string]bool), make(map[string]bool)
 	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[doubt]bool)
 	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
 }

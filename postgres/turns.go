@@ -341,9 +341,12 @@ func (t *txn) writeHeads(jobs []*turnJob) {
 	t.write(sqlSetHeads, uuids(ids), places, holds)
 }
 
-// waitsForTurns reports whether jobs may wait for their turns, or for tags, in the queues of the fetch.
-func (s *selection) waitsForTurns() bool {
-	return slices.ContainsFunc(s.f.Queues, func(name string) bool { return s.t.limits[name].turns || s.t.limits[name].Fair })
+// looksFurther reports whether a fetch that finds no job has to look at the limits of its queues: jobs may wait for their turns,
+// or for tags, and a note may say that a fetch waits for room in a pool.
+func (s *selection) looksFurther() bool {
+	return slices.ContainsFunc(s.f.Queues, func(name string) bool {
+		return s.t.limits[name].turns || s.t.limits[name].Fair || s.t.q.noted[name]
+	})
 }
 
 // adopt has candidates follow the order of their queue, if they do not know of it. It reports whether there were some,
