@@ -55,11 +55,21 @@ func checkLimits(all map[string]pawl.Limits) error {
 		if err := driver.CheckQueue(name); err != nil {
 			return err
 		}
-		if err := cmp.Or(all[name].Validate(), driver.SupportsLimits(abilities, all[name])); err != nil {
+		if err := cmp.Or(all[name].Validate(), supportsLimits(all[name])); err != nil {
 			return fmt.Errorf("limits of queue %q: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// supportsLimits returns the error of limits that the engine cannot keep. The tags of jobs of several priorities do not
+// compare, so they do not say which job of a key became due first.
+func supportsLimits(l pawl.Limits) error {
+	if l.Fair && l.InOrder != pawl.OrderNone {
+		return &pawl.InvalidError{Field: "Fair", Lacks: pawl.FairKeys,
+			Reason: "package postgres has no turns of keys whose jobs run in order; leave out Fair or InOrder"}
+	}
+	return driver.SupportsLimits(abilities, l)
 }
 
 // declareLimits stores the limits of queues that the options declare.
