@@ -7,9 +7,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The end of a step need not be durable at once. It must be before anything else takes effect: another step, a signal
-// that is taken, a published value, a child, the end of the run. Each of these writes carries the backlog, or waits for
-// it, see ready. So the end of a step waits in the backlog, and the last step of a run has no commit of its own. A
+// The end of a step need not be durable at once. It must be durable before anything else takes effect: another step, a
+// signal that is taken, a published value, a child or its cancel, the end of the run. Each of these writes carries the
+// backlog, or waits for it, see ready. So the end of a step waits in the backlog, and the last step of a run has no commit of its own. A
 // crash before that write runs the step again, as a crash between the effect and the checkpoint always did.
 
 const (
