@@ -16,7 +16,10 @@ import (
 
 // admitBacklog refuses new jobs for which there is no room among those that wait.
 func (t *txn) admitBacklog(jobs []newJob) error {
-	var b driver.Backlog
+	b := driver.NewBacklog(func(queue string) pawl.Limits {
+		_, l := t.boundsOf(queue)
+		return l
+	})
 	for i := range jobs {
 		j := &jobs[i]
 		if j.existing || j.dropped {
@@ -35,11 +38,7 @@ func (t *txn) admitBacklog(jobs []newJob) error {
 			b.Add(old.Envelope, -1)
 		}
 	}
-	limits := func(queue string) pawl.Limits {
-		_, l := t.boundsOf(queue)
-		return l
-	}
-	return b.Check(limits, func(queue, key string) int {
+	return b.Check(func(queue, key string) int {
 		n, _ := t.boundsOf(queue)
 		if key != "" {
 			return t.backlogOf(n, key)

@@ -23,8 +23,8 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 	err := q.do(ctx, func() error {
 		batch, err := q.moves.Admit(envelopes)
 		if err == nil {
-			b := q.moves.Backlog(batch)
-			err = b.Check(q.limitsOf, q.backlog)
+			b := q.moves.Backlog(batch, q.limitsOf)
+			err = b.Check(q.backlog)
 		}
 		if err != nil {
 			return err

@@ -233,9 +233,8 @@ func (t *txn) fits(batch []*core.Newcomer) error {
 	if len(t.bounds) == 0 {
 		return nil
 	}
-	b := t.Backlog(batch)
-	limits := func(queue string) pawl.Limits { return t.bounds[queue] }
-	if err := b.Check(limits, func(queue, key string) int { return t.waiting[keyOfQueue{queue, key}] }); err != nil {
+	b := t.Backlog(batch, func(queue string) pawl.Limits { return t.bounds[queue] })
+	if err := b.Check(func(queue, key string) int { return t.waiting[keyOfQueue{queue, key}] }); err != nil {
 		return err
 	}
 	b.Each(func(queue, key string, n int) { t.waiting[keyOfQueue{queue, key}] += n })

@@ -79,8 +79,9 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 }
 
 // Backlog sums up how many more jobs wait once an admitted batch is stored.
-func (m *Moves[J]) Backlog(batch []*Newcomer) (b driver.Backlog) {
+func (m *Moves[J]) Backlog(batch []*Newcomer, limits func(queue string) pawl.Limits) driver.Backlog {
 	var none J
+	b := driver.NewBacklog(limits)
 	for _, n := range batch {
 		if n.Existing || n.dropped {
 			continue
