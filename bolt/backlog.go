@@ -14,8 +14,21 @@ import (
 //
 // Only Enqueue and EnqueueTx are refused. A refused call writes nothing, not even the row of a key.
 
+// anyBounded reports whether one of the queues of new jobs has a bound.
+func (t *txn) anyBounded(jobs []newJob) bool {
+	for i := range jobs {
+		if _, l := t.boundsOf(jobs[i].Queue); l.MaxWaiting > 0 || l.MaxWaitingPerKey > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // admitBacklog refuses new jobs for which there is no room among those that wait.
 func (t *txn) admitBacklog(jobs []newJob) error {
+	if !t.anyBounded(jobs) {
+		return nil
+	}
 	b := driver.NewBacklog(func(queue string) pawl.Limits {
 		_, l := t.boundsOf(queue)
 		return l
@@ -23,9 +36,6 @@ func (t *txn) admitBacklog(jobs []newJob) error {
 	for i := range jobs {
 		j := &jobs[i]
 		if j.existing || j.dropped {
-			continue
-		}
-		if _, l := t.boundsOf(j.Queue); l.MaxWaiting == 0 && l.MaxWaitingPerKey == 0 {
 			continue
 		}
 		if driver.IsWaiting(j.state(t.now)) {
