@@ -18,7 +18,7 @@ import (
 // limit and in a fair one. The metrics are the medians of the rates of the fair queue, divided by those of the other.
 func BenchmarkFair(b *testing.B) {
 	const jobs, keys, producers, workers = 6400, 1000, 64, 16
-	limits := []pawl.Limits{{Running: 1 << 20}, {Running: 1 << 20, Fair: true}}
+	limits := []pawl.Limits{{Running: 1_000_000}, {Running: 1_000_000, Fair: true}}
 	var enqueued, drained [2][]time.Duration
 	for b.Loop() {
 		for i, l := range limits {
