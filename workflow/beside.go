@@ -68,7 +68,7 @@ func (x *execution) watch() (stop func()) {
 
 // offer makes runs of flows ready that processes of other builds block, and those whose turn it is, since the clock
 // may have been set back, until the queue is closed.
-func (e *Engine) offer(flows []Definition) {
+func (e *Engine) offer() {
 	ticker := time.NewTicker(blockedLook)
 	defer ticker.Stop()
 	for {
@@ -76,6 +76,7 @@ func (e *Engine) offer(flows []Definition) {
 		case <-e.queue.Done():
 			return
 		case <-ticker.C:
+			flows := e.hub.handled()
 			if err := errors.Join(e.unblock(context.Background(), flows), e.admit(context.Background(), flows)); err != nil && !errors.Is(err, pawl.ErrClosed) {
 				e.opts.Logger.Warn("cannot make blocked and waiting runs ready; trying again", "error", err)
 			}

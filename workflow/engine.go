@@ -58,6 +58,8 @@ type Engine struct {
 	queue Store
 	hub   *hub
 	opts  Options
+
+	offering sync.Once // starts offer with the first worker that needs it
 }
 
 // Open returns an engine over a store, such as a *bolt.Queue. A store may have several engines,
@@ -133,7 +135,7 @@ func (e *Engine) Handle(ctx context.Context, w *worker.Worker, flows ...Definiti
 	}
 	e.hub.sweeper.Do(func() { go e.runSweeper() })
 	if e.hub.shared || slices.ContainsFunc(flows, func(f Definition) bool { return f.openLimits().rated() }) {
-		go e.offer(flows)
+		e.offering.Do(func() { go e.offer() })
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ const (
 	// computes for longer pays one more commit, which is little for it.
 	longestHold = 5 * time.Millisecond
 
+	// holdAgain is how long the ends of steps wait for another write after one has failed.
+	holdAgain = time.Second
+
 	// mostHeld is how many bytes the backlog may have with the result of a step that waits.
 	mostHeld = 64 << 10
 )
@@ -50,22 +53,26 @@ func (c *call) hold(o *stepOptions) error {
 func (b *backlog) holds() bool { return b.held > b.base }
 
 // flush writes the ends of steps that have waited for longestHold, unless another write is about to. Steps that end
-// during its commit wait in their turn. It leaves an error to the next write, which carries them too.
+// during its commit wait in their turn. If it fails, the next write carries them, or it tries again.
 func (x *execution) flush() {
 	x.mu.Lock()
 	waits, soon := x.backlog.holds(), x.writes > 0
-	if waits && soon {
+	if waits && soon && x.holding != nil {
 		x.holding.Reset(longestHold)
 	}
 	c, ctx := &checkpoint{x.lease, x.take()}, x.writing()
 	x.mu.Unlock()
-	if !waits || soon || x.mutate(ctx, c, c.journal.bytes) != nil {
+	if !waits || soon {
 		return
+	}
+	again := longestHold
+	if x.mutate(ctx, c, c.journal.bytes) != nil {
+		again = holdAgain
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.backlog.holds() {
-		x.holding.Reset(longestHold)
+	if x.backlog.holds() && x.holding != nil {
+		x.holding.Reset(again)
 	}
 }
 
@@ -75,6 +82,7 @@ func (x *execution) letGo() {
 	waits := x.backlog.holds()
 	if x.holding != nil {
 		x.holding.Stop()
+		x.holding = nil
 	}
 	x.mu.Unlock()
 	if waits && !driver.Settled(x.lease) {

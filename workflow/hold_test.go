@@ -2,8 +2,10 @@ package workflow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/memdir"
@@ -27,7 +30,6 @@ func TestCommitsOfARun(t *testing.T) {
 		q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
 		require.NoError(t, err)
 		defer q.Close()
-		e := workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
 		flow := workflow.Define("steps", func(r *workflow.Run, n int) (int, error) {
 			for i := range n {
 				if _, err := workflow.Step(r, "step", func(context.Context) (int, error) { return i, nil }); err != nil {
@@ -36,11 +38,7 @@ func TestCommitsOfARun(t *testing.T) {
 			}
 			return n, nil
 		})
-		w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-		require.NoError(t, e.Handle(t.Context(), w, flow))
-		ctx, stop := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() { gone <- w.Run(ctx) }()
+		e, stop := handle(t, q, flow)
 		synctest.Wait()
 
 		commits := func() (n int) {
@@ -61,7 +59,6 @@ func TestCommitsOfARun(t *testing.T) {
 			require.Equal(t, n+1, commits()-before, "%d steps", n)
 		}
 		stop()
-		require.NoError(t, <-gone)
 	})
 }
 
@@ -99,7 +96,6 @@ func TestStepThatEndsDuringAWriteIsStoredSoon(t *testing.T) {
 		require.NoError(t, err)
 		defer file.Close()
 		q := &slowQueue{Queue: file, wrote: make(chan struct{}), released: make(chan struct{})}
-		e := workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
 		begun, compute := make(chan struct{}), make(chan struct{})
 		branch := func(r *workflow.Run, name string, fn func()) *workflow.Branch[int] {
 			return workflow.Go(r, name, func(r *workflow.Run) (int, error) {
@@ -116,11 +112,7 @@ func TestStepThatEndsDuringAWriteIsStoredSoon(t *testing.T) {
 			}
 			return second.Wait(r)
 		})
-		w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-		require.NoError(t, e.Handle(t.Context(), w, flow))
-		ctx, stop := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() { gone <- w.Run(ctx) }()
+		e, stop := handle(t, q, flow)
 		h, err := flow.Start(t.Context(), e, "1", 0)
 		require.NoError(t, err)
 		<-q.wrote
@@ -128,19 +120,83 @@ func TestStepThatEndsDuringAWriteIsStoredSoon(t *testing.T) {
 		close(q.released)
 		<-time.After(time.Second)
 		synctest.Wait()
-		entries, err := e.Journal(t.Context(), h.Run(), false)
-		require.NoError(t, err)
-		var stored []string
-		for _, each := range entries {
-			if each.Kind == workflow.KindStep && each.State == workflow.EntryDone {
-				stored = append(stored, each.Name)
-			}
-		}
-		require.ElementsMatch(t, []string{"first", "second"}, stored)
+		require.ElementsMatch(t, []string{"first", "second"}, storedSteps(t, e, h.Run()))
 		close(compute)
 		_, err = h.Result(t.Context())
 		require.NoError(t, err)
 		stop()
-		require.NoError(t, <-gone)
 	})
+}
+
+// brokenQueue fails one mutation.
+type brokenQueue struct {
+	*bolt.Queue
+	armed atomic.Bool
+}
+
+func (q *brokenQueue) Mutate(ctx context.Context, m driver.Mutation, size int) error {
+	if q.armed.CompareAndSwap(true, false) {
+		return errors.New("no space left on device")
+	}
+	return q.Queue.Mutate(ctx, m, size)
+}
+
+// Rule: after a write of the end of a step has failed, it is tried again, although the run makes no further call.
+func TestEndOfAStepIsWrittenAgain(t *testing.T) {
+	path := filepath.Join(memdir.New(t), "jobs.db")
+	synctest.Test(t, func(t *testing.T) {
+		file, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+		require.NoError(t, err)
+		defer file.Close()
+		q := &brokenQueue{Queue: file}
+		compute := make(chan struct{})
+		flow := workflow.Define("one", func(r *workflow.Run, _ int) (int, error) {
+			n, err := workflow.Step(r, "step", func(context.Context) (int, error) { q.armed.Store(true); return 1, nil })
+			<-compute
+			return n, err
+		})
+		e, stop := handle(t, q, flow)
+		defer stop()
+		release := sync.OnceFunc(func() { close(compute) })
+		defer release()
+		h, err := flow.Start(t.Context(), e, "1", 0)
+		require.NoError(t, err)
+		<-time.After(500 * time.Millisecond)
+		require.Empty(t, storedSteps(t, e, h.Run()))
+		require.False(t, q.armed.Load())
+		<-time.After(time.Second)
+		require.Equal(t, []string{"step"}, storedSteps(t, e, h.Run()))
+		release()
+		_, err = h.Result(t.Context())
+		require.NoError(t, err)
+	})
+}
+
+// handle runs a flow by a worker of its own until stop.
+func handle(t *testing.T, q interface {
+	workflow.Store
+	pawl.Queue
+}, flow workflow.Definition) (e *workflow.Engine, stop func()) {
+	e = workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	require.NoError(t, e.Handle(t.Context(), w, flow))
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() { gone <- w.Run(ctx) }()
+	return e, func() {
+		cancel()
+		require.NoError(t, <-gone)
+	}
+}
+
+// storedSteps returns the names of the steps of a run whose ends are in the file.
+func storedSteps(t *testing.T, e *workflow.Engine, run pawl.ID) (names []string) {
+	entries, err := e.Journal(t.Context(), run, false)
+	require.NoError(t, err)
+	for _, each := range entries {
+		if each.Kind == workflow.KindStep && each.State == workflow.EntryDone {
+			names = append(names, each.Name)
+		}
+	}
+	return names
 }

@@ -34,6 +34,15 @@ var hubs struct {
 	of map[Store]*hub
 }
 
+// handled returns the flows of this build.
+func (h *hub) handled() (flows []Definition) {
+	h.flows.Range(func(_, f any) bool {
+		flows = append(flows, f.(Definition))
+		return true
+	})
+	return flows
+}
+
 // hubOf returns the hub of a queue. The hub lives until the queue is closed.
 func hubOf(q Store) *hub {
 	hubs.Lock()
