@@ -80,6 +80,25 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Rule: the page of a run that has not begun says what it waits for: open runs, with links to them, or the rate of starts.
+func TestRunThatWaitsToBegin(t *testing.T) {
+	k := newKit(t)
+	e := workflow.Open(k.q, nil)
+	held := workflow.Define("held", func(r *workflow.Run, _ int) (int, error) { return 1, workflow.Sleep(r, "long", time.Hour) }, workflow.MaxOpen(1))
+	rated := workflow.Define("rated", func(*workflow.Run, int) (int, error) { return 1, nil }, workflow.StartRate(pawl.Rate{Starts: 1, Per: time.Hour}))
+	require.NoError(t, e.Handle(t.Context(), k.w, held, rated))
+	start := func(flow *workflow.Flow[int, int], id string) string {
+		h, err := flow.Start(t.Context(), e, id, 1)
+		require.NoError(t, err)
+		k.drain()
+		return h.Run().String()
+	}
+	first, second := start(held, "1"), start(held, "2")
+	start(rated, "1")
+	require.Contains(t, k.page("run?id="+second), `<b>flow held</b> has as many open runs as it may: <a class="mono" href="run?id=`+first+`">`)
+	require.Contains(t, k.page("run?id="+start(rated, "2")), "<b>flow rated</b> has as many starts as its rate permits.")
+}
+
 // Rule: what does not exist, and what is misspelled, is an error that says so.
 func TestMistakes(t *testing.T) {
 	k := newKit(t)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -83,3 +84,29 @@ func TestVerifyFoldsStacks(t *testing.T) {
 type errText string
 
 func (e errText) Error() string { return string(e) }
+
+// Rule: a run that has not begun shows what it waits for: the end of open runs, which it names, or the rate of starts.
+func TestShowWhyARunHasNotBegun(t *testing.T) {
+	holder := pawl.ID{15: 1}
+	for name, c := range map[string]struct {
+		run   workflow.Info
+		shown string
+	}{
+		"places": {
+			run:   workflow.Info{Status: workflow.Waiting, Place: "flow order", Holders: []pawl.ID{holder}},
+			shown: "  the end of another run, since flow order has as many open runs as it may\n  run " + holder.String() + " is open\n",
+		},
+		"rate": {
+			run:   workflow.Info{Status: workflow.Waiting, Rate: "key tenant/42", Due: today.Add(time.Minute)},
+			shown: "  its turn, at 2026-03-01T12:01:04.000Z  (in 1m00s) or later, since key tenant/42 has as many starts as its rate permits\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := asOfToday(t.Context(), nil, false, func(a *app) error {
+				a.showPending(&admin.WorkflowRun{Info: c.run}, jobOfRun{live: true})
+				return nil
+			})
+			require.Equal(t, outcomeOf{exitOK, "waits for\n" + c.shown, ""}, got)
+		})
+	}
+}
