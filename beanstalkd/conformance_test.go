@@ -33,6 +33,7 @@ func TestConformance(t *testing.T) {
 	}
 	queuetest.Run(t, open, &queuetest.Config{
 		Persists: true, MaxBatch: 1, Another: open, Events: true, Walks: 1, CounterSteps: 100, Known: known,
+		Reduced: queuetest.Reduced{NoSuspects: true, AnyID: true, OwnClock: true, MaxName: 30},
 		Counts: func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
 			stats, err := q.(*beanstalkd.Queue).Stats(ctx)
 			all := make(map[string]pawl.Counts)

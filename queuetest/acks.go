@@ -105,7 +105,7 @@ func ackTests() []test {
 				}
 				f.acks([]*pawl.Lease{again, e})
 				equal(f, len(f.list(pawl.Filter{})), 0, "jobs left in the end")
-			}),
+			}).needing(ordering),
 		newTest("stale ones alone", "An ack whose leases are all stale names all of them and changes nothing.", func(f *fixture) {
 			f.add(of("a"), kept(time.Hour))
 			f.addKinds("b", "c")
@@ -226,7 +226,7 @@ func ackTests() []test {
 				equal(f, by["b"], "succeeded, attempts 1, took 0s, timed out false;", "what was by of b")
 				equal(f, by["d"], "succeeded, attempts 1, took 2s, timed out true;", "what was by of d")
 				f.ok(counted.compare(w.tally.Snapshot()), "count")
-			}),
+			}).needing(ordering),
 		newTest("and a fetch that waits",
 			"An ack wakes fetches that wait for the end of its leases: a drain ends, and the next repeat suspect can be "+
 				"leased.", func(f *fixture) {
@@ -257,7 +257,7 @@ func ackTests() []test {
 				f.acks([]*pawl.Lease{first[1], first[0]})
 				f.ends(call, nil, "fetch")
 				equal(f, kinds(*next), "b", "the next")
-			}),
+			}).needing(suspecting),
 		newTest("not accepted",
 			"An ack of several leases whose context has ended acks none of them. Its error does not name single leases.", func(f *fixture) {
 				f.addKinds("a", "b")

@@ -158,7 +158,7 @@ func moreCancelTests() (tests []test) {
 						f.cancel(id)
 						f.ends(call, pawl.ErrEmpty, "fetch")
 					}
-				}),
+				}).needing(suspecting),
 		)
 	}
 	return append(tests, cancelling.unknownJob("no job"),

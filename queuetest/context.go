@@ -106,7 +106,7 @@ func contextTests() (tests []test) {
 				}
 				equal(f, len(f.list(pawl.Filter{})), stored, "jobs stored")
 			}
-		}),
+		}).needing(batches),
 		newTest("during fetch", "A fetch that returns an error has leased nothing.", func(f *fixture) {
 			for range 50 {
 				leases := new([]*pawl.Lease)

@@ -26,7 +26,7 @@ var enqueueTests = []test{
 			f.sameTime(first.NotBefore, now, "not before")
 			f.sameTime(second.NotBefore, now.Add(time.Minute), "not before of the second")
 			equal(f, second.Delay, 0, "delay, which is in NotBefore now")
-		}),
+		}).needing(batches),
 	newTest("leaves its arguments as they are",
 		"An enqueue leaves its arguments as they are, whatever becomes of the jobs. It returns the ID of each job, and "+
 			"whether another job has its unique key.", func(f *fixture) {
@@ -131,7 +131,7 @@ var enqueueTests = []test{
 			l = f.lease()
 			check(l.Payload, "after a failure")
 			f.snooze(l, time.Second)
-			f.pass(time.Second)
+			f.due(time.Second)
 			l = f.lease()
 			check(l.Payload, "after a delay")
 			f.abandon(l)
@@ -149,7 +149,7 @@ var enqueueTests = []test{
 				headers[fmt.Sprint(i)] = ""
 			}
 			for _, change := range []func(*pawl.Envelope){
-				func(e *pawl.Envelope) { e.Kind = strings.Repeat("k", pawl.MaxNameBytes) },
+				func(e *pawl.Envelope) { e.Kind = strings.Repeat("k", f.maxName()) },
 				func(e *pawl.Envelope) { e.Kind = "\xff\xfe\x01 /%s" },
 				func(e *pawl.Envelope) { e.MaxRetries = 0 },
 				func(e *pawl.Envelope) { e.MaxRetries = pawl.MaxMaxRetries },
@@ -243,6 +243,7 @@ func batchTests() []test {
 			"free again when that job is gone.", func(f *fixture) {
 			id := f.add().ID
 			f.ack(f.lease())
+			f.pass(f.config.Reduced.IDs)
 			f.add(func(e *pawl.Envelope) { e.ID = id })
 			equal(f, f.lease().ID, id, "job")
 		}),
@@ -252,7 +253,7 @@ func batchTests() []test {
 			equal(f, len(f.fetch(1)), 0, "jobs stored")
 			f.ok(f.try(batch[:pawl.MaxBatchJobs]...), "the most jobs")
 			f.sameJobs(idsOf(f.list(pawl.Filter{State: pawl.Ready})), idsOf(batch[:pawl.MaxBatchJobs]), "jobs stored")
-		}),
+		}).needing(batches),
 		newTest("the most bytes", "The payloads of a batch have at most 64 MiB together. A larger batch returns "+
 			"ErrBatchTooLarge.", func(f *fixture) {
 			const jobs = pawl.MaxBatchBytes / pawl.DefaultMaxPayload
@@ -271,7 +272,7 @@ func batchTests() []test {
 				n = len(f.fetch(jobs + 1)) // fewer at a time, since they are large
 			}
 			equal(f, stored, jobs+1, "jobs stored")
-		}),
+		}).needing(batches),
 		newTest("an envelope twice in one batch",
 			"One envelope stands for one job. A batch that has it twice conflicts with itself.", func(f *fixture) {
 				e := &pawl.Envelope{Kind: "k"}

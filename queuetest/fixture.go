@@ -237,6 +237,7 @@ func (f *fixture) request(r pawl.Request) []*pawl.Lease {
 	if r.Wait == pawl.WaitForJob {
 		r.Wait = pawl.WaitNot
 	}
+	f.catchUp()
 	leases, err := f.q.Fetch(f.patient(), r)
 	switch {
 	case errors.Is(err, pawl.ErrEmpty):
@@ -327,6 +328,9 @@ func (f *fixture) waits(call <-chan error, what string) {
 func (f *fixture) ends(call <-chan error, want error, what string) {
 	f.Helper()
 	synctest.Wait()
+	if len(call) == 0 {
+		f.pass(f.config.Reduced.Waits)
+	}
 	select {
 	case err := <-call:
 		f.is(err, want, what)

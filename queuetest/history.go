@@ -170,7 +170,7 @@ func clearing(name string, end func(*fixture, *pawl.Lease)) test {
 			"clear it.", func(f *fixture) {
 			id := f.add(kept(time.Hour)).ID
 			f.nack(f.lease(), time.Minute)
-			f.pass(time.Minute)
+			f.due(time.Minute)
 			l := f.lease()
 			equal(f, l.BackoffSince.IsZero(), false, "the lease of the retry has a backoff")
 			end(f, l)
@@ -233,11 +233,11 @@ func backoffTests() (tests []test) {
 		}),
 		newTest("of no failure", "A job that did not fail has no backoff, however long it waited.", func(f *fixture) {
 			f.add(after(time.Hour))
-			f.pass(time.Hour)
+			f.due(time.Hour)
 			l := f.lease()
 			f.sameTime(l.BackoffSince, time.Time{}, "backoff of the first lease")
 			f.snooze(l, time.Minute)
-			f.pass(time.Minute)
+			f.due(time.Minute)
 			f.sameTime(f.lease().BackoffSince, time.Time{}, "backoff of the next lease")
 		}),
 		newTest("not from outside",

@@ -95,7 +95,7 @@ var manyTests = []test{
 			}
 		}),
 	newTest("an ID from many at once",
-		"Of several concurrent enqueues of one ID one succeeds, and the others get ErrConflict.", func(f *fixture) { f.oneID(f) }),
+		"Of several concurrent enqueues of one ID one succeeds, and the others get ErrConflict.", func(f *fixture) { f.oneID(f) }).needing(knowingIDs),
 }
 
 // atOnce makes calls at the same time. One must succeed, and the others fail with an error that

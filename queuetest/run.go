@@ -57,6 +57,9 @@ type Config struct {
 	// says. Cases whose subject is not the batch then enqueue their jobs in several calls.
 	MaxBatch int
 
+	// Reduced is how the queue keeps less than the contract. The zero value means the whole contract.
+	Reduced Reduced
+
 	// Counts returns the counts of each named queue that ever had a job or was paused.
 	Counts func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error)
 
@@ -134,48 +137,11 @@ type test struct {
 	name     string
 	rule     string // of the contract, in one or a few sentences
 	needs    needs
+	without  needs        // what Config must not say for the case to apply
 	requires pawl.Ability // of the queue
 	misses   pawl.Ability // what the queue must not have
 	settings Settings
 	run      func(f *fixture)
-}
-
-// needs is what Config must say for a case to apply. Run leaves out the others.
-type needs uint8
-
-const (
-	persists needs = 1 << iota
-	alone          // and Persists
-	together       // Persists, and not Alone
-	counting       // Counts
-	emitting       // Events
-	mutating       // the queue is a Mutator
-	several        // Another
-)
-
-// meets returns what the configuration and the queue offer to cases.
-func (c *Config) meets(q pawl.Queue) (n needs) {
-	if c.Persists {
-		n |= persists
-		if c.Alone {
-			n |= alone
-		} else {
-			n |= together
-		}
-	}
-	if c.Counts != nil {
-		n |= counting
-	}
-	if c.Events {
-		n |= emitting
-	}
-	if c.Another != nil {
-		n |= several
-	}
-	if _, ok := q.(Mutator); ok {
-		n |= mutating
-	}
-	return n
 }
 
 func newTest(name, rule string, run func(f *fixture)) test {
@@ -195,6 +161,12 @@ func aloneTest(name, rule string, run func(f *fixture)) test {
 // needing returns the test with more needs.
 func (t test) needing(n needs) test {
 	t.needs |= n
+	return t
+}
+
+// unless returns the test for a configuration that does not say something.
+func (t test) unless(n needs) test {
+	t.without |= n
 	return t
 }
 
@@ -222,7 +194,7 @@ type group struct {
 // applying returns the cases that apply to a queue which meets some needs and has some abilities.
 func (g *group) applying(met needs, has pawl.Ability) []test {
 	return slices.DeleteFunc(slices.Clone(g.tests), func(t test) bool {
-		return (t.needs|g.needs)&^met != 0 || (t.requires|g.requires)&^has != 0 || t.misses&has != 0
+		return (t.needs|g.needs)&^met != 0 || t.without&met != 0 || (t.requires|g.requires)&^has != 0 || t.misses&has != 0
 	})
 }
 
@@ -231,6 +203,7 @@ var groups = []group{
 	{"enqueue", enqueueTests, 0, 0},
 	{"batch", batchTests(), 0, 0},
 	{"refuse", refuseTests(), 0, 0},
+	{"reduced", reducedTests, 0, 0},
 	{"delay", delayTests(), 0, 0},
 	{"order", orderTests(), 0, 0},
 	{"place", placeTests(), 0, 0},
@@ -242,9 +215,9 @@ var groups = []group{
 	{"acks", ackTests(), 0, 0},
 	{"fence", fenceTests(), 0, 0},
 	{"lease", leaseTests, 0, 0},
-	{"clock", clockTests(), 0, 0},
+	{"clock", clockTests(), clocked, 0},
 	{"crash", crashTests(), 0, 0},
-	{"suspect", suspectTests(), 0, 0},
+	{"suspect", suspectTests(), suspecting, 0},
 	{"history", historyTests(), 0, 0},
 	{"runnow", runNowTests(), 0, 0},
 	{"dead", deadTests(), 0, 0},

@@ -187,7 +187,7 @@ var sharingTests = []test{
 			f.add()
 			l := f.lease()
 			leases, call := other.fetching(f.patient(), pawl.Request{Max: 1})
-			f.pass(l.Length - 1)
+			f.until(l.Expires)
 			f.waits(call, "before the expiry")
 			f.hears(call, nil, "the fetch of the other client")
 			equal(f, (*leases)[0].ID, l.ID, "job")
@@ -238,7 +238,7 @@ var sharingTests = []test{
 				f.ack(l)
 				equal(f, other.lease().ID, id, "the job of the client that closed")
 			}
-		}),
+		}).needing(clocked),
 	newTest("a client that closes",
 		"Close of one client ends its own calls. The others go on, and so do their leases and fetches.", func(f *fixture) {
 			other := f.another()
@@ -260,7 +260,7 @@ var sharingTests = []test{
 		equal(f, len(other.fetch(9)), 0, "jobs for the other client")
 		f.ack(l)
 		other.lease()
-	}),
+	}).needing(suspecting),
 }
 
 var keysOfSeveralTests = []test{
@@ -292,10 +292,10 @@ var keysOfSeveralTests = []test{
 			for _, id := range ids {
 				equal(f, id, jobs[0].ID, "the job that a caller was given")
 			}
-		}),
+		}).alsoRequiring(pawl.UniqueKeys),
 	newTest("an ID at once", "Of many clients that enqueue one ID at once, one stores a job, and the others get ErrConflict.", func(f *fixture) {
 		f.oneID(f, f.another(), f.another())
-	}),
+	}).needing(knowingIDs),
 	newTest("an idempotency key",
 		"One job of an idempotency key is leased at a time, over all clients, and its success counts for all of them.", func(f *fixture) {
 			other := f.another()

@@ -23,7 +23,7 @@ var stories = []story{{
 		}
 	},
 }, {
-	name: "an enqueue that is refused", rule: "A call that changes nothing emits nothing.",
+	name: "an enqueue that is refused", needs: batches, rule: "A call that changes nothing emits nothing.",
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.is(f.try(&pawl.Envelope{Kind: "k"}, &pawl.Envelope{}), pawl.ErrInvalid, "enqueue")
 		f.is(f.try(&pawl.Envelope{Kind: "k"}, &pawl.Envelope{Kind: "k", ID: l.ID}), pawl.ErrConflict, "enqueue")
@@ -170,8 +170,11 @@ var stories = []story{{
 }, {
 	name: "the last expiry", rule: "A lease whose expiry reaches the limit of crashes emits EventReaped, then EventDied.",
 	settings: Settings{MaxCrashes: 1},
-	happens:  func(f *fixture, l *pawl.Lease) { f.expire(l) },
-	want:     "reaped died/poison",
+	happens: func(f *fixture, l *pawl.Lease) {
+		f.expire(l)
+		equal(f, len(f.fetch(9)), 0, "jobs to fetch") // for a queue that looks at the limit when the job comes
+	},
+	want: "reaped died/poison",
 }, {
 	name: "a restart", needs: alone, rule: "A lease that open finds emits EventRecovered.",
 	happens: func(f *fixture, _ *pawl.Lease) { f.add(); f.restart() },
