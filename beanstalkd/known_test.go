@@ -29,6 +29,8 @@ var known = map[string]string{
 	"order/the same instant":                                   realClock,
 	"place/nack with a delay":                                  putOrder,
 	"place/snooze":                                             putOrder,
+	"requeue/nack with a delay":                                realClock,
+	"requeue/release and snooze":                               realClock,
 	"fetch/fetches that wait are served in their order":        waits,
 	"fetch/a fetch that waits for other queues is passed over": waits,
 	"wait/with a leased job":                                   waits,

@@ -212,6 +212,7 @@ var groups = []group{
 	{"wait", waitTests(), 0, 0},
 	{"kinds", kindTests, 0, 0},
 	{"settle", settleTests(), 0, 0},
+	{"requeue", requeueTests(), 0, 0},
 	{"acks", ackTests(), 0, 0},
 	{"fence", fenceTests(), 0, 0},
 	{"lease", leaseTests, 0, 0},
