@@ -44,6 +44,7 @@
 //     check and its request for more than 2 s, it can end the run of another process.
 //   - Jobs of one kind come in the order in which they were stored. Retried and released jobs go behind the
 //     others. The kinds of a request take turns.
+//   - A fetch that does not wait may miss a job that was stored a moment before.
 //   - A delayed job becomes ready up to 250 ms late, and at the latest in the year 2262. The clock of the server
 //     decides.
 //   - Each process applies its own weights. A fetch that waits takes the first job of any queue.
@@ -55,7 +56,7 @@
 //   - If the connection of an Enqueue or a Settle breaks, the call returns [pawl.ErrUnknownOutcome], without
 //     [pawl.ErrPoisoned]. To find out, enqueue the job again with the same ID within the duplicate window:
 //     [pawl.ErrConflict] means that it is stored.
-//   - Events cover only what this process does.
+//   - Events cover only what this process does. That of a fetch may come before that of the nack which made the job ready.
 //
 // # Durability
 //

@@ -67,7 +67,8 @@ func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 		return nil, fmt.Errorf("open queue: %w", err)
 	}
 	q := &Queue{opts: o, lost: make(chan struct{}), consumer: make(map[string]*consumer)}
-	q.leases.MaxCrashes, q.leases.Reporter = o.MaxCrashes, driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent}
+	q.leases.MaxCrashes, q.leases.CountsCrashes = o.MaxCrashes, true
+	q.leases.Reporter = driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent}
 	q.leases.Finish, q.leases.Renew, q.leases.Discard, q.leases.Expired = q.finish, q.renew, q.discard, q.expired
 	if q.address, err = parsePlace(where); err == nil {
 		err = q.connect(ctx, where)

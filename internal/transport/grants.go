@@ -15,6 +15,7 @@ type Grant[M any] struct {
 	ID      pawl.ID
 	Seq     uint64
 	Body    []byte
+	Crashes int           // before this lease
 	Revived bool          // a job that the body says is dead begins anew
 	Length  time.Duration // of the lease, unless it is extended
 	Message M

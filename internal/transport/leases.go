@@ -19,6 +19,9 @@ type Leases[M any] struct {
 	MaxCrashes int // after which a job is poison; -1 is no limit
 	MaxBody    int // bytes
 
+	// CountsCrashes says that a lease which expires in this process counts as a crash at the broker.
+	CountsCrashes bool
+
 	// Finish ends leases at the broker, and sets the error of each that it could not end.
 	Finish func(ctx context.Context, all []*Settling[M])
 
@@ -54,7 +57,7 @@ func (q *Leases[M]) Deliver(ctx context.Context, began time.Time, deliveries []D
 	var abandons []pawl.Settlement
 	var events []pawl.Event
 	for _, d := range deliveries {
-		g := &Grant[M]{Seq: d.Seq, Body: d.Body, Revived: d.Revived, Length: d.Length, Message: d.Message}
+		g := &Grant[M]{Seq: d.Seq, Body: d.Body, Crashes: d.Crashes, Revived: d.Revived, Length: d.Length, Message: d.Message}
 		e, _, err := g.job()
 		if err != nil {
 			q.Discard(d.Message, err)
@@ -105,7 +108,9 @@ func (q *Leases[M]) expire(g *Grant[M]) {
 	if err != nil || !q.Expired(g, e) { // it was read before
 		return
 	}
-	e.State, e.Payload, e.Crashes = pawl.Ready, nil, 0
+	if e.State, e.Payload, e.Crashes = pawl.Ready, nil, 0; q.CountsCrashes {
+		e.Crashes = g.Crashes + 1
+	}
 	q.Emit(pawl.Event{Type: pawl.EventReaped, At: time.Now(), Job: e})
 }
 
