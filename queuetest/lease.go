@@ -14,7 +14,9 @@ var leaseTests = []test{
 			id := f.add().ID
 			l := f.lease()
 			equal(f, l.Length, 10*time.Second, "length")
-			f.sameTime(l.Expires, time.Now().Add(10*time.Second), "expiry")
+			if f.config.Reduced.Looks == 0 {
+				f.sameTime(l.Expires, time.Now().Add(10*time.Second), "expiry")
+			}
 			f.pass(10*time.Second - 1)
 			equal(f, f.must(id).State, pawl.Leased, "state before the expiry")
 			f.pass(1)

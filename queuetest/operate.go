@@ -81,7 +81,7 @@ func deadTests() (tests []test) {
 		newTest("stays dead", "A dead job stays dead until someone retries it. No fetch and no passing of time makes it "+
 			"ready.", func(f *fixture) {
 			id := f.held(pawl.Dead)
-			f.pass(1000 * time.Hour)
+			f.pass(f.long())
 			f.reap()
 			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
 			equal(f, f.must(id).State, pawl.Dead, "state")

@@ -40,7 +40,7 @@ func (q *Queue) send(e *pawl.Envelope, body []byte, id string) error {
 	}
 	m := &azservicebus.Message{Body: body, MessageID: &id}
 	if e.State == pawl.Delayed {
-		at := e.NotBefore.UTC()
+		at := e.NotBefore.UTC().Add(time.Millisecond - 1).Truncate(time.Millisecond) // the protocol has milliseconds
 		m.ScheduledEnqueueTime = &at
 	}
 	ctx, cancel := q.call(c)

@@ -42,9 +42,10 @@ func TestMain(m *testing.M) {
 // standIn is a process of testdata/standin.py, which stands in for Service Bus. It ends with the test binary, even when
 // that is killed, since it ends with its input.
 type standIn struct {
-	port  string
-	cmd   *exec.Cmd
-	input io.Closer
+	port    string
+	virtual string // the port of brokers in virtual time
+	cmd     *exec.Cmd
+	input   io.Closer
 }
 
 // python returns a Python that has the package proton.
@@ -85,7 +86,8 @@ func (s *standIn) start(python, journal string) error {
 		return err
 	}
 	s.input = input
-	if line, err := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if _, scanned := fmt.Sscanf(line, "ready %s\n", &s.virtual); scanned != nil {
 		s.stop()
 		return fmt.Errorf("%w: the stand-in on port %s: %q, %w", process.ErrEnded, s.port, line, err)
 	}

@@ -7,7 +7,13 @@ PORT is a port of 127.0.0.1. JOURNAL is a file that keeps the messages over a ki
 The broker creates each queue when somebody names it, except those whose names contain "missing". It locks a message for
 a minute, or for the 2500 ms of "lock2500" in the name of the queue. It dead-letters a message after 2000 deliveries, or
 after the 3 of "most3". It delivers one message every 5 ms from a queue with "drip" in its name. It refuses the name
-"wrong" of a key. It writes one line, "ready", when it listens. It ends with its standard input.
+"wrong" of a key. It writes one line, "ready" and another port, when it listens. It ends with its standard input.
+
+To each connection to the other port it serves a broker of its own, whose clock the client sets. So a test can run in
+virtual time: it forwards the bytes of AMQP connections, and gets all that the broker has to say at that time. A request
+is an operation, the number of a connection, the time in nanoseconds, a length, and as many bytes. The answers to it are
+an operation, the number of a connection, a length, and as many bytes. The last one has the operation 0 and the time at
+which the broker has something to do next, or 0.
 """
 
 import base64
@@ -16,34 +22,37 @@ import heapq
 import json
 import os
 import re
+import socketserver
+import struct
 import sys
 import threading
 import time
 import uuid
 
-from proton import Array, Condition, Data, Delivery, Endpoint, Message, UNDESCRIBED, int32, symbol, timestamp
+from proton import Array, Collector, Condition, Connection, Data, Delivery, Endpoint, Message, Transport, UNDESCRIBED, int32, symbol, timestamp
 from proton.handlers import Handshaker
 from proton.reactor import Container
 
 DEAD = "/$DeadLetterQueue"
 MANAGEMENT = "/$management"
 MAX_SIZE = 256 * 1024
+MS = 1_000_000  # times are in nanoseconds
 
 
 class Stored:
     """A message of a queue."""
 
-    def __init__(self, seq, data, due=0.0, count=0):
+    def __init__(self, seq, data, now, due=0, count=0):
         self.seq, self.data, self.due, self.count = seq, data, due, count
-        self.enqueued = max(time.time(), due)
+        self.enqueued = max(now, due)
         self.lock = None  # the token while somebody has it
-        self.until = 0.0
+        self.until = 0
 
 
 class Queue:
     def __init__(self, name):
         self.name = name
-        self.lock = int((re.search(r"lock(\d+)", name) or [0, 60000])[1]) / 1000
+        self.lock = int((re.search(r"lock(\d+)", name) or [0, 60000])[1]) * MS
         self.most = int((re.search(r"most(\d+)", name) or [0, 2000])[1])
         self.drips = "drip" in name
         self.messages = {}  # by sequence number
@@ -52,9 +61,9 @@ class Queue:
 
 
 class Broker(Handshaker):
-    def __init__(self, port, journal):
+    def __init__(self, port=0, journal="", now=time.time_ns, max_size=MAX_SIZE):
         super().__init__()
-        self.port = port
+        self.port, self.now, self.max_size = port, now, max_size
         self.queues, self.seq, self.locks, self.replies = {}, 0, {}, {}
         self.times = []  # (time, sequence number, token): of locks and of scheduled messages
         self.owner = {}  # the queue of a sequence number
@@ -76,7 +85,7 @@ class Broker(Handshaker):
                     else:
                         stored.pop((name, seq), None)
         for (name, seq), (data, due, count) in stored.items():
-            self.add(name, Stored(seq, base64.b64decode(data), due, count))
+            self.add(name, Stored(seq, base64.b64decode(data), self.now(), due, count))
         return open(path, "a", buffering=1)
 
     def note(self, *change):
@@ -89,7 +98,7 @@ class Broker(Handshaker):
     def add(self, name, stored):
         self.queue(name).messages[stored.seq] = stored
         self.owner[stored.seq] = name
-        if stored.due > time.time():
+        if stored.due > self.now():
             heapq.heappush(self.times, (stored.due, stored.seq, ""))
         else:
             heapq.heappush(self.queue(name).ready, stored.seq)
@@ -101,10 +110,10 @@ class Broker(Handshaker):
             self.locks.pop(stored.lock, None)
         return stored
 
-    def put(self, name, data, due=0.0):
+    def put(self, name, data, due=0):
         self.seq += 1
         self.note("put", name, self.seq, base64.b64encode(data).decode(), due, 0)
-        self.add(name, Stored(self.seq, data, due))
+        self.add(name, Stored(self.seq, data, self.now(), due))
         self.pump(name)
         return self.seq
 
@@ -113,7 +122,7 @@ class Broker(Handshaker):
     def on_reactor_init(self, event):
         event.container.listen("amqp://127.0.0.1:%d" % self.port)
         event.container.schedule(0.005, self)
-        print("ready", flush=True)
+        print("ready", self.other, flush=True)
 
     def on_link_remote_open(self, event):
         link = event.link
@@ -134,7 +143,7 @@ class Broker(Handshaker):
             else:
                 self.queue(address).links.append(link)
         else:
-            link.max_message_size = MAX_SIZE
+            link.max_message_size = self.max_size
             link.flow(1000)
         link.open()
 
@@ -163,7 +172,12 @@ class Broker(Handshaker):
             self.pump(event.link.source.address)
 
     def on_timer_task(self, event):
-        now = time.time()
+        self.tick()
+        event.container.schedule(0.005, self)
+
+    def tick(self):
+        """Does what is due."""
+        now = self.now()
         while self.times and self.times[0][0] <= now:
             _, seq, token = heapq.heappop(self.times)
             name = self.owner.get(seq)
@@ -181,7 +195,6 @@ class Broker(Handshaker):
         for queue in list(self.queues.values()):
             if queue.drips:
                 self.pump(queue.name, 1)
-        event.container.schedule(0.005, self)
 
     # Deliveries.
 
@@ -200,11 +213,11 @@ class Broker(Handshaker):
 
     def deliver(self, queue, link, stored):
         token = uuid.uuid4()
-        stored.lock, stored.until = token.hex, time.time() + queue.lock
+        stored.lock, stored.until = token.hex, self.now() + queue.lock
         self.locks[token.hex] = (queue.name, stored.seq)
         heapq.heappush(self.times, (stored.until, stored.seq, token.hex))
         message = self.shown(stored)
-        message.annotations[symbol("x-opt-locked-until")] = timestamp(stored.until * 1000)
+        message.annotations[symbol("x-opt-locked-until")] = timestamp(stored.until // MS)
         message.instructions = {symbol("x-opt-lock-token"): token}
         delivery = link.delivery(token.hex)
         delivery.context = token.hex
@@ -217,8 +230,8 @@ class Broker(Handshaker):
         message.delivery_count = stored.count
         message.annotations = dict(message.annotations or {})
         message.annotations[symbol("x-opt-sequence-number")] = stored.seq
-        message.annotations[symbol("x-opt-enqueued-time")] = timestamp(stored.enqueued * 1000)
-        scheduled = stored.due > time.time()
+        message.annotations[symbol("x-opt-enqueued-time")] = timestamp(stored.enqueued // MS)
+        scheduled = stored.due > self.now()
         message.annotations[symbol("x-opt-message-state")] = int32(2 if scheduled else 0)
         return message
 
@@ -273,7 +286,7 @@ class Broker(Handshaker):
             return False
         name, seq = held
         stored = self.queue(name).messages[seq]
-        if stored.until <= time.time():
+        if stored.until <= self.now():
             return False
         if properties:
             self.change(stored, properties)
@@ -295,7 +308,7 @@ class Broker(Handshaker):
         if address != "$cbs" and not address.endswith(MANAGEMENT):
             message = Message()
             message.decode(data)
-            due = (message.annotations or {}).get(symbol("x-opt-scheduled-enqueue-time"), 0) / 1000
+            due = (message.annotations or {}).get(symbol("x-opt-scheduled-enqueue-time"), 0) * MS
             self.put(address, data, due)
             return
         request = Message()
@@ -322,13 +335,13 @@ class Broker(Handshaker):
             return (200, {"messages": found}) if found else (204, None)
         tokens = [token.hex for token in body["lock-tokens"].elements]
         if operation == "com.microsoft:renew-lock":
-            until = time.time() + self.queue(name).lock
+            until = self.now() + self.queue(name).lock
             for token in tokens:
                 held = self.locks.get(token)
-                if not held or self.queue(held[0]).messages[held[1]].until <= time.time():
+                if not held or self.queue(held[0]).messages[held[1]].until <= self.now():
                     return 410, None
                 self.queue(held[0]).messages[held[1]].until = until
-            return 200, {"expirations": Array(UNDESCRIBED, Data.TIMESTAMP, *[timestamp(until * 1000)] * len(tokens))}
+            return 200, {"expirations": Array(UNDESCRIBED, Data.TIMESTAMP, *[timestamp(until // MS)] * len(tokens))}
         if operation == "com.microsoft:update-disposition":
             state = {"completed": Delivery.ACCEPTED, "abandoned": Delivery.MODIFIED, "suspended": Delivery.REJECTED}
             properties = dict(body.get("properties-to-modify") or {})
@@ -342,6 +355,81 @@ class Broker(Handshaker):
         return 501, None
 
 
+class Wire:
+    """An AMQP connection whose bytes somebody else forwards."""
+
+    def __init__(self, broker):
+        self.broker, self.collector = broker, Collector()
+        self.connection, self.transport = Connection(), Transport(Transport.SERVER)
+        self.connection.collect(self.collector)
+        self.transport.bind(self.connection)
+
+    def dispatch(self):
+        while event := self.collector.peek():
+            event.dispatch(self.broker)
+            self.collector.pop()
+
+    def push(self, data):
+        while data and (room := self.transport.capacity()) > 0:
+            self.transport.push(data[:room])
+            data = data[room:]
+            self.dispatch()
+
+    def pull(self):
+        """Returns the bytes to send, or None after the last ones."""
+        self.dispatch()
+        size = self.transport.pending()
+        if size < 0:
+            return None
+        data = self.transport.peek(size) if size else b""
+        if data:
+            self.transport.pop(len(data))
+        return data
+
+    def close(self):
+        self.transport.close_tail()
+        self.transport.close_head()
+        self.dispatch()
+
+
+class Virtual(socketserver.StreamRequestHandler):
+    DONE, OPEN, DATA, CLOSE, TICK = range(5)
+    wbufsize = -1
+    disable_nagle_algorithm = True
+
+    def handle(self):
+        wires, time_of = {}, [0]
+        broker = Broker(now=lambda: time_of[0], max_size=8 * MAX_SIZE)
+        while len(head := self.rfile.read(17)) == 17:
+            op, number, time_of[0], size = struct.unpack(">BIqI", head)
+            data = self.rfile.read(size)
+            if op == self.OPEN:
+                wires[number] = Wire(broker)
+            elif number in wires and op == self.DATA:
+                wires[number].push(data)
+            elif number in wires and op == self.CLOSE:
+                wires.pop(number).close()
+            broker.tick()
+            self.answer(wires)
+            next_at = min(broker.times[0][0], 2**63 - 1) if broker.times else 0
+            self.wfile.write(struct.pack(">BIIq", self.DONE, 0, 8, next_at))
+            self.wfile.flush()
+
+    def answer(self, wires):
+        """Writes what the broker has to say, until it has no more."""
+        said = True
+        while said:
+            said = False
+            for number, wire in list(wires.items()):
+                data = wire.pull()
+                if data is None:
+                    wires.pop(number).close()
+                    self.wfile.write(struct.pack(">BII", self.CLOSE, number, 0))
+                elif data:
+                    self.wfile.write(struct.pack(">BII", self.DATA, number, len(data)) + data)
+                said = said or data != b""
+
+
 def end_with_input():
     while sys.stdin.buffer.read(4096):
         pass
@@ -349,4 +437,9 @@ def end_with_input():
 
 
 threading.Thread(target=end_with_input, daemon=True).start()
-Container(Broker(int(sys.argv[1]), sys.argv[2])).run()
+others = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Virtual)
+others.daemon_threads = True
+threading.Thread(target=others.serve_forever, daemon=True).start()
+broker = Broker(int(sys.argv[1]), sys.argv[2])
+broker.other = others.server_address[1]
+Container(broker).run()
