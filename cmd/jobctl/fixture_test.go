@@ -154,6 +154,23 @@ func keyed(f *file) {
 	f.add(pawl.Envelope{Queue: "sync", Key: "b"})
 }
 
+// pooled puts jobs on the queues email and reports, which share the pool gpu: 1 leased, 2 ready, 3 ready.
+func pooled(f *file) {
+	f.t.Helper()
+	path := f.q.Path()
+	require.NoError(f.t, f.q.Close())
+	q, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger(), Now: f.now, Limits: map[string]pawl.Limits{
+		"email": {Pool: pawl.Pool{Name: "gpu", Running: 2}}, "reports": {Pool: pawl.Pool{Name: "gpu", Running: 1}},
+	}})
+	require.NoError(f.t, err)
+	f.q = q
+	f.goTo(today.Add(-time.Minute))
+	f.add(pawl.Envelope{Queue: "email"})
+	f.fetch("email")
+	f.add(pawl.Envelope{Queue: "email"})
+	f.add(pawl.Envelope{Queue: "reports"})
+}
+
 // heldKey puts two jobs of key a and one of key b on queue sync, whose keys dead jobs hold: 1 is dead and holds its key,
 // 2 is blocked, 3 ready.
 func heldKey(f *file) {

@@ -166,7 +166,7 @@ func parseRate(text string) (r pawl.Rate, err error) {
 // pool registers the flags of the pool of a queue.
 func (f *limitFlags) pool(flags *pflag.FlagSet) {
 	flags.Var(flagFunc{func(text string) error {
-		f.set = append(f.set, func(l *pawl.Limits) {
+		f.poolName, f.set = text, append(f.set, func(l *pawl.Limits) {
 			if l.Pool.Name = text; text == "none" {
 				l.Pool = pawl.Pool{}
 			}
@@ -215,7 +215,10 @@ an operator has set another one. BY is operator if an operator has set limits.`,
 }
 
 // limitFlags are changes of limits. Only flags that are given change them.
-type limitFlags struct{ set []func(*pawl.Limits) }
+type limitFlags struct {
+	set      []func(*pawl.Limits)
+	poolName string // of --pool
+}
 
 func (f *limitFlags) register(flags *pflag.FlagSet) {
 	count := func(name, usage string, field func(*pawl.Limits) *int) {
@@ -249,25 +252,33 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 func (a *app) limitSetCommand() *cobra.Command {
 	f := new(limitFlags)
 	c := a.command(&spec{
-		use: "set QUEUE [--running COUNT] [--rate RATE] …", short: "set other limits than the program declares", args: 1,
+		use: "set [QUEUE] [--running COUNT] [--rate RATE] …", short: "set other limits than the program declares", args: 1,
 		long: `Sets limits of a queue, in place of those that its program declares. They hold at once,
 also for the jobs that are there, and stay in force over restarts of the program until
 'jobctl limit reset'. Limits without a flag keep the values that are in force now.
 Lower limits end no job that runs. The order and the turns of keys are the program's.
-Each queue of a pool has a number of its own: set it for each of them.
+
+Each queue of a pool has a number of its own. Without QUEUE, --pool NAME stands for
+every queue of that pool, so --pool-running changes all of their numbers, one queue
+after the other.
 
 If a limit per key changes, every job of the queue that has a key is read, in one
 transaction.`,
 		example: `  jobctl --db jobs.db limit set sync --running 5 --rate-per-key 100/1m/20
   jobctl --db jobs.db limit set sync --rate none
-  jobctl --db jobs.db limit set sync --pool gpu --pool-running 2`,
-		json:  "one object with\n" + limitFields,
+  jobctl --db jobs.db limit set sync --pool gpu --pool-running 2
+  jobctl --db jobs.db limit set --pool gpu --pool-running 4`,
+		json:  "one object, or without QUEUE a list of objects, with\n" + limitFields,
 		exits: []int{exitNoMatch}, complete: a.completeQueue,
 		run: func(ctx context.Context, args []string) error {
-			if len(f.set) == 0 && len(args) > 0 {
+			pool := ""
+			if len(args) == 0 && f.poolName != "none" {
+				pool = f.poolName
+			}
+			if len(f.set) == 0 && len(args) > 0 || pool != "" && len(f.set) == 1 {
 				return misused("limit set", "no limit was given; add a flag such as --running")
 			}
-			return a.setLimits(ctx, "limit set", args, func(q *pawl.QueueStats) *pawl.Limits {
+			return a.setLimits(ctx, "limit set", args, pool, func(q *pawl.QueueStats) *pawl.Limits {
 				l := q.Limits
 				for _, apply := range f.set {
 					apply(&l)
@@ -281,21 +292,32 @@ transaction.`,
 }
 
 func (a *app) limitResetCommand() *cobra.Command {
-	return a.command(&spec{
-		use: "reset QUEUE", short: "return to the limits of the program", args: 1,
-		long: `Drops the limits that 'jobctl limit set' gave to a queue. Those that its program
-declared last hold at once. Without such limits, nothing changes.`,
-		example: "  jobctl --db jobs.db limit reset sync",
-		json:    "one object with\n" + limitFields,
-		exits:   []int{exitNoMatch}, complete: a.completeQueue,
+	var pool string
+	c := a.command(&spec{
+		use: "reset [QUEUE] [--pool NAME]", short: "return to the limits of the program", args: 1,
+		long: `Drops the limits that 'jobctl limit set' gave to a queue, or to every queue of a pool.
+Those that its program declared last hold at once. Without such limits, nothing
+changes.`,
+		example: `  jobctl --db jobs.db limit reset sync
+  jobctl --db jobs.db limit reset --pool gpu`,
+		json:  "one object, or without QUEUE a list of objects, with\n" + limitFields,
+		exits: []int{exitNoMatch}, complete: a.completeQueue,
 		run: func(ctx context.Context, args []string) error {
-			return a.setLimits(ctx, "limit reset", args, func(*pawl.QueueStats) *pawl.Limits { return nil })
+			if pool != "" && len(args) > 0 {
+				return misused("limit reset", "a queue and a pool were given; give one of them")
+			}
+			return a.setLimits(ctx, "limit reset", args, pool, func(*pawl.QueueStats) *pawl.Limits { return nil })
 		},
 	})
+	c.Flags().Var(textFlag(&pool), "pool", "every queue that shares the pool `NAME` now, or declares it")
+	return c
 }
 
-// setLimits changes the limits of a queue, which must exist, and prints them.
-func (a *app) setLimits(ctx context.Context, words string, args []string, change func(*pawl.QueueStats) *pawl.Limits) error {
+// setLimits changes the limits of a queue, which must exist, or of each queue of a pool, and prints them.
+func (a *app) setLimits(ctx context.Context, words string, args []string, pool string, change func(*pawl.QueueStats) *pawl.Limits) error {
+	if pool != "" {
+		return a.with(ctx, func(queue admin.Admin) error { return a.setPool(ctx, queue, pool, change) })
+	}
 	name, err := oneQueue(words, args)
 	if err != nil {
 		return err
@@ -319,4 +341,42 @@ func (a *app) setLimits(ctx context.Context, words string, args []string, change
 		t.flush()
 		return nil
 	})
+}
+
+// setPool changes the limits of each queue of a pool, and prints them. A change to nil, which drops those of an operator, is
+// for the queues that only declare the pool, too.
+func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, change func(*pawl.QueueStats) *pawl.Limits) error {
+	s, err := queue.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	changed := make(map[string]bool)
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		limits := change(q)
+		if q.Limits.Pool.Name != pool && (limits != nil || q.Declared == nil || q.Declared.Pool.Name != pool) {
+			continue
+		}
+		if err := queue.SetLimits(ctx, q.Name, limits); err != nil {
+			return fmt.Errorf("%s of pool %q changed, and not queue %q: %w", plural(len(changed), "queue"), pool, q.Name, err)
+		}
+		changed[q.Name] = true
+	}
+	if len(changed) == 0 {
+		_, err := findPool(&s, pool)
+		return err
+	}
+	if s, err = queue.Stats(ctx); err != nil {
+		return err
+	}
+	out := a.listing(limitTable())
+	for i := range s.Queues {
+		if q := &s.Queues[i]; changed[q.Name] {
+			if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
+				return err
+			}
+		}
+	}
+	out.close()
+	return nil
 }

@@ -17,17 +17,18 @@ import (
 // limits are the values of --fail-if.
 type limits []limit
 
-// limit is one of them: dead>0, queue:email.oldest>5m.
+// limit is one of them: dead>0, queue:email.oldest>5m, pool:gpu.leased>=4.
 type limit struct {
 	text      string
 	queue     string // "" for all queues
+	pool      string // whose queues count; "" for all queues
 	what      string // a state, oldest, held, or blocked
 	inclusive bool   // >= and not >
 	count     int
 	age       time.Duration
 }
 
-var limitPattern = regexp.MustCompile(`^(?:queue:(.+)\.)?(ready|delayed|leased|dead|completed|oldest|held|blocked)(>=?)(.+)$`)
+var limitPattern = regexp.MustCompile(`^(?:(queue|pool):(.+)\.)?(ready|delayed|leased|dead|completed|oldest|held|blocked)(>=?)(.+)$`)
 
 // Set implements pflag.Value.
 func (ls *limits) Set(text string) error {
@@ -35,20 +36,25 @@ func (ls *limits) Set(text string) error {
 		one = strings.TrimSpace(one)
 		m := limitPattern.FindStringSubmatch(one)
 		if m == nil {
-			return fmt.Errorf("%q is not a limit such as dead>0, oldest>5m or queue:email.ready>=1000", one)
+			return fmt.Errorf("%q is not a limit such as dead>0, oldest>5m, queue:email.ready>=1000, or pool:gpu.leased>=4", one)
 		}
-		if m[1] != "" && m[2] == "blocked" {
-			return fmt.Errorf("%q: blocked counts runs in all queues, not in queue %s", one, m[1])
+		if m[1] != "" && m[3] == "blocked" {
+			return fmt.Errorf("%q: blocked counts runs in all queues, not in %s %s", one, m[1], m[2])
 		}
-		l := limit{text: one, queue: m[1], what: m[2], inclusive: m[3] == ">="}
+		l := limit{text: one, what: m[3], inclusive: m[4] == ">="}
+		if m[1] == "pool" {
+			l.pool = m[2]
+		} else {
+			l.queue = m[2]
+		}
 		var err error
 		if l.what == "oldest" {
-			l.age, err = parseAge(m[4])
+			l.age, err = parseAge(m[5])
 		} else {
-			l.count, err = parseCount(m[4])
+			l.count, err = parseCount(m[5])
 		}
 		if err != nil {
-			return fmt.Errorf("%q in %q: %w", m[4], one, err)
+			return fmt.Errorf("%q in %q: %w", m[5], one, err)
 		}
 		*ls = append(*ls, l)
 	}
@@ -64,10 +70,14 @@ func (ls *limits) String() string { return "" }
 // check returns an error with the limits that are exceeded.
 func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) error {
 	for _, l := range ls {
-		if l.queue == "" {
-			continue
+		var err error // a misspelled name would never exceed its limit
+		switch {
+		case l.queue != "":
+			_, err = findQueue(s, l.queue)
+		case l.pool != "":
+			_, err = findPool(s, l.pool)
 		}
-		if _, err := findQueue(s, l.queue); err != nil { // a misspelled queue would never exceed its limit
+		if err != nil {
 			return err
 		}
 	}
@@ -87,7 +97,7 @@ func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) erro
 func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (value string, over bool) {
 	count, oldest := 0, time.Duration(-1)
 	for _, q := range s.Queues {
-		if l.what == "blocked" || l.queue != "" && l.queue != q.Name {
+		if l.what == "blocked" || l.queue != "" && l.queue != q.Name || l.pool != "" && l.pool != q.Limits.Pool.Name {
 			continue
 		}
 		if l.what == "oldest" {

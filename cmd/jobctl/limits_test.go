@@ -12,13 +12,13 @@ import (
 )
 
 // Rule: a limit is exceeded by more than its value, or with >= by its value; numbers are sums
-// over the queues, and a missing queue has no jobs.
+// over the queues, and a missing queue has no jobs. A pool restricts a number to its queues.
 func TestLimits(t *testing.T) {
-	s := &admin.Stats{}
+	s, pool := &admin.Stats{}, pawl.Limits{Pool: pawl.Pool{Name: "g.pu", Running: 4}}
 	s.Queues = []pawl.QueueStats{
 		{Name: "email", Counts: pawl.Counts{Ready: 3, Dead: 1}, Oldest: today.Add(-10 * time.Minute)},
-		{Name: "a.b", Counts: pawl.Counts{Ready: 4}, Oldest: today.Add(-time.Minute)},
-		{Name: "idle"},
+		{Name: "a.b", Counts: pawl.Counts{Ready: 4, Leased: 2}, Oldest: today.Add(-time.Minute), Limits: pool},
+		{Name: "idle", Counts: pawl.Counts{Leased: 1}, Limits: pool},
 	}
 	for text, passed := range map[string]bool{
 		"ready>6":              true,
@@ -36,6 +36,12 @@ func TestLimits(t *testing.T) {
 		"queue:a.b.oldest>30s": true,
 		"queue:a.b.oldest>5m":  false,
 		"queue:idle.oldest>0s": false,
+		"pool:g.pu.leased>=3":  true,
+		"pool:g.pu.leased>3":   false,
+		"pool:g.pu.ready>3":    true,
+		"pool:g.pu.ready>4":    false,
+		"pool:g.pu.oldest>30s": true,
+		"pool:g.pu.oldest>5m":  false,
 		"dead>9, ready>1":      true,
 		"blocked>1":            true,
 		"blocked>=3":           false,
@@ -51,7 +57,10 @@ func TestLimits(t *testing.T) {
 	var ls limits
 	require.NoError(t, ls.Set("queue:none.ready>=1"))
 	require.ErrorContains(t, ls.check(s, workflow.Counts{}, today), `there is no queue "none"`)
-	for _, text := range []string{"", "dead", "dead>", "dead>x", "dead<3", "dead>-1", "oldest>5", "queue:.dead>1", "queue:email>1", "dead>1,", "ready>5m", "queue:email.blocked>1"} {
+	ls = nil
+	require.NoError(t, ls.Set("pool:email.leased>=0")) // which is a queue
+	require.ErrorContains(t, ls.check(s, workflow.Counts{}, today), `no queue has the pool "email"`)
+	for _, text := range []string{"", "dead", "dead>", "dead>x", "dead<3", "dead>-1", "oldest>5", "queue:.dead>1", "queue:email>1", "dead>1,", "ready>5m", "queue:email.blocked>1", "pool:.leased>1", "pool:g.pu>1", "pool:g.pu.blocked>1", "group:g.dead>1"} {
 		require.Error(t, new(limits).Set(text), text)
 	}
 }

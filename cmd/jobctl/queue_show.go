@@ -76,6 +76,17 @@ func findQueue(s *admin.Stats, name string) (*pawl.QueueStats, error) {
 	return nil, &failure{exitNoMatch, fmt.Sprintf("there is no queue %q", name), queuesThere(s)}
 }
 
+// findPool returns a pool of the file, or an error if no queue has one of that name.
+func findPool(s *admin.Stats, name string) (*plain.Pool, error) {
+	pools := plain.Pools(s.Queues)
+	for _, p := range pools {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, &failure{exitNoMatch, fmt.Sprintf("no queue has the pool %q", name), "'jobctl stats' shows the pools and their queues."}
+}
+
 // knownQueues returns an error if one of the queues is missing.
 func knownQueues(ctx context.Context, queue admin.Admin, names []string) error {
 	if len(names) == 0 {

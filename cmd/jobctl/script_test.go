@@ -135,7 +135,7 @@ func together(ts *testscript.TestScript, _ bool, args []string) {
 
 // seed creates a file: seed everyState app.db.
 func seed(ts *testscript.TestScript, _ bool, args []string) {
-	fill, ok := map[string]func(*file){"empty": nil, "everyState": everyState, "rare": rare, "large": large, "workflows": workflows, "schedules": schedules, "keys": keyed, "held": heldKey, "full": full, "groups": jobGroups, "notes": jobNotes}[args[0]]
+	fill, ok := map[string]func(*file){"empty": nil, "everyState": everyState, "rare": rare, "large": large, "workflows": workflows, "schedules": schedules, "keys": keyed, "held": heldKey, "pooled": pooled, "full": full, "groups": jobGroups, "notes": jobNotes}[args[0]]
 	if !ok {
 		ts.Fatalf("there is no file %q", args[0])
 	}

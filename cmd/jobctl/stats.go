@@ -31,7 +31,9 @@ process ended; the next open makes them ready again. Completed jobs have succeed
 and their record is kept for a while. STATE is PAUSED until someone resumes the
 queue, served if a worker takes its jobs, no worker if the app runs but does not
 take them, and stopped if no app has the file. If a queue bounds how many of its jobs
-wait, a line tells the number and the bound.
+wait, a line has the number and the bound. Each pool has a line: how many jobs of its
+queues are leased, the highest number that one of them has for the pool, and the
+queues. A number in parentheses is that of a queue with a lower one.
 
 Another line counts workflow runs, if there are any. Active runs run, sleep or wait.
 A run whose job is dead is active too; its job counts as DEAD in its queue. With very
@@ -42,18 +44,20 @@ older ones.
 oldest, held or blocked, then > or >=, then a number, or a duration for oldest.
 Numbers are sums over all queues, oldest is the maximum, held counts the keys that a
 dead job holds, and blocked counts runs. queue:NAME. before a word restricts it to one
-queue.`,
+queue, and pool:NAME. to the queues of a pool.`,
 		example: `  jobctl --db jobs.db stats
   jobctl --db jobs.db stats --watch 2s
   jobctl --db jobs.db stats --fail-if 'dead>0,oldest>5m,blocked>0'
-  jobctl --db jobs.db stats --fail-if 'queue:email.ready>1000'`,
+  jobctl --db jobs.db stats --fail-if 'queue:email.ready>99,pool:gpu.oldest>1h'`,
 		json: `one object with
   at (when it was counted), path, format, size_bytes, free_bytes (null if
     the file has no list of its free pages, as after its process was killed),
     max_bytes (in use, at which new jobs are refused; null if there is no bound,
     or if no app has the file open)
   process (null: no app has the file): pid, name, version, started_at
-  queues: a list of ` + queueFields + `  runs (null: there are none): active, paused, blocked, done, failed,
+  queues: a list of ` + queueFields + `  pools: a list of objects with name, leased (how many jobs of its queues),
+    queues (a list of objects with name, pool_running)
+  runs (null: there are none): active, paused, blocked, done, failed,
     cancelled, terminated, damaged, more (true: older ones were not counted)
 `,
 		run: func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
@@ -156,6 +160,9 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 			name := plain.Text(q.Name)
 			fmt.Fprintf(a.stdout, "held: dead jobs hold %s of queue %s; 'jobctl key list %s --held' shows them\n", plural(q.Held, "key"), name, name)
 		}
+	}
+	for _, p := range plain.Pools(s.Queues) {
+		fmt.Fprintf(a.stdout, "pool: %s\n", p)
 	}
 	if len(s.Queues) == 0 {
 		a.say("no job was ever enqueued")

@@ -80,6 +80,7 @@ func TestStatsAsJSON(t *testing.T) {
       "failed": null
     }
   ],
+  "pools": [],
   "runs": null
 }
 `, ""}, got)

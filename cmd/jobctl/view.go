@@ -24,6 +24,7 @@ type statsView struct {
 	FreeBytes *int64                `json:"free_bytes"`
 	MaxBytes  *int64                `json:"max_bytes"`
 	Queues    []queueView           `json:"queues"`
+	Pools     []poolView            `json:"pools"`
 	Runs      *admin.WorkflowCounts `json:"runs"` // null: there are none
 }
 
@@ -53,6 +54,19 @@ type queueView struct {
 	Failed         *int64     `json:"failed"`
 }
 
+// poolView is a pool of `stats`.
+type poolView struct {
+	Name   admin.Text      `json:"name"`
+	Leased int             `json:"leased"`
+	Queues []poolQueueView `json:"queues"`
+}
+
+// poolQueueView is a queue of a pool.
+type poolQueueView struct {
+	Name    admin.Text `json:"name"`
+	Running int        `json:"pool_running"`
+}
+
 // changeView is the object of a command that changes jobs or runs. Its first field counts what
 // was done: retried, cancelled, deleted and so on.
 type changeView struct {
@@ -80,7 +94,7 @@ type resultView struct {
 }
 
 func viewOfStats(s *admin.Stats, now time.Time) statsView {
-	v := statsView{At: stamp(now), Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}}
+	v := statsView{At: stamp(now), Path: s.Path, Format: s.Format, SizeBytes: s.Size, Queues: []queueView{}, Pools: []poolView{}}
 	if s.Free >= 0 {
 		v.FreeBytes = &s.Free
 	}
@@ -92,6 +106,13 @@ func viewOfStats(s *admin.Stats, now time.Time) statsView {
 	}
 	for i := range s.Queues {
 		v.Queues = append(v.Queues, viewOfQueue(s, &s.Queues[i], now))
+	}
+	for _, p := range plain.Pools(s.Queues) {
+		pool := poolView{Name: admin.Text(p.Name), Leased: p.Leased}
+		for _, q := range p.Queues {
+			pool.Queues = append(pool.Queues, poolQueueView{admin.Text(q.Name), q.Limits.Pool.Running})
+		}
+		v.Pools = append(v.Pools, pool)
 	}
 	return v
 }

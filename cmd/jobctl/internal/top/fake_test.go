@@ -28,6 +28,7 @@ type fake struct {
 	flows    []workflow.Info // what Workflows lists
 	damaged  map[pawl.ID]error
 	paused   map[string]bool
+	limits   map[string]pawl.Limits // of queues
 	progress map[pawl.ID]pawl.Progress
 	err      error // of every call
 	doErr    error // of every job that Do is asked about
@@ -114,7 +115,7 @@ func (f *fake) Stats(context.Context) (admin.Stats, error) {
 	for _, e := range f.jobs {
 		if _, known := at[e.Queue]; !known {
 			at[e.Queue] = len(s.Queues)
-			s.Queues = append(s.Queues, pawl.QueueStats{Name: e.Queue, Paused: f.paused[e.Queue], Served: f.process != nil && e.Queue != "reports"})
+			s.Queues = append(s.Queues, pawl.QueueStats{Name: e.Queue, Paused: f.paused[e.Queue], Limits: f.limits[e.Queue], Served: f.process != nil && e.Queue != "reports"})
 		}
 		q := &s.Queues[at[e.Queue]]
 		*driver.CountOf(&q.Counts, e.State)++

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // glimpses are the panes whose first jobs appear below the queues on the first pane if there is
@@ -40,6 +43,29 @@ func (m *model) sections(queues int) (lines []string) {
 		section := append([]string{m.sectionTitle(p)}, m.jobTable(p, m.glimpses[p], -1, sectionRows(height))...)
 		lines = append(lines, section...)
 		lines = append(lines, make([]string, height-len(section))...)
+	}
+	return lines
+}
+
+// poolLines returns a line for each pool, for at most a third of the body.
+func (m *model) poolLines() []string {
+	return poolLines(m.stats.Queues, m.rows())
+}
+
+func poolLines(queues []pawl.QueueStats, rows int) (lines []string) {
+	pools := plain.Pools(queues)
+	for i, p := range pools {
+		if len(lines) == rows/3-1 && i < len(pools)-1 {
+			return append(lines, faint.Render(fmt.Sprintf("  and %d more pools; jobctl stats shows them", len(pools)-i)))
+		}
+		if len(lines) == rows/3 {
+			break
+		}
+		line := "  " + p.String()
+		if p.Leased >= p.Most {
+			line = yellow.Render(line)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -148,3 +148,31 @@ func TestOverviewCountsRuns(t *testing.T) {
 	s.tick()
 	s.has("runs: 12 blocked, 118 active, 7 done").press("4").lacks("runs:").press("1").has("runs: 12 blocked")
 }
+
+// Rule: pools have lines below the queues, however many there are; the sections keep the rest of the screen, and a
+// reading reads what they have room for.
+func TestOverviewShowsPools(t *testing.T) {
+	f := sampleQueue()
+	s := newScreen(t, f, 100, 24)
+	s.lacks("leased in pool")
+	rows := len(s.m.glimpses[deadPane].rows)
+	f.limits = map[string]pawl.Limits{
+		"email":   {Pool: pawl.Pool{Name: "gpu\x1b", Running: 4}},
+		"reports": {Pool: pawl.Pool{Name: "gpu\x1b", Running: 2}},
+	}
+	s.tick().has(`  1 of 4 leased in pool gpu\x1b of email, reports (2)`, "── running 2", "── dead 4")
+	require.LessOrEqual(t, len(s.m.glimpses[deadPane].rows), rows)
+	require.Equal(t, 24, strings.Count(s.text(), "\n"))
+
+	f = manyJobs(40, pawl.Ready)
+	f.limits = make(map[string]pawl.Limits)
+	for i, e := range f.jobs {
+		e.Queue = fmt.Sprint("queue", i)
+		f.limits[e.Queue] = pawl.Limits{Pool: pawl.Pool{Name: fmt.Sprint("p", i), Running: 1}}
+	}
+	s = newScreen(t, f, 100, 24)
+	s.has("0 of 1 leased in pool p4 of queue4", "and 35 more pools; jobctl stats shows them", "q quit").lacks("pool p5")
+	require.Equal(t, 24, strings.Count(s.text(), "\n"))
+	s.send(tea.WindowSizeMsg{Width: 40, Height: 6})
+	s.has("q quit").lacks("leased in pool")
+}

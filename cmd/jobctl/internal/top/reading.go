@@ -117,7 +117,8 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 		return err
 	}
 	r.runs, _ = a.Workflows().Count(ctx)
-	height := sectionHeight(r.want.rows+1, len(r.want.filter.queues(r.stats.Queues)))
+	pools := poolLines(r.stats.Queues, r.want.rows)
+	height := sectionHeight(r.want.rows+1, len(r.want.filter.queues(r.stats.Queues))+len(pools))
 	if height == 0 {
 		return nil
 	}

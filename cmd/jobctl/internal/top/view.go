@@ -148,18 +148,21 @@ func (m *model) body() []string {
 	case m.detail != nil:
 		return m.detail.view(m.width, height)
 	case m.pane == queuesPane:
-		return append(m.queueTable(), m.sections(len(m.queues()))...)
+		pools := m.poolLines()
+		lines := append(m.queueTable(m.rows()-len(pools)), pools...)
+		return append(lines, m.sections(len(m.queues())+len(pools))...)
 	}
 	l := m.lists[m.pane]
 	return m.jobTable(m.pane, l, l.at, m.rows())
 }
 
-func (m *model) queueTable() []string {
+// queueTable returns that many rows of the queues.
+func (m *model) queueTable(rows int) []string {
 	queues := m.queues()
 	if len(queues) == 0 {
 		return m.nothing(queuesPane, list{known: true})
 	}
-	return m.table(queueColumns, len(queues), m.queueRowAt(queues), m.rows(), nil, func(i int) []cell { return m.queueRow(queues[i]) })
+	return m.table(queueColumns, len(queues), m.queueRowAt(queues), rows, nil, func(i int) []cell { return m.queueRow(queues[i]) })
 }
 
 // jobTable returns that many rows of a list of a pane.
