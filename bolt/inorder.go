@@ -149,7 +149,7 @@ func (t *txn) leads(id pawl.ID, row leaseRow) bool {
 	return r != nil && r.head != nil && r.head.id == id
 }
 
-// holdsKey reports whether a leased job holds its key.
+// holdsKey reports whether a leased job holds its key. If the row of the key is damaged or lost, the lease alone says so.
 func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) bool {
 	row, err := s.queue(n)
 	if e.HoldsKey || e.Key == "" || err != nil || row.limits.InOrder == pawl.OrderNone {
@@ -157,7 +157,7 @@ func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) bool {
 	}
 	key := limitKey(nil, n, e.Key)
 	r, err := parseKeyRow(key, s.keys.Get(key))
-	return err == nil && r.head != nil && r.head.id == e.ID
+	return err != nil || r.head == nil || r.head.id == e.ID
 }
 
 // leaveKey takes a job without a row, which is done or dead, from the head of its key, so that the
