@@ -38,9 +38,6 @@ func (x *execution) finish(f *finish) (err error) {
 	x.mu.Lock()
 	f.x, f.journal, f.tail = x, x.take(), x.tail
 	x.mu.Unlock()
-	if f.journal.err != nil {
-		return f.journal.err
-	}
 	if err := x.mutate(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
 		return err
 	}

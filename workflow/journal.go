@@ -19,7 +19,6 @@ type journal struct {
 	x     *execution // nil for the journal of another run
 	puts  []put
 	bytes int
-	err   error
 }
 
 // backlog is the entries that need no write of their own. The next write for the run carries
@@ -89,12 +88,7 @@ func (j *journal) add(run pawl.ID, e *entry) {
 		}
 		row.Result = nil
 	}
-	content, err := driver.EncodePayload(&row)
-	if err != nil {
-		j.err = err
-		return
-	}
-	j.put(tableSteps, key, content)
+	j.put(tableSteps, key, encodeEntry(&row))
 }
 
 func (j *journal) put(t *driver.Table, key, content []byte) {
@@ -104,9 +98,6 @@ func (j *journal) put(t *driver.Table, key, content []byte) {
 }
 
 func (j *journal) apply(r rows) error {
-	if j.err != nil {
-		return j.err
-	}
 	if j.x != nil {
 		if err := j.x.applyBacklog(r); err != nil {
 			return err
@@ -170,11 +161,7 @@ func (x *execution) save(entries ...*entry) error {
 	x.mu.Lock()
 	c := &checkpoint{x.lease, x.take(entries...)}
 	x.mu.Unlock()
-	err := c.journal.err
-	if err == nil {
-		err = x.mutate(x.writing(), c, c.journal.bytes)
-	}
-	if err != nil {
+	if err := x.mutate(x.writing(), c, c.journal.bytes); err != nil {
 		return x.stop(err)
 	}
 	return nil
@@ -186,10 +173,6 @@ func (x *execution) later(e *entry) {
 	j.add(x.run, e)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if j.err != nil {
-		_ = x.stopLocked(j.err)
-		return
-	}
 	x.backlog.add(&j, e.Kind.begins())
 	if e.State == EntryDone || e.State == EntryFailed && !e.Kind.begins() {
 		x.backlog.results = x.backlog.waiting

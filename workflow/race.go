@@ -212,11 +212,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.mu.Lock()
 	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, reason: reason, unheard: won.Unheard, signals: unread{run: x.run, looks: looks}}
 	x.mu.Unlock()
-	err := d.journal.err
-	if err == nil {
-		err = x.mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
-	}
-	if err != nil {
+	if err := x.mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes); err != nil {
 		return x.stop(err)
 	}
 	x.mu.Lock()

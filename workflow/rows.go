@@ -203,8 +203,8 @@ func (r rows) run(id pawl.ID) (*runRow, error) {
 	if content == nil || err != nil {
 		return nil, err
 	}
-	row := new(runRow)
-	if err := driver.DecodePayload(content, row); err != nil {
+	row, err := decodeRow(content)
+	if err != nil {
 		return nil, fmt.Errorf("run %s: %w: %v", id, pawl.ErrCorrupt, err) // not an error of the caller's arguments
 	}
 	return row, nil
@@ -221,11 +221,7 @@ func (r rows) mustRun(id pawl.ID) (*runRow, error) {
 
 func (r rows) putRun(id pawl.ID, row *runRow) error {
 	row.Changes++
-	content, err := driver.EncodePayload(row)
-	if err != nil {
-		return err
-	}
-	return r.put(tableRuns, id[:], content)
+	return r.put(tableRuns, id[:], encodeRow(row))
 }
 
 // find returns the run with a user's ID, or zero if there is none.
@@ -296,8 +292,9 @@ func parseEntry(key, content []byte) (*entry, error) {
 	if len(key) != 20 {
 		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableSteps)
 	}
-	e := &entry{seq: binary.BigEndian.Uint32(key[16:])}
-	if err := driver.DecodePayload(content, e); err != nil {
+	e, err := decodeEntry(content)
+	e.seq = binary.BigEndian.Uint32(key[16:])
+	if err != nil {
 		return nil, fmt.Errorf("entry %d of run %x: %w: %v", e.seq, key[:16], pawl.ErrCorrupt, err)
 	}
 	if e.Size < 0 {

@@ -289,9 +289,7 @@ func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, er
 	ended.Order = x.sharing.order + 1
 	ended.finish(result, now)
 	var j journal
-	if j.add(x.run, &ended); j.err != nil {
-		return false, j.err
-	}
+	j.add(x.run, &ended)
 	x.sharing.order = ended.Order
 	*c.e = ended
 	x.bytes += int64(len(result))
