@@ -65,6 +65,9 @@ func (op *mutate) apply(t *txn) {
 type applyError struct{ error }
 
 func unwrapped(err error) error {
+	if err == nil {
+		return nil // and var own needs no memory
+	}
 	var own applyError
 	if errors.As(err, &own) {
 		return own.error

@@ -25,11 +25,34 @@ type tables struct {
 	tx    *bbolt.Tx
 	space *driver.Space // the current space, whose bucket is root
 	root  *bbolt.Bucket // nil if not looked up yet, or missing
+	used  []usedTable   // tables that were found
+}
+
+// usedTable is a table that was found. A transaction uses few tables, each many times, and bbolt looks for a bucket, and
+// makes a cursor, in each call.
+type usedTable struct {
+	table  *driver.Table
+	bucket *bbolt.Bucket
+	cursor *bbolt.Cursor // of Get; nil until needed
 }
 
 // bucket returns the bucket of a table, or nil if the space has no buckets. Salvage leaves a
 // space without buckets if it could read no row.
 func (ts *tables) bucket(t *driver.Table) (*bbolt.Bucket, error) {
+	u, err := ts.find(t)
+	if u == nil {
+		return nil, err
+	}
+	return u.bucket, nil
+}
+
+// find is bucket, with the cursor.
+func (ts *tables) find(t *driver.Table) (*usedTable, error) {
+	for i := range ts.used {
+		if ts.used[i].table == t {
+			return &ts.used[i], nil
+		}
+	}
 	if ts.root == nil || ts.space != t.Space() {
 		ts.space, ts.root = t.Space(), ts.tx.Bucket(t.Space().Bytes())
 	}
@@ -37,7 +60,8 @@ func (ts *tables) bucket(t *driver.Table) (*bbolt.Bucket, error) {
 		return nil, nil
 	}
 	if b := ts.root.Bucket(t.Bytes()); b != nil {
-		return b, nil
+		ts.used = append(ts.used, usedTable{table: t, bucket: b})
+		return &ts.used[len(ts.used)-1], nil
 	}
 	if k, _ := ts.root.Cursor().First(); k == nil {
 		return nil, nil
@@ -61,11 +85,18 @@ func (ts *tables) create(s *driver.Space) error {
 
 // Get implements [driver.Reader].
 func (ts *tables) Get(t *driver.Table, key []byte) ([]byte, error) {
-	b, err := ts.bucket(t)
-	if b == nil {
+	u, err := ts.find(t)
+	if u == nil {
 		return nil, err
 	}
-	return b.Get(key), nil
+	if u.cursor == nil {
+		u.cursor = u.bucket.Cursor()
+	}
+	k, v := u.cursor.Seek(key)
+	if !bytes.Equal(k, key) {
+		return nil, nil
+	}
+	return v, nil
 }
 
 // Scan implements [driver.Reader].

@@ -46,6 +46,9 @@ func (r *runRow) leftBehind(t *driver.Table, key []byte) bool {
 
 // hasSpare reports whether the journal that is not in use has rows to remove.
 func (r rows) hasSpare(run pawl.ID, row *runRow) (bool, error) {
+	if row.Restarts == 0 {
+		return false, nil
+	}
 	prefix, first := journalPrefix(run, row.spare()), seqKey(run, firstSeq(row.spare())+1)
 	for _, t := range [...]*driver.Table{tableSteps, tableBlobs} {
 		if found, err := r.has(t, prefix, first); found || err != nil {
