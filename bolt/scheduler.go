@@ -165,24 +165,31 @@ func (s *scheduler) run() {
 // sleeps or waits for a caller that is not running.
 //
 // On a busy machine a yield lasts until the goroutine's next time slice. If that takes longer
-// than a transaction, yielding does not pay, and the yield backoff stops it for a while.
+// than it is worth, the yield backoff stops yielding for a while.
 func (s *scheduler) yieldForBatch() {
 	came, began := s.intake.came.Load(), time.Now()
+	first, waiting := came, came-s.arrived
 	enough := came + s.lastBatch
 	for idle := 0; idle < idleYields && came < enough && began.After(s.yieldAfter); idle++ {
 		runtime.Gosched()
-		if took := time.Since(began); took > s.lasted {
+		if now := s.intake.came.Load(); now > came {
+			came, idle = now, 0
+		}
+		if took := time.Since(began); took > s.worth(came-first, waiting) {
 			s.yieldBackoff = min(max(leastBackoff, 2*s.yieldBackoff), mostBackoff)
 			s.yieldAfter = began.Add(min(s.yieldBackoff*took, maxBackoff))
 			break
 		}
 		s.yieldBackoff = 0
-		if now := s.intake.came.Load(); now > came {
-			came, idle = now, 0
-		}
 	}
 	came = s.intake.came.Load()
 	s.arrived, s.lastBatch = came, came-s.arrived
+}
+
+// worth returns how long yielding may take that brings some calls while others wait for it: as long as a transaction, or
+// longer if it brings more calls than wait. Each of them saves a transaction, and each that waits loses the time.
+func (s *scheduler) worth(brought, waiting int64) time.Duration {
+	return s.lasted * time.Duration(max(1, brought/max(1, waiting)))
 }
 
 func (s *scheduler) closing() bool {

@@ -74,6 +74,15 @@ func TestYieldIsLeftWhereItTakesLong(t *testing.T) {
 	require.True(t, s.yieldAfter.IsZero(), "it gave way, and that was short")
 }
 
+// Rule: yielding that brings more calls than wait for it may take longer than a transaction. Otherwise the goroutines of
+// many callers, which need longer than a commit, would split their groups.
+func TestYieldMayTakeLongIfItBringsCalls(t *testing.T) {
+	s := &scheduler{lasted: time.Millisecond}
+	for _, c := range []struct{ brought, waiting, times int64 }{{0, 0, 1}, {0, 9, 1}, {3, 9, 1}, {9, 0, 9}, {9, 1, 9}, {60, 4, 15}} {
+		require.Equal(t, time.Duration(c.times)*time.Millisecond, s.worth(c.brought, c.waiting), "%+v", c)
+	}
+}
+
 // Rule: on a machine that is always busy, yielding costs a hundredth of the time. After a
 // single slow yield it is tried again soon.
 func TestYieldBackoffGrows(t *testing.T) {
