@@ -19,6 +19,8 @@ const (
 	activeLook  = 10 * time.Second
 	blockedLook = 5 * time.Minute
 
+	deathWait = time.Second // of a waiter, before it waits for the death of the job, too
+
 	deathLook = 8 // one of so many looks of a waiter is for the death of the job, which is rare
 )
 

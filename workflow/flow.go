@@ -191,10 +191,15 @@ func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In, 
 	if err != nil {
 		return nil, err
 	}
+	before := e.hub.now()
 	if err := e.queue.Mutate(ctx, s, s.size()); err != nil {
 		return nil, f.refused(id, err)
 	}
-	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
+	h := f.handle(e, s.run, id)
+	if s.new {
+		h.started = before
+	}
+	return h, nil
 }
 
 // StartTx starts a run as part of an app's transaction, as [Flow.Start] does. After any error
@@ -212,7 +217,11 @@ func StartTx[Tx, In, Out any](tx Tx, e *Engine, f *Flow[In, Out], id string, in 
 	if err := q.MutateTx(tx, s); err != nil {
 		return nil, f.refused(id, err)
 	}
-	return &Handle[Out]{e, s.run, f.name, id, f.decode}, nil
+	return f.handle(e, s.run, id), nil
+}
+
+func (f *Flow[In, Out]) handle(e *Engine, run pawl.ID, id string) *Handle[Out] {
+	return &Handle[Out]{engine: e, run: run, flow: f.name, id: id, decode: f.decode}
 }
 
 // refused returns the error of a run that was not started.
@@ -267,5 +276,5 @@ func (f *Flow[In, Out]) Handle(ctx context.Context, e *Engine, id string) (*Hand
 	if err != nil {
 		return nil, err
 	}
-	return &Handle[Out]{e, run, f.name, id, f.decode}, nil
+	return f.handle(e, run, id), nil
 }

@@ -16,6 +16,8 @@ type Handle[Out any] struct {
 	flow   string
 	id     string
 	decode func([]byte, any) error
+
+	started moment // before it was started; 0 if the handle is not of its start
 }
 
 // Run returns the run, which is also the ID of its job. Operators' methods take it. See
@@ -32,21 +34,23 @@ func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.
 // nobody works on the queue, and while the run is blocked or paused, so use a ctx that ends.
 //
 // It returns a [*RunError] if the run failed, was cancelled or terminated, and one with the status
-// [Dead] once its job is dead or gone: such a run continues only after [Engine.Resume]. Other errors
-// are [ErrNotFound] if its retention is over; the error of ctx, with what the run waits for; and
-// [pawl.ErrClosed].
+// [Dead] once its job is dead or gone, but not within the first second of the call: such a run
+// continues only after [Engine.Resume]. Other errors are [ErrNotFound] if its retention is over; the
+// error of ctx, with what the run waits for; and [pawl.ErrClosed].
 func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	look, gone := h.engine.hub.polling(), h.engine.jobEnds(ctx, h.run)
-	looks, check := 0, false // whether the job is dead
+	long := time.NewTimer(deathWait) // most runs end before, and nobody waits for their job
+	defer long.Stop()
+	var gone <-chan struct{}                               // closed at the end of the job
+	look, looks, check := h.engine.hub.polling(), 0, false // whether the job is dead
 	var end ending
 	for first := true; ; first = false {
-		ended, active, leave := h.engine.hub.await(h.run)
+		ended, open, leave := h.engine.hub.await(h.run, h.started)
 		row, output := end.row, end.output
 		switch {
 		case row != nil:
-		case first && active:
+		case first && open:
 			row = &runRow{Status: Running}
 		default:
 			row, output, err = h.read(ctx)
@@ -72,7 +76,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 				leave()
 				return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: Dead, Text: info.Error}
 			}
-			if gone == nil { // it is active again
+			if gone == nil { // the run is active again
 				gone = h.engine.jobEnds(ctx, h.run)
 			}
 			check = false
@@ -83,6 +87,9 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			leave()
 			looks++
 			check = looks%deathLook == 1
+		case <-long.C:
+			leave()
+			gone = h.engine.jobEnds(ctx, h.run)
 		case <-gone:
 			leave()
 			gone, check = nil, true

@@ -8,6 +8,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
+// recentEnds is how many ends of runs a hub remembers.
+const recentEnds = 256
+
 // hub notifies users in this process of durable changes: active runs, and waiters for results.
 // There is one hub for each open queue. Over a store that other processes share, users also look
 // by themselves.
@@ -25,8 +28,10 @@ type hub struct {
 
 	mu       sync.Mutex
 	running  map[pawl.ID]*execution
-	waiting  waiters // for the end of a run
-	watching waiters // for what a run publishes, and for its end
+	waiting  waiters             // for the end of a run
+	ends     uint64              // how many runs have ended here
+	last     [recentEnds]pawl.ID // the last of them: end n is in place n%recentEnds
+	watching waiters             // for what a run publishes, and for its end
 }
 
 var hubs struct {
@@ -93,6 +98,8 @@ func (h *hub) ended(run pawl.ID, end ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.running, run) // so that await does not take it for one that will end
+	h.last[h.ends%recentEnds] = run
+	h.ends++
 	h.waiting.wake(run, end)
 	h.watching.wake(run, end)
 }
@@ -104,13 +111,39 @@ func (h *hub) published(run pawl.ID) {
 	h.watching.wake(run, ending{})
 }
 
-// await returns a channel that has a value when a run has ended, and whether the run is active here, so that it has
-// not ended yet. A caller that stops waiting earlier must call leave.
-func (h *hub) await(run pawl.ID) (ended <-chan ending, active bool, leave func()) {
+// moment is a position among the ends of runs, 0 for an unknown one.
+type moment uint64
+
+// now returns the position behind all ends so far.
+func (h *hub) now() moment {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return moment(h.ends + 1)
+}
+
+// await returns a channel that has a value when a run has ended, and whether the run is known to be open: it is active
+// here, or was started after a moment and is not among the ends since. A caller that stops waiting earlier must call
+// leave.
+func (h *hub) await(run pawl.ID, started moment) (ended <-chan ending, open bool, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ended, leave = h.join(h.waiting, run)
-	return ended, h.running[run] != nil, leave
+	return ended, h.running[run] != nil || h.notEnded(run, started), leave
+}
+
+// notEnded reports whether a run is known not to have ended since a moment at which it was open, or not there. The caller
+// holds the lock.
+func (h *hub) notEnded(run pawl.ID, since moment) bool {
+	n := uint64(since) - 1
+	if since == 0 || h.shared || h.ends-n > recentEnds {
+		return false
+	}
+	for ; n < h.ends; n++ {
+		if h.last[n%recentEnds] == run {
+			return false
+		}
+	}
+	return true
 }
 
 // watch returns a channel that has a value when a run has published something or ended. The caller must
