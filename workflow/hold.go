@@ -39,50 +39,48 @@ func (c *call) hold(o *stepOptions) error {
 	defer x.mu.Unlock()
 	first := !x.backlog.holds()
 	x.backlog.held = x.backlog.waiting
-	switch {
-	case !first: // the timer runs since the first of them
-	case x.holding == nil:
-		x.holding = time.AfterFunc(longestHold, x.flush)
-	default:
-		x.holding.Reset(longestHold)
+	if first { // otherwise the timer runs since the first of them
+		x.holdOn(longestHold)
 	}
 	return nil
+}
+
+// holdOn has the ends of steps that wait written after a time. A write that is under way begins that time when it ends. The
+// caller holds the lock.
+func (x *execution) holdOn(wait time.Duration) {
+	switch {
+	case x.left || x.writes > 0 || !x.backlog.holds():
+	case x.holding == nil:
+		x.holding = time.AfterFunc(wait, x.flush)
+	default:
+		x.holding.Reset(wait)
+	}
 }
 
 // holds reports whether the end of a step waits.
 func (b *backlog) holds() bool { return b.held > b.base }
 
-// flush writes the ends of steps that have waited for longestHold, unless another write is about to. Steps that end
-// during its commit wait in their turn. If it fails, the next write carries them, or it tries again.
+// flush writes the ends of steps that have waited for longestHold, unless another write is under way. If it fails, the next
+// write carries them, or it tries again.
 func (x *execution) flush() {
 	x.mu.Lock()
-	waits, soon := x.backlog.holds(), x.writes > 0
-	if waits && soon && x.holding != nil {
-		x.holding.Reset(longestHold)
-	}
-	c, ctx := &checkpoint{x.lease, x.take()}, x.writing()
-	x.mu.Unlock()
-	if !waits || soon {
+	if !x.backlog.holds() || x.writes > 0 {
+		x.mu.Unlock()
 		return
 	}
-	again := longestHold
-	if x.mutate(ctx, c, c.journal.bytes) != nil {
-		again = holdAgain
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.backlog.holds() && x.holding != nil {
-		x.holding.Reset(again)
-	}
+	c := &checkpoint{x.lease, x.take()}
+	x.writes++
+	x.mu.Unlock()
+	_ = x.endWrite(x.engine.queue.Mutate(x.writing(), c, c.journal.bytes))
 }
 
 // letGo writes the ends of steps that no write has carried when the function has returned, as when the worker stops.
 func (x *execution) letGo() {
 	x.mu.Lock()
 	waits := x.backlog.holds()
+	x.left = true
 	if x.holding != nil {
 		x.holding.Stop()
-		x.holding = nil
 	}
 	x.mu.Unlock()
 	if waits && !driver.Settled(x.lease) {
@@ -90,20 +88,27 @@ func (x *execution) letGo() {
 	}
 }
 
-// mutate has the queue carry out a mutation that writes the backlog, or makes it void.
+// mutate has the queue carry out a mutation that writes the backlog, or makes it void. Meanwhile no timer runs for what
+// waits.
 func (x *execution) mutate(ctx context.Context, m driver.Mutation, bytes int) error {
-	return x.write(func() error { return x.engine.queue.Mutate(ctx, m, bytes) })
-}
-
-// write calls fn, which writes the backlog.
-func (x *execution) write(fn func() error) error {
 	x.mu.Lock()
 	x.writes++
+	if x.holding != nil {
+		x.holding.Stop()
+	}
 	x.mu.Unlock()
-	defer func() {
-		x.mu.Lock()
-		x.writes--
-		x.mu.Unlock()
-	}()
-	return fn()
+	return x.endWrite(x.engine.queue.Mutate(ctx, m, bytes))
+}
+
+// endWrite notes the end of a write. It returns its error.
+func (x *execution) endWrite(err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writes--
+	if err == nil {
+		x.holdOn(longestHold)
+	} else {
+		x.holdOn(holdAgain)
+	}
+	return err
 }

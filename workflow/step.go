@@ -69,8 +69,10 @@ func Fingerprint(x any) StepOption {
 	}
 }
 
+var defaultPolicy = pawl.DefaultStrategy()
+
 func optionsOf(opts []StepOption) (o stepOptions, err error) {
-	o = stepOptions{retries: pawl.DefaultMaxRetries, policy: pawl.DefaultStrategy()}
+	o = stepOptions{retries: pawl.DefaultMaxRetries, policy: defaultPolicy}
 	for _, opt := range opts {
 		opt(&o)
 	}
