@@ -115,6 +115,14 @@ func (f *fixture) onTime(due time.Time, what string) {
 	}
 }
 
+// within requires a time until a fetch, which may be longer by the time that the fetch looks.
+func (f *fixture) within(got, want time.Duration, what string) {
+	f.Helper()
+	if got < want || got > want+f.config.Reduced.Looks {
+		f.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
 var reducedTests = []test{
 	newTest("a batch", "A queue whose calls take fewer jobs refuses a larger batch with ErrBatchTooLarge, and stores none of it.", func(f *fixture) {
 		f.is(f.try(newBatch(f.config.MaxBatch+1)...), pawl.ErrBatchTooLarge, "one job too many")

@@ -92,8 +92,8 @@ var stories = []story{{
 	happens: func(f *fixture, _ *pawl.Lease) { f.lease() },
 	want:    "fetched",
 	look: func(f *fixture, l *pawl.Lease, events []pawl.Event) {
-		equal(f, events[0].Backoff, time.Hour, "backoff")
-		equal(f, events[0].At.Sub(events[0].Job.NotBefore), 59*time.Minute, "age")
+		f.within(events[0].Backoff, time.Hour, "backoff")
+		f.within(events[0].At.Sub(events[0].Job.NotBefore), 59*time.Minute, "age")
 		equal(f, events[0].Job.Attempts, 1, "attempts")
 	},
 }, {
@@ -146,7 +146,7 @@ var stories = []story{{
 	want: "retried fetched retried",
 	look: func(f *fixture, _ *pawl.Lease, events []pawl.Event) {
 		equal(f, events[0].Delay, 0, "delay")
-		equal(f, events[1].Backoff, 0, "backoff")
+		f.within(events[1].Backoff, 0, "backoff")
 		equal(f, events[2].Cause, "", "cause")
 	},
 }, {
