@@ -28,29 +28,19 @@ type tables struct {
 	used  []usedTable   // tables that were found
 }
 
-// usedTable is a table that was found. A transaction uses few tables, each many times, and bbolt looks for a bucket, and
-// makes a cursor, in each call.
+// usedTable is a table that was found. A transaction uses few tables, each many times, and bbolt looks for a bucket in
+// each call.
 type usedTable struct {
 	table  *driver.Table
 	bucket *bbolt.Bucket
-	cursor *bbolt.Cursor // of Get; nil until needed
 }
 
 // bucket returns the bucket of a table, or nil if the space has no buckets. Salvage leaves a
 // space without buckets if it could read no row.
 func (ts *tables) bucket(t *driver.Table) (*bbolt.Bucket, error) {
-	u, err := ts.find(t)
-	if u == nil {
-		return nil, err
-	}
-	return u.bucket, nil
-}
-
-// find is bucket, with the cursor.
-func (ts *tables) find(t *driver.Table) (*usedTable, error) {
 	for i := range ts.used {
 		if ts.used[i].table == t {
-			return &ts.used[i], nil
+			return ts.used[i].bucket, nil
 		}
 	}
 	if ts.root == nil || ts.space != t.Space() {
@@ -61,7 +51,7 @@ func (ts *tables) find(t *driver.Table) (*usedTable, error) {
 	}
 	if b := ts.root.Bucket(t.Bytes()); b != nil {
 		ts.used = append(ts.used, usedTable{table: t, bucket: b})
-		return &ts.used[len(ts.used)-1], nil
+		return b, nil
 	}
 	if k, _ := ts.root.Cursor().First(); k == nil {
 		return nil, nil
@@ -85,18 +75,11 @@ func (ts *tables) create(s *driver.Space) error {
 
 // Get implements [driver.Reader].
 func (ts *tables) Get(t *driver.Table, key []byte) ([]byte, error) {
-	u, err := ts.find(t)
-	if u == nil {
+	b, err := ts.bucket(t)
+	if b == nil {
 		return nil, err
 	}
-	if u.cursor == nil {
-		u.cursor = u.bucket.Cursor()
-	}
-	k, v := u.cursor.Seek(key)
-	if !bytes.Equal(k, key) {
-		return nil, nil
-	}
-	return v, nil
+	return b.Get(key), nil
 }
 
 // Scan implements [driver.Reader].

@@ -78,7 +78,7 @@ func TestYieldIsLeftWhereItTakesLong(t *testing.T) {
 // many callers, which need longer than a commit, would split their groups.
 func TestYieldMayTakeLongIfItBringsCalls(t *testing.T) {
 	s := &scheduler{lasted: time.Millisecond}
-	for _, c := range []struct{ brought, waiting, times int64 }{{0, 0, 1}, {0, 9, 1}, {3, 9, 1}, {9, 0, 9}, {9, 1, 9}, {60, 4, 15}} {
+	for _, c := range []struct{ brought, waiting, times int64 }{{0, 0, 1}, {0, 9, 1}, {3, 9, 1}, {9, 2, 4}, {9, 0, mostWorth}, {60, 4, mostWorth}} {
 		require.Equal(t, time.Duration(c.times)*time.Millisecond, s.worth(c.brought, c.waiting), "%+v", c)
 	}
 }

@@ -47,6 +47,10 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	var end ending
 	for first := true; ; first = false {
 		ended, open, leave := h.engine.hub.await(h.run, h.started)
+		if first && !open {
+			long.Stop()
+			gone = h.engine.jobEnds(ctx, h.run)
+		}
 		row, output := end.row, end.output
 		switch {
 		case row != nil:
@@ -98,7 +102,11 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 			return out, fmt.Errorf("result of workflow %s %q: %w", h.flow, h.id, pawl.ErrClosed)
 		case <-ctx.Done():
 			leave()
-			return out, fmt.Errorf("result of workflow %s %q: %s: %w", h.flow, h.id, h.engine.standing(h.run), context.Cause(ctx))
+			info, standing := h.engine.standing(h.run)
+			if info.Status == Dead {
+				return out, &RunError{Flow: h.flow, ID: h.id, Run: h.run, Status: Dead, Text: info.Error}
+			}
+			return out, fmt.Errorf("result of workflow %s %q: %s: %w", h.flow, h.id, standing, context.Cause(ctx))
 		}
 	}
 }
@@ -118,18 +126,18 @@ func (e *Engine) jobEnds(ctx context.Context, run pawl.ID) <-chan struct{} {
 	return ended
 }
 
-// standing says why a run has not ended.
-func (e *Engine) standing(run pawl.ID) string {
+// standing returns a run that has not ended, and says why it has not.
+func (e *Engine) standing(run pawl.ID) (info Info, text string) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	info, err := e.Info(ctx, run)
 	switch {
 	case err != nil:
-		return "it has not ended"
+		return info, "it has not ended"
 	case info.Error != "":
-		return fmt.Sprintf("it is %s: %s", info.Status, info.Error)
+		return info, fmt.Sprintf("it is %s: %s", info.Status, info.Error)
 	}
-	return fmt.Sprintf("it is %s", info.Status)
+	return info, fmt.Sprintf("it is %s", info.Status)
 }
 
 func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err error) {

@@ -68,10 +68,14 @@ func (x *execution) flush() {
 		x.mu.Unlock()
 		return
 	}
-	c := &checkpoint{x.lease, x.take()}
+	c, ctx := &checkpoint{x.lease, x.take()}, x.writing()
 	x.writes++
 	x.mu.Unlock()
-	_ = x.endWrite(x.engine.queue.Mutate(x.writing(), c, c.journal.bytes))
+	again := holdAgain
+	defer func() { x.endWrite(again) }()
+	if x.engine.queue.Mutate(ctx, c, c.journal.bytes) == nil {
+		again = longestHold
+	}
 }
 
 // letGo writes the ends of steps that no write has carried when the function has returned, as when the worker stops.
@@ -97,18 +101,14 @@ func (x *execution) mutate(ctx context.Context, m driver.Mutation, bytes int) er
 		x.holding.Stop()
 	}
 	x.mu.Unlock()
-	return x.endWrite(x.engine.queue.Mutate(ctx, m, bytes))
+	defer x.endWrite(longestHold) // also if it was refused, which is no failure of a write
+	return x.engine.queue.Mutate(ctx, m, bytes)
 }
 
-// endWrite notes the end of a write. It returns its error.
-func (x *execution) endWrite(err error) error {
+// endWrite notes the end of a write, behind which what still waits is written after a time.
+func (x *execution) endWrite(wait time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.writes--
-	if err == nil {
-		x.holdOn(longestHold)
-	} else {
-		x.holdOn(holdAgain)
-	}
-	return err
+	x.holdOn(wait)
 }

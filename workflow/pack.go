@@ -233,7 +233,7 @@ func (p *packer) int(n int) {
 		p.uint8(uint8(n))
 	case n >= 0 && n <= math.MaxUint16:
 		*p = binary.BigEndian.AppendUint16(append(*p, msgpcode.Uint16), uint16(n))
-	case n >= 0 && n <= math.MaxUint32:
+	case n >= 0 && uint64(n) <= math.MaxUint32:
 		p.uint32(uint32(n))
 	case n >= 0:
 		p.uint64(uint64(n))

@@ -57,6 +57,10 @@ func (u *unpacker) length(width int) (n int) {
 	for _, c := range u.take(width) {
 		n = n<<8 | int(c)
 	}
+	if n < 0 { // an int has 32 bits here
+		u.failed = true
+		return 0
+	}
 	return n
 }
 
@@ -202,11 +206,21 @@ func (u *unpacker) texts() (all []string) {
 	return all
 }
 
+// pairs reads the length of a list of pairs, each of which has 3 bytes at least.
+func (u *unpacker) pairs() int {
+	n := u.count()
+	if n > len(u.b)/3 {
+		u.failed = true
+		return 0
+	}
+	return n
+}
+
 func (u *unpacker) chain() (all []errorText) {
 	if u.null() {
 		return nil
 	}
-	all = make([]errorText, u.count())
+	all = make([]errorText, u.pairs())
 	for i := range all {
 		u.list(2)
 		all[i] = errorText{Type: u.text(), Text: u.text()}
@@ -218,7 +232,7 @@ func (u *unpacker) attributes() (all []attribute) {
 	if u.null() {
 		return nil
 	}
-	all = make([]attribute, u.count())
+	all = make([]attribute, u.pairs())
 	for i := range all {
 		u.list(2)
 		all[i] = attribute{Name: u.text(), Value: u.text()}

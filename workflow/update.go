@@ -57,7 +57,8 @@ func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req
 	}
 	got, err := m.await(ctx, e)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%s: %w", e.standing(run), err)
+		_, standing := e.standing(run)
+		err = fmt.Errorf("%s: %w", standing, err)
 	}
 	if err != nil {
 		return ans, fmt.Errorf("update %q of run %s: %w", u.name, run, err)
