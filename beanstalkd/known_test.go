@@ -74,6 +74,7 @@ var known = map[string]string{
 	"listen/a listener that panics":                            isLacking,
 	"events/fetch":                                             realClock,
 	"events/the fetch of a retry":                              realClock,
+	"reduced/a job that crashed":                               noCrash,
 	"events/an expiry":                                         noCrash,
 	"events/the last expiry":                                   noCrash,
 	"events/from many at once":                                 waits,

@@ -18,10 +18,10 @@ import (
 // BenchmarkKeys measures what keys cost, as ratios within one run. An operation drains the same number of
 // jobs from each of six queues in memory, 64 at a time: without keys; with a limit for each of a thousand
 // keys; with such keys in order; and with such a limit, beside a hundred thousand blocked jobs, of one
-// other key or of as many other keys, which have a leased job each, or beside that many leased jobs without a key. Each
-// metric is the median rate of a queue, as a part of that of another one: the first for keyed and ordered, and keyed for
-// the others. For these, the rate of the fetches alone has a metric, too. A rate is jobs in the processor time of the process, since other processes change that
-// less than the time that passes.
+// other key or of as many other keys, which have a leased job each, or beside that many leased jobs without
+// a key. Each metric is the median rate of a queue, as a part of that of another one: the first for keyed and
+// ordered, and keyed for the others. For these, the rate of the fetches alone has a metric, too. A rate is jobs
+// in the processor time of the process, since other processes change that less than the time that passes.
 func BenchmarkKeys(b *testing.B) {
 	const jobs, keys, blockedJobs = 6400, 1000, 100_000
 	one := pawl.Limits{RunningPerKey: 1}

@@ -20,8 +20,7 @@
 // Run checks the methods of [pawl.Queue] for every implementation. [Config] says what else
 // holds for the queue, driver.Able declares its abilities, and Run leaves out the cases that do
 // not apply. For each ability that is absent, a case requires its refusal. For a queue over a
-// message broker, [Reduced] says what it keeps less than the contract without being able to refuse
-// it, and the cases check that instead. A case skips itself
-// when it needs an absent ability beside its subject, or an optional method ([Inspector],
+// message broker, [Reduced] says which rules it keeps only in part, and the cases check that
+// instead. A case skips itself when it needs an absent ability beside its subject, or an optional method ([Inspector],
 // [Retrier], [Canceller], [Pauser], [NowRunner], [Deleter], io.Closer).
 package queuetest

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Reduced is how a queue keeps less than the contract, because its broker does. The cases check what it says in
+// Reduced says which rules of the contract a queue keeps only in part, because of its broker. The cases check what it says in
 // place of the rule, such as a bound in place of an exact time. Where it gives up a rule, the cases of the rule
 // do not apply, and the group "reduced" proves what the queue does instead.
 type Reduced struct {
@@ -20,7 +20,7 @@ type Reduced struct {
 	// Waits is how long a fetch may take to notice that its work has ended, or that there is a job of a new kind.
 	Waits time.Duration
 
-	// Looks is how long a fetch may look for jobs that does not wait. It then gets what becomes ready meanwhile.
+	// Looks is how long a fetch that does not wait may look for jobs. It then gets what becomes ready meanwhile.
 	Looks time.Duration
 
 	// Lags says that a fetch which does not wait may miss a job that became ready a moment before.
@@ -132,10 +132,11 @@ var reducedTests = []test{
 	}).unless(batches),
 	newTest("a job that crashed", "A queue that does not isolate jobs which crashed grants them like any other job.", func(f *fixture) {
 		ids := []pawl.ID{f.add().ID, f.add().ID}
-		for range 2 {
+		for crashes := range 3 {
 			leases := f.request(pawl.Request{Max: 2, Ahead: 2})
 			equal(f, len(leases), 2, "jobs without an idle slot")
 			f.sameOrder([]pawl.ID{leases[0].ID, leases[1].ID}, ids, "jobs")
+			equal(f, [2]int{leases[0].Crashes, leases[1].Crashes}, [2]int{crashes, crashes}, "crashes")
 			f.expire(leases[0])
 		}
 	}).unless(suspecting),

@@ -6,7 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The table of nack and abandon in the documents that this library follows: what becomes of a job, its attempts, and
+// The table of nack and abandon: what becomes of a job, its attempts, and
 // its signature. Each engine of the table passes these cases.
 
 // returns leases a signed job, and requires its attempts and its signature.
@@ -55,7 +55,7 @@ func requeueTests() []test {
 				f.nowIn(pawl.Counts{}, "after the ack")
 			}),
 		newTest("abandon",
-			"Abandon makes the job dead, where it keeps its reason, its attempts, its history, and its signature. It is never "+
+			"Abandon makes the job dead. It keeps its reason, its attempts, its history, and its signature. It is never "+
 				"fetched again unless it is retried.", func(f *fixture) {
 				k := f.keyring()
 				id := f.signed(k).ID

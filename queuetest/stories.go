@@ -172,7 +172,9 @@ var stories = []story{{
 	settings: Settings{MaxCrashes: 1},
 	happens: func(f *fixture, l *pawl.Lease) {
 		f.expire(l)
-		equal(f, len(f.fetch(9)), 0, "jobs to fetch") // for a queue that looks at the limit when the job comes
+		if f.config.Reduced != (Reduced{}) { // a broker counts crashes, and the queue looks at the limit when the job comes
+			equal(f, len(f.fetch(9)), 0, "jobs to fetch")
+		}
 	},
 	want: "reaped died/poison",
 }, {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -260,7 +261,7 @@ Lower limits end no job that runs. The order and the turns of keys are the progr
 
 Each queue of a pool has a number of its own. Without QUEUE, --pool NAME stands for
 every queue of that pool, so --pool-running changes all of their numbers, one queue
-after the other.
+after the other. Each of them then has limits of yours, as if you had named it.
 
 If a limit per key changes, every job of the queue that has a key is read, in one
 transaction.`,
@@ -350,17 +351,24 @@ func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, chang
 	if err != nil {
 		return err
 	}
-	changed := make(map[string]bool)
+	var changed []string
 	for i := range s.Queues {
-		q := &s.Queues[i]
-		limits := change(q)
-		if q.Limits.Pool.Name != pool && (limits != nil || q.Declared == nil || q.Declared.Pool.Name != pool) {
-			continue
+		name := s.Queues[i].Name
+		_, q, err := statsOf(ctx, queue, name) // as they are now: a change of another queue may take long
+		if err == nil {
+			limits := change(q)
+			if q.Limits.Pool.Name != pool && (limits != nil || q.Declared == nil || q.Declared.Pool.Name != pool) {
+				continue
+			}
+			err = queue.SetLimits(ctx, name, limits)
 		}
-		if err := queue.SetLimits(ctx, q.Name, limits); err != nil {
-			return fmt.Errorf("%s of pool %q changed, and not queue %q: %w", plural(len(changed), "queue"), pool, q.Name, err)
+		if err != nil && len(changed) > 0 {
+			return fmt.Errorf("change queue %q of pool %q: %w; only %s changed before; run the command again", name, pool, err, strings.Join(changed, ", "))
 		}
-		changed[q.Name] = true
+		if err != nil {
+			return fmt.Errorf("change queue %q of pool %q: %w", name, pool, err)
+		}
+		changed = append(changed, plain.Text(name))
 	}
 	if len(changed) == 0 {
 		_, err := findPool(&s, pool)
@@ -371,7 +379,7 @@ func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, chang
 	}
 	out := a.listing(limitTable())
 	for i := range s.Queues {
-		if q := &s.Queues[i]; changed[q.Name] {
+		if q := &s.Queues[i]; slices.Contains(changed, plain.Text(q.Name)) {
 			if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
 				return err
 			}
