@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,13 +16,13 @@ import (
 // slowStore is a store whose commits last until they are released.
 type slowStore struct {
 	Store
-	began   int
-	stored  int // rows
+	began   atomic.Int64
+	stored  atomic.Int64 // rows
 	release chan struct{}
 }
 
 func (s *slowStore) Mutate(_ context.Context, m driver.Mutation, _ int) error {
-	s.began++
+	s.began.Add(1)
 	tx := &rowCounter{store: s}
 	if err := m.Apply(tx); err != nil {
 		return err
@@ -41,7 +42,7 @@ type rowCounter struct {
 }
 
 func (w *rowCounter) Put(*driver.Table, []byte, []byte) error {
-	w.store.stored++
+	w.store.stored.Add(1)
 	return nil
 }
 
@@ -58,11 +59,11 @@ func TestHeldEndIsWrittenBehindACommit(t *testing.T) {
 				c := &call{scope: &scope{x: x}, e: &entry{Kind: KindStep, State: EntryDone, seq: seq}}
 				require.NoError(t, c.hold(&stepOptions{}))
 			}
-			after := func(d time.Duration, began, stored int) {
+			after := func(d time.Duration, began, stored int64) {
 				t.Helper()
 				time.Sleep(d)
 				synctest.Wait()
-				require.Equal(t, [2]int{began, stored}, [2]int{s.began, s.stored})
+				require.Equal(t, [2]int64{began, stored}, [2]int64{s.began.Load(), s.stored.Load()})
 			}
 			hold(1)
 			if after(longestHold-1, 0, 0); timed {
