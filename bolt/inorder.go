@@ -149,7 +149,8 @@ func (t *txn) leads(id pawl.ID, row leaseRow) bool {
 	return r != nil && r.head != nil && r.head.id == id
 }
 
-// holdsKey reports whether a leased job holds its key. If the row of the key is damaged or lost, the lease alone says so.
+// holdsKey reports whether a leased job holds its key. If the row of the key is damaged, lost, or without a head,
+// the lease alone says so.
 func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) bool {
 	row, err := s.queue(n)
 	if e.HoldsKey || e.Key == "" || err != nil || row.limits.InOrder == pawl.OrderNone {

@@ -188,7 +188,8 @@ func (s *scheduler) yieldForBatch() {
 }
 
 // worth returns how long yielding may take that brings some calls while others wait for it: as long as a transaction, or
-// up to mostWorth times as long if it brings more calls than wait. Each of them saves a transaction, and each that waits loses the time.
+// up to mostWorth times as long if it brings more calls than wait. Each of them saves a transaction, and each that waits
+// loses the time.
 func (s *scheduler) worth(brought, waiting int64) time.Duration {
 	return s.lasted * time.Duration(min(max(1, brought/max(1, waiting)), mostWorth))
 }

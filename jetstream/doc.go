@@ -56,7 +56,8 @@
 //   - If the connection of an Enqueue or a Settle breaks, the call returns [pawl.ErrUnknownOutcome], without
 //     [pawl.ErrPoisoned]. To find out, enqueue the job again with the same ID within the duplicate window:
 //     [pawl.ErrConflict] means that it is stored.
-//   - Events cover only what this process does. The event of a fetch may come before the event of the nack that made the job ready.
+//   - Events cover only what this process does. The event of a fetch may come before the event of the nack that made
+//     the job ready.
 //
 // # Durability
 //

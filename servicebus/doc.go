@@ -66,7 +66,8 @@
 //   - If the connection of an Enqueue or a Settle breaks, the call returns [pawl.ErrUnknownOutcome], without
 //     [pawl.ErrPoisoned]. If the service ends only a link, for example after ten minutes without use, the client sends the
 //     job again. Only duplicate detection drops the second copy then.
-//   - Events cover only what this process does. The event of a fetch may come before the event of the nack that made the job ready.
+//   - Events cover only what this process does. The event of a fetch may come before the event of the nack that made
+//     the job ready.
 //
 // # Durability
 //

@@ -34,8 +34,8 @@ func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.
 // nobody works on the queue, and while the run is blocked or paused, so use a ctx that ends.
 //
 // It returns a [*RunError] if the run failed, was cancelled or terminated, and one with the status
-// [Dead] once its job is dead or gone, but not within the first second of the call: such a run
-// continues only after [Engine.Resume]. Other errors are [ErrNotFound] if its retention is over; the
+// [Dead] once its job is dead or gone, which a handle of [Flow.Start] may notice a second later: such
+// a run continues only after [Engine.Resume]. Other errors are [ErrNotFound] if its retention is over; the
 // error of ctx, with what the run waits for; and [pawl.ErrClosed].
 func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	ctx, stop := context.WithCancel(ctx)

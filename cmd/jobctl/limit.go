@@ -167,11 +167,7 @@ func parseRate(text string) (r pawl.Rate, err error) {
 // pool registers the flags of the pool of a queue.
 func (f *limitFlags) pool(flags *pflag.FlagSet) {
 	flags.Var(flagFunc{func(text string) error {
-		f.poolName, f.set = text, append(f.set, func(l *pawl.Limits) {
-			if l.Pool.Name = text; text == "none" {
-				l.Pool = pawl.Pool{}
-			}
-		})
+		f.poolName = text
 		return nil
 	}}, "pool", "the queue shares the pool `NAME`, or none, with other queues")
 	flags.Var(flagFunc{func(text string) error {
@@ -219,6 +215,20 @@ an operator has set another one. BY is operator if an operator has set limits.`,
 type limitFlags struct {
 	set      []func(*pawl.Limits)
 	poolName string // of --pool
+}
+
+func (f *limitFlags) apply(l pawl.Limits) pawl.Limits {
+	switch f.poolName {
+	case "":
+	case "none":
+		l.Pool = pawl.Pool{}
+	default:
+		l.Pool.Name = f.poolName
+	}
+	for _, set := range f.set {
+		set(&l)
+	}
+	return l
 }
 
 func (f *limitFlags) register(flags *pflag.FlagSet) {
@@ -276,14 +286,11 @@ transaction.`,
 			if len(args) == 0 && f.poolName != "none" {
 				pool = f.poolName
 			}
-			if len(f.set) == 0 && len(args) > 0 || pool != "" && len(f.set) == 1 {
+			if len(f.set) == 0 && (pool != "" || len(args) > 0 && f.poolName == "") {
 				return misused("limit set", "no limit was given; add a flag such as --running")
 			}
 			return a.setLimits(ctx, "limit set", args, pool, func(q *pawl.QueueStats) *pawl.Limits {
-				l := q.Limits
-				for _, apply := range f.set {
-					apply(&l)
-				}
+				l := f.apply(q.Limits)
 				return &l
 			})
 		},
@@ -363,12 +370,12 @@ func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, chang
 			err = queue.SetLimits(ctx, name, limits)
 		}
 		if err != nil && len(changed) > 0 {
-			return fmt.Errorf("change queue %q of pool %q: %w; only %s changed before; run the command again", name, pool, err, strings.Join(changed, ", "))
+			return fmt.Errorf("change queue %q of pool %q: %w; it was changed for %q alone: run the command again", name, pool, err, changed)
 		}
 		if err != nil {
 			return fmt.Errorf("change queue %q of pool %q: %w", name, pool, err)
 		}
-		changed = append(changed, plain.Text(name))
+		changed = append(changed, name)
 	}
 	if len(changed) == 0 {
 		_, err := findPool(&s, pool)
@@ -379,7 +386,7 @@ func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, chang
 	}
 	out := a.listing(limitTable())
 	for i := range s.Queues {
-		if q := &s.Queues[i]; slices.Contains(changed, plain.Text(q.Name)) {
+		if q := &s.Queues[i]; slices.Contains(changed, q.Name) {
 			if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
 				return err
 			}

@@ -162,7 +162,7 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 		}
 	}
 	for _, p := range plain.Pools(s.Queues) {
-		fmt.Fprintf(a.stdout, "pool: %s\n", p)
+		fmt.Fprintln(a.stdout, p)
 	}
 	if len(s.Queues) == 0 {
 		a.say("no job was ever enqueued")

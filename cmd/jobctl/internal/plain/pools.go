@@ -44,5 +44,5 @@ func (p *Pool) String() string {
 			names[i] += fmt.Sprintf(" (%d)", n)
 		}
 	}
-	return fmt.Sprintf("%d of %d leased in pool %s of %s", p.Leased, p.Most, Text(p.Name), strings.Join(names, ", "))
+	return fmt.Sprintf("pool %s: %d of %d leased, queues %s", Text(p.Name), p.Leased, p.Most, strings.Join(names, ", "))
 }

@@ -20,6 +20,6 @@ func TestPools(t *testing.T) {
 	for _, p := range pools {
 		texts = append(texts, p.String())
 	}
-	require.Equal(t, []string{`19 of 4 leased in pool gpu of a (2), b\n, e`, `0 of 1 leased in pool \x1b of d`}, texts)
+	require.Equal(t, []string{`pool gpu: 19 of 4 leased, queues a (2), b\n, e`, `pool \x1b: 0 of 1 leased, queues d`}, texts)
 	require.Empty(t, Pools([]pawl.QueueStats{queue("c", 8, "", 0)}))
 }

@@ -56,7 +56,11 @@ func poolLines(queues []pawl.QueueStats, rows int) (lines []string) {
 	pools := plain.Pools(queues)
 	for i, p := range pools {
 		if len(lines) == rows/3-1 && i < len(pools)-1 {
-			return append(lines, faint.Render(fmt.Sprintf("  and %d more pools; jobctl stats shows them", len(pools)-i)))
+			text := fmt.Sprintf("%d pools; jobctl stats shows them", len(pools))
+			if i > 0 {
+				text = fmt.Sprintf("and %d more pools; jobctl stats shows them", len(pools)-i)
+			}
+			return append(lines, faint.Render("  "+text))
 		}
 		if len(lines) == rows/3 {
 			break

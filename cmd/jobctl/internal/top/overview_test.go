@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -154,13 +155,13 @@ func TestOverviewCountsRuns(t *testing.T) {
 func TestOverviewShowsPools(t *testing.T) {
 	f := sampleQueue()
 	s := newScreen(t, f, 100, 24)
-	s.lacks("leased in pool")
+	s.lacks("leased, queues")
 	rows := len(s.m.glimpses[deadPane].rows)
 	f.limits = map[string]pawl.Limits{
 		"email":   {Pool: pawl.Pool{Name: "gpu\x1b", Running: 4}},
 		"reports": {Pool: pawl.Pool{Name: "gpu\x1b", Running: 2}},
 	}
-	s.tick().has(`  1 of 4 leased in pool gpu\x1b of email, reports (2)`, "── running 2", "── dead 4")
+	s.tick().has(`  pool gpu\x1b: 1 of 4 leased, queues email, reports (2)`, "── running 2", "── dead 4")
 	require.LessOrEqual(t, len(s.m.glimpses[deadPane].rows), rows)
 	require.Equal(t, 24, strings.Count(s.text(), "\n"))
 
@@ -171,8 +172,12 @@ func TestOverviewShowsPools(t *testing.T) {
 		f.limits[e.Queue] = pawl.Limits{Pool: pawl.Pool{Name: fmt.Sprint("p", i), Running: 1}}
 	}
 	s = newScreen(t, f, 100, 24)
-	s.has("0 of 1 leased in pool p4 of queue4", "and 35 more pools; jobctl stats shows them", "q quit").lacks("pool p5")
+	s.has("pool p4: 0 of 1 leased, queues queue4", "and 35 more pools; jobctl stats shows them", "q quit").lacks("pool p5:")
 	require.Equal(t, 24, strings.Count(s.text(), "\n"))
 	s.send(tea.WindowSizeMsg{Width: 40, Height: 6})
-	s.has("q quit").lacks("leased in pool")
+	s.has("q quit").lacks("leased, queues")
+
+	stats, err := f.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "  40 pools; jobctl stats shows them", ansi.Strip(strings.Join(poolLines(stats.Queues, 3), "\n")))
 }
