@@ -16,11 +16,12 @@ import (
 )
 
 // BenchmarkKeys measures what keys cost, as ratios within one run. An operation drains the same number of
-// jobs from each of six queues in memory, 64 at a time: without keys; with a limit for each of a thousand
-// keys; with such keys in order; and with such a limit, beside a hundred thousand blocked jobs, of one
-// other key or of as many other keys, which have a leased job each, or beside that many leased jobs without
-// a key. Each metric is the median rate of a queue, as a part of that of another one: the first for keyed and
-// ordered, and keyed for the others. For these, the rate of the fetches alone has a metric, too. A rate is jobs
+// jobs from each of eight queues in memory, 64 at a time: without keys; with a limit for each of a thousand
+// keys; with such keys in order; and beside a hundred thousand jobs that stay. These are blocked jobs of one other
+// key, or of as many other keys, which have a leased job each; leased jobs without a key, or of as many keys; or blocked
+// jobs of as many keys, which a dead job holds. Each metric is the median rate of a queue, as a part of that of another
+// one: the first for keyed and ordered, keyed for those with a limit, and ordered for the one with dead jobs. Blocked keys
+// are compared with leased ones, too. For those beside other jobs, the rate of the fetches alone has a metric. A rate is jobs
 // in the processor time of the process, since other processes change that less than the time that passes.
 func BenchmarkKeys(b *testing.B) {
 	const jobs, keys, blockedJobs = 6400, 1000, 100_000
@@ -34,19 +35,27 @@ func BenchmarkKeys(b *testing.B) {
 		b.Cleanup(func() { q.Close() })
 		return drained{b, q}
 	}
-	names := []string{"plain", "keyed", "ordered", "blocked", "blockedkeys", "leases"}
+	names := []string{"plain", "keyed", "ordered", "blocked", "blockedkeys", "leases", "leasedkeys", "heldkeys"}
 	queues := map[string]drained{"plain": open(pawl.Limits{}), "keyed": open(one), "ordered": open(pawl.Limits{InOrder: pawl.OrderContinue}),
-		"blocked": open(one), "blockedkeys": open(one), "leases": open(one)}
+		"blocked": open(one), "blockedkeys": open(one), "leases": open(one), "leasedkeys": open(one), "heldkeys": open(pawl.Limits{InOrder: pawl.OrderHold})}
+	busy := func(i int) string { return fmt.Sprint("busy ", i) }
 	queues["blocked"].store(blockedJobs+1, func(int) string { return "busy" })
 	queues["blocked"].fetch(1)
-	for range 2 { // the first job of each key is leased, and blocks the second one
-		queues["blockedkeys"].store(blockedJobs, func(i int) string { return fmt.Sprint("busy ", i) })
-	}
 	queues["leases"].store(blockedJobs, func(int) string { return "" })
-	for _, name := range []string{"blockedkeys", "leases"} {
+	for _, name := range []string{"blockedkeys", "leasedkeys", "heldkeys"} {
+		queues[name].store(blockedJobs, busy)
+	}
+	for _, name := range []string{"blockedkeys", "leases", "leasedkeys", "heldkeys"} {
 		for left := blockedJobs; left > 0; {
-			left -= len(queues[name].fetch(1000))
+			leases := queues[name].fetch(1000)
+			left -= len(leases)
+			if name == "heldkeys" {
+				queues[name].settle(leases, func(l *pawl.Lease) pawl.Settlement { return l.Abandon(pawl.ReasonPermanent, nil) })
+			}
 		}
+	}
+	for _, name := range []string{"blockedkeys", "heldkeys"} {
+		queues[name].store(blockedJobs, busy) // behind the jobs that are leased or dead
 	}
 	took, fetching := make(map[string][]time.Duration), make(map[string][]time.Duration)
 	b.ResetTimer()
@@ -66,9 +75,10 @@ func BenchmarkKeys(b *testing.B) {
 	median := func(name string) float64 { return medianOf(took[name]) }
 	b.ReportMetric(median("plain")/median("keyed"), "keyed/plain")
 	b.ReportMetric(median("plain")/median("ordered"), "ordered/plain")
-	for _, name := range []string{"blocked", "blockedkeys", "leases"} {
-		b.ReportMetric(median("keyed")/median(name), name+"/keyed")
-		b.ReportMetric(medianOf(fetching["keyed"])/medianOf(fetching[name]), name+"/keyed-fetch")
+	for _, pair := range [][2]string{{"blocked", "keyed"}, {"blockedkeys", "keyed"}, {"leases", "keyed"}, {"leasedkeys", "keyed"},
+		{"blockedkeys", "leasedkeys"}, {"heldkeys", "ordered"}} {
+		b.ReportMetric(median(pair[1])/median(pair[0]), pair[0]+"/"+pair[1])
+		b.ReportMetric(medianOf(fetching[pair[1]])/medianOf(fetching[pair[0]]), pair[0]+"/"+pair[1]+"-fetch")
 	}
 	b.ReportMetric(median("plain")/1000/jobs, "µs/plain-job")
 }
@@ -111,14 +121,18 @@ func (d drained) drain(jobs int) (fetching time.Duration) {
 		begun := usage.CPU()
 		leases := d.fetch(64)
 		fetching += usage.CPU() - begun
-		var acks []pawl.Settlement
-		for _, l := range leases {
-			acks = append(acks, l.Ack())
-		}
-		if err := d.q.Settle(d.b.Context(), acks...); err != nil {
-			d.b.Fatal(err)
-		}
+		d.settle(leases, (*pawl.Lease).Ack)
 		jobs -= len(leases)
 	}
 	return fetching
+}
+
+func (d drained) settle(leases []*pawl.Lease, how func(*pawl.Lease) pawl.Settlement) {
+	list := make([]pawl.Settlement, 0, len(leases))
+	for _, l := range leases {
+		list = append(list, how(l))
+	}
+	if err := d.q.Settle(d.b.Context(), list...); err != nil {
+		d.b.Fatal(err)
+	}
 }
