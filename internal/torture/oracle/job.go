@@ -51,10 +51,10 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 	if one(8) {
 		e.Retain = later
 	}
-	if _, limited := limits[e.Queue]; limited && !one(8) {
+	if l := limits[e.Queue]; (l.RunningPerKey > 0 || l.InOrder != pawl.OrderNone) && !one(8) {
 		e.Key = anyKey(id, r)
 		e.Cost = 2 * r.IntN(3)
-		if limits[e.Queue].Fair {
+		if l.Fair {
 			e.Weight = 2 * r.IntN(3)
 		}
 	}

@@ -14,9 +14,10 @@ import (
 
 // limits are the limits of the queues that have some.
 var limits = map[string]pawl.Limits{
-	"limited": {RunningPerKey: 2, Fair: true},
+	"b":       {Pool: pawl.Pool{Name: "shared", Running: 2}},
+	"limited": {RunningPerKey: 2, Fair: true}, // no pool, which would hide a key with three jobs
 	"ordered": {InOrder: pawl.OrderContinue, Fair: true},
-	"held":    {InOrder: pawl.OrderHold},
+	"held":    {InOrder: pawl.OrderHold, Pool: pawl.Pool{Name: "shared", Running: 3}},
 }
 
 // anyKey draws one of a few keys. It draws others after a while, since the jobs of a workload hold many keys
@@ -37,6 +38,30 @@ func inOrder(e *pawl.Envelope) bool { return e.Key != "" && limits[e.Queue].InOr
 
 // mostRunning is how many jobs of the key of a job may be leased at a time.
 func mostRunning(e *pawl.Envelope) int { return cmp.Or(limits[e.Queue].RunningPerKey, 1) }
+
+// pools count leased jobs by queue.
+type pools map[string]int
+
+// add counts a leased job of a queue. No queue of a pool has more than its own number, and all of them together not
+// more than the highest one. So it does not matter in which order leases that began at the same time are counted.
+func (p pools) add(queue string) error {
+	pool := limits[queue].Pool
+	if pool.Running == 0 {
+		return nil
+	}
+	p[queue]++
+	all, most := 0, 0
+	for other, l := range limits {
+		if l.Pool.Name == pool.Name {
+			all, most = all+p[other], max(most, l.Pool.Running)
+		}
+	}
+	if p[queue] > pool.Running || all > most {
+		return fmt.Errorf("%d jobs of pool %q are leased, and it has a limit of %d; %d of them are of queue %s, which has a limit of %d",
+			all, pool.Name, most, p[queue], queue, pool.Running)
+	}
+	return nil
+}
 
 // know notes what became of a job, and whether it holds its key.
 func (o *Oracle) know(id pawl.ID, k Known) {
@@ -63,11 +88,17 @@ func (o *Oracle) lease(id pawl.ID) error {
 		k.Holds = true
 		o.know(id, k)
 	}
-	o.leased[id] = key
-	running := 0
+	o.leased[id] = leaseOf{job.Queue, key}
+	running, taken := 0, make(pools)
 	for other, of := range o.leased {
-		if of == key && o.under[other] == nil {
+		if o.under[other] != nil {
+			continue
+		}
+		if of.key == key {
 			running++
+		}
+		if err := taken.add(of.queue); err != nil {
+			return fmt.Errorf("job %s was leased: %w", id, err)
 		}
 	}
 	if most := mostRunning(job); key != "" && running > most {
@@ -84,18 +115,23 @@ func hasTurn(e *pawl.Envelope) error {
 	return nil
 }
 
-// withinLimits reads a file before it is opened, so the leases are those of its last commit. No key may have
-// more than its limit, and one job at most may hold it.
+// withinLimits reads a file before it is opened, so the leases are those of its last commit. No key and no pool may have
+// more than its limit, and one job at most may hold a key.
 func withinLimits(ctx context.Context, path string) (err error) {
 	r, err := bolt.OpenReader(path)
 	if err != nil {
 		return nil // the open of the queue says what is wrong
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	running, holding := make(map[string]int), make(map[string]int)
+	running, holding, taken := make(map[string]int), make(map[string]int), make(pools)
 	for e, err := range r.Jobs(ctx, pawl.Filter{}) {
 		if err != nil {
 			return err
+		}
+		if e.State == pawl.Leased {
+			if err := taken.add(e.Queue); err != nil {
+				return fmt.Errorf("the file: %w", err)
+			}
 		}
 		key := keyOf(e)
 		if key == "" {
@@ -115,7 +151,7 @@ func withinLimits(ctx context.Context, path string) (err error) {
 }
 
 // Drain acks all jobs of a queue that can be fetched. It requires that none stays blocked without a reason,
-// that no key exceeds its limit, that the jobs of each key run in their order, and that keys take turns.
+// that no key and no pool exceeds its limit, that the jobs of each key run in their order, and that keys take turns.
 func Drain(ctx context.Context, q *bolt.Queue) error {
 	d := drain{jobs: make(map[pawl.ID]*pawl.Envelope), turns: make(map[string][]*pawl.Envelope)}
 	for e, err := range q.Jobs(ctx, pawl.Filter{}) {
@@ -184,13 +220,16 @@ func inTurn(a, b *pawl.Envelope) int {
 
 // fetched takes the jobs of one fetch.
 func (d *drain) fetched(leases []*pawl.Lease) error {
-	running, last := make(map[string]int), make(map[string]*pawl.Envelope)
+	running, taken, last := make(map[string]int), make(pools), make(map[string]*pawl.Envelope)
 	for _, l := range leases {
 		e := d.jobs[l.ID]
 		if e == nil {
 			return fmt.Errorf("job %s was fetched, and must not be", l.ID)
 		}
 		delete(d.jobs, l.ID)
+		if err := taken.add(e.Queue); err != nil {
+			return fmt.Errorf("a fetch: %w", err)
+		}
 		key := keyOf(e)
 		if running[key]++; key != "" && running[key] > mostRunning(e) {
 			return fmt.Errorf("a fetch returned %d jobs of key %q, which has a limit of %d", running[key], key, mostRunning(e))

@@ -26,10 +26,13 @@ type begun struct {
 	ids  []pawl.ID
 }
 
+// leaseOf is what a lease counts for: a queue, and a key, see keyOf.
+type leaseOf struct{ queue, key string }
+
 // Oracle follows a story. The zero value is that of an empty file.
 type Oracle struct {
-	jobs     map[pawl.ID]Known  // after the acknowledged operations
-	leased   map[pawl.ID]string // the key of each, see keyOf
+	jobs     map[pawl.ID]Known // after the acknowledged operations
+	leased   map[pawl.ID]leaseOf
 	holders  map[string]pawl.ID // the job that holds a key
 	under    map[pawl.ID]*begun // the operation that may have changed a job
 	doing    map[int]*begun     // the operation of each goroutine
@@ -314,7 +317,7 @@ func (o *Oracle) halves(found map[pawl.ID]Known) (wrong []error) {
 func (o *Oracle) Adopt(found map[pawl.ID]Known) {
 	*o = Oracle{
 		jobs:     found,
-		leased:   make(map[pawl.ID]string),
+		leased:   make(map[pawl.ID]leaseOf),
 		holders:  make(map[string]pawl.ID),
 		under:    make(map[pawl.ID]*begun),
 		doing:    make(map[int]*begun),

@@ -165,3 +165,46 @@ func TestWorkloadReportsTheTruth(t *testing.T) {
 	require.NoError(t, o.Explain(found))
 	require.NoError(t, q.Close())
 }
+
+// Rule: the leased jobs of a pool count together, those of a queue with a lower number on their own, too, and those
+// without a pool not at all.
+func TestPoolsOfLeases(t *testing.T) {
+	for _, test := range []struct {
+		queues string
+		wrong  string // "" for nothing
+	}{
+		{"b held b", ""},
+		{"held held held", ""},
+		{"held held b a a a a limited", ""},
+		{"b held b held", `4 jobs of pool "shared" are leased, and it has a limit of 3`},
+		{"b b b", "3 of them are of queue b, which has a limit of 2"},
+	} {
+		taken, err := make(pools), error(nil)
+		for queue := range strings.FieldsSeq(test.queues) {
+			require.NoError(t, err, test.queues)
+			err = taken.add(queue)
+		}
+		if test.wrong == "" {
+			require.NoError(t, err, test.queues)
+		} else {
+			require.ErrorContains(t, err, test.wrong, test.queues)
+		}
+	}
+}
+
+// Rule: a lease beyond the limit of a pool is refused, unless a lease that may have ended makes room for it.
+func TestLeasesWithinThePool(t *testing.T) {
+	ids := make([]pawl.ID, 0, 4)
+	for len(ids) < cap(ids) {
+		if id := pawl.NewID(time.Now()); JobOf(id).Queue == "held" && JobOf(id).Delay == 0 && JobOf(id).Key == "" {
+			ids = append(ids, id)
+		}
+	}
+	story := ""
+	for _, id := range ids[:3] {
+		story += fmt.Sprintf("begin enqueue 0 %v; done enqueue 0 %v; begin fetch 1 1; done fetch 1 %v; ", id, id, id)
+	}
+	last := fmt.Sprintf("begin enqueue 0 %v; done enqueue 0 %v; begin fetch 2 1; done fetch 2 %v", ids[3], ids[3], ids[3])
+	require.ErrorContains(t, hear(new(Oracle), story+last, ids[0], ids[0]), `4 jobs of pool "shared" are leased`)
+	require.NoError(t, hear(new(Oracle), story+"begin ack 1 A; "+last, ids[0], ids[0]))
+}

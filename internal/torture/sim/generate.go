@@ -32,6 +32,7 @@ func Generate(seed uint64) *Case {
 	for len(g.Ops) < opsOfCase {
 		g.Ops = append(g.Ops, g.op())
 	}
+	g.Pool = pick(g, 0, 0, 1, 3)
 	return g.Case
 }
 

@@ -222,11 +222,18 @@ func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 	type key struct{ queue, kind, unique string }
 	unique := make(map[key]int)
 	busy := make(map[string]bool) // effects of leased jobs, and "" for one that crashed twice
+	leased, pool := 0, j.w.c.Pool
 	for _, e := range found {
+		if e.State == pawl.Leased {
+			leased++
+		}
 		if t := j.w.tracks[j.w.numbers[e.ID]]; e.State == pawl.Leased {
 			busy[t.effect()] = true
 			busy[""] = busy[""] || e.Crashes >= 2
 		}
+	}
+	if pool > 0 && leased > pool {
+		return fmt.Errorf("%d jobs are leased, and the pool of their queues has a limit of %d", leased, pool)
 	}
 	for _, t := range j.w.order {
 		e := found[t.id]
@@ -240,7 +247,7 @@ func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 			}
 			unique[k] = t.N
 		}
-		if e.State != pawl.Ready || j.isPaused(t.Queue, now()) != running || t.Effect != "" && busy[t.effect()] {
+		if e.State != pawl.Ready || j.isPaused(t.Queue, now()) != running || t.Effect != "" && busy[t.effect()] || pool > 0 && leased == pool {
 			continue
 		}
 		for _, f := range j.waiting {

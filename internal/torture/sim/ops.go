@@ -13,6 +13,7 @@ type Case struct {
 	Lease      time.Duration
 	MaxCrashes int  // as bolt.Options has it
 	Clock      bool // the wall clock is stepped
+	Pool       int  `json:",omitempty"` // how many jobs of all queues run at a time; 0 for any number
 	Suspect    bool // one job crashes its process whenever it runs, and nothing else does
 	Ops        []Op
 }

@@ -79,8 +79,15 @@ func (p *process) running() (all []*hand) {
 // start opens a file in a new process.
 func (w *world) start(path string) error {
 	p := &process{world: w, path: path, gone: make(chan struct{})}
+	var limits map[string]pawl.Limits
+	if w.c.Pool > 0 {
+		limits = make(map[string]pawl.Limits)
+		for _, queue := range queueNames {
+			limits[queue] = pawl.Limits{Pool: pawl.Pool{Name: "p", Running: w.c.Pool}}
+		}
+	}
 	q, err := w.open(path, &bolt.Options{
-		Lease: w.c.Lease, MaxCrashes: w.c.MaxCrashes, Logger: hclog.NewNullLogger(), OnEvent: p.hear, Now: w.wall.Now,
+		Lease: w.c.Lease, MaxCrashes: w.c.MaxCrashes, Logger: hclog.NewNullLogger(), OnEvent: p.hear, Now: w.wall.Now, Limits: limits,
 	})
 	if err != nil {
 		return err
