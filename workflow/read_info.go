@@ -107,8 +107,11 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 		i.Status, i.Error = Running, ""
 	}
 	switch i.Status {
-	case Sleeping, Waiting, Paused:
-		i.Due, i.Waits = timeOf(row.Due), row.Waits
+	case Sleeping, Waiting:
+		i.Due = timeOf(row.Due)
+		fallthrough
+	case Paused: // no time ends that
+		i.Waits = row.Waits
 		i.Place, i.Rate = row.waitsToBegin()
 	}
 	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // its writes failed, or the worker gave it up

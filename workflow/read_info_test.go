@@ -20,7 +20,8 @@ func (d *desk) info(run pawl.ID) Info {
 }
 
 // The status of an open run follows from its job. A pause takes precedence over everything but
-// the death of the job, and the row decides the status of a waiting job.
+// the death of the job, and the row decides the status of a waiting job. A paused run has no time at which it
+// continues by itself.
 func TestStatusOfAnOpenRun(t *testing.T) {
 	cases := []struct {
 		job    pawl.State
@@ -56,8 +57,11 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		}
 		require.Contains(t, info.Error, c.error)
 		switch c.want {
-		case Sleeping, Waiting, Paused:
+		case Sleeping, Waiting:
 			require.Equal(t, time.Unix(0, 7), info.Due)
+			require.Equal(t, []string{"news"}, info.Waits)
+		case Paused:
+			require.Zero(t, info.Due, "no time ends a pause")
 			require.Equal(t, []string{"news"}, info.Waits)
 		default:
 			require.Zero(t, info.Due)

@@ -52,7 +52,7 @@ type Info struct {
 	Cancelling string
 
 	Deadline time.Time // when it is cancelled, zero for never
-	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never
+	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never; a paused run has none
 	Waits    []string  // names of the signals that it waits for
 	Place    string    // what has too many open runs for it to begin, "key tenant/42" or "flow order"; see MaxOpen
 	Rate     string    // what has too many starts for it to begin before Due, "key tenant/42" or "flow order"; see StartRate

@@ -100,6 +100,10 @@ func TestShowWhyARunHasNotBegun(t *testing.T) {
 			run:   workflow.Info{Status: workflow.Waiting, Rate: "key tenant/42", Due: today.Add(time.Minute)},
 			shown: "  its turn, at 2026-03-01T12:01:04.000Z  (in 1m00s) or later, since key tenant/42 has as many starts as its rate permits\n",
 		},
+		"rate of a paused run": {
+			run:   workflow.Info{Status: workflow.Paused, Rate: "key tenant/42"},
+			shown: "  'jobctl wf resume'\n  its turn, since key tenant/42 has as many starts as its rate permits\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := asOfToday(t.Context(), nil, false, func(a *app) error {

@@ -23,7 +23,8 @@ const runFields = `  run (the ID of the run, and of its job), flow, id (from its
   retain (a duration: how long it is kept after it ended; null: forever)
   cancelling (null: no cancel was requested; else why)
   deadline_at (a time: when it is cancelled; null: never)
-  due_at (a time: when it continues by itself), waits_for (a list of signals)
+  due_at (a time: when it continues by itself; null: never, or it is paused)
+  waits_for (a list of signals)
   key (of its start; null: none)
   place (what has too many open runs for it to begin, "key tenant/42" or "flow
     order"; null: it does not wait for that), place_holders (a list: some of the

@@ -241,7 +241,11 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 	}
 	if w.Rate != "" {
 		head()
-		fmt.Fprintf(a.stdout, "  its turn, at %s or later, since %s has as many starts as its rate permits\n", a.moment(w.Due), plain.Text(w.Rate))
+		turn := "its turn"
+		if !w.Due.IsZero() {
+			turn += fmt.Sprintf(", at %s or later", a.moment(w.Due))
+		}
+		fmt.Fprintf(a.stdout, "  %s, since %s has as many starts as its rate permits\n", turn, plain.Text(w.Rate))
 		return
 	}
 	if what := job.waitsFor(&w.Info); what != "" {
