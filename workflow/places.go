@@ -44,7 +44,7 @@ type lot struct {
 	more   bool     // the line may be longer
 
 	known, changed bool // the head
-	vacated        bool // a run left the line or its place, so it is the turn of others
+	vacated        bool // a run left the line or its place, or was moved here, so somebody has to look at the first
 	setBack        bool // the clock was set back
 	puts           []put
 	deletes        [][]byte
@@ -159,7 +159,7 @@ func (p *places) take(ops driver.Ops, r rows, run pawl.ID, row *runRow) (all boo
 			row.Due = unixNano(p.now)
 			continue
 		}
-		if err := p.wait(r, l, position, row); err != nil {
+		if err := p.wait(r, l, position, run, row); err != nil {
 			return false, err
 		}
 		return false, p.leaveLines(r, row, kinds[:i+1]...)

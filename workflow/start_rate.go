@@ -22,11 +22,12 @@ import (
 // again.
 
 // wait has the run wait at a position in line. If the first run in line waits for its flow, whoever ends that wait
-// calls the others.
-func (p *places) wait(r rows, l *lot, position int, row *runRow) error {
+// calls the others. The job of a run that another one moves keeps the delay of the line that it leaves, see [places.rouse].
+func (p *places) wait(r rows, l *lot, position int, run pawl.ID, row *runRow) error {
 	due := l.due(position, row)
 	row.Due = unixNano(due)
 	row.becomes(Waiting)
+	l.vacated = l.vacated || run != p.self
 	p.turn = due
 	if position > 1 && l.kind == placeOfKey && len(l.line) > 0 {
 		first, err := p.waiting(r, l, l.line[0])
@@ -96,10 +97,11 @@ func (p *places) begin(r rows, run pawl.ID, row *runRow) error {
 	return nil
 }
 
-// rouse makes sure that the runs come whose turn it is, in each line that has become shorter.
+// rouse makes sure that the runs come whose turn it is, in each line that has become shorter, or has a run from
+// another line.
 func (p *places) rouse(ops driver.Ops, r rows) error {
-	shorter := func(l *lot) bool { return l.rated() && l.vacated }
-	for i := slices.IndexFunc(p.lots, shorter); i >= 0; i = slices.IndexFunc(p.lots, shorter) {
+	changed := func(l *lot) bool { return l.rated() && l.vacated }
+	for i := slices.IndexFunc(p.lots, changed); i >= 0; i = slices.IndexFunc(p.lots, changed) {
 		l := p.lots[i]
 		l.vacated = false
 		if err := p.call(ops, r, l, p.self); err != nil {
