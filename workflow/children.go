@@ -16,7 +16,7 @@ type cancelChildren struct {
 	engine     *Engine
 	open       []pawl.ID
 	reason     string
-	children   map[pawl.ID]*runRow
+	children   cancelled
 }
 
 // cancelChildren asks children of the run to end, in portions.
@@ -28,7 +28,7 @@ func (x *execution) cancelChildren(open []pawl.ID, reason string) error {
 		if err := x.mutate(x.writing(), c, c.journal.bytes+len(some)*requestBytes); err != nil {
 			return err
 		}
-		for child := range c.children {
+		for child := range c.children.rows {
 			x.engine.hub.notify(child)
 		}
 	}
@@ -161,12 +161,26 @@ func (c *cancelChildren) Apply(tx driver.Writer) error {
 	if err := c.checkpoint.Apply(tx); err != nil {
 		return err
 	}
-	return rowsTo(tx).putAll(c.children)
+	return c.children.apply(rowsTo(tx))
 }
 
-// cancelAll asks runs to end, as [Engine.Cancel] does. It returns the rows to write.
-func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string) (map[pawl.ID]*runRow, error) {
-	asked := make(map[pawl.ID]*runRow)
+// cancelled are runs that a mutation asks to end.
+type cancelled struct {
+	rows map[pawl.ID]*runRow
+	held heldEnds
+}
+
+// apply writes the requests.
+func (c *cancelled) apply(r rows) error {
+	if err := c.held.apply(r); err != nil {
+		return err
+	}
+	return r.putAll(c.rows)
+}
+
+// cancelAll asks runs to end, as [Engine.Cancel] does. It returns what to write.
+func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string) (cancelled, error) {
+	asked := cancelled{rows: make(map[pawl.ID]*runRow)}
 	for _, id := range runs {
 		row, err := r.run(id)
 		if errors.Is(err, pawl.ErrCorrupt) { // the damage must not keep its parent from ending
@@ -174,18 +188,20 @@ func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return asked, err
 		}
 		if row == nil || !row.open() || row.Cancel != "" {
 			continue
 		}
 		row.Cancel, row.Paused = reason, false
-		asked[id] = row
+		asked.rows[id] = row
 		switch _, err := e.nudge(ops, id, row, runNow|revive); {
 		case errors.Is(err, pawl.ErrCorrupt): // it follows its row if its job is ever repaired
 			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
 		case err != nil:
-			return nil, err
+			return asked, err
+		default:
+			asked.held.add(e.hub, ops, id)
 		}
 	}
 	return asked, nil

@@ -150,11 +150,12 @@ type request struct {
 	row     *runRow
 	free    bool // it is no longer blocked
 	journal journal
+	held    heldEnds
 }
 
 // Check reads the row, changes it in memory, and adds the change of the job.
 func (q *request) Check(ops driver.Ops) (err error) {
-	q.journal = journal{}
+	q.journal, q.held = journal{}, nil
 	if q.row, err = rowsOf(ops).mustRun(q.run); err != nil {
 		return err
 	}
@@ -164,6 +165,7 @@ func (q *request) Check(ops driver.Ops) (err error) {
 	if err := q.eligible(ops); err != nil {
 		return err
 	}
+	before := q.row.Cancel
 	wanted, err := q.change(q.row)
 	if err != nil {
 		return err
@@ -183,6 +185,9 @@ func (q *request) Check(ops driver.Ops) (err error) {
 	}
 	if err == nil && moved {
 		err = q.tryNow(rowsOf(ops))
+	}
+	if err == nil && q.row.Cancel != before {
+		q.held.add(q.engine.hub, ops, q.run)
 	}
 	return err
 }
@@ -254,6 +259,9 @@ func (q *request) Apply(tx driver.Writer) error {
 		if err := r.delete(tableBlocked, q.run[:]); err != nil {
 			return err
 		}
+	}
+	if err := q.held.apply(r); err != nil {
+		return err
 	}
 	if err := q.journal.apply(r); err != nil {
 		return err

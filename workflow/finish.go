@@ -23,7 +23,7 @@ type finish struct {
 	row      *runRow
 	now      time.Time
 	parent   *entry // the entry in which the parent waits; nil if it does not
-	children map[pawl.ID]*runRow
+	children cancelled
 	places   places // which the run leaves to others
 }
 
@@ -58,7 +58,7 @@ func (x *execution) finish(f *finish) (err error) {
 	if f.parent != nil {
 		h.childEnded(f.row.Parent, f.row.ParentSeq)
 	}
-	for child := range f.children {
+	for child := range f.children.rows {
 		h.notify(child)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 	if f.children, err = f.x.engine.cancelAll(ops, r, f.open, childOfEnded); err != nil {
 		return err
 	}
-	f.places = places{limits: f.x.flow.openLimits(), now: f.now, self: f.x.run, rows: maps.Clone(f.children)} // a child may be next
+	f.places = places{limits: f.x.flow.openLimits(), now: f.now, self: f.x.run, rows: maps.Clone(f.children.rows)} // a child may be next
 	if err := f.places.leave(ops, r, f.x.run, f.row); err != nil {
 		return err
 	}
@@ -151,6 +151,9 @@ func (f *finish) Apply(tx driver.Writer) error {
 		if err := own.apply(r); err != nil {
 			return err
 		}
+	}
+	if err := f.children.held.apply(r); err != nil {
+		return err
 	}
 	if err := f.places.apply(r); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 )
 
@@ -28,21 +29,32 @@ const (
 // because it begins at most once or its scope makes no more calls, and if the run stops or the result is large.
 func (c *call) hold(o *stepOptions) error {
 	x := c.x
-	x.mu.Lock()
-	now := o.once || x.stopped != nil || c.mute() || x.backlog.bytes+len(c.e.Result) > mostHeld
-	x.mu.Unlock()
-	if now {
+	if o.once || len(c.e.Result) > mostHeld {
 		return x.save(c.e)
 	}
-	x.later(c.e)
+	var j journal
+	j.add(x.run, c.e)
+	if x.holdBack(c, &j) {
+		return nil
+	}
+	return x.save(c.e)
+}
+
+// holdBack adds the end of a step to the backlog, unless it has to be written now. A mutation that cancels the run, or
+// abandons the scope, comes before it or finds it, see [heldEnds].
+func (x *execution) holdBack(c *call, j *journal) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.stopped != nil || x.cancelling || c.mute() || x.backlog.bytes+len(c.e.Result) > mostHeld {
+		return false
+	}
 	first := !x.backlog.holds()
+	x.queueEntry(j, c.e)
 	x.backlog.held = x.backlog.waiting
 	if first { // otherwise the timer runs since the first of them
 		x.holdOn(longestHold)
 	}
-	return nil
+	return true
 }
 
 // holdOn has the ends of steps that wait written after a time. A write that is under way begins that time when it ends. The
@@ -111,4 +123,34 @@ func (x *execution) endWrite(wait time.Duration) {
 	defer x.mu.Unlock()
 	x.writes--
 	x.holdOn(wait)
+}
+
+// heldEnds are executions of this process whose runs a mutation cancels. The mutation writes the ends of steps that they
+// hold back. Without that, a crash behind the mutation would lose them for good: a cancelled run does not make these calls
+// again, so it would not undo what they did.
+type heldEnds []*execution
+
+// add finds out, in Check, what a run that is cancelled holds back. From now on its steps write their ends themselves. An
+// execution that has lost its lease writes nothing.
+func (h *heldEnds) add(hub *hub, ops driver.Ops, run pawl.ID) {
+	x := hub.active(run)
+	if x == nil || x.dry {
+		return
+	}
+	x.mu.Lock()
+	x.cancelling = true
+	holds, lease := x.backlog.holds(), x.lease
+	x.mu.Unlock()
+	if holds && ops.Hold(lease) == nil {
+		*h = append(*h, x)
+	}
+}
+
+func (h heldEnds) apply(r rows) error {
+	for _, x := range h {
+		if err := x.applyBacklog(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }

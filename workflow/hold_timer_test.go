@@ -87,3 +87,23 @@ func TestHeldEndIsWrittenBehindACommit(t *testing.T) {
 		})
 	}
 }
+
+// Rule: once a mutation that cancels a run has looked at what the run holds back, a step that ends is written at once, since that
+// mutation does not write it.
+func TestStepThatEndsDuringACancelIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{release: make(chan struct{})}
+		x := newExecution(t.Context(), &Engine{queue: s}, nil, pawl.ID{1}, &pawl.Lease{Envelope: &pawl.Envelope{}})
+		h := &hub{running: map[pawl.ID]*execution{x.run: x}}
+		var held heldEnds
+		held.add(h, nil, x.run)
+		require.Empty(t, held)
+		c := &call{scope: &scope{x: x}, e: &entry{Kind: KindStep, State: EntryDone, seq: 1}}
+		ended := make(chan error, 1)
+		go func() { ended <- c.hold(&stepOptions{}) }()
+		synctest.Wait()
+		require.EqualValues(t, 1, s.stored.Load())
+		s.release <- struct{}{}
+		require.NoError(t, <-ended)
+	})
+}

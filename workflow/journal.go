@@ -173,7 +173,12 @@ func (x *execution) later(e *entry) {
 	j.add(x.run, e)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.backlog.add(&j, e.Kind.begins())
+	x.queueEntry(&j, e)
+}
+
+// queueEntry adds an entry to the backlog. The caller holds the lock.
+func (x *execution) queueEntry(j *journal, e *entry) {
+	x.backlog.add(j, e.Kind.begins())
 	if e.State == EntryDone || e.State == EntryFailed && !e.Kind.begins() {
 		x.backlog.results = x.backlog.waiting
 	}

@@ -205,7 +205,7 @@ type decide struct {
 	unheard []uint32 // entries
 	signals unread
 
-	children map[pawl.ID]*runRow
+	children cancelled
 }
 
 func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []*look, reason string) error {
@@ -223,7 +223,7 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.news++
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.ends || len(s.waits.signals) > 0 })
 	x.mu.Unlock()
-	for child := range d.children {
+	for child := range d.children.rows {
 		x.engine.hub.notify(child)
 	}
 	return nil
@@ -260,5 +260,5 @@ func (d *decide) Apply(tx driver.Writer) error {
 	if err := d.signals.apply(rowsTo(tx)); err != nil {
 		return err
 	}
-	return rowsTo(tx).putAll(d.children)
+	return d.children.apply(rowsTo(tx))
 }

@@ -77,7 +77,7 @@ type restart struct {
 	open  []pawl.ID
 
 	row      *runRow
-	children map[pawl.ID]*runRow
+	children cancelled
 }
 
 func (x *execution) restart(input []byte) error {
@@ -89,7 +89,7 @@ func (x *execution) restart(input []byte) error {
 	if err := x.mutate(x.writing(), r, len(input)); err != nil {
 		return err
 	}
-	for child := range r.children {
+	for child := range r.children.rows {
 		x.engine.hub.notify(child)
 	}
 	return nil
@@ -121,7 +121,7 @@ func (w *restart) Apply(tx driver.Writer) error {
 	if err := r.delete(tableBlocked, w.x.run[:]); err != nil {
 		return err
 	}
-	if err := r.putAll(w.children); err != nil {
+	if err := w.children.apply(r); err != nil {
 		return err
 	}
 	return r.putRun(w.x.run, w.row)

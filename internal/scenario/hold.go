@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -175,8 +176,8 @@ func (suite) LargeResultIsStoredAtOnce(t *testing.T, k *kit) {
 	returns(k, h, 0)
 }
 
-// Rule: the commit in which a cancelled run cancels its children has the steps that ended before. After a crash behind it
-// they are undone.
+// Rule: the commit in which a cancelled run cancels its children has the steps that ended before, if another process cancelled
+// the run. After a crash behind it they are undone.
 func (suite) CancelOfChildrenStoresWhatHasEnded(t *testing.T) {
 	child := workflow.Define("child", func(r *workflow.Run, _ int) (string, error) { return word.Wait(r, workflow.Forever) })
 	family := func(k *kit) *workflow.Flow[int, string] {
@@ -200,7 +201,9 @@ func (suite) CancelOfChildrenStoresWhatHasEnded(t *testing.T) {
 			k.settle() // the child waits
 			close(begun.open)
 			<-between.reached
-			require.NoError(k.t, k.e.Cancel(k.t.Context(), h.Run(), "not needed"))
+			beside := workflow.Open(struct{ Queue }{k.q}, &workflow.Options{Codec: k.codec})
+			require.NoError(k.t, beside.Cancel(k.t.Context(), h.Run(), "not needed"))
+			require.NoError(k.t, k.e.Resume(k.t.Context(), h.Run())) // it notices
 			commit := k.hold()
 			close(between.open)
 			commit.endLife(after)
@@ -213,4 +216,73 @@ func (suite) CancelOfChildrenStoresWhatHasEnded(t *testing.T) {
 			require.Equal(k.t, []string{"pay", "_undo/refund"}, k.effects())
 		},
 	}.run(t)
+}
+
+// refunds is a flow that pays, which its undo step refunds, and then comes to a gate.
+func refunds(k *kit) *workflow.Flow[int, int] {
+	return workflow.Define("refunds", func(r *workflow.Run, _ int) (int, error) {
+		if _, err := act(k, r, "pay", 1); err != nil {
+			return 0, err
+		}
+		r.Undo("refund", func(context.Context) error { k.effect(r); return nil })
+		k.at("paid")
+		return act(k, r, "deliver", 2)
+	})
+}
+
+// Rule: the commit that cancels a run has the steps that ended before, whoever cancels it. So after a crash behind that commit
+// they are undone.
+func (suite) CancelStoresWhatHasEnded(t *testing.T) {
+	parent := func(k *kit) *workflow.Flow[int, int] {
+		return workflow.Define("parent", func(r *workflow.Run, _ int) (int, error) {
+			workflow.Go(r, "called", func(r *workflow.Run) (int, error) { return workflow.Call(r, "child", refunds(k), 0) })
+			k.at("called")
+			return 0, errPlanned
+		})
+	}
+	for name, cancel := range map[string]func(k *kit, run pawl.ID){
+		"operator": func(k *kit, run pawl.ID) { go func() { _ = k.e.Cancel(context.Background(), run, "not needed") }() },
+		"deadline": func(*kit, pawl.ID) { <-time.After(2 * time.Millisecond) },
+		"parent":   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			story{
+				first: func(k *kit) {
+					f, p, paid := refunds(k), parent(k), k.gate("paid")
+					k.open(f, p)
+					if cancel == nil {
+						called := k.gate("called")
+						start(k, p, "1", 0)
+						<-called.reached
+						<-paid.reached
+						commit := k.hold()
+						close(called.open)
+						commit.endLife(after)
+						return
+					}
+					var opts []workflow.StartOption
+					if name == "deadline" {
+						opts = append(opts, workflow.Deadline(2*time.Millisecond))
+					}
+					h, err := f.Start(k.t.Context(), k.e, "1", 0, opts...)
+					require.NoError(k.t, err)
+					<-paid.reached
+					commit := k.hold()
+					cancel(k, h.Run())
+					commit.endLife(after)
+				},
+				then: func(k *kit) {
+					f, p := refunds(k), parent(k)
+					k.open(f, p)
+					k.settle()
+					id := "1"
+					if cancel == nil {
+						id = "1/called/child"
+					}
+					require.Equal(k.t, workflow.Cancelled, k.info(find(k, f, id).Run()).Status)
+					require.Equal(k.t, []string{"pay", "_undo/refund"}, k.effects())
+				},
+			}.run(t)
+		})
+	}
 }
