@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +18,9 @@ func (a *app) jobWhyCommand() *cobra.Command {
 		use: "why ID", short: "what keeps a job from running", args: -1,
 		long: `Prints what keeps a job from running now, one line for each thing: a delay, a paused
 queue, a kind that nobody fetches, a closed gate, a limit, a rate, or a rest of its
-queue or its key, a full pool, a job with the same idempotency key, or jobs that it waits for. ID may also be the
-beginning or the end of an ID.`,
+queue or its key, a full pool, a job with the same idempotency key, or jobs that it
+waits for. For the job of a workflow run it prints what the run waits for, as 'jobctl
+wf show' does. ID may also be the beginning or the end of an ID.`,
 		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
 		json: `one object with id and
   obstacles: a list, empty for a job that only waits for its turn, of
@@ -56,6 +59,14 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 			return a.print(view)
 		}
 		for _, o := range all {
+			if o.What == pawl.ByDelay {
+				switch explained, err := a.explainRun(ctx, queue, id, o.Kind); {
+				case err != nil:
+					return err
+				case explained:
+					continue
+				}
+			}
 			fmt.Fprintln(a.stdout, plain.Text(o.String()))
 		}
 		if len(all) == 0 {
@@ -63,4 +74,23 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 		}
 		return nil
 	})
+}
+
+// explainRun prints what a workflow run waits for, if that is why its job is delayed.
+func (a *app) explainRun(ctx context.Context, queue admin.Admin, id pawl.ID, kind string) (bool, error) {
+	if !strings.HasPrefix(kind, "workflow/") {
+		return false, nil
+	}
+	w, err := queue.Workflows().Show(ctx, id, admin.RunJournal)
+	switch {
+	case errors.Is(err, pawl.ErrNotFound), errors.Is(err, pawl.ErrCorrupt): // the job is all there is
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	job, err := lookAtJob(ctx, queue, &w.Info)
+	if err != nil || job.job != nil && !job.job.BackoffSince.IsZero() { // it failed, and the delay is that of its retry
+		return false, err
+	}
+	return a.showPending(w, job), nil
 }

@@ -210,9 +210,8 @@ func short(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// showPending prints what the run waits for, and until when.
-func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
-	waits := false
+// showPending prints what the run waits for, and until when. It reports whether there is anything.
+func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) (waits bool) {
 	head := func() {
 		if !waits {
 			waits = true
@@ -226,7 +225,7 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 		if w.Cancelling != "" {
 			fmt.Fprintln(a.stdout, "  its cancel waits for that too; 'jobctl wf terminate' ends the run without undoing anything")
 		}
-		return
+		return waits
 	case workflow.Dead, workflow.Paused:
 		head()
 		fmt.Fprintln(a.stdout, "  'jobctl wf resume'")
@@ -237,7 +236,7 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 		for _, run := range w.Holders {
 			fmt.Fprintf(a.stdout, "  run %s is open\n", run)
 		}
-		return
+		return waits
 	}
 	if w.Rate != "" {
 		head()
@@ -246,12 +245,12 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 			turn += fmt.Sprintf(", at %s or later", a.moment(w.Due))
 		}
 		fmt.Fprintf(a.stdout, "  %s, since %s has as many starts as its rate permits\n", turn, plain.Text(w.Rate))
-		return
+		return waits
 	}
 	if what := job.waitsFor(&w.Info); what != "" {
 		head()
 		fmt.Fprintf(a.stdout, "  %s\n", what)
-		return // the journal's wait may have ended by now
+		return waits // the journal's wait may have ended by now
 	}
 	for i := range w.Journal {
 		e := &w.Journal[i]
@@ -279,6 +278,7 @@ func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) {
 			fmt.Fprintf(a.stdout, "  attempt %d of %s%s\n", e.Attempts+1, name, strings.Replace(until, " until ", " at ", 1))
 		}
 	}
+	return waits
 }
 
 // showValues prints all values of a run.
