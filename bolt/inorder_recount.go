@@ -55,11 +55,13 @@ func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
 }
 
 // recountOrder makes the heads of the keys of a queue anew, from the jobs. It moves the other ready
-// jobs to where they wait for their turn. The rows of the keys in the transaction are empty.
+// jobs to where they wait for their turn. Of several jobs that hold a key by their records, as pages of two files
+// have them, one keeps it. The rows of the keys in the transaction are empty.
 func (t *txn) recountOrder(n queueNumber) {
 	order := t.limitsOf(n).InOrder
 	ready := make(map[*keyRow][]keyedJob) // those without a turn row
 	held := make(map[line]int)
+	var others []keyedJob // whose records said that they hold their key
 	of := func(key string) *keyRow {
 		at := limitKey(nil, n, key)
 		if r := t.usedKey(at); r != nil {
@@ -68,17 +70,23 @@ func (t *txn) recountOrder(n queueNumber) {
 		return t.addKey(at, new(keyRow))
 	}
 	t.eachKeyed(n, func(j keyedJob) {
-		if j.state == pawl.Dead && !(j.HoldsKey && order == pawl.OrderHold) {
+		if j.state == pawl.Dead && !j.HoldsKey {
 			return
 		}
-		if j.state == pawl.Dead {
-			held[j.line]++
-		}
 		r := of(j.Key)
-		r.restoreTag(j.Envelope)
+		if j.HoldsKey && (r.head != nil || j.state == pawl.Dead && order != pawl.OrderHold) {
+			j.HoldsKey, others = false, append(others, j)
+		}
 		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
 			r.head = &keyHead{j.ID, j.HoldsKey, turnOf(j.Envelope)}
 		}
+		if j.state == pawl.Dead {
+			if !j.HoldsKey {
+				return
+			}
+			held[j.line]++
+		}
+		r.restoreTag(j.Envelope)
 		switch {
 		case j.state != pawl.Ready:
 		case j.key[0] == waitsForTurn && j.table == t.delayed:
@@ -87,6 +95,9 @@ func (t *txn) recountOrder(n queueNumber) {
 			ready[r] = append(ready[r], j)
 		}
 	})
+	for _, j := range others {
+		t.rewrite(&j.stored)
+	}
 	t.recountHeld(n, held)
 	t.eachKeyedLease(func(_ pawl.ID, row leaseRow) { // also of a job whose record is damaged
 		if row.line.queue == n {

@@ -223,7 +223,7 @@ func (s *salvor) run() error {
 	}
 	for _, step := range []func() error{
 		s.repairSequences, s.repairQueues, func() error { return s.copyUnreached(walked) },
-		s.ownSequences, s.repairStates, s.repairBlocked, s.repairTraces, s.repairUnique, s.repairJobs, s.repairPrerequisites, s.repairKeys, s.repairLimits, s.repairCounts, s.repairGroups,
+		s.ownSequences, s.repairStates, s.repairBlocked, s.repairTraces, s.repairUnique, s.repairJobs, s.repairPrerequisites, s.repairLimits, s.repairKeys, s.repairCounts, s.repairGroups,
 	} {
 		if err := step(); err != nil {
 			return err

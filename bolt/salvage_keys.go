@@ -66,8 +66,8 @@ func (s *salvor) repairUnique() error {
 	})
 }
 
-// repairKeys repairs the rows that lead to jobs by idempotency key and deadline, and the effects
-// that are done.
+// repairKeys repairs the rows that lead to jobs by idempotency key and deadline, the effects that are
+// done, and the wakes of keys. It follows repairLimits, which removes keys.
 func (s *salvor) repairKeys() error {
 	if err := s.eachKey(bucketExpiry, nil, s.repairExpiry); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *salvor) repairExpiry(t *txn, b *table, key []byte) {
 	switch key[timeWidth] {
 	case endsRest:
 		if row, err := parseKeyRow(what, t.keys.Get(what)); err != nil || !row.wake.Equal(timeAt(key)) {
-			t.delete(b, key) // repairLimits sets another
+			t.delete(b, key)
 		}
 		return
 	case endsEffect:

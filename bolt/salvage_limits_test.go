@@ -1,0 +1,103 @@
+package bolt
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/gopawl/pawl"
+)
+
+// hurt damages the value of a row, so that its checksum does not match.
+func hurt(t *testing.T, b *table, key []byte) {
+	t.Helper()
+	sealed := bytes.Clone(b.Get(key))
+	require.NotEmpty(t, sealed)
+	sealed[len(sealed)-1] ^= 1
+	require.NoError(t, b.Put(key, sealed))
+}
+
+// wakes returns how many keys are to be looked at again.
+func wakes(s *store) (n int) {
+	eachRow(s.expiry, nil, func(k, _ []byte) {
+		if k[timeWidth] == endsRest {
+			n++
+		}
+	})
+	return n
+}
+
+// Rule: a salvage that loses the limits of a queue, or the queue, leaves nothing in the file that would look at its keys again.
+func TestSalvageOfLostLimitsLeavesNoWake(t *testing.T) {
+	for name, test := range map[string]struct {
+		blocked int      // jobs that wait for the rate of their key
+		rows    [][]byte // of the queue
+	}{
+		"its limits":           {1, [][]byte{numberKey(nil, 1)}},
+		"its limits, no job":   {0, [][]byte{numberKey(nil, 1)}},
+		"its rows":             {1, [][]byte{numberKey(nil, 1), nameKey(nil, pawl.DefaultQueue)}},
+		"its rows, and no job": {0, [][]byte{numberKey(nil, 1), nameKey(nil, pawl.DefaultQueue)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, _ := contradicted(t, func(q *Queue) {
+				limits := &pawl.Limits{RatePerKey: pawl.Rate{Starts: 1, Per: time.Hour, Burst: 1}}
+				require.NoError(t, q.SetLimits(t.Context(), pawl.DefaultQueue, limits))
+				addKeyed(t, q, 1+test.blocked, "a")
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
+			}, func(s *store) error {
+				require.Equal(t, 1, wakes(s))
+				for _, key := range test.rows {
+					hurt(t, s.queues, key)
+				}
+				return nil
+			})
+			require.Len(t, fetch(t, q, 9), test.blocked, "nothing limits them")
+		})
+	}
+}
+
+// Rule: of several jobs that hold a key by their records, as pages of two files have them, one keeps it after a salvage.
+func TestSalvageOfTwoHoldersOfAKey(t *testing.T) {
+	for _, order := range []pawl.KeyOrder{pawl.OrderContinue, pawl.OrderHold} {
+		t.Run(order.String(), func(t *testing.T) {
+			from := filepath.Join(memoryFolder(t), "jobs.db")
+			o := ordered(order)
+			o.Logger = hclog.NewNullLogger()
+			q, err := Open(from, o)
+			require.NoError(t, err)
+			jobs := addKeyed(t, q, 4, "a")
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
+			require.NoError(t, q.Close())
+			withBolt(t, from, func(tx *bbolt.Tx) error {
+				s, err := openStore(tx)
+				require.NoError(t, err)
+				for _, job := range jobs[:3] {
+					j, err := s.record(job.ID)
+					require.NoError(t, err)
+					j.HoldsKey = true
+					require.NoError(t, putRecord(&s, j.Envelope))
+				}
+				return nil
+			})
+			to, _ := salvageTo(t, from)
+			q = openAt(t, to, nil)
+			holders := 0
+			for _, job := range jobs {
+				if find(t, q, job.ID).HoldsKey {
+					holders++
+				}
+			}
+			require.Equal(t, 1, holders)
+			require.Zero(t, countsOf(t, q, pawl.DefaultQueue).Held, "the dead job let another one have its turn")
+			for range 3 {
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
+			}
+			checkNow(t, q)
+		})
+	}
+}
