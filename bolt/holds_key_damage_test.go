@@ -1,6 +1,8 @@
 package bolt
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +38,52 @@ func TestALeasedJobHoldsItsKeyWithoutTheRow(t *testing.T) {
 				require.Equal(t, i == 0, e.HoldsKey, e.State)
 			}
 			require.NoError(t, q.Settle(t.Context(), lease.Ack()))
+		})
+	}
+}
+
+// Rule: if damage hides whether the jobs of a queue run in order, or which of them holds its key, a leased job of it is
+// not listed as one that does not.
+func TestALeasedJobIsNotListedIfDamageHidesItsHold(t *testing.T) {
+	queue, key := numberKey(nil, 1), limitKey(nil, 1, "k")
+	limits := map[string]pawl.Limits{pawl.DefaultQueue: {InOrder: pawl.OrderHold}, "other": {}}
+	for name, test := range map[string]struct {
+		bucket, key []byte
+		damaged     func(row []byte) []byte // nil to delete the row
+	}{
+		"a lost queue":        {bucketQueues, queue, nil},
+		"a damaged queue":     {bucketQueues, queue, func(row []byte) []byte { return append(row, 0) }},
+		"another queue":       {bucketQueues, queue, func([]byte) []byte { return seal(queue, (&queueRow{name: "other"}).append(nil)) }},
+		"a head that is gone": {bucketKeys, key, func([]byte) []byte { return seal(key, (&keyRow{head: &keyHead{id: pawl.ID{7}}}).append(nil)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := openTest(t, &Options{Limits: limits})
+			plain := add(t, q, nil)
+			leaseOne(t, q)
+			keyed := add(t, q, func(e *pawl.Envelope) { e.Key = "k" })
+			leaseOne(t, q)
+			change := func(fn func(b *bbolt.Bucket) error) {
+				require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error { return fn(tx.Bucket(bucketRoot).Bucket(test.bucket)) }))
+			}
+			var sound []byte
+			change(func(b *bbolt.Bucket) error {
+				sound = bytes.Clone(b.Get(test.key))
+				require.NotNil(t, sound)
+				if test.damaged == nil {
+					return b.Delete(test.key)
+				}
+				return b.Put(test.key, test.damaged(bytes.Clone(sound)))
+			})
+			defer change(func(b *bbolt.Bucket) error { return b.Put(test.key, sound) })
+			_, err := q.Job(t.Context(), keyed.ID)
+			require.ErrorIs(t, err, pawl.ErrCorrupt)
+			listed := 0
+			for e, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+				listed++
+				require.Equal(t, e.ID == keyed.ID, errors.Is(err, pawl.ErrCorrupt), err)
+			}
+			require.Equal(t, 2, listed)
+			require.Equal(t, pawl.Leased, find(t, q, plain.ID).State, "no order concerns it")
 		})
 	}
 }

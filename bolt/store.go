@@ -260,7 +260,10 @@ func (s *store) complete(j stored, at place, parts driver.Parts) (e *pawl.Envelo
 		if err != nil {
 			return nil, err
 		}
-		e.LeasedSince, e.HoldsKey = row.since, s.holdsKey(row.line.queue, e)
+		e.LeasedSince = row.since
+		if e.HoldsKey, err = s.holdsKey(row.line.queue, e); err != nil {
+			return nil, err
+		}
 	}
 	return e, nil
 }
