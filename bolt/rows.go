@@ -153,7 +153,7 @@ func parseLeaseRow(key, sealed []byte) (r leaseRow, err error) {
 	if err != nil {
 		return r, err
 	}
-	if len(b) < leaseWidth {
+	if len(b) < leaseWidth || len(b) > leaseWidth+pawl.MaxKeyBytes {
 		return r, fmt.Errorf("%w: the row of a lease has %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	more := b[8+lineWidth]

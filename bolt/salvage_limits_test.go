@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,31 @@ func TestSalvageOfTwoHoldersOfAKey(t *testing.T) {
 			require.Equal(t, 1, holders)
 			require.Zero(t, countsOf(t, q, pawl.DefaultQueue).Held, "the dead job let another one have its turn")
 			for range 3 {
+				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
+			}
+			checkNow(t, q)
+		})
+	}
+}
+
+// Rule: after a salvage, a lease has the key of its job. The payload of a job is no lease, though a page of payloads may
+// be that of the leases.
+func TestSalvageOfALeaseWithAnotherKey(t *testing.T) {
+	for name, key := range map[string]string{"another": "b", "a payload": strings.Repeat("p", 40_000)} {
+		t.Run(name, func(t *testing.T) {
+			var jobs []*pawl.Envelope
+			q, _ := contradicted(t, func(q *Queue) {
+				require.NoError(t, q.SetLimits(t.Context(), pawl.DefaultQueue, &pawl.Limits{RunningPerKey: 1}))
+				jobs = addKeyed(t, q, 2, "a")
+			}, func(s *store) error {
+				hurt(t, s.keys, limitKey(nil, 1, "a"))
+				j, err := s.record(jobs[0].ID)
+				require.NoError(t, err)
+				require.NoError(t, s.ready.Delete(readyKey(nil, line{1, 2}, j.Envelope)))
+				lease := leaseRow{token: 1, line: line{1, 2}, flags: hasKey, since: time.Now(), key: key}
+				return s.leased.Put(j.ID[:], seal(j.ID[:], lease.append(nil)))
+			})
+			for range jobs {
 				require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Ack()))
 			}
 			checkNow(t, q)

@@ -57,6 +57,9 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 	case pawl.Leased:
 		row, _ := parseLeaseRow(p.key, sealed)
 		row.line, row.flags, row.lane, row.priority, row.seq = p.line, j.flags(), laneOf(j.Envelope), j.Priority, j.Seq
+		if row.key != "" {
+			row.key = j.Key
+		}
 		return seal(p.key, row.append(nil))
 	case pawl.Dead, pawl.Completed:
 		return seal(p.key, endedRow{index, p.line}.append(nil))
