@@ -8,8 +8,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// repairBelongings ensures that the deadline and the keys of a job have their rows.
+// repairBelongings ensures that the deadline and the keys of a job have their rows. A completed job does not hold its key.
 func (s *salvor) repairBelongings(t *txn, j stored, p place) {
+	if p.state == pawl.Completed && j.HoldsKey {
+		j.HoldsKey = false
+		t.rewrite(&j)
+	}
 	waits := p.state == pawl.Ready || p.state == pawl.Delayed
 	if waits && !j.Deadline.IsZero() {
 		if key := deadlineKey(nil, j.Envelope); t.expiry.Get(key) == nil {

@@ -127,3 +127,23 @@ func TestSalvageOfALeaseWithAnotherKey(t *testing.T) {
 		})
 	}
 }
+
+// Rule: after a salvage, a job whose record says that it is completed does not hold its key.
+func TestSalvageOfACompletedHolder(t *testing.T) {
+	from := filepath.Join(memoryFolder(t), "jobs.db")
+	q, err := Open(from, ordered(pawl.OrderContinue))
+	require.NoError(t, err)
+	job := addKeyed(t, q, 1, "a")[0]
+	require.NoError(t, q.Close())
+	withBolt(t, from, func(tx *bbolt.Tx) error {
+		s, err := openStore(tx)
+		require.NoError(t, err)
+		j, err := s.record(job.ID)
+		require.NoError(t, err)
+		j.HoldsKey, j.Completed, j.Retain = true, time.Now(), time.Hour
+		return putRecord(&s, j.Envelope)
+	})
+	to, result := salvageTo(t, from)
+	require.Equal(t, 1, result.Placed)
+	require.False(t, find(t, openAt(t, to, nil), job.ID).HoldsKey)
+}
