@@ -150,8 +150,7 @@ func (t *txn) leads(id pawl.ID, row leaseRow) bool {
 }
 
 // holdsKey reports whether a leased job holds its key. If the row of the key is damaged, lost, or without a head,
-// the lease alone says so. If the row of the queue is damaged, nothing says whether its jobs run in order, and if the
-// row of the key leads to no job, nothing says which job holds it.
+// the lease alone says so. If the row of the queue is damaged, nothing says whether its jobs run in order.
 func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) (bool, error) {
 	if e.HoldsKey || e.Key == "" {
 		return e.HoldsKey, nil
@@ -168,13 +167,7 @@ func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) (bool, error) {
 	}
 	key := limitKey(nil, n, e.Key)
 	r, err := parseKeyRow(key, s.keys.Get(key))
-	if err != nil || r.head == nil || r.head.id == e.ID {
-		return true, nil
-	}
-	if s.jobs.Get(r.head.id[:]) == nil { // the row is of another file
-		return false, fmt.Errorf("job %s: %w: it is the turn of job %s of its key, which is not there", e.ID, pawl.ErrCorrupt, r.head.id)
-	}
-	return false, nil
+	return err != nil || r.head == nil || r.head.id == e.ID, nil
 }
 
 // leaveKey takes a job without a row, which is done or dead, from the head of its key, so that the

@@ -75,7 +75,8 @@ func (t *txn) recountOrder(n queueNumber) {
 		}
 		r := of(j.Key)
 		if j.HoldsKey && (r.head != nil || j.state == pawl.Dead && order != pawl.OrderHold) {
-			j.HoldsKey, others = false, append(others, j)
+			j.HoldsKey = false
+			others = append(others, j)
 		}
 		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
 			r.head = &keyHead{j.ID, j.HoldsKey, turnOf(j.Envelope)}

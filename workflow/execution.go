@@ -43,7 +43,7 @@ type execution struct {
 	holding       *time.Timer               // has the ends of steps written that wait for a write, see hold
 	writes        int                       // writes in progress that carry the backlog
 	left          bool                      // the run is over here, so that no timer begins, see letGo
-	cancelling    bool                      // a mutation cancels the run, or has tried to, so that no step holds back its end
+	cancelling    bool                      // a mutation has tried to cancel the run: from then on each step writes its end at once
 	tail          []*entry                  // calls of the function itself since the last one with an effect
 	tailPublished []tailPublished           // and the values it published since
 	publishes     map[[countKey]byte]uint64 // how often each scope has published under a name

@@ -40,8 +40,8 @@ func (c *call) hold(o *stepOptions) error {
 	return x.save(c.e)
 }
 
-// holdBack adds the end of a step to the backlog, unless it has to be written now. A mutation that cancels the run, or
-// abandons the scope, comes before it or finds it, see [heldEnds].
+// holdBack adds the end of a step to the backlog, unless it has to be written now. It holds the lock, so a mutation that
+// cancels the run or abandons the scope either makes it return false, or writes the end, see [heldEnds].
 func (x *execution) holdBack(c *call, j *journal) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -126,8 +126,8 @@ func (x *execution) endWrite(wait time.Duration) {
 }
 
 // heldEnds are executions of this process whose runs a mutation cancels. The mutation writes the ends of steps that they
-// hold back. Without that, a crash behind the mutation would lose them for good: a cancelled run does not make these calls
-// again, so it would not undo what they did.
+// hold back. Without that, a crash after the mutation would lose them for good: a cancelled run does not repeat the steps,
+// so it would not undo them.
 type heldEnds []*execution
 
 // add finds out, in Check, what a run that is cancelled holds back. From now on its steps write their ends themselves. An

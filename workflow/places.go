@@ -44,7 +44,7 @@ type lot struct {
 	more   bool     // the line may be longer
 
 	known, changed bool // the head
-	vacated        bool // a run left the line or its place, or was moved here, so somebody has to look at the first
+	vacated        bool // a run left the line or its place, or was moved here, so rouse looks at the first in line
 	setBack        bool // the clock was set back
 	puts           []put
 	deletes        [][]byte

@@ -22,7 +22,7 @@ import (
 // again.
 
 // wait has the run wait at a position in line. If the first run in line waits for its flow, whoever ends that wait
-// calls the others. The job of a run that another one moves keeps the delay of the line that it leaves, see [places.rouse].
+// calls the others. If another run moves it, its job is still delayed as in the line that it left, see [places.rouse].
 func (p *places) wait(r rows, l *lot, position int, run pawl.ID, row *runRow) error {
 	due := l.due(position, row)
 	row.Due = unixNano(due)

@@ -55,7 +55,7 @@ type Info struct {
 	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never; a paused run has none
 	Waits    []string  // names of the signals that it waits for
 	Place    string    // what has too many open runs for it to begin, "key tenant/42" or "flow order"; see MaxOpen
-	Rate     string    // what has too many starts for it to begin before Due, "key tenant/42" or "flow order"; see StartRate
+	Rate     string    // what has too many starts for it to begin before Due (or now, if paused), "key tenant/42" or "flow order"; see StartRate
 	Holders  []pawl.ID // some of the runs that it waits for then, at most pawl.MaxHolders; a list of runs has none
 	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none
 	Unread   int       // signals that were received and not consumed

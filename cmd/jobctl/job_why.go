@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -20,7 +19,7 @@ func (a *app) jobWhyCommand() *cobra.Command {
 queue, a kind that nobody fetches, a closed gate, a limit, a rate, or a rest of its
 queue or its key, a full pool, a job with the same idempotency key, or jobs that it
 waits for. For the job of a workflow run it prints what the run waits for, as 'jobctl
-wf show' does. ID may also be the beginning or the end of an ID.`,
+wf show' does, but not in JSON. ID may also be the beginning or the end of an ID.`,
 		example: "  jobctl --db jobs.db job why 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job why 9ab…",
 		json: `one object with id and
   obstacles: a list, empty for a job that only waits for its turn, of
@@ -82,15 +81,12 @@ func (a *app) explainRun(ctx context.Context, queue admin.Admin, id pawl.ID, kin
 		return false, nil
 	}
 	w, err := queue.Workflows().Show(ctx, id, admin.RunJournal)
-	switch {
-	case errors.Is(err, pawl.ErrNotFound), errors.Is(err, pawl.ErrCorrupt): // the job is all there is
-		return false, nil
-	case err != nil:
-		return false, err
+	if err != nil { // its job is all that can be seen
+		return false, ctx.Err()
 	}
 	job, err := lookAtJob(ctx, queue, &w.Info)
 	if err != nil || job.job != nil && !job.job.BackoffSince.IsZero() { // it failed, and the delay is that of its retry
-		return false, err
+		return false, ctx.Err()
 	}
 	return a.showPending(w, job), nil
 }

@@ -176,8 +176,8 @@ func (suite) LargeResultIsStoredAtOnce(t *testing.T, k *kit) {
 	returns(k, h, 0)
 }
 
-// Rule: the commit in which a cancelled run cancels its children has the steps that ended before, if another process cancelled
-// the run. After a crash behind it they are undone.
+// Rule: if another process cancelled a run, the commit in which the run then cancels its children also has the steps that ended
+// before. They are undone after a crash behind it.
 func (suite) CancelOfChildrenStoresWhatHasEnded(t *testing.T) {
 	child := workflow.Define("child", func(r *workflow.Run, _ int) (string, error) { return word.Wait(r, workflow.Forever) })
 	family := func(k *kit) *workflow.Flow[int, string] {
