@@ -232,7 +232,7 @@ var faults = []Fault{
 	newFault("a child does not notify its parent", "the end of a child notifies its parent", by("workflow", 60),
 		Edit{"workflow/wakeParent", "state == pawl.Delayed", "!PLANTED && $"}),
 	newFault("a loser keeps its child", "a decided race leaves no child of a loser", by("workflow", 200),
-		Edit{"workflow/decide.Apply", "return rowsTo(tx).putAll(d.children)", "if PLANTED { return nil }; $"}),
+		Edit{"workflow/decide.Apply", "return d.children.apply(rowsTo(tx))", "if PLANTED { return nil }; $"}),
 	newFault("an ID starts two runs", "a run is started once", by("workflow", 60),
 		Edit{"workflow/start.Check", "known == pawl.ID{}", "$ || PLANTED"}),
 	newFault("entries are numbered anew", "entries of a journal are never replaced", by("workflow", 60),
