@@ -74,13 +74,19 @@ func (p *planted) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, err
 	leases, err := p.Queue.Fetch(ctx, r)
 	p.mu.Lock()
 	for _, l := range leases {
-		p.newest[l.ID] = l
+		p.newest[l.ID] = copied(l)
 	}
 	p.mu.Unlock()
 	if len(leases) > 0 && p.now("a lease given twice") {
-		leases = append(leases, leases[0])
+		leases = append(leases, copied(leases[0]))
 	}
 	return leases, err
+}
+
+// copied is a lease for a second user: a lease belongs to the worker that fetched it, which writes to it.
+func copied(l *pawl.Lease) *pawl.Lease {
+	other := *l
+	return &other
 }
 
 // current is the lease that counts, whatever its holder says.
