@@ -34,11 +34,20 @@ type base struct {
 // began is the time of all bases, so the same seed gives the same bytes.
 var began = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// limits are the limits of the queues in the bases. Each of them keeps some jobs waiting.
+var limits = map[string]pawl.Limits{
+	"a":       {Rate: pawl.Rate{Starts: 100, Per: time.Hour, Burst: 8}, Pool: pawl.Pool{Name: "shared", Running: 6}},
+	"b":       {Running: 4, MaxWaiting: 1000, Pool: pawl.Pool{Name: "shared", Running: 5}},
+	"limited": {RunningPerKey: 2, RatePerKey: pawl.Rate{Starts: 100, Per: time.Hour, Burst: 3, MaxCost: 4}, Fair: true, MaxWaitingPerKey: 1000},
+	"ordered": {InOrder: pawl.OrderContinue, Fair: true},
+	"held":    {InOrder: pawl.OrderHold},
+}
+
 func options() *bolt.Options {
 	now := began
 	return &bolt.Options{
 		Logger: hclog.NewNullLogger(), MaxCrashes: bolt.NoMaxCrashes, Lease: time.Hour,
-		Now: func() time.Time { return now },
+		Now: func() time.Time { return now }, Limits: limits,
 	}
 }
 

@@ -109,10 +109,10 @@ func TestEveryClassDamages(t *testing.T) {
 }
 
 // Rule: the sound files have what the mutations are about: jobs in every state, branch
-// pages, lists of free pages, payloads that lie apart.
+// pages, lists of free pages, payloads that lie apart, limits and what they keep waiting.
 func TestSoundFiles(t *testing.T) {
 	all, _ := bases(t)
-	states, branches, lists, buckets := make(map[pawl.State]bool), 0, 0, make(map[string]bool)
+	states, branches, lists, buckets, blocked := make(map[pawl.State]bool), 0, 0, make(map[string]bool), make(map[byte]bool)
 	for _, b := range all {
 		for _, e := range b.jobs {
 			states[e.State] = true
@@ -124,6 +124,9 @@ func TestSoundFiles(t *testing.T) {
 		}
 		for _, r := range b.rows {
 			buckets[r.bucket] = true
+			if r.bucket == "delayed" {
+				blocked[b.whole[r.key]] = true
+			}
 		}
 		if b.freelist != 0 {
 			lists++
@@ -135,4 +138,6 @@ func TestSoundFiles(t *testing.T) {
 	require.Contains(t, buckets, "payloads")
 	require.Contains(t, buckets, "effects")
 	require.Contains(t, buckets, "unique")
+	require.Contains(t, buckets, "keys")
+	require.True(t, blocked[2] && blocked[3], "jobs that wait for room for their key, and for their turn")
 }

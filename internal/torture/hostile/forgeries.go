@@ -2,7 +2,9 @@ package hostile
 
 import (
 	"encoding/binary"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +30,8 @@ var forgeries = []forgery{
 	{"rows that lead nowhere, many", (*hostile).putMany},
 	{"a failure in a history", (*hostile).putFailure},
 	{"a queue", (*hostile).putQueue},
+	{"a queue", (*hostile).putQueue},
+	{"a key", (*hostile).putKey},
 	{"a time that has come", (*hostile).putExpiry},
 	{"a row of any bytes", (*hostile).putNoise},
 	{"no row", (*hostile).deleteRow},
@@ -196,17 +200,75 @@ func (h *hostile) putFailure(root *bbolt.Bucket) error {
 }
 
 func (h *hostile) putQueue(root *bbolt.Bucket) error {
-	number := binary.BigEndian.AppendUint32(nil, uint32([]uint64{1, 2, 3, h.number()}[h.rand.IntN(4)]))
-	name := h.text()
-	var row []byte
-	for range pawl.States() {
-		row = binary.BigEndian.AppendUint64(row, h.number())
-	}
+	number, name := h.queueNumber(), h.text()
+	row := h.numbers([]byte{byte(h.rand.IntN(2))}, 2)
+	row = h.fields(append(append(row, byte(len(name))), name...), queueFields)
 	b := in(root, "queues")
-	if err := putSealed(b, append([]byte{0}, number...), append(append(row, byte(h.rand.Uint32())), name...)); err != nil {
+	if err := putSealed(b, append([]byte{0}, number...), row); err != nil {
 		return err
 	}
+	if h.rand.IntN(2) == 0 {
+		if err := putSealed(b, slices.Concat([]byte{4}, number, h.queueNumber()), h.numbers(nil, 14)); err != nil { // the counts of a line
+			return err
+		}
+	}
 	return putSealed(b, append([]byte{1}, name...), number)
+}
+
+// queueNumber draws the number of a queue or of a kind, usually one of the file.
+func (h *hostile) queueNumber() []byte {
+	return binary.BigEndian.AppendUint32(nil, uint32([]uint64{0, 1, 2, 3, 4, 5, h.number()}[h.rand.IntN(7)]))
+}
+
+// numbers appends numbers of 4 bytes, small or absurd.
+func (h *hostile) numbers(b []byte, n int) []byte {
+	for range n {
+		b = binary.BigEndian.AppendUint32(b, uint32([]uint64{0, 1, 2, h.number()}[h.rand.IntN(4)]))
+	}
+	return b
+}
+
+// The tags of the fields of queues and of keys, with the usual widths of their values, and one that is unknown. The
+// first 8 bytes of a declared limit are like those of a queue, and fields follow.
+var (
+	queueFields = map[byte]int{1: 1, 2: 0, 3: 12, 16: 20, 17: 20, 24: 4, 25: 4, 26: 8, 27: 10, 99: 1}
+	keyFields   = map[byte]int{1: 37, 2: 4, 3: 9, 4: 9, 9: 4, 16: 12, 17: 12, 18: 12, 99: 1}
+)
+
+// fields appends fields of a row.
+func (h *hostile) fields(b []byte, widths map[byte]int) []byte {
+	tags := slices.Sorted(maps.Keys(widths))
+	for range h.rand.IntN(4) {
+		tag := tags[h.rand.IntN(len(tags))]
+		value := h.numbers(nil, 10)[:widths[tag]]
+		switch h.rand.IntN(6) {
+		case 0:
+			value = h.bytes(40)
+		case 1, 2:
+			if len(value) > 0 {
+				h.scribble(value)
+			}
+		}
+		b = append(append(b, tag, byte(len(value))), value...)
+	}
+	return b
+}
+
+// putKey stores the row of a key: its lanes, and fields. A key of a job may have it, or the queue itself.
+func (h *hostile) putKey(root *bbolt.Bucket) error {
+	e := h.job()
+	key := []string{"", e.Key, e.Key, h.text()}[h.rand.IntN(4)]
+	row := h.numbers(nil, 1)
+	lanes := h.rand.IntN(3)
+	if row = binary.BigEndian.AppendUint32(row, uint32(lanes)); h.rand.IntN(2) == 0 {
+		clear(row[:4])
+	}
+	for range lanes {
+		row = append(append(append(row, h.queueNumber()...), h.queueNumber()...), byte(h.rand.IntN(7)))
+		row = append(h.numbers(row, 2), h.numbers(nil, 6)[:21]...)
+	}
+	limit := slices.Concat(h.queueNumber(), []byte{byte(len(key))}, []byte(key))
+	return putSealed(in(root, "keys"), limit, h.fields(row, keyFields))
 }
 
 func (h *hostile) putExpiry(root *bbolt.Bucket) error {

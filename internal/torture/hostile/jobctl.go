@@ -352,7 +352,7 @@ func (c *ctl) sameLines(h *hostile, l line, a answer) error {
 			continue
 		}
 		known := slices.ContainsFunc(h.sources, func(l *layout) bool {
-			return c.sound[l][text] || a.Code == exitDamaged && partOfGroup(text, c.sound[l])
+			return c.sound[l][text] || a.Code == exitDamaged && partOfGroup(text, c.sound[l]) || partOfWhy(text, c.sound[l])
 		})
 		if !known {
 			return fmt.Errorf("silently wrong: it printed %s", text)
