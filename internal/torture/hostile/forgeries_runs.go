@@ -19,6 +19,11 @@ var flowForgeries = []forgery{
 	{"a value that lies apart", (*hostile).putBlob},
 	{"a name that leads elsewhere", (*hostile).putName},
 	{"a signal", (*hostile).putSignal},
+	{"an item with absurd fields", putAbsurd("items")},
+	{"a stream with absurd fields", putAbsurd("streams")},
+	{"an answer with absurd fields", putAbsurd("answers")},
+	{"a place", (*hostile).putPlace},
+	{"a place", (*hostile).putPlace},
 	{"a time at which to remove a run", (*hostile).putEnded},
 	{"a run that is blocked", (*hostile).putBlocked},
 	{"a row of workflows of any bytes", (*hostile).putFlowNoise},
@@ -94,6 +99,9 @@ func (h *hostile) rowOf(b *bbolt.Bucket) (key, content []byte) {
 	run := h.anyRun()
 	c := b.Cursor()
 	k, v := c.Seek(run[:])
+	if k == nil { // few runs have rows in the bucket
+		k, v = c.First()
+	}
 	for range h.rand.IntN(6) {
 		if next, value := c.Next(); next != nil {
 			k, v = next, value
@@ -143,6 +151,29 @@ func (h *hostile) putSignal(root *bbolt.Bucket) error {
 		return nil // too long for bbolt
 	}
 	return putFlowRow(root, "signals", key, []byte(append([]string{"\xa1a", "\xa2ab"}, bombs...)[h.rand.IntN(2+len(bombs))]))
+}
+
+// putPlace stores a row of the places of a flow, or of a key of its runs: the head, a place that a run has, or a run in
+// line.
+func (h *hostile) putPlace(root *bbolt.Bucket) error {
+	key := append([]byte([]string{"narrow", "paced", "story", h.text()}[h.rand.IntN(4)]), 0)
+	key = append(append(key, []string{"", "a", "b", h.text()}[h.rand.IntN(4)]...), 0)
+	if len(key) > 30_000 {
+		return nil // too long for bbolt
+	}
+	run := h.anyRun()
+	switch h.rand.IntN(3) {
+	case 0:
+		head := binary.AppendUvarint(nil, h.number())
+		if h.rand.IntN(2) == 0 {
+			head = binary.AppendVarint(head, h.time().UnixNano())
+		}
+		return putFlowRow(root, "places", key, head[:len(head)-h.rand.IntN(2)*h.rand.IntN(len(head))])
+	case 1:
+		return putFlowRow(root, "places", append(append(key, 1), run[:]...), nil)
+	}
+	key = binary.BigEndian.AppendUint64(append(key, 2), []uint64{1, 2, 3, h.number()}[h.rand.IntN(4)])
+	return putFlowRow(root, "places", key, run[:16-h.rand.IntN(2)*h.rand.IntN(16)])
 }
 
 func (h *hostile) putEnded(root *bbolt.Bucket) error {

@@ -30,11 +30,16 @@ func story(first string) *workflow.Flow[string, string] {
 		if err := workflow.Publish(r, "percent", 40); err != nil {
 			return "", err
 		}
+		if err := printed.Append(r, "between calls"); err != nil {
+			return "", err
+		}
 		switch what {
 		case "sleeps":
 			return "", workflow.Sleep(r, "nap", 1000*time.Hour)
 		case "waits":
-			_, err := workflow.Step(r, "large", func(context.Context) (string, error) { return strings.Repeat("l", 5000), nil })
+			_, err := workflow.Step(r, "large", func(context.Context) (string, error) {
+				return strings.Repeat("l", 5000), printed.Append(r, strings.Repeat("within a step ", 30))
+			})
 			if err != nil {
 				return "", err
 			}
@@ -43,6 +48,8 @@ func story(first string) *workflow.Flow[string, string] {
 			return workflow.Call(r, "child", f, "waits")
 		case "branches":
 			return branches(r)
+		case "asks":
+			return asks(r)
 		case "retries":
 			return workflow.Step(r, "hard", fails, workflow.Backoff(pawl.Fixed(time.Hour)))
 		case "fails":
@@ -111,7 +118,7 @@ func newCrew(ctx context.Context, q *bolt.Queue, first string) (*crew, error) {
 	c := &crew{ctx: ctx, queue: q, flow: story(first)}
 	c.Engine = workflow.Open(q, &workflow.Options{Build: first, Logger: hclog.NewNullLogger()})
 	c.worker = worker.New(q, &worker.Options{Queues: []string{runsQueue}, Concurrency: 1, Logger: hclog.NewNullLogger()})
-	return c, c.Handle(ctx, c.worker, c.flow)
+	return c, c.Handle(ctx, c.worker, c.flow, narrow(), paced())
 }
 
 // works runs up to most ready jobs.
@@ -133,7 +140,7 @@ func (c *crew) all() error {
 	return errors.Join(err, errors.New("the runs do not end"))
 }
 
-// makeRuns makes runs in every state, with journals, signals and large values.
+// makeRuns makes runs in every state, with journals, signals, large values, streams, answers, and lines.
 func (c *crew) makeRuns() error {
 	var err error
 	run := make(map[string]pawl.ID)
@@ -144,7 +151,7 @@ func (c *crew) makeRuns() error {
 		}
 	}
 	do := func(e error) { err = errors.Join(err, e) }
-	for _, what := range []string{"sleeps", "waits", "calls", "branches", "retries", "fails", "ends"} {
+	for _, what := range []string{"sleeps", "waits", "calls", "branches", "retries", "fails", "ends", "asks"} {
 		start(what, what)
 	}
 	start("cancelled", "sleeps")
@@ -154,6 +161,8 @@ func (c *crew) makeRuns() error {
 	if do(c.all()); err != nil {
 		return err
 	}
+	do(c.makeRequests(run["asks"]))
+	do(c.makeLines())
 	do(c.Cancel(c.ctx, run["cancelled"], "why"))
 	do(c.Terminate(c.ctx, run["terminated"], "why"))
 	do(c.all())

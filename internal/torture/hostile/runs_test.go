@@ -40,8 +40,15 @@ func TestSoundFilesWithRuns(t *testing.T) {
 		}
 		with++
 		states, kinds, buckets := make(map[workflow.Status]bool), make(map[workflow.EntryKind]bool), make(map[string]bool)
+		lines := make(map[string]int)
 		for _, s := range b.stories {
 			states[s.info.Status] = true
+			if s.info.Place != "" {
+				lines["place of "+s.info.Place] += len(s.info.Holders)
+			}
+			if s.info.Rate != "" {
+				lines["rate of "+s.info.Rate]++
+			}
 			for _, e := range s.journal {
 				kinds[e.Kind] = true
 			}
@@ -54,6 +61,9 @@ func TestSoundFilesWithRuns(t *testing.T) {
 		for _, name := range flowBuckets {
 			require.Contains(t, buckets, name)
 		}
+		require.Equal(t, map[string]int{
+			"place of key a": 1, "place of flow narrow": 4, "rate of key a": 1, "rate of flow paced": 2,
+		}, lines, "what runs wait for in line, and the holders of places")
 	}
 	require.Equal(t, 2, with)
 }
@@ -110,6 +120,26 @@ func TestWrongDataOfARunIsSeen(t *testing.T) {
 	published := maps.Clone(known.published)
 	published["percent"] = []byte{41}
 	require.ErrorContains(t, samePublished(published, known), "silently wrong")
+
+	stream, item := known.streams[printed.Name()], known.items[1]
+	require.NoError(t, sameStreams([]workflow.StreamInfo{stream}, known))
+	stream.Last++
+	require.ErrorContains(t, sameStreams([]workflow.StreamInfo{stream}, known), "silently wrong")
+	require.NoError(t, sameItems([]workflow.Item[[]byte]{item}, known))
+	item.Value = []byte{0xa0}
+	require.ErrorContains(t, sameItems([]workflow.Item[[]byte]{item}, known), "silently wrong")
+
+	for _, s := range b.stories {
+		if s.info.ID == "narrow 4" {
+			known = s
+		}
+	}
+	require.NoError(t, sameInfo(known.info, known))
+	info = known.info
+	info.Holders = info.Holders[:1]
+	require.NoError(t, sameInfo(info, known), "the row of a place may be lost")
+	info.Holders = []pawl.ID{known.info.Run}
+	require.ErrorContains(t, sameInfo(info, known), "silently wrong")
 }
 
 // Rule: over a sound file what is done to runs is done, not refused: the families try more
@@ -133,10 +163,21 @@ func TestRunsOfASoundFileGoOn(t *testing.T) {
 	require.NoError(t, c.Verify(t.Context(), id["waits"]))
 	require.NoError(t, goOn.Send(t.Context(), c.Engine, id["waits"], "on", ""))
 	require.NoError(t, c.Cancel(t.Context(), id["calls"], "why"))
+	require.NoError(t, goOn.Send(t.Context(), c.Engine, id["narrow 0"], "on", ""))
+	for _, r := range requests {
+		answer, err := ask.Call(t.Context(), c.Engine, id["asks"], r.number, r.key)
+		require.Equal(t, r.answer, answer)
+		if r.err != nil {
+			require.ErrorContains(t, err, r.err.Error())
+		} else {
+			require.NoError(t, err)
+		}
+	}
 	require.NoError(t, c.all())
 	for name, want := range map[string]workflow.Status{
 		"waits": workflow.Done, "calls": workflow.Cancelled, "a child": workflow.Cancelled, "ready": workflow.Done,
 		"blocked": workflow.Sleeping, "sleeps": workflow.Sleeping, "paused": workflow.Paused, "dead": workflow.Dead,
+		"narrow 0": workflow.Done, "narrow 1": workflow.Waiting, "asks": workflow.Waiting,
 	} {
 		info, err := c.Info(t.Context(), id[name])
 		require.NoError(t, err)

@@ -21,7 +21,8 @@ import (
 var flowsName = []byte("pawl.workflow")
 
 // flowBuckets are its buckets. No bucket of the queue has one of these names.
-var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "ended", "attributes"}
+var flowBuckets = []string{"runs", "ids", "steps", "blobs", "signals", "seen", "published", "blocked", "ended", "attributes",
+	"answers", "streams", "items", "places"}
 
 func ofFlows(bucket string) bool { return slices.Contains(flowBuckets, bucket) }
 
@@ -107,6 +108,8 @@ type storyOf struct {
 	journal   map[uint32]workflow.Entry
 	signals   []workflow.Pending
 	published map[string][]byte
+	streams   map[string]workflow.StreamInfo
+	items     map[uint64]workflow.Item[[]byte] // of its stream
 }
 
 // storiesOf reads the runs of a sound file.
@@ -118,7 +121,13 @@ func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, i
 	}
 	all = make(map[pawl.ID]*storyOf)
 	for _, info := range list.Runs {
-		s := &storyOf{info: info, journal: make(map[uint32]workflow.Entry)}
+		s := &storyOf{
+			journal: make(map[uint32]workflow.Entry),
+			streams: make(map[string]workflow.StreamInfo), items: make(map[uint64]workflow.Item[[]byte]),
+		}
+		if s.info, err = rd.Info(ctx, info.Run); err != nil { // with holders, unlike that of a list
+			return nil, nil, err
+		}
 		journal, err := rd.Journal(ctx, info.Run, true)
 		if err != nil {
 			return nil, nil, err
@@ -132,10 +141,29 @@ func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, i
 		if s.published, err = rd.Published(ctx, info.Run); err != nil {
 			return nil, nil, err
 		}
+		if err := s.readStream(ctx, rd); err != nil {
+			return nil, nil, err
+		}
 		all[info.Run] = s
 		ids = append(ids, info.Run)
 	}
 	return all, ids, rd.Check(ctx)
+}
+
+// readStream reads what the run has appended.
+func (s *storyOf) readStream(ctx context.Context, rd *workflow.Reader) error {
+	streams, err := rd.Streams(ctx, s.info.Run)
+	if err != nil {
+		return err
+	}
+	for _, info := range streams {
+		s.streams[info.Name] = info
+	}
+	items, err := rd.Items(ctx, s.info.Run, printed.Name(), 0, workflow.MaxListed)
+	for _, item := range items {
+		s.items[item.N] = item
+	}
+	return err
 }
 
 // rootsOf returns the root buckets to copy.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -94,6 +95,20 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 			}
 			return samePublished(values, known)
 		})
+		t.do("Streams of a run", func() error {
+			streams, err := rd.Streams(t.ctx, run)
+			if err != nil {
+				return matchable(err)
+			}
+			return sameStreams(streams, known)
+		})
+		t.do("Items of a run", func() error {
+			items, err := rd.Items(t.ctx, run, printed.Name(), 0, workflow.MaxListed)
+			if err != nil {
+				return matchable(err)
+			}
+			return sameItems(items, known)
+		})
 		t.do("Input and output of a run", func() error {
 			_, err := rd.Input(t.ctx, run)
 			_, outputErr := rd.Output(t.ctx, run)
@@ -141,11 +156,14 @@ func sameInfo(is workflow.Info, known *storyOf) error {
 		return nil
 	}
 	was := known.info
-	if is.Error != was.Error { // its job is damaged or gone
-		is.Status, is.Error, is.Due, is.Waits = was.Status, was.Error, was.Due, was.Waits
+	for _, holder := range is.Holders { // some may be lost, and a list has none
+		if !slices.Contains(was.Holders, holder) {
+			return fmt.Errorf("silently wrong: run %s waits for run %s, it waited for %s", is.Run, holder, was.Holders)
+		}
 	}
-	if is.Status != was.Status { // its job is in another state
-		is.Status, is.Due, is.Waits = was.Status, was.Due, was.Waits
+	is.Holders = was.Holders
+	if is.Error != was.Error || is.Status != was.Status { // its job is damaged or gone, or in another state
+		is.Status, is.Error, is.Due, is.Waits, is.Place, is.Rate = was.Status, was.Error, was.Due, was.Waits, was.Place, was.Rate
 	}
 	if !reflect.DeepEqual(is, was) {
 		return fmt.Errorf("silently wrong: run %s is %+v, it was %+v", is.Run, is, was)
@@ -223,6 +241,12 @@ func (t *trial) steer(q *bolt.Queue) {
 			_, err := story("step").Start(t.ctx, e, []string{"waits", "calls/child", "new"}[t.rand.IntN(3)], "waits")
 			return err
 		}},
+		{"Start in line", func(pawl.ID) error {
+			f := []*workflow.Flow[string, string]{narrow(), paced()}[t.rand.IntN(2)]
+			_, err := f.Start(t.ctx, e, f.Name()+" anew", "", workflow.Key(keysOfLines[t.rand.IntN(3)]))
+			return err
+		}},
+		{"a request again", func(pawl.ID) error { return t.again(e) }},
 	} {
 		if t.rand.IntN(2) == 0 {
 			id := t.anyRun()

@@ -1,0 +1,116 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// printed is the stream of the runs of stories.
+var printed = workflow.DefineStream[string]("lines")
+
+// ask is an update to which the run called asks answers.
+var ask = workflow.DefineUpdate[int, string]("ask")
+
+var errNegative, errUnlucky = errors.New("it is negative"), errors.New("it is unlucky")
+
+// requests are the requests that the run has in the sound file, by key, and the answers.
+var requests = []struct {
+	key    string
+	number int
+	answer string
+	err    error
+}{{"seven", 7, "7", nil}, {"minus one", -1, "", errNegative}, {"thirteen", 13, "", errUnlucky}}
+
+// asks answers three requests, and rejects those for which there is no answer.
+func asks(r *workflow.Run) (string, error) {
+	for range 3 {
+		q, err := ask.Wait(r, workflow.Forever, func(n int) error {
+			if n < 0 {
+				return errNegative
+			}
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+		var unlucky error
+		if q.Value == 13 {
+			unlucky = errUnlucky
+		}
+		if err := q.Answer(r, strconv.Itoa(q.Value), unlucky); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// makeRequests sends the requests to the run, which answers them.
+func (c *crew) makeRequests(run pawl.ID) (err error) {
+	for _, q := range requests {
+		b, encodeErr := driver.EncodePayload(q.number)
+		err = errors.Join(err, encodeErr, c.Send(c.ctx, run, ask.Name(), b, q.key))
+	}
+	return errors.Join(err, c.all())
+}
+
+// mostAnswer limits how long a request waits for an answer that the file has lost.
+const mostAnswer = 20 * time.Millisecond
+
+// again repeats a request. Its answer is that of the sound file, unless the file has lost the answer, or the request.
+func (t *trial) again(e *workflow.Engine) error {
+	var run pawl.ID
+	for id, s := range t.stories {
+		if s.info.ID == "asks" {
+			run = id
+		}
+	}
+	ctx, stop := context.WithTimeout(t.ctx, mostAnswer)
+	defer stop()
+	q := requests[t.rand.IntN(len(requests))]
+	answer, err := ask.Call(ctx, e, run, q.number, q.key)
+	switch isAnswer := err == nil || errors.As(err, new(*workflow.UpdateError)); {
+	case isAnswer && !t.forged && (answer != q.answer || (err == nil) != (q.err == nil)):
+		return fmt.Errorf("silently wrong: request %q was answered %q %w, it was %q %w", q.key, answer, err, q.answer, q.err)
+	case isAnswer, errors.Is(err, context.DeadlineExceeded):
+		return nil
+	}
+	return matchable(err)
+}
+
+// sameStreams requires that the rows of streams are unchanged, if their content is known.
+func sameStreams(are []workflow.StreamInfo, known *storyOf) error {
+	if known == nil {
+		return nil
+	}
+	for _, is := range are {
+		if was, ok := known.streams[is.Name]; !ok || is != was {
+			return fmt.Errorf("silently wrong: the stream %+v was %+v", is, was)
+		}
+	}
+	return nil
+}
+
+// sameItems requires that the items of the stream are unchanged, if they are known. Each says how many are missing
+// before it.
+func sameItems(are []workflow.Item[[]byte], known *storyOf) error {
+	if known == nil {
+		return nil
+	}
+	next := uint64(1)
+	for _, is := range are {
+		was := known.items[is.N]
+		if was.Skipped = is.N - next; !reflect.DeepEqual(is, was) {
+			return fmt.Errorf("silently wrong: the item %+v was %+v", is, was)
+		}
+		next = is.N + 1
+	}
+	return nil
+}
