@@ -81,7 +81,7 @@ var refusals = []error{pawl.ErrCorrupt, bolt.ErrNotQueue, pawl.ErrNewerFormat, b
 // answers are the other errors of operations on a file.
 var answers = []error{
 	pawl.ErrNotFound, pawl.ErrEmpty, pawl.ErrPoisoned, pawl.ErrUnknownOutcome, pawl.ErrClosed, pawl.ErrLeaseLost,
-	pawl.ErrConflict, pawl.ErrInvalid, bolt.ErrDisk,
+	pawl.ErrConflict, pawl.ErrInvalid, pawl.ErrQueueFull, bolt.ErrDisk,
 }
 
 // refused requires that an error says what is wrong with the file.
