@@ -163,7 +163,7 @@ func work(ctx context.Context, path string, seed uint64, jobs int) (err error) {
 		return err
 	}
 	if seed == withRuns {
-		c, err := newCrew(ctx, q, "step")
+		c, err := newCrew(ctx, q, "step", true)
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ const runsQueue = "runs"
 
 // story returns the flow of the runs. The input of a run decides its course. A build with
 // another name for the first step does not match the journals of this one.
-func story(first string) *workflow.Flow[string, string] {
+func story(first string, gated bool) *workflow.Flow[string, string] {
 	var f *workflow.Flow[string, string]
 	f = workflow.Define("story", func(r *workflow.Run, what string) (string, error) {
 		if _, err := workflow.Step(r, first, func(context.Context) (string, error) { return "a", nil }); err != nil {
@@ -47,7 +47,7 @@ func story(first string) *workflow.Flow[string, string] {
 		case "calls":
 			return workflow.Call(r, "child", f, "waits")
 		case "branches":
-			return branches(r)
+			return branches(r, gated)
 		case "asks":
 			return asks(r)
 		case "retries":
@@ -68,15 +68,25 @@ var goOn = workflow.DefineSignal[string]("go")
 
 func fails(context.Context) (string, error) { return "", errors.New("boom") }
 
-// branches makes calls in branches, in a fixed order, so the journal is the same each time. It waits
-// for a branch by Wait, since a damaged journal may keep the branch from beginning.
-func branches(r *workflow.Run) (string, error) {
+// gate returns what waits, and what ends that wait.
+func gate(gated bool) (wait, open func()) {
+	if !gated {
+		return func() {}, func() {}
+	}
+	opened := make(chan struct{})
+	return func() { <-opened }, func() { close(opened) }
+}
+
+// branches makes calls in branches. With gates they come in a fixed order, so the journal is the same each time. A damaged
+// journal may keep the call before the end of a gate from returning, and the run does not see who waits for it, so
+// only bases have gates.
+func branches(r *workflow.Run, gated bool) (string, error) {
 	step := func(r *workflow.Run) (string, error) {
 		return workflow.Step(r, "step", func(context.Context) (string, error) { return "b", nil })
 	}
-	raced := make(chan struct{})
+	awaitRace, raced := gate(gated)
 	slow := workflow.Go(r, "slow", func(r *workflow.Run) (string, error) {
-		<-raced
+		awaitRace()
 		return step(r)
 	})
 	fast := workflow.Go(r, "fast", step)
@@ -84,13 +94,13 @@ func branches(r *workflow.Run) (string, error) {
 	if err == nil {
 		_, _, err = workflow.Race(r, "race", fast, slow)
 	}
-	close(raced)
+	raced()
 	if err != nil {
 		return "", err
 	}
-	both := make(chan struct{})
+	awaitBoth, both := gate(gated)
 	one := workflow.Go(r, "one", func(r *workflow.Run) (string, error) {
-		<-both // otherwise its step may be written before the beginning of the other branch
+		awaitBoth() // otherwise its step may be written before the beginning of the other branch
 		return step(r)
 	})
 	two := workflow.Go(r, "two", func(r *workflow.Run) (string, error) {
@@ -99,7 +109,7 @@ func branches(r *workflow.Run) (string, error) {
 		}
 		return goOn.Wait(r, workflow.Forever)
 	})
-	close(both)
+	both()
 	_, err = workflow.All(r, one, two)
 	return "", err
 }
@@ -114,8 +124,8 @@ type crew struct {
 }
 
 // newCrew returns a crew of a build with this name of the first step.
-func newCrew(ctx context.Context, q *bolt.Queue, first string) (*crew, error) {
-	c := &crew{ctx: ctx, queue: q, flow: story(first)}
+func newCrew(ctx context.Context, q *bolt.Queue, first string, gated bool) (*crew, error) {
+	c := &crew{ctx: ctx, queue: q, flow: story(first, gated)}
 	c.Engine = workflow.Open(q, &workflow.Options{Build: first, Logger: hclog.NewNullLogger()})
 	c.worker = worker.New(q, &worker.Options{Queues: []string{runsQueue}, Concurrency: 1, Logger: hclog.NewNullLogger()})
 	return c, c.Handle(ctx, c.worker, c.flow, narrow(), paced())
@@ -167,7 +177,7 @@ func (c *crew) makeRuns() error {
 	do(c.Terminate(c.ctx, run["terminated"], "why"))
 	do(c.all())
 	do(c.Resume(c.ctx, run["blocked"]))
-	other, handleErr := newCrew(c.ctx, c.queue, "other")
+	other, handleErr := newCrew(c.ctx, c.queue, "other", true)
 	if handleErr != nil {
 		return errors.Join(err, handleErr)
 	}

@@ -152,7 +152,7 @@ func TestRunsOfASoundFileGoOn(t *testing.T) {
 	q, err := bolt.Open(path, options())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
-	c, err := newCrew(t.Context(), q, "step")
+	c, err := newCrew(t.Context(), q, "step", false)
 	require.NoError(t, err)
 	id := make(map[string]pawl.ID)
 	for run, s := range b.stories {

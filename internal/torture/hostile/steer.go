@@ -238,7 +238,7 @@ func (t *trial) steer(q *bolt.Queue) {
 			return err
 		}},
 		{"Start", func(pawl.ID) error {
-			_, err := story("step").Start(t.ctx, e, []string{"waits", "calls/child", "new"}[t.rand.IntN(3)], "waits")
+			_, err := story("step", false).Start(t.ctx, e, []string{"waits", "calls/child", "new"}[t.rand.IntN(3)], "waits")
 			return err
 		}},
 		{"Start in line", func(pawl.ID) error {
@@ -271,7 +271,7 @@ func (t *trial) crew(q *bolt.Queue) {
 	defer stop()
 	var c *crew
 	t.do("Handle", func() (err error) {
-		c, err = newCrew(t.ctx, q, []string{"step", "step", "step", "other"}[t.rand.IntN(4)])
+		c, err = newCrew(t.ctx, q, []string{"step", "step", "step", "other"}[t.rand.IntN(4)], false)
 		return matchable(err)
 	})
 	t.do("Verify", func() error {
