@@ -253,7 +253,7 @@ func (d direct) cancel(ctx context.Context, force bool, ids []pawl.ID, change fu
 func (d direct) refuseRun(ctx context.Context, force bool, id pawl.ID) error {
 	e, err := d.q.Job(ctx, id)
 	runs, kept := d.q.(workflow.Source)
-	if force || err != nil || !kept || !strings.HasPrefix(e.Kind, runKind) {
+	if force || err != nil || !kept || !strings.HasPrefix(e.Kind, workflow.KindPrefix) {
 		return nil
 	}
 	run, err := workflow.Read(runs).Info(ctx, id)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // Editor is a [Store] that can replace the payload of a job, such as *bolt.Queue and *memory.Queue.
@@ -63,7 +64,7 @@ func (d direct) Edit(ctx context.Context, e Edit) (done Edited, err error) {
 	if err != nil {
 		return done, err
 	}
-	if strings.HasPrefix(job.Kind, runKind) {
+	if strings.HasPrefix(job.Kind, workflow.KindPrefix) {
 		return done, fmt.Errorf("job %s: %w: its payload belongs to the run", e.ID, ErrWorkflowJob)
 	}
 	if done.Typed, err = driver.CheckType(d.q, job.Kind, e.Payload); err != nil {

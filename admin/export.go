@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // ExportVersion is the version of exports that [Export] writes. It rises when a line contains
@@ -206,7 +207,7 @@ func (x *exporter) jobOrRun(ctx context.Context, e *pawl.Envelope, damage error)
 		return nil
 	}
 	// A damaged job has no kind to recognize it by, so look for its run anyway.
-	if damage == nil && !strings.HasPrefix(e.Kind, runKind) || e.ID.IsZero() {
+	if damage == nil && !strings.HasPrefix(e.Kind, workflow.KindPrefix) || e.ID.IsZero() {
 		return x.job(e, damage)
 	}
 	known, err := x.family(ctx, e.ID)

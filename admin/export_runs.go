@@ -10,13 +10,10 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// runKind is the prefix of the kinds of jobs that belong to runs.
-const runKind = "workflow/"
-
 // runsOfFilter returns which runs without a job a filter selects, by queue and flow. Such runs
 // have usually ended. Any other condition of a filter applies only to jobs.
 func runsOfFilter(f Filter) (flow string, some bool) {
-	flow, isRun := strings.CutPrefix(f.Kind, runKind)
+	flow, isRun := strings.CutPrefix(f.Kind, workflow.KindPrefix)
 	jobs := f
 	jobs.Queue, jobs.Kind, jobs.Queues = "", "", nil
 	return flow, jobs.isZero() && (f.Kind == "" || isRun && flow != "")

@@ -78,7 +78,7 @@ func TestImportOfAParentBehindItsChild(t *testing.T) {
 			to.open("3")
 			for _, flow := range []string{"child", "parent"} {
 				var b bytes.Buffer
-				_, err := Export(context.Background(), Of(from.q), &b, &ExportOptions{Filter: Filter{Filter: pawl.Filter{Kind: runKind + flow}}})
+				_, err := Export(context.Background(), Of(from.q), &b, &ExportOptions{Filter: Filter{Filter: pawl.Filter{Kind: workflow.KindPrefix + flow}}})
 				require.NoError(t, err)
 				_, err = Import(context.Background(), Of(to.q), bytes.NewReader(b.Bytes()), &ImportOptions{KeepIDs: keep, SkipExisting: true})
 				require.NoError(t, err)

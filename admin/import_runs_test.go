@@ -317,7 +317,7 @@ func familyLines(t *testing.T, export string) map[string][]string {
 		case l.Run != nil:
 			all[textOf(l.Run.Flow)] = append(all[textOf(l.Run.Flow)], line)
 		default:
-			flow := strings.TrimPrefix(string(l.Job.Kind), runKind)
+			flow := strings.TrimPrefix(string(l.Job.Kind), workflow.KindPrefix)
 			all[flow] = append(all[flow], line)
 		}
 	}

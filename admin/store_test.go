@@ -89,8 +89,8 @@ func TestMissingOperationIsRefusedByName(t *testing.T) {
 // Rule: on an engine that keeps no runs, a job of the kind of a run is an ordinary job.
 func TestJobOfARunWithoutRuns(t *testing.T) {
 	f := newFixture(t, nil)
-	f.add(pawl.Envelope{Kind: runKind + "flow"})
-	a, id := Of(bare{f.q}), f.ids[runKind+"flow"]
+	f.add(pawl.Envelope{Kind: workflow.KindPrefix + "flow"})
+	a, id := Of(bare{f.q}), f.ids[workflow.KindPrefix+"flow"]
 	var all bytes.Buffer
 	exported, err := Export(t.Context(), a, &all, nil)
 	require.NoError(t, err)

@@ -11,15 +11,13 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
+	"github.com/gopawl/pawl/workflow"
 )
 
-// workflowKind begins the kinds of the jobs of workflow runs, whose payload belongs to the run.
-const workflowKind = "workflow/"
-
-// editable reports whether the arguments of a job can be replaced.
+// editable reports whether the arguments of a job can be replaced. Those of a workflow run belong to the run.
 func editable(e *pawl.Envelope) bool {
 	waits := e.State == pawl.Ready || e.State == pawl.Delayed || e.State == pawl.Dead
-	return waits && len(e.Signature) == 0 && !strings.HasPrefix(e.Kind, workflowKind)
+	return waits && len(e.Signature) == 0 && !strings.HasPrefix(e.Kind, workflow.KindPrefix)
 }
 
 // pastValue is the arguments that a job had before an operator replaced them.

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// kindPrefix begins the kind of a run's job.
-const kindPrefix = "workflow/"
+// KindPrefix begins the kind of a run's job. The name of the flow follows.
+const KindPrefix = "workflow/"
 
 // Flow is a durable function from In to Out. Make one with [Define], once, usually as a
 // package variable.
@@ -146,7 +146,7 @@ func Define[In, Out any](name string, fn func(*Run, In) (Out, error), opts ...Op
 	if f.err == nil {
 		f.err = f.draft.err
 	}
-	f.job = pawl.Define[struct{}](kindPrefix+name, pawl.OnQueue(f.draft.queue), pawl.Priority(f.draft.priority),
+	f.job = pawl.Define[struct{}](KindPrefix+name, pawl.OnQueue(f.draft.queue), pawl.Priority(f.draft.priority),
 		pawl.MaxRetries(pawl.MaxMaxRetries))
 	return f
 }

@@ -46,7 +46,7 @@ func (e *Engine) Starting(t Template, id string) (*Starting, error) {
 	if err := validID(id); err != nil {
 		return nil, err
 	}
-	kind := pawl.Define[struct{}](kindPrefix+t.Flow, pawl.OnQueue(t.Queue), pawl.Priority(t.Priority), pawl.MaxRetries(pawl.MaxMaxRetries))
+	kind := pawl.Define[struct{}](KindPrefix+t.Flow, pawl.OnQueue(t.Queue), pawl.Priority(t.Priority), pawl.MaxRetries(pawl.MaxMaxRetries))
 	job, err := e.envelope(kind, pawl.NewID(e.now()))
 	if err != nil {
 		return nil, err

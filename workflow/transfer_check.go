@@ -323,7 +323,7 @@ func (row *runRow) sound() error {
 	if err := validName("flow", row.Flow); err != nil {
 		return err
 	}
-	if err := driver.CheckKind(kindPrefix + row.Flow); err != nil {
+	if err := driver.CheckKind(KindPrefix + row.Flow); err != nil {
 		return err
 	}
 	if err := validID(row.ID); err != nil {

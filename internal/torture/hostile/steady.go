@@ -59,7 +59,7 @@ func steadyOf(ctx context.Context, path string, seed uint64) (s steady, err erro
 }
 
 // isRun reports whether a job is the run of a workflow.
-func isRun(e *pawl.Envelope) bool { return strings.HasPrefix(e.Kind, "workflow/") }
+func isRun(e *pawl.Envelope) bool { return strings.HasPrefix(e.Kind, workflow.KindPrefix) }
 
 // replace replaces the random IDs.
 func (s steady) replace(b []byte) (changed []byte) {

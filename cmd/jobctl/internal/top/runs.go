@@ -56,7 +56,7 @@ func (w want) runs(ctx context.Context, all admin.Workflows) (p page, err error)
 
 // matchesRun reports whether a run has the queue, the kind of its job and all the words.
 func (f filter) matchesRun(run *workflow.Info) bool {
-	return (f.queue == "" || f.queue == run.Queue) && (f.kind == "" || f.kind == "workflow/"+run.Flow) &&
+	return (f.queue == "" || f.queue == run.Queue) && (f.kind == "" || f.kind == workflow.KindPrefix+run.Flow) &&
 		f.hasWords(run.Flow, run.ID, run.Run.String(), run.Queue, string(run.Status), run.Error)
 }
 
