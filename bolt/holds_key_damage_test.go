@@ -85,3 +85,26 @@ func TestALeasedJobIsNotListedIfDamageHidesItsHold(t *testing.T) {
 		})
 	}
 }
+
+// Rule: of several jobs that hold a key by their records, as pages of two files have them, the leased one keeps it.
+func TestALeasedJobKeepsItsKeyBesideAnotherHolder(t *testing.T) {
+	q := openTest(t, ordered(pawl.OrderContinue))
+	jobs := addKeyed(t, q, 3, "a")
+	lease := leaseOne(t, q)
+	require.Equal(t, jobs[0].ID, lease.ID)
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		s, err := openStore(tx)
+		require.NoError(t, err)
+		j, err := s.record(jobs[1].ID)
+		require.NoError(t, err)
+		j.HoldsKey = true
+		return putRecord(&s, j.Envelope)
+	}))
+	flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+	addKeyed(t, q, 1, "a") // counts the key anew
+	require.True(t, find(t, q, jobs[0].ID).HoldsKey)
+	require.False(t, find(t, q, jobs[1].ID).HoldsKey)
+	checkNow(t, q)
+	require.NoError(t, q.Settle(t.Context(), lease.Nack(0, errBoom)))
+	require.Equal(t, jobs[0].ID, leaseOne(t, q).ID)
+}

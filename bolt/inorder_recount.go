@@ -56,11 +56,12 @@ func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
 
 // recountOrder makes the heads of the keys of a queue anew, from the jobs. It moves the other ready
 // jobs to where they wait for their turn. Of several jobs that hold a key by their records, as pages of two files
-// have them, one keeps it. The rows of the keys in the transaction are empty.
+// have them, one keeps it: the leased one, or the first. The rows of the keys in the transaction are empty.
 func (t *txn) recountOrder(n queueNumber) {
 	order := t.limitsOf(n).InOrder
 	ready := make(map[*keyRow][]keyedJob) // those without a turn row
 	held := make(map[line]int)
+	heads := make(map[*keyRow]keyedJob)
 	var others []keyedJob // whose records said that they hold their key
 	of := func(key string) *keyRow {
 		at := limitKey(nil, n, key)
@@ -74,12 +75,16 @@ func (t *txn) recountOrder(n queueNumber) {
 			return
 		}
 		r := of(j.Key)
+		if first := heads[r]; j.state == pawl.Leased && r.head != nil && first.state != pawl.Leased {
+			first.HoldsKey, r.head = false, nil
+			others = append(others, first)
+		}
 		if j.HoldsKey && (r.head != nil || j.state == pawl.Dead && order != pawl.OrderHold) {
 			j.HoldsKey = false
 			others = append(others, j)
 		}
 		if r.head == nil && (j.HoldsKey || j.state == pawl.Leased) {
-			r.head = &keyHead{j.ID, j.HoldsKey, turnOf(j.Envelope)}
+			r.head, heads[r] = &keyHead{id: j.ID, holds: j.HoldsKey, turn: turnOf(j.Envelope)}, j
 		}
 		if j.state == pawl.Dead {
 			if !j.HoldsKey {
