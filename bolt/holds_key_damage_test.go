@@ -3,8 +3,10 @@ package bolt
 import (
 	"bytes"
 	"errors"
+	"path/filepath"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
@@ -107,4 +109,34 @@ func TestALeasedJobKeepsItsKeyBesideAnotherHolder(t *testing.T) {
 	checkNow(t, q)
 	require.NoError(t, q.Settle(t.Context(), lease.Nack(0, errBoom)))
 	require.Equal(t, jobs[0].ID, leaseOne(t, q).ID)
+}
+
+// Rule: a key whose first job damage has removed goes on with the next one, once another job of the key is ready, and the
+// log says so.
+func TestAKeyGoesOnWithoutItsLostHead(t *testing.T) {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	q, err := Open(path, ordered(pawl.OrderHold))
+	require.NoError(t, err)
+	jobs := addKeyed(t, q, 3, "a")
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
+	require.Empty(t, fetch(t, q, 9), "the dead job holds its key")
+	require.NoError(t, q.Close())
+	withBolt(t, path, func(tx *bbolt.Tx) error {
+		s, err := openStore(tx)
+		require.NoError(t, err)
+		return s.jobs.Delete(jobs[0].ID[:])
+	})
+	var lines bytes.Buffer
+	o := ordered(pawl.OrderHold)
+	o.Logger = hclog.New(&hclog.LoggerOptions{Output: &lines})
+	q, err = Open(path, o)
+	require.NoError(t, err)
+	jobs = append(jobs, addKeyed(t, q, 1, "a")...)
+	for _, job := range jobs[1:] {
+		lease := leaseOne(t, q)
+		require.Equal(t, job.ID, lease.ID)
+		require.NoError(t, q.Settle(t.Context(), lease.Ack()))
+	}
+	require.NoError(t, q.Close())
+	require.Contains(t, lines.String(), "job "+jobs[0].ID.String()+", whose turn it is, is not in the file")
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gopawl/pawl"
 )
@@ -25,6 +27,8 @@ type keyHead struct {
 	id    pawl.ID
 	holds bool // its record says that it holds the key; if it neither does nor is leased, a job that was due earlier takes its place
 	turn  keyTurn
+
+	unseen bool // it was read from the row of the key, and nobody has looked for its job, see dropLostHead
 }
 
 // keyTurn is the order of the jobs of a key: when a job became due, then its sequence.
@@ -51,7 +55,7 @@ func (h *keyHead) append(b []byte) []byte {
 }
 
 func parseKeyHead(b []byte) *keyHead {
-	return &keyHead{id: pawl.ID(b), holds: b[16] != 0, turn: keyTurn(b[17:])}
+	return &keyHead{id: pawl.ID(b), holds: b[16] != 0, turn: keyTurn(b[17:]), unseen: true}
 }
 
 // turnPrefix returns the prefix of the delayed keys of jobs that wait for their turn.
@@ -78,6 +82,7 @@ func (t *txn) orderedKey(n queueNumber, key string) *keyRow {
 // turn. It reports whether the job is the head.
 func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bool {
 	turn := turnOf(e)
+	t.dropLostHead(r, row.id)
 	if r.head != nil && !r.isHeld() && turn.before(&r.head.turn) {
 		t.displace(r)
 	}
@@ -89,6 +94,21 @@ func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bo
 	}
 	t.putTurn(r, turn, delayedRow{row, key})
 	return false
+}
+
+// dropLostHead lets a key go on whose head, by its row, is neither ready nor leased, and which damage has removed. The job that
+// becomes ready is not looked for.
+func (t *txn) dropLostHead(r *keyRow, becomes pawl.ID) {
+	placed := func(l keyLane) bool { return l.ready > 0 || l.blocked > 0 }
+	if r.head == nil || !r.head.unseen || r.head.id == becomes || r.leased > 0 || slices.ContainsFunc(r.lanes, placed) {
+		return
+	}
+	r.head.unseen = false
+	if _, err := t.record(r.head.id); errors.Is(err, pawl.ErrNotFound) {
+		t.damagedRow(fmt.Errorf("%w: row %x of bucket %s: job %s, whose turn it is, is not in the file", pawl.ErrCorrupt, r.key, bucketKeys, r.head.id))
+		r.head = nil
+		t.refill(r)
+	}
 }
 
 func (t *txn) putTurn(r *keyRow, turn keyTurn, row delayedRow) {
