@@ -208,11 +208,7 @@ func (q *request) why(e *pawl.Envelope) (lines []string) {
 	}
 	queue, stats := q.QueueStats(e.Queue), q.stats
 	if e.State == pawl.Delayed {
-		text := "It waits for its time"
-		if !e.BackoffSince.IsZero() {
-			text = fmt.Sprintf("It waits for its retry, after attempt %d failed", e.Attempts)
-		}
-		lines = append(lines, text+": "+ago(moment{q.Now(), e.NotBefore})+".")
+		lines = append(lines, q.delay(e))
 	}
 	if queue.Paused {
 		lines = append(lines, "Its queue is paused.")
@@ -225,6 +221,21 @@ func (q *request) why(e *pawl.Envelope) (lines []string) {
 		lines = append(lines, fmt.Sprintf("It is ready. Its queue has %s ready and %s running.", count(queue.Ready, "job"), count(queue.Leased, "job")))
 	}
 	return lines
+}
+
+// delay says what a delayed job waits for.
+func (q *request) delay(e *pawl.Envelope) string {
+	when := ago(moment{q.Now(), e.NotBefore})
+	if !e.BackoffSince.IsZero() {
+		return fmt.Sprintf("It waits for its retry, after attempt %d failed: %s.", e.Attempts, when)
+	}
+	waits, err := admin.WhyDelayed(q.ctx, q.d.admin, e.ID, e.Kind, func(t time.Time) string {
+		return fmt.Sprintf("%s UTC (%s)", stamp(t), ago(moment{q.Now(), t}))
+	})
+	if len(waits) == 0 || err != nil {
+		return fmt.Sprintf("It waits for its time: %s.", when)
+	}
+	return fmt.Sprintf("Its run waits for %s.", strings.Join(waits, "; "))
 }
 
 // obstacles says what else keeps a job from running: limits, keys, and absent workers.

@@ -64,6 +64,7 @@ func TestPages(t *testing.T) {
 			"pause-queue?name=email":          {"queue pause email", "Pause queue"},
 			"retry?select=all&state=dead":     {"Retry 2 of 2 jobs", "job retry --all"},
 			"retry?id=" + dead:                {"Retry job " + dead, "job retry " + dead},
+			"job?id=" + run:                   {"Its run waits for signal approved until ", " UTC (in ", "job why " + run},
 			"signal?id=" + run:                {"The run waits for approved.", "wf signal " + run + " approved null"},
 			"fork?id=" + run + "&from=charge": {"results of its steps before", "that no run of flow order has", "wf fork " + run + " --from charge --id NEW", `value="charge"`},
 			"terminate-run?id=" + run:         {"nothing that it did is undone", "wf terminate " + run},
@@ -80,7 +81,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Rule: the page of a run that has not begun says what it waits for: open runs, with links to them, or the rate of starts.
+// Rule: the page of a run that has not begun says what it waits for: open runs, with links to them, or the rate of starts. The
+// page of its job says the same, and not that it waits for its time.
 func TestRunThatWaitsToBegin(t *testing.T) {
 	k := newKit(t)
 	e := workflow.Open(k.q, nil)
@@ -96,7 +98,11 @@ func TestRunThatWaitsToBegin(t *testing.T) {
 	first, second := start(held, "1"), start(held, "2")
 	start(rated, "1")
 	require.Contains(t, k.page("run?id="+second), `<b>flow held</b> has as many open runs as it may: <a class="mono" href="run?id=`+first+`">`)
-	require.Contains(t, k.page("run?id="+start(rated, "2")), "<b>flow rated</b> has as many starts as its rate permits.")
+	require.Contains(t, k.page("job?id="+second), "Its run waits for the end of another run, since flow held has as many open runs as it may; run "+first+" is open.")
+	third := start(rated, "2")
+	require.Contains(t, k.page("run?id="+third), "<b>flow rated</b> has as many starts as its rate permits.")
+	require.Regexp(t, `Its run waits for its turn, at [0-9: -]+ UTC \(in (1h 0m|59m \d+s)\) or later, since flow rated`, k.page("job?id="+third))
+	require.NotContains(t, k.page("job?id="+third), "It waits for its time")
 }
 
 // Rule: what does not exist, and what is misspelled, is an error that says so.

@@ -38,7 +38,7 @@ var functions = template.FuncMap{
 	"span":   span,
 	"short":  func(id pawl.ID) string { s := id.String(); return s[len(s)-8:] },
 	"cut":    func(n int, s string) string { return ellipsis.Truncate(s, n) },
-	"stamp":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"stamp":  stamp,
 	"exact":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"ago":    ago,
 	"dict":   func(now time.Time, t time.Time) moment { return moment{now, t} },
@@ -108,6 +108,8 @@ func span(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
 }
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // ago writes a time as seen from now.
 func ago(m moment) string {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -59,10 +58,11 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 		}
 		for _, o := range all {
 			if o.What == pawl.ByDelay {
-				switch explained, err := a.explainRun(ctx, queue, id, o.Kind); {
-				case err != nil:
+				waits, err := admin.WhyDelayed(ctx, queue, id, o.Kind, a.moment)
+				if err != nil {
 					return err
-				case explained:
+				}
+				if a.showWaits(waits) {
 					continue
 				}
 			}
@@ -73,20 +73,4 @@ func (a *app) explainJob(ctx context.Context, args []string) error {
 		}
 		return nil
 	})
-}
-
-// explainRun prints what a workflow run waits for, if that is why its job is delayed.
-func (a *app) explainRun(ctx context.Context, queue admin.Admin, id pawl.ID, kind string) (bool, error) {
-	if !strings.HasPrefix(kind, "workflow/") {
-		return false, nil
-	}
-	w, err := queue.Workflows().Show(ctx, id, admin.RunJournal)
-	if err != nil { // its job is all that can be seen
-		return false, ctx.Err()
-	}
-	job, err := lookAtJob(ctx, queue, &w.Info)
-	if err != nil || job.job != nil && !job.job.BackoffSince.IsZero() { // it failed, and the delay is that of its retry
-		return false, ctx.Err()
-	}
-	return a.showPending(w, job), nil
 }

@@ -19,34 +19,35 @@ func TestShowHasTheJobOfARun(t *testing.T) {
 	failed := []pawl.Failure{{Attempt: 1, At: ago, Error: "disk\nfull"}}
 	for name, c := range map[string]struct {
 		run          workflow.Info
-		job          jobOfRun
+		job          admin.JobOfRun
 		shown, waits string
 	}{
 		"that has ended": {run: workflow.Info{Status: workflow.Done}},
 		"that runs": {
 			run:   workflow.Info{Status: workflow.Running},
-			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago, Crashes: 2}, live: true, paused: true},
+			job:   admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago, Crashes: 2}, Live: true, Paused: true},
 			shown: "job         leased since 2026-03-01T11:59:04.000Z  (1m00s ago)\ncrashes     2 in a row\n",
 		},
 		"whose process is gone": {
 			run:   workflow.Info{Status: workflow.Running},
-			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}},
+			job:   admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}},
 			shown: "job         leased; its process is gone, the next open makes it ready\n",
 			waits: "the app, which is not running",
 		},
 		"that fails by itself": {
 			run:   workflow.Info{Status: workflow.Running},
-			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Delayed, BackoffSince: ago, NotBefore: today.Add(time.Minute), History: failed}, live: true},
+			job:   admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Delayed, BackoffSince: ago, NotBefore: today.Add(time.Minute), History: failed}, Live: true},
 			shown: "job         failed, runs again at 2026-03-01T12:01:04.000Z  (in 1m00s)\nfailed      1m00s ago: disk\n            full\n",
 		},
 		"whose error has the failure": {
 			run:   workflow.Info{Status: workflow.Dead, Error: "its job is a dead job: disk\nfull"},
-			job:   jobOfRun{job: &pawl.Envelope{State: pawl.Dead, Death: &pawl.Death{At: ago}, Crashes: 5, History: failed}},
+			job:   admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Dead, Death: &pawl.Death{At: ago}, Crashes: 5, History: failed}},
 			shown: "job         dead since 2026-03-01T11:59:04.000Z  (1m00s ago)\n",
+			waits: "'jobctl wf resume'",
 		},
 		"that sleeps": {
 			run: workflow.Info{Status: workflow.Sleeping},
-			job: jobOfRun{job: &pawl.Envelope{State: pawl.Delayed}, live: true, paused: true},
+			job: admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Delayed}, Live: true, Paused: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +56,8 @@ func TestShowHasTheJobOfARun(t *testing.T) {
 				return nil
 			})
 			require.Equal(t, outcomeOf{exitOK, c.shown, ""}, got)
-			require.Equal(t, c.waits, c.job.waitsFor(&c.run))
+			run := &admin.WorkflowRun{Info: c.run}
+			require.Equal(t, c.waits, strings.Join(run.WaitsFor(c.job, time.Time.String), "; "))
 		})
 	}
 }
@@ -107,7 +109,7 @@ func TestShowWhyARunHasNotBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := asOfToday(t.Context(), nil, false, func(a *app) error {
-				a.showPending(&admin.WorkflowRun{Info: c.run}, jobOfRun{live: true})
+				a.showPending(&admin.WorkflowRun{Info: c.run}, admin.JobOfRun{Live: true})
 				return nil
 			})
 			require.Equal(t, outcomeOf{exitOK, "waits for\n" + c.shown, ""}, got)

@@ -59,7 +59,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 		depth = admin.RunValues
 	}
 	var w *admin.WorkflowRun
-	var job jobOfRun
+	var job admin.JobOfRun
 	err = a.runFailure(a.with(ctx, func(queue admin.Admin) error {
 		all := queue.Workflows()
 		run, err := r.find(ctx, all)
@@ -67,7 +67,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 			w, err = all.Show(ctx, run, depth)
 		}
 		if err == nil && a.people() {
-			job, err = lookAtJob(ctx, queue, &w.Info)
+			job, err = admin.LookAtJob(ctx, queue, &w.Info)
 		}
 		return err
 	}))
@@ -94,7 +94,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 	return err
 }
 
-func (a *app) showRunFacts(run *workflow.Info, job jobOfRun) {
+func (a *app) showRunFacts(run *workflow.Info, job admin.JobOfRun) {
 	a.fact("run", "%s", run.Run)
 	a.fact("flow", "%s", plain.Text(run.Flow))
 	a.fact("id", "%s", plain.Text(run.ID))
@@ -210,75 +210,20 @@ func short(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// showPending prints what the run waits for, and until when. It reports whether there is anything.
-func (a *app) showPending(w *admin.WorkflowRun, job jobOfRun) (waits bool) {
-	head := func() {
-		if !waits {
-			waits = true
+// showPending prints what the run waits for, and until when.
+func (a *app) showPending(w *admin.WorkflowRun, job admin.JobOfRun) {
+	a.showWaits(w.WaitsFor(job, a.moment))
+}
+
+// showWaits prints what a run waits for. It reports whether there is anything.
+func (a *app) showWaits(all []string) bool {
+	for i, each := range all {
+		if i == 0 {
 			fmt.Fprintln(a.stdout, "waits for")
 		}
+		fmt.Fprintf(a.stdout, "  %s\n", plain.Text(each))
 	}
-	switch w.Status {
-	case workflow.Blocked:
-		head()
-		fmt.Fprintln(a.stdout, "  a matching build of the app; 'jobctl wf resume' tries the same one again")
-		if w.Cancelling != "" {
-			fmt.Fprintln(a.stdout, "  its cancel waits for that too; 'jobctl wf terminate' ends the run without undoing anything")
-		}
-		return waits
-	case workflow.Dead, workflow.Paused:
-		head()
-		fmt.Fprintln(a.stdout, "  'jobctl wf resume'")
-	}
-	if w.Place != "" {
-		head()
-		fmt.Fprintf(a.stdout, "  the end of another run, since %s has as many open runs as it may\n", plain.Text(w.Place))
-		for _, run := range w.Holders {
-			fmt.Fprintf(a.stdout, "  run %s is open\n", run)
-		}
-		return waits
-	}
-	if w.Rate != "" {
-		head()
-		turn := "its turn"
-		if !w.Due.IsZero() {
-			turn += fmt.Sprintf(", at %s or later", a.moment(w.Due))
-		}
-		fmt.Fprintf(a.stdout, "  %s, since %s has as many starts as its rate permits\n", turn, plain.Text(w.Rate))
-		return waits
-	}
-	if what := job.waitsFor(&w.Info); what != "" {
-		head()
-		fmt.Fprintf(a.stdout, "  %s\n", what)
-		return waits // the journal's wait may have ended by now
-	}
-	for i := range w.Journal {
-		e := &w.Journal[i]
-		if e.State != workflow.EntryPending || w.Status.Ended() || w.Status == workflow.Dead {
-			continue
-		}
-		head()
-		until := ""
-		if !e.Due.IsZero() {
-			until = " until " + a.moment(e.Due)
-		}
-		name := plain.Text(e.Step())
-		switch e.Kind {
-		case workflow.KindSleep:
-			fmt.Fprintf(a.stdout, "  %s%s\n", name, until)
-		case workflow.KindSelect:
-			fmt.Fprintf(a.stdout, "  select %s%s\n", name, until)
-		case workflow.KindCondition:
-			fmt.Fprintf(a.stdout, "  condition %s of a shared value\n", name)
-		case workflow.KindWait:
-			fmt.Fprintf(a.stdout, "  signal %s%s\n", name, until)
-		case workflow.KindChild:
-			fmt.Fprintf(a.stdout, "  %s, run %s\n", name, e.Child)
-		default:
-			fmt.Fprintf(a.stdout, "  attempt %d of %s%s\n", e.Attempts+1, name, strings.Replace(until, " until ", " at ", 1))
-		}
-	}
-	return waits
+	return len(all) > 0
 }
 
 // showValues prints all values of a run.

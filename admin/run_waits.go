@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/workflow"
+)
+
+// JobOfRun is what the status of an open run does not say: whether its job is running or only could be, since when, and
+// its own last error.
+type JobOfRun struct {
+	Job    *pawl.Envelope // nil: the run has ended, or its error explains the problem
+	Live   bool           // an app has the file
+	Paused bool           // the queue is paused
+}
+
+// LookAtJob reads the job of a run. It may vanish at any time, when the run ends.
+func LookAtJob(ctx context.Context, a Admin, run *workflow.Info) (j JobOfRun, err error) {
+	if run.Status.Ended() {
+		return j, nil
+	}
+	j.Job, err = a.Job(ctx, run.Run)
+	if errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
+		return JobOfRun{}, nil
+	}
+	if err != nil {
+		return j, err
+	}
+	s, err := a.Stats(ctx)
+	j.Live = s.Process != nil
+	for _, q := range s.Queues {
+		if q.Name == j.Job.Queue {
+			j.Paused = q.Paused
+		}
+	}
+	return j, err
+}
+
+// waits returns what a run waits for that could otherwise run; "" for another run.
+func (j JobOfRun) waits(run *workflow.Info) string {
+	switch {
+	case j.Job == nil || run.Status != workflow.Running:
+	case j.Job.State == pawl.Delayed || j.Job.State == pawl.Leased && j.Live:
+	case j.Paused && !j.Live:
+		return "the app, which is not running, and its queue, which is paused"
+	case j.Paused:
+		return "its queue, which is paused: 'jobctl queue resume'"
+	case !j.Live:
+		return "the app, which is not running"
+	case j.Job.State == pawl.Ready:
+		return fmt.Sprintf("a free worker with the flow %s", run.Flow)
+	}
+	return ""
+}
+
+// WhyDelayed returns what a workflow run waits for if that is why its job is delayed, as [WorkflowRun.WaitsFor] does. It
+// returns nil for the job of no run, and for one whose delay is that of a retry.
+func WhyDelayed(ctx context.Context, a Admin, id pawl.ID, kind string, moment func(time.Time) string) ([]string, error) {
+	if !strings.HasPrefix(kind, workflow.KindPrefix) {
+		return nil, nil
+	}
+	w, err := a.Workflows().Show(ctx, id, RunJournal)
+	if err != nil { // its job is all that can be seen
+		return nil, ctx.Err()
+	}
+	j, err := LookAtJob(ctx, a, &w.Info)
+	if err != nil || j.Job != nil && !j.Job.BackoffSince.IsZero() { // it failed
+		return nil, ctx.Err()
+	}
+	return w.WaitsFor(j, moment), nil
+}
+
+// WaitsFor returns what an open run waits for, and until when, with one text for each thing. The run has been read with its
+// journal. Names in the texts come from the file, and moment formats the times.
+func (w *WorkflowRun) WaitsFor(j JobOfRun, moment func(time.Time) string) (all []string) {
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	switch w.Status {
+	case workflow.Blocked:
+		add("a matching build of the app; 'jobctl wf resume' tries the same one again")
+		if w.Cancelling != "" {
+			add("its cancel waits for that too; 'jobctl wf terminate' ends the run without undoing anything")
+		}
+		return all
+	case workflow.Dead, workflow.Paused:
+		add("'jobctl wf resume'")
+	}
+	switch job := j.waits(&w.Info); {
+	case w.Place != "":
+		add("the end of another run, since %s has as many open runs as it may", w.Place)
+		for _, run := range w.Holders {
+			add("run %s is open", run)
+		}
+		return all
+	case w.Rate != "" && w.Due.IsZero():
+		add("its turn, since %s has as many starts as its rate permits", w.Rate)
+		return all
+	case w.Rate != "":
+		add("its turn, at %s or later, since %s has as many starts as its rate permits", moment(w.Due), w.Rate)
+		return all
+	case job != "":
+		add("%s", job)
+		return all // the journal's wait may have ended by now
+	case w.Status.Ended(), w.Status == workflow.Dead:
+		return all
+	}
+	for i := range w.Journal {
+		if e := &w.Journal[i]; e.State == workflow.EntryPending {
+			add("%s", waitOf(e, moment))
+		}
+	}
+	return all
+}
+
+// waitOf returns what a call waits for.
+func waitOf(e *workflow.Entry, moment func(time.Time) string) string {
+	until, at, name := "", "", e.Step()
+	if !e.Due.IsZero() {
+		until, at = " until "+moment(e.Due), " at "+moment(e.Due)
+	}
+	switch e.Kind {
+	case workflow.KindSleep:
+		return name + until
+	case workflow.KindSelect:
+		return "select " + name + until
+	case workflow.KindCondition:
+		return fmt.Sprintf("condition %s of a shared value", name)
+	case workflow.KindWait:
+		return "signal " + name + until
+	case workflow.KindChild:
+		return fmt.Sprintf("%s, run %s", name, e.Child)
+	}
+	return fmt.Sprintf("attempt %d of %s%s", e.Attempts+1, name, at)
+}
