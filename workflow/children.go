@@ -25,11 +25,9 @@ func (x *execution) cancelChildren(open []pawl.ID, reason string) error {
 		x.mu.Lock()
 		c := &cancelChildren{checkpoint: checkpoint{x.lease, x.take()}, engine: x.engine, open: some, reason: reason}
 		x.mu.Unlock()
-		if err := x.mutate(x.writing(), c, c.journal.bytes+len(some)*requestBytes); err != nil {
+		err := x.mutate(x.writing(), c, c.journal.bytes+len(some)*requestBytes)
+		if c.children.done(x.engine.hub, err); err != nil {
 			return err
-		}
-		for child := range c.children.rows {
-			x.engine.hub.notify(child)
 		}
 	}
 	return nil
@@ -149,8 +147,8 @@ func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 }
 
 // Check requires the lease, and makes the children ready.
-func (c *cancelChildren) Check(ops driver.Ops) (err error) {
-	if c.children, err = c.engine.cancelAll(ops, rowsOf(ops), c.open, c.reason); err != nil {
+func (c *cancelChildren) Check(ops driver.Ops) error {
+	if err := c.children.ask(c.engine, ops, c.open, c.reason); err != nil {
 		return err
 	}
 	return c.checkpoint.Check(ops)
@@ -178,9 +176,21 @@ func (c *cancelled) apply(r rows) error {
 	return r.putAll(c.rows)
 }
 
-// cancelAll asks runs to end, as [Engine.Cancel] does. It returns what to write.
-func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string) (cancelled, error) {
-	asked := cancelled{rows: make(map[pawl.ID]*runRow)}
+// done notifies the runs once the mutation is durable, and is called too if it was refused.
+func (c *cancelled) done(h *hub, refused error) {
+	if refused == nil {
+		for run := range c.rows {
+			h.notify(run)
+		}
+	}
+	c.held.done()
+}
+
+// ask asks runs to end, in Check, as [Engine.Cancel] does.
+func (c *cancelled) ask(e *Engine, ops driver.Ops, runs []pawl.ID, reason string) error {
+	c.rows = make(map[pawl.ID]*runRow)
+	c.held.again()
+	r := rowsOf(ops)
 	for _, id := range runs {
 		row, err := r.run(id)
 		if errors.Is(err, pawl.ErrCorrupt) { // the damage must not keep its parent from ending
@@ -188,23 +198,23 @@ func (e *Engine) cancelAll(ops driver.Ops, r rows, runs []pawl.ID, reason string
 			continue
 		}
 		if err != nil {
-			return asked, err
+			return err
 		}
 		if row == nil || !row.open() || row.Cancel != "" {
 			continue
 		}
 		row.Cancel, row.Paused = reason, false
-		asked.rows[id] = row
+		c.rows[id] = row
 		switch _, err := e.nudge(ops, id, row, runNow|revive); {
 		case errors.Is(err, pawl.ErrCorrupt): // it follows its row if its job is ever repaired
 			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
 		case err != nil:
-			return asked, err
+			return err
 		default:
-			asked.held.add(e.hub, ops, id)
+			c.held.add(e.hub, ops, id)
 		}
 	}
-	return asked, nil
+	return nil
 }
 
 func (r rows) putAll(runs map[pawl.ID]*runRow) error {

@@ -126,6 +126,7 @@ func (e *Engine) ask(ctx context.Context, verb string, run pawl.ID, only []Statu
 }
 
 func (e *Engine) join(ctx context.Context, verb string, q *request) error {
+	defer q.held.done()
 	if err := e.queue.Mutate(ctx, q, requestBytes); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -155,7 +156,8 @@ type request struct {
 
 // Check reads the row, changes it in memory, and adds the change of the job.
 func (q *request) Check(ops driver.Ops) (err error) {
-	q.journal, q.held = journal{}, nil
+	q.journal = journal{}
+	q.held.again()
 	if q.row, err = rowsOf(ops).mustRun(q.run); err != nil {
 		return err
 	}

@@ -38,7 +38,9 @@ func (x *execution) finish(f *finish) (err error) {
 	x.mu.Lock()
 	f.x, f.journal, f.tail = x, x.take(), x.tail
 	x.mu.Unlock()
-	if err := x.mutate(x.writing(), f, f.journal.bytes+len(f.output)); err != nil {
+	err = x.mutate(x.writing(), f, f.journal.bytes+len(f.output))
+	defer func() { f.children.done(x.engine.hub, err) }() // behind the end of the run
+	if err != nil {
 		return err
 	}
 	if f.back.from != nil {
@@ -57,9 +59,6 @@ func (x *execution) finish(f *finish) (err error) {
 	}
 	if f.parent != nil {
 		h.childEnded(f.row.Parent, f.row.ParentSeq)
-	}
-	for child := range f.children.rows {
-		h.notify(child)
 	}
 	return nil
 }
@@ -102,7 +101,7 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 	if err := f.reportToParent(ops, r); err != nil {
 		return err
 	}
-	if f.children, err = f.x.engine.cancelAll(ops, r, f.open, childOfEnded); err != nil {
+	if err := f.children.ask(f.x.engine, ops, f.open, childOfEnded); err != nil {
 		return err
 	}
 	f.places = places{limits: f.x.flow.openLimits(), now: f.now, self: f.x.run, rows: maps.Clone(f.children.rows)} // a child may be next

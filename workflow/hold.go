@@ -128,12 +128,23 @@ func (x *execution) endWrite(wait time.Duration) {
 // heldEnds are executions of this process whose runs a mutation cancels. The mutation writes the ends of steps that they
 // hold back. Without that, a crash after the mutation would lose them for good: a cancelled run does not repeat the steps,
 // so it would not undo them.
-type heldEnds []*execution
+//
+// A run that becomes active behind Check, and has not read that it is cancelled, holds nothing back either. So each caller
+// of a mutation that cancels calls done once the mutation is durable or refused, and the runs have been notified.
+type heldEnds struct {
+	hub  *hub
+	all  []*execution
+	runs []pawl.ID // that Check has found, each time that it ran
+}
+
+// again begins a Check, which may run more than once.
+func (h *heldEnds) again() { h.all = nil }
 
 // add finds out, in Check, what a run that is cancelled holds back. From now on its steps write their ends themselves. An
 // execution that has lost its lease writes nothing.
 func (h *heldEnds) add(hub *hub, ops driver.Ops, run pawl.ID) {
-	x := hub.active(run)
+	h.hub, h.runs = hub, append(h.runs, run)
+	x := hub.cancels(run)
 	if x == nil || x.dry {
 		return
 	}
@@ -142,12 +153,19 @@ func (h *heldEnds) add(hub *hub, ops driver.Ops, run pawl.ID) {
 	holds, lease := x.backlog.holds(), x.lease
 	x.mu.Unlock()
 	if holds && ops.Hold(lease) == nil {
-		*h = append(*h, x)
+		h.all = append(h.all, x)
 	}
 }
 
-func (h heldEnds) apply(r rows) error {
-	for _, x := range h {
+// done ends what add began.
+func (h *heldEnds) done() {
+	if h.hub != nil {
+		h.hub.cancelsEnd(h.runs)
+	}
+}
+
+func (h *heldEnds) apply(r rows) error {
+	for _, x := range h.all {
 		if err := x.applyBacklog(r); err != nil {
 			return err
 		}

@@ -176,9 +176,9 @@ func TestEndOfAStepIsWrittenAgain(t *testing.T) {
 func handle(t *testing.T, q interface {
 	workflow.Store
 	pawl.Queue
-}, flow workflow.Definition) (e *workflow.Engine, stop func()) {
+}, flow workflow.Definition, around ...worker.Middleware) (e *workflow.Engine, stop func()) {
 	e = workflow.Open(q, &workflow.Options{Logger: hclog.NewNullLogger()})
-	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger(), Middleware: around})
 	require.NoError(t, e.Handle(t.Context(), w, flow))
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -199,4 +199,49 @@ func storedSteps(t *testing.T, e *workflow.Engine, run pawl.ID) (names []string)
 		}
 	}
 	return names
+}
+
+// Rule: a worker may begin to run the function while a cancel is written that found no active run. The end of a step is then
+// written at once: that cancel does not write it, and a crash behind the cancel would leave the step without its undo step.
+func TestStepThatEndsDuringACancelOfARunThatBegins(t *testing.T) {
+	path := filepath.Join(memdir.New(t), "jobs.db")
+	synctest.Test(t, func(t *testing.T) {
+		file, err := bolt.Open(path, &bolt.Options{Logger: hclog.NewNullLogger()})
+		require.NoError(t, err)
+		defer file.Close()
+		q := &slowQueue{Queue: file, wrote: make(chan struct{}), released: make(chan struct{})}
+		leased, begin, compute := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		flow := workflow.Define("one", func(r *workflow.Run, _ int) (int, error) {
+			n, err := workflow.Step(r, "step", func(context.Context) (int, error) { return 1, nil })
+			<-compute
+			if err == nil {
+				err = workflow.Sleep(r, "behind", 0)
+			}
+			return n, err
+		})
+		e, stop := handle(t, q, flow, func(next worker.HandlerFunc) worker.HandlerFunc {
+			return func(ctx context.Context, l *pawl.Lease) error {
+				close(leased)
+				<-begin
+				return next(ctx, l)
+			}
+		})
+		h, err := flow.Start(t.Context(), e, "1", 0)
+		require.NoError(t, err)
+		<-leased
+		q.armed.Store(true)
+		cancelled := make(chan error, 1)
+		go func() { cancelled <- h.Cancel(t.Context(), "not needed") }()
+		<-q.wrote
+		close(begin)
+		synctest.Wait() // the step has ended
+		close(q.released)
+		require.NoError(t, <-cancelled)
+		synctest.Wait() // no time passes
+		require.Equal(t, []string{"step"}, storedSteps(t, e, h.Run()))
+		close(compute)
+		_, err = h.Result(t.Context())
+		require.ErrorIs(t, err, workflow.ErrCancelled)
+		stop()
+	})
 }

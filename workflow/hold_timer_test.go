@@ -94,10 +94,10 @@ func TestStepThatEndsDuringACancelIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{release: make(chan struct{})}
 		x := newExecution(t.Context(), &Engine{queue: s}, nil, pawl.ID{1}, &pawl.Lease{Envelope: &pawl.Envelope{}})
-		h := &hub{running: map[pawl.ID]*execution{x.run: x}}
+		h := &hub{running: map[pawl.ID]*execution{x.run: x}, cancelling: make(map[pawl.ID]int)}
 		var held heldEnds
 		held.add(h, nil, x.run)
-		require.Empty(t, held)
+		require.Empty(t, held.all)
 		c := &call{scope: &scope{x: x}, e: &entry{Kind: KindStep, State: EntryDone, seq: 1}}
 		ended := make(chan error, 1)
 		go func() { ended <- c.hold(&stepOptions{}) }()

@@ -26,12 +26,13 @@ type hub struct {
 
 	warm warmRuns // suspended runs that stay in memory
 
-	mu       sync.Mutex
-	running  map[pawl.ID]*execution
-	waiting  waiters             // for the end of a run
-	ends     uint64              // how many runs have ended here
-	last     [recentEnds]pawl.ID // the last of them: end n is in place n%recentEnds
-	watching waiters             // for what a run publishes, and for its end
+	mu         sync.Mutex
+	running    map[pawl.ID]*execution
+	cancelling map[pawl.ID]int     // how many mutations that cancel a run are under way
+	waiting    waiters             // for the end of a run
+	ends       uint64              // how many runs have ended here
+	last       [recentEnds]pawl.ID // the last of them: end n is in place n%recentEnds
+	watching   waiters             // for what a run publishes, and for its end
 }
 
 var hubs struct {
@@ -58,7 +59,7 @@ func hubOf(q Store) *hub {
 	if hubs.of == nil {
 		hubs.of = make(map[Store]*hub)
 	}
-	h := &hub{shared: isShared(q), running: make(map[pawl.ID]*execution), waiting: make(waiters), watching: make(waiters),
+	h := &hub{shared: isShared(q), running: make(map[pawl.ID]*execution), cancelling: make(map[pawl.ID]int), waiting: make(waiters), watching: make(waiters),
 		bell: make(chan struct{}, 1), sweeping: make(chan struct{}, 1)}
 	hubs.of[q] = h
 	go func() {
@@ -193,10 +194,37 @@ func (w waiters) remove(run pawl.ID, ch chan ending) {
 	}
 }
 
+// enter makes a run active here, before its function runs.
 func (h *hub) enter(run pawl.ID, x *execution) {
 	h.mu.Lock()
 	h.running[run] = x
+	cancelling := h.cancelling[run] > 0
 	h.mu.Unlock()
+	if cancelling { // the mutation looked before, and may be durable behind what the run reads
+		x.mu.Lock()
+		x.cancelling = true
+		x.mu.Unlock()
+	}
+}
+
+// cancels notes that a mutation cancels a run, until cancelsEnd. It returns the run if it is active here. If the run becomes
+// active later, [hub.enter] finds the note.
+func (h *hub) cancels(run pawl.ID) *execution {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancelling[run]++
+	return h.running[run]
+}
+
+// cancelsEnd removes notes, once the mutation is durable or refused.
+func (h *hub) cancelsEnd(runs []pawl.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, run := range runs {
+		if h.cancelling[run]--; h.cancelling[run] == 0 {
+			delete(h.cancelling, run)
+		}
+	}
 }
 
 func (h *hub) leave(run pawl.ID, x *execution) {

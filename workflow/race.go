@@ -212,7 +212,9 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.mu.Lock()
 	d := &decide{checkpoint: checkpoint{x.lease, x.take(race)}, x: x, reason: reason, unheard: won.Unheard, signals: unread{run: x.run, looks: looks}}
 	x.mu.Unlock()
-	if err := x.mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes); err != nil {
+	err := x.mutate(x.writing(), d, d.journal.bytes+(len(d.unheard)+len(looks))*requestBytes)
+	defer func() { d.children.done(x.engine.hub, err) }()
+	if err != nil {
 		return x.stop(err)
 	}
 	x.mu.Lock()
@@ -223,9 +225,6 @@ func (x *execution) decide(race *entry, won *raceResult, all []*branch, looks []
 	x.news++
 	x.wakeLocked(func(s *scope) bool { return s.waits.branches || s.waits.ends || len(s.waits.signals) > 0 })
 	x.mu.Unlock()
-	for child := range d.children.rows {
-		x.engine.hub.notify(child)
-	}
 	return nil
 }
 
@@ -242,8 +241,7 @@ func (d *decide) Check(ops driver.Ops) error {
 			open = append(open, e.Child)
 		}
 	}
-	var err error
-	if d.children, err = d.x.engine.cancelAll(ops, r, open, d.reason); err != nil {
+	if err := d.children.ask(d.x.engine, ops, open, d.reason); err != nil {
 		return err
 	}
 	if err := d.signals.find(r, ops.Now()); err != nil {

@@ -86,13 +86,9 @@ func (x *execution) restart(input []byte) error {
 		return err
 	}
 	r := &restart{x: x, input: input, open: open}
-	if err := x.mutate(x.writing(), r, len(input)); err != nil {
-		return err
-	}
-	for child := range r.children.rows {
-		x.engine.hub.notify(child)
-	}
-	return nil
+	err = x.mutate(x.writing(), r, len(input))
+	r.children.done(x.engine.hub, err)
+	return err
 }
 
 // Check makes the job ready again.
@@ -105,7 +101,7 @@ func (w *restart) Check(ops driver.Ops) (err error) {
 	w.row.Journal = w.row.spare() // it is empty: the run removed its rows before it continued
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
 	w.row.Due, w.row.Waits, w.row.Error, w.row.Declared = 0, nil, "", w.x.declared()
-	if w.children, err = w.x.engine.cancelAll(ops, r, w.open, childOfRestarted); err != nil {
+	if err := w.children.ask(w.x.engine, ops, w.open, childOfRestarted); err != nil {
 		return err
 	}
 	return ops.Snooze(w.x.lease, ops.Now())

@@ -230,9 +230,35 @@ func refunds(k *kit) *workflow.Flow[int, int] {
 	})
 }
 
-// Rule: the commit that cancels a run has the steps that ended before, whoever cancels it. So after a crash behind that commit
-// they are undone.
+// cancels is how a run is cancelled that has just ended a step.
+type cancels struct {
+	opts   []workflow.StartOption
+	run    func(k *kit, run pawl.ID)    // what cancels it; nil if its parent does
+	parent func(k *kit, parent pawl.ID) // what happens to the parent before its function returns
+}
+
+// Rule: the commit that cancels a run has the steps that ended before, whoever cancels it, and also if the commit fails and its
+// mutations run again. So after a crash behind that commit they are undone.
 func (suite) CancelStoresWhatHasEnded(t *testing.T) {
+	for name, how := range map[string]cancels{
+		"operator": {run: func(k *kit, run pawl.ID) { go func() { _ = k.e.Cancel(context.Background(), run, "not needed") }() }},
+		"deadline": {run: func(*kit, pawl.ID) { <-time.After(2 * time.Millisecond) },
+			opts: []workflow.StartOption{workflow.Deadline(2 * time.Millisecond)}},
+		"failed parent":     {parent: func(*kit, pawl.ID) {}},
+		"cancelled parent":  {parent: func(k *kit, parent pawl.ID) { _ = k.e.Cancel(context.Background(), parent, "not needed") }},
+		"terminated parent": {parent: func(k *kit, parent pawl.ID) { _ = k.e.Terminate(context.Background(), parent, "not needed") }},
+	} {
+		t.Run(name, func(t *testing.T) { how.storesWhatHasEnded(t, func(_ *kit, commit *group) { commit.endLife(after) }) })
+		t.Run(name+", again", func(t *testing.T) {
+			how.storesWhatHasEnded(t, func(k *kit, commit *group) {
+				commit.undone()
+				_ = k.endLife()
+			})
+		})
+	}
+}
+
+func (c cancels) storesWhatHasEnded(t *testing.T, endLife func(k *kit, commit *group)) {
 	parent := func(k *kit) *workflow.Flow[int, int] {
 		return workflow.Define("parent", func(r *workflow.Run, _ int) (int, error) {
 			workflow.Go(r, "called", func(r *workflow.Run) (int, error) { return workflow.Call(r, "child", refunds(k), 0) })
@@ -240,49 +266,38 @@ func (suite) CancelStoresWhatHasEnded(t *testing.T) {
 			return 0, errPlanned
 		})
 	}
-	for name, cancel := range map[string]func(k *kit, run pawl.ID){
-		"operator": func(k *kit, run pawl.ID) { go func() { _ = k.e.Cancel(context.Background(), run, "not needed") }() },
-		"deadline": func(*kit, pawl.ID) { <-time.After(2 * time.Millisecond) },
-		"parent":   nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			story{
-				first: func(k *kit) {
-					f, p, paid := refunds(k), parent(k), k.gate("paid")
-					k.open(f, p)
-					if cancel == nil {
-						called := k.gate("called")
-						start(k, p, "1", 0)
-						<-called.reached
-						<-paid.reached
-						commit := k.hold()
-						close(called.open)
-						commit.endLife(after)
-						return
-					}
-					var opts []workflow.StartOption
-					if name == "deadline" {
-						opts = append(opts, workflow.Deadline(2*time.Millisecond))
-					}
-					h, err := f.Start(k.t.Context(), k.e, "1", 0, opts...)
-					require.NoError(k.t, err)
-					<-paid.reached
-					commit := k.hold()
-					cancel(k, h.Run())
-					commit.endLife(after)
-				},
-				then: func(k *kit) {
-					f, p := refunds(k), parent(k)
-					k.open(f, p)
-					k.settle()
-					id := "1"
-					if cancel == nil {
-						id = "1/called/child"
-					}
-					require.Equal(k.t, workflow.Cancelled, k.info(find(k, f, id).Run()).Status)
-					require.Equal(k.t, []string{"pay", "_undo/refund"}, k.effects())
-				},
-			}.run(t)
-		})
-	}
+	story{
+		first: func(k *kit) {
+			f, p, paid := refunds(k), parent(k), k.gate("paid")
+			k.open(f, p)
+			var commit *group
+			if c.run != nil {
+				h, err := f.Start(k.t.Context(), k.e, "1", 0, c.opts...)
+				require.NoError(k.t, err)
+				<-paid.reached
+				commit = k.hold()
+				c.run(k, h.Run())
+			} else {
+				called := k.gate("called")
+				h := start(k, p, "1", 0)
+				<-called.reached
+				<-paid.reached
+				c.parent(k, h.Run())
+				commit = k.hold()
+				close(called.open)
+			}
+			endLife(k, commit)
+		},
+		then: func(k *kit) {
+			f, p := refunds(k), parent(k)
+			k.open(f, p)
+			k.settle()
+			id := "1"
+			if c.run == nil {
+				id = "1/called/child"
+			}
+			require.Equal(k.t, workflow.Cancelled, k.info(find(k, f, id).Run()).Status)
+			require.Equal(k.t, []string{"pay", "_undo/refund"}, k.effects())
+		},
+	}.run(t)
 }
