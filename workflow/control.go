@@ -72,17 +72,21 @@ func (e *Engine) Pause(ctx context.Context, run pawl.ID, only ...Status) error {
 }
 
 // Resume makes a paused run continue. A blocked run is tried again. A dead run becomes active
-// again, even if its job is gone. Failed steps of a suspended run are retried at once. Any
-// other run checks again what it waits for.
+// again, even if its job is gone. Failed steps are retried at once, unless another process works on
+// the run. Any other run checks again what it waits for.
 func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error {
 	failed, err := e.failedSteps(ctx, run)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	return e.join(ctx, "resume", &request{engine: e, run: run, only: only, failed: failed, change: func(row *runRow) (urge, error) {
+	err = e.join(ctx, "resume", &request{engine: e, run: run, only: only, failed: failed, change: func(row *runRow) (urge, error) {
 		row.Paused = false
 		return runNow | revive, nil
 	}})
+	if err == nil {
+		e.hub.retryNow(run)
+	}
+	return err
 }
 
 // failedSteps returns the entries of failed steps that wait for a retry. If the journal is

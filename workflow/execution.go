@@ -223,6 +223,17 @@ func (x *execution) signalled() {
 	x.wakeWaiting(func(s *scope) bool { return len(s.waits.signals) > 0 })
 }
 
+// retryNow ends the waits for the next attempts of failed steps.
+func (x *execution) retryNow() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.wakeLocked(func(s *scope) bool {
+		retries := s.current != nil && s.current.toRetry() && !s.waits.due.IsZero()
+		s.waits.passed = s.waits.passed || retries
+		return retries
+	})
+}
+
 // wakeWaiting wakes the scopes concerned by a notification. A scope that is about to wait looks again,
 // see lookAgain.
 func (x *execution) wakeWaiting(concerned func(*scope) bool) {

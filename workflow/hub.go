@@ -87,6 +87,13 @@ func (h *hub) signalled(run pawl.ID) {
 	}
 }
 
+// retryNow ends the waits of an active run for the next attempts of its failed steps.
+func (h *hub) retryNow(run pawl.ID) {
+	if x := h.active(run); x != nil && !x.dry {
+		x.retryNow()
+	}
+}
+
 // active returns the run that is active here, or nil.
 func (h *hub) active(run pawl.ID) *execution {
 	h.mu.Lock()

@@ -114,3 +114,35 @@ func (suite) ResumeTriesAFailedStepNow(t *testing.T, k *kit) {
 	require.ErrorContains(t, err, `step "try" failed 4 times: not today`)
 	require.Len(t, k.keys(), 4)
 }
+
+// Rule: so it does while another branch of the run works, which keeps the run from being suspended.
+func (suite) ResumeTriesAFailedStepNowBesideAnother(t *testing.T, k *kit) {
+	f := workflow.Define("beside", func(r *workflow.Run, _ int) (int, error) {
+		working := workflow.Go(r, "working", func(r *workflow.Run) (int, error) {
+			return workflow.Step(r, "long", func(context.Context) (int, error) { k.at("long"); return 1, nil })
+		})
+		if _, err := workflow.Step(r, "try", func(context.Context) (int, error) {
+			if k.calls("try") == 3 {
+				return 3, nil
+			}
+			k.called("try")
+			return 0, errPlanned
+		}, workflow.Backoff(hourAt{k, "backoff"})); err != nil {
+			return 0, err
+		}
+		return working.Wait(r)
+	})
+	long := k.gate("long")
+	k.open(f)
+	h := start(k, f, "1", 0)
+	<-long.reached
+	for attempts := 1; attempts <= 3; attempts++ {
+		k.settle()
+		require.Equal(t, attempts, k.calls("try"))
+		require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+	}
+	k.linger()
+	require.Contains(t, k.journal(h.Run()), "step try done: 3")
+	close(long.open)
+	returns(k, h, 1)
+}
