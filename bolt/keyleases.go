@@ -15,8 +15,55 @@ import (
 // back, the sequence in the file is another one than here, and the leases are counted anew. Whoever
 // has the write transaction of the file owns them, also if it is one of the app.
 type keyLeases struct {
-	counts map[string]int // by limit key and lane; nil if they are not known
-	state  uint64         // the sequence of bucketLeased that they belong to
+	counts map[string]*leaseCount // by limit key and lane; nil if they are not known
+	idle   int                    // how many of them are zero
+	state  uint64                 // the sequence of bucketLeased that they belong to
+}
+
+// leaseCount is how many jobs of a lane of a key are leased. The row of a key in memory refers to it, so that a
+// busy key needs no search for it. It stays for a while when it is zero.
+type leaseCount struct {
+	n    int
+	gone bool // it is not one of the counts any more
+}
+
+// forget drops all counts.
+func (c *keyLeases) forget() {
+	for _, count := range c.counts {
+		count.gone = true
+	}
+	c.counts, c.idle = nil, 0
+}
+
+// at returns the count of a lane of a key.
+func (c *keyLeases) at(lane []byte) *leaseCount {
+	count := c.counts[string(lane)]
+	if count == nil {
+		count = new(leaseCount)
+		c.counts[string(lane)] = count
+		c.idle++
+	}
+	return count
+}
+
+// set changes a count. It drops those that are zero before they are the larger part.
+func (c *keyLeases) set(count *leaseCount, n int) {
+	switch was := count.n; {
+	case was == 0 && n > 0:
+		c.idle--
+	case was > 0 && n == 0:
+		c.idle++
+	}
+	if count.n = n; c.idle <= max(maxCachedKeys, len(c.counts)/2) {
+		return
+	}
+	for lane, count := range c.counts {
+		if count.n == 0 {
+			count.gone = true
+			delete(c.counts, lane)
+		}
+	}
+	c.idle = 0
 }
 
 // leasesByKey returns the counts for the state of the transaction. Whoever ends a lease calls it before, so
@@ -28,12 +75,15 @@ func (t *txn) leasesByKey() *keyLeases {
 		t.keyLeases = c
 	}
 	if c.counts == nil || c.state != t.leased.Sequence() {
-		c.counts, c.state = make(map[string]int, len(c.counts)), t.leased.Sequence()
+		most := len(c.counts)
+		c.forget()
+		c.counts, c.state = make(map[string]*leaseCount, most), t.leased.Sequence()
 		t.eachKeyedLease(func(_ pawl.ID, row leaseRow) {
 			if n := row.line.queue; t.limitsOf(n).PerKey() {
 				at := row.laneAt()
 				t.laneAt = append(limitKey(t.laneAt[:0], n, row.key), at[:]...)
-				c.counts[string(t.laneAt)]++
+				count := c.at(t.laneAt)
+				c.set(count, count.n+1)
 			}
 		})
 	}
@@ -43,7 +93,7 @@ func (t *txn) leasesByKey() *keyLeases {
 // recountLeases makes the transaction count the leases anew when it needs their counts again.
 func (t *txn) recountLeases() {
 	if t.keyLeases != nil {
-		t.keyLeases.counts = nil
+		t.keyLeases.forget()
 	}
 }
 
@@ -52,7 +102,9 @@ func (t *txn) takeLeases(r *keyRow) {
 	for i := range r.lanes {
 		c, l := t.leasesByKey(), &r.lanes[i]
 		t.laneAt = append(append(t.laneAt[:0], r.key...), l.at[:]...)
-		l.leased = c.counts[string(t.laneAt)]
+		if l.count = c.counts[string(t.laneAt)]; l.count != nil {
+			l.leased = l.count.n
+		}
 		l.ready = max(0, l.ready-l.leased)
 		r.leased += l.leased
 	}
@@ -69,12 +121,11 @@ func (t *txn) countLeases(r *keyRow, l *keyLane, n int) {
 		c.state++
 		t.fail(t.leased.SetSequence(c.state))
 	}
-	t.laneAt = append(append(t.laneAt[:0], r.key...), l.at[:]...)
-	if l.leased > 0 {
-		c.counts[string(t.laneAt)] = l.leased
-	} else {
-		delete(c.counts, string(t.laneAt))
+	if l.count == nil || l.count.gone {
+		t.laneAt = append(append(t.laneAt[:0], r.key...), l.at[:]...)
+		l.count = c.at(t.laneAt)
 	}
+	c.set(l.count, l.leased)
 }
 
 // leaseKey counts a job of a key that is leased now, given the key that it had in ready and its cost.

@@ -41,6 +41,7 @@ type keyLane struct {
 	ready   int
 	leased  int // from the lane
 	blocked int
+	count   *leaseCount      // where the process counts the leased ones; nil if it was not searched for
 	last    [orderWidth]byte // no ready job of the lane comes after it in the order of the lane; of no meaning without one
 }
 
