@@ -36,8 +36,9 @@ type keyTurn [turnWidth]byte
 
 const turnWidth = timeWidth + 8
 
-func turnOf(e *pawl.Envelope) keyTurn {
-	return keyTurn(binary.BigEndian.AppendUint64(appendTime(nil, e.NotBefore), e.Seq))
+func turnOf(e *pawl.Envelope) (turn keyTurn) {
+	binary.BigEndian.AppendUint64(appendTime(turn[:0], e.NotBefore), e.Seq)
+	return turn
 }
 
 // before reports whether a turn comes before another.
@@ -114,7 +115,8 @@ func (t *txn) dropLostHead(r *keyRow, becomes pawl.ID) {
 func (t *txn) putTurn(r *keyRow, turn keyTurn, row delayedRow) {
 	r.waiting++
 	t.countBlocked(row.line(), 1)
-	key := append(turnPrefix(nil, r.key), turn[:]...)
+	t.behind = append(turnPrefix(t.behind[:0], r.key), turn[:]...)
+	key := t.behind
 	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth), key)))
 }
 
@@ -134,7 +136,8 @@ func (t *txn) displace(r *keyRow) {
 
 // nextTurn makes the first job that waits for its turn the head of a key without one.
 func (t *txn) nextTurn(r *keyRow) {
-	prefix := turnPrefix(nil, r.key)
+	t.behind = turnPrefix(t.behind[:0], r.key)
+	prefix := t.behind
 	for k, v := t.delayed.first(prefix); bytes.HasPrefix(k, prefix); k, v = t.delayed.next() {
 		row, err := parseDelayedRow(k, v)
 		if err != nil || len(k) != len(prefix)+turnWidth {
