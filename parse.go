@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"sync"
 	"time"
@@ -62,9 +63,10 @@ func checkRecord(b []byte) error {
 
 // recordDecoder reads fields until the first error, which it keeps.
 type recordDecoder struct {
-	src bytes.Reader
-	dec *msgpack.Decoder
-	err error
+	src  bytes.Reader
+	body []byte // what src reads
+	dec  *msgpack.Decoder
+	err  error
 }
 
 var recordDecoders = sync.Pool{New: func() any {
@@ -76,7 +78,7 @@ var recordDecoders = sync.Pool{New: func() any {
 func (r *recordDecoder) reset(b []byte) {
 	r.src.Reset(b)
 	r.dec.Reset(&r.src)
-	r.err = nil
+	r.body, r.err = b, nil
 }
 
 func (r *recordDecoder) envelope(e *Envelope, body []byte, version byte) (apart int) {
@@ -280,22 +282,26 @@ func (r *recordDecoder) rare(e *Envelope) {
 	if n < rareFields || n > rareFields+3 {
 		r.fail(fmt.Errorf("%d rare fields in place of %d", n, rareFields))
 	}
-	e.IdempotencyKey = r.string()
-	e.IdempotencyTTL = time.Duration(r.int())
-	e.UniqueKey = r.string()
-	e.UniqueIn = statesOf(uint16(r.within(0, 1<<len(States())-1)))
-	e.Deadline = r.optional()
-	e.Retain = time.Duration(r.int())
-	e.KeyID = r.string()
-	e.Signature = r.bytes()
-	e.Cancelled = r.bool()
-	e.BackoffSince = r.optional()
-	e.Completed = r.optional()
+	if !r.skip(beforeKey) {
+		e.IdempotencyKey = r.string()
+		e.IdempotencyTTL = time.Duration(r.int())
+		e.UniqueKey = r.string()
+		e.UniqueIn = statesOf(uint16(r.within(0, 1<<len(States())-1)))
+		e.Deadline = r.optional()
+		e.Retain = time.Duration(r.int())
+		e.KeyID = r.string()
+		e.Signature = r.bytes()
+		e.Cancelled = r.bool()
+		e.BackoffSince = r.optional()
+		e.Completed = r.optional()
+	}
 	e.Key = r.string()
-	e.Result = r.bytes()
-	e.Group = r.string()
-	e.Cursor = r.bytes()
-	e.HoldsKey = r.bool()
+	if !r.skip(afterKey) {
+		e.Result = r.bytes()
+		e.Group = r.string()
+		e.Cursor = r.bytes()
+		e.HoldsKey = r.bool()
+	}
 	switch n {
 	case rareFields + 1:
 		e.FairTag = r.within(1, 1<<62)
@@ -307,6 +313,22 @@ func (r *recordDecoder) rare(e *Envelope) {
 		e.Cost = int(r.within(0, MaxCost))
 		e.Weight = int(r.within(2, MaxTurns))
 	}
+}
+
+// The rare fields before and after the key, of a job without any of them. Most jobs with a key have no more.
+const (
+	beforeKey = "\xa0\x00\xa0\x00\xc0\x00\xa0\xc0\xc2\xc0\xc0"
+	afterKey  = "\xc0\xa0\xc0\xc2"
+)
+
+// skip passes bytes if they are the next ones. That takes less than to read a field of each.
+func (r *recordDecoder) skip(next string) bool {
+	rest := r.body[len(r.body)-r.src.Len():]
+	if r.err != nil || len(rest) < len(next) || string(rest[:len(next)]) != next {
+		return false
+	}
+	_, err := r.src.Seek(int64(len(next)), io.SeekCurrent)
+	return err == nil
 }
 
 func (r *recordDecoder) optional() (t time.Time) {

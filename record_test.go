@@ -105,6 +105,13 @@ func TestRecordRoundTrip(t *testing.T) {
 
 		// Each rare field alone brings them all.
 		"key":               {Kind: "k", Key: "t"},
+		"key and deadline":  {Kind: "k", Key: "t", Deadline: time.Unix(1, 0)},
+		"key and result":    {Kind: "k", Key: "t", Result: []byte{1}},
+		"key and group":     {Kind: "k", Key: "t", Group: "g"},
+		"key and cursor":    {Kind: "k", Key: "t", Cursor: []byte{1}},
+		"key and tag":       {Kind: "k", Key: "t", FairTag: 1},
+		"a held key":        {Kind: "k", Key: "t", HoldsKey: true},
+		"result":            {Kind: "k", Result: []byte{}},
 		"cost":              {Kind: "k", Cost: 2},
 		"weight":            {Kind: "k", Weight: 2},
 		"cost and weight":   {Kind: "k", Cost: 2, Weight: pawl.MaxTurns},
