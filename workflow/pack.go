@@ -11,9 +11,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Every run writes its row and its entries several times, and reads them. So these two are encoded without reflection.
-// The bytes are those of [driver.EncodePayload]. A row that reads otherwise, such as a damaged one, is left to
-// [driver.DecodePayload], which finds the field.
+// Every run writes its row and its entries several times, and reads them. So these two are encoded without reflection, and
+// in few bytes: most numbers are 0, and most runs have no parent. A row that reads otherwise, such as a damaged one,
+// is left to [driver.DecodePayload], which also reads what is written here.
 
 // encodeRow returns the content of the row of a run.
 func encodeRow(r *runRow) []byte {
@@ -30,27 +30,27 @@ func encodeRow(r *runRow) []byte {
 	p.bytes(r.Input)
 	p.int64(r.Due)
 	p.texts(r.Waits)
-	p.int(r.Steps)
+	p.int64(int64(r.Steps))
 	p.int64(r.Bytes)
 	p.uint64(r.Signals)
-	p.int(r.Unread)
-	p.int(r.Restarts)
+	p.int64(int64(r.Unread))
+	p.int64(int64(r.Restarts))
 	p.text(r.Cancel)
 	p.text(r.Terminate)
 	p.bool(r.Paused)
 	p.text(r.Error)
 	p.chain(r.Chain)
 	p.id(r.Parent)
-	p.uint32(r.ParentSeq)
-	p.int(r.OutputBytes)
+	p.uint64(uint64(r.ParentSeq))
+	p.int64(int64(r.OutputBytes))
 	p.id(r.Forked)
-	p.uint8(r.Journal)
+	p.uint64(uint64(r.Journal))
 	p.texts(r.Declared)
 	p.uint64(r.Changes)
 	p.int64(r.Deadline)
 	p.text(r.Key)
-	p.uint8(uint8(r.Places))
-	p.uint8(uint8(r.Line))
+	p.uint64(uint64(r.Places))
+	p.uint64(uint64(r.Line))
 	p.uint64(r.Number)
 	p.attributes(r.Attributes)
 	p.uint64(r.KeyNumber)
@@ -112,12 +112,12 @@ func encodeEntry(e *entry) []byte {
 	p := packer(make([]byte, 0, 192+len(e.Scope)+len(e.Error)+len(e.Result)))
 	p.list(21)
 	p.text(e.Scope)
-	p.int(e.At)
+	p.int64(int64(e.At))
 	p.text(e.Name)
-	p.int(e.Occurrence)
+	p.int64(int64(e.Occurrence))
 	p.text(string(e.Kind))
 	p.text(string(e.State))
-	p.int(e.Attempts)
+	p.int64(int64(e.Attempts))
 	p.int64(e.Begun)
 	p.int64(e.Started)
 	p.int64(e.Finished)
@@ -126,7 +126,7 @@ func encodeEntry(e *entry) []byte {
 	p.chain(e.Chain)
 	p.bytes(e.Result)
 	p.bool(e.Apart)
-	p.int(e.Size)
+	p.int64(int64(e.Size))
 	p.bytes(e.Key)
 	p.text(e.Build)
 	p.id(e.Child)
@@ -224,46 +224,39 @@ func (p *packer) bool(b bool) {
 	}
 }
 
-// int appends an integer in as few bytes as it needs, as package msgpack does for the type int alone.
-func (p *packer) int(n int) {
+// int64 appends an integer in as few bytes as it needs. Negative ones below -32 are rare.
+func (p *packer) int64(n int64) {
 	switch {
-	case n >= -32 && n <= math.MaxInt8:
-		*p = append(*p, byte(n))
-	case n >= 0 && n <= math.MaxUint8:
-		p.uint8(uint8(n))
-	case n >= 0 && n <= math.MaxUint16:
-		*p = binary.BigEndian.AppendUint16(append(*p, msgpcode.Uint16), uint16(n))
-	case n >= 0 && uint64(n) <= math.MaxUint32:
-		p.uint32(uint32(n))
 	case n >= 0:
 		p.uint64(uint64(n))
-	case n >= math.MinInt8:
-		*p = append(*p, msgpcode.Int8, byte(n))
-	case n >= math.MinInt16:
-		*p = binary.BigEndian.AppendUint16(append(*p, msgpcode.Int16), uint16(n))
-	case n >= math.MinInt32:
-		*p = binary.BigEndian.AppendUint32(append(*p, msgpcode.Int32), uint32(n))
+	case n >= -32:
+		*p = append(*p, byte(n))
 	default:
-		p.int64(int64(n))
+		*p = binary.BigEndian.AppendUint64(append(*p, msgpcode.Int64), uint64(n))
 	}
 }
 
-func (p *packer) int64(n int64) {
-	*p = binary.BigEndian.AppendUint64(append(*p, msgpcode.Int64), uint64(n))
-}
-
 func (p *packer) uint64(n uint64) {
-	*p = binary.BigEndian.AppendUint64(append(*p, msgpcode.Uint64), n)
+	switch {
+	case n <= math.MaxInt8:
+		*p = append(*p, byte(n))
+	case n <= math.MaxUint8:
+		*p = append(*p, msgpcode.Uint8, byte(n))
+	case n <= math.MaxUint16:
+		*p = binary.BigEndian.AppendUint16(append(*p, msgpcode.Uint16), uint16(n))
+	case n <= math.MaxUint32:
+		*p = binary.BigEndian.AppendUint32(append(*p, msgpcode.Uint32), uint32(n))
+	default:
+		*p = binary.BigEndian.AppendUint64(append(*p, msgpcode.Uint64), n)
+	}
 }
 
-func (p *packer) uint32(n uint32) {
-	*p = binary.BigEndian.AppendUint32(append(*p, msgpcode.Uint32), n)
-}
-
-func (p *packer) uint8(n uint8) { *p = append(*p, msgpcode.Uint8, n) }
-
-// id appends an ID, which is stored as its text.
+// id appends an ID, which is stored as its text, or nil for none.
 func (p *packer) id(id pawl.ID) {
+	if id.IsZero() {
+		p.null()
+		return
+	}
 	*p = append(*p, msgpcode.Bin8, idText)
 	b := hex.AppendEncode(*p, id[:4])
 	for _, part := range [...][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {

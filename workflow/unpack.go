@@ -3,6 +3,7 @@ package workflow
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
@@ -141,29 +142,49 @@ func (u *unpacker) bool() bool {
 	return c == msgpcode.True
 }
 
-func (u *unpacker) int() int {
-	switch c := u.code(); {
-	case msgpcode.IsFixedNum(c):
-		return int(int8(c))
-	case c == msgpcode.Uint8:
-		return u.length(1)
-	case c == msgpcode.Uint16:
-		return u.length(2)
-	case c == msgpcode.Uint32:
-		return u.length(4)
+// int64 reads an integer. One that no packer writes in this form is rare, and fails.
+func (u *unpacker) int64() int64 {
+	if len(u.b) > 0 && (u.b[0] == msgpcode.Int64 || msgpcode.IsFixedNum(u.b[0])) {
+		if c := u.code(); c != msgpcode.Int64 {
+			return int64(int8(c))
+		}
+		return int64(u.number())
 	}
-	u.failed = true // a negative number below -32, or a large one, is rare
+	return int64(u.below(math.MaxInt64))
+}
+
+func (u *unpacker) int() int {
+	n := u.int64()
+	u.failed = u.failed || int64(int(n)) != n
+	return int(n)
+}
+
+// uint64 reads an integer that is not negative.
+func (u *unpacker) uint64() uint64 {
+	switch c := u.code(); {
+	case c <= msgpcode.PosFixedNumHigh:
+		return uint64(c)
+	case c == msgpcode.Uint8:
+		return uint64(u.length(1))
+	case c == msgpcode.Uint16:
+		return uint64(u.length(2))
+	case c == msgpcode.Uint32:
+		if b := u.take(4); b != nil {
+			return uint64(binary.BigEndian.Uint32(b))
+		}
+	case c == msgpcode.Uint64:
+		return u.number()
+	default:
+		u.failed = true
+	}
 	return 0
 }
 
-func (u *unpacker) int64() int64 {
-	u.is(msgpcode.Int64)
-	return int64(u.number())
-}
-
-func (u *unpacker) uint64() uint64 {
-	u.is(msgpcode.Uint64)
-	return u.number()
+// below reads an integer that is not negative, and fails if it exceeds most.
+func (u *unpacker) below(most uint64) uint64 {
+	n := u.uint64()
+	u.failed = u.failed || n > most
+	return n
 }
 
 func (u *unpacker) number() uint64 {
@@ -173,20 +194,17 @@ func (u *unpacker) number() uint64 {
 	return 0
 }
 
-func (u *unpacker) uint32() uint32 {
-	u.is(msgpcode.Uint32)
-	return uint32(u.length(4))
-}
+func (u *unpacker) uint32() uint32 { return uint32(u.below(math.MaxUint32)) }
 
-func (u *unpacker) uint8() uint8 {
-	u.is(msgpcode.Uint8)
-	return u.code()
-}
+func (u *unpacker) uint8() uint8 { return uint8(u.below(math.MaxUint8)) }
 
-// noID is how no ID is stored, as by most rows.
+// noID is how older builds store no ID.
 var noID = []byte(pawl.ID{}.String())
 
 func (u *unpacker) id() (id pawl.ID) {
+	if u.null() {
+		return id
+	}
 	u.is(msgpcode.Bin8)
 	u.is(idText)
 	if b := u.take(idText); !u.failed && !bytes.Equal(b, noID) {
