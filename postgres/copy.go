@@ -77,7 +77,7 @@ func (c *copier) Read(p []byte) (int, error) {
 			row = row.extras(c.jobs[0])
 		}
 		if c.columns == fairColumnCount {
-			row = row.text(string(c.jobs[0].fairColumn()))
+			row = row.text(string(c.jobs[0].fairColumn())).time(c.jobs[0].dueColumn())
 		}
 		c.ready.Write(row)
 		if c.jobs, c.lines = c.jobs[1:], c.lines[1:]; len(c.jobs) == 0 {
@@ -102,12 +102,7 @@ func (r copyRow) job(j *job, line int32) copyRow {
 
 // extras appends the other fields of extraColumns.
 func (r copyRow) extras(j *job) copyRow {
-	if at := j.deadline(); at != nil {
-		r = r.int8(*at)
-	} else {
-		r = r.null()
-	}
-	r = r.text(core.EffectName(&j.Envelope)).text(j.Key).text(j.turn)
+	r = r.time(j.deadline()).text(core.EffectName(&j.Envelope)).text(j.Key).text(j.turn)
 	if j.turn != "" {
 		r = r.int2(int16(j.order))
 	} else {
@@ -130,6 +125,14 @@ func (r copyRow) text(s string) copyRow {
 		return r.null()
 	}
 	return append(r.length(len(s)), s...)
+}
+
+// time appends a time, or NULL.
+func (r copyRow) time(at *int64) copyRow {
+	if at == nil {
+		return r.null()
+	}
+	return r.int8(*at)
 }
 
 func (r copyRow) length(n int) copyRow   { return binary.BigEndian.AppendUint32(r, uint32(n)) }

@@ -90,7 +90,7 @@ func storedRows(t *testing.T, schema string) []string {
 	defer func() { require.NoError(t, conn.Close(t.Context())) }()
 	rows, err := conn.Query(t.Context(), strings.ReplaceAll(`SELECT concat_ws('|', j.id, j.seq, j.since, j.deadline, q.name, l.kind,
 		j.place, j.lane, j.prio, j.effect, 'key ' || encode(j.key, 'escape'),
-		j.turn, j.key_order, j.holds, j.cost, j.fair, j.record, md5(j.payload), j.token, j.cancelled)
+		j.turn, j.key_order, j.holds, j.cost, j.fair, 'due ' || j.due, j.record, md5(j.payload), j.token, j.cancelled)
 	FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue ORDER BY j.seq`, "pawl.", schema+"."))
 	require.NoError(t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])

@@ -47,7 +47,8 @@ func (t *txn) makeCorrupt(damaged map[pawl.ID]error, claim int64) error {
 	return nil
 }
 
-// restOf reads a job from its columns without the record.
+// restOf reads a job from its columns without the record. Only the record says whether the row has a tag, so the next write
+// takes the tag from it.
 func restOf(row pgx.CollectableRow) (*job, error) {
 	var id pgtype.UUID
 	var seq, since int64
@@ -56,7 +57,7 @@ func restOf(row pgx.CollectableRow) (*job, error) {
 	var queue, kind, effect, keyName, turn []byte
 	var waits, awaited *bool
 	var cost int
-	j := &job{stored: true}
+	j := &job{stored: true, tagged: true}
 	err := row.Scan(&id, &seq, &since, &deadline, &token, &place, &lane, &prio, &effect, &queue, &kind, &j.payload, &j.Failures, &waits, &awaited,
 		&keyName, &turn, &cost)
 	if err != nil {

@@ -95,3 +95,25 @@ func TestDamagedRecord(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a job with a damaged record keeps the time since when it was ready, although its row has a tag in the place of that
+// time. Its tag is gone.
+func TestDamagedRecordOfAJobWithATag(t *testing.T) {
+	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderContinue}), func(o *postgres.Options) {
+		o.Now = func() time.Time { return now }
+	})
+	first, second := keyed("first", "x"), keyed("second", "x")
+	require.NoError(t, withid.Enqueue(t.Context(), q, first, second))
+	execute(t, "UPDATE "+schema+".job SET record = substr(record, 2) WHERE id = '"+second.ID.String()+"'")
+	for _, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+		require.NoError(t, err)
+	}
+	dead, err := q.Job(t.Context(), second.ID)
+	require.NoError(t, err)
+	require.Equal(t, pawl.Dead, dead.State)
+	require.True(t, dead.NotBefore.Equal(now), "ready since %v", dead.NotBefore)
+	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".job WHERE place = 3 AND due IS NOT NULL"))
+	require.Contains(t, runnable(t, q), "first")
+}

@@ -282,7 +282,7 @@ func TestLargeGroupsHaveTheSameTags(t *testing.T) {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
 	fixed := func(o *postgres.Options) {
 		o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll
-		o.Limits = map[string]pawl.Limits{"queue 0": {Fair: true}, "queue 1": {Fair: true, RunningPerKey: 2}}
+		o.Limits = map[string]pawl.Limits{"queue 0": {Fair: true}, "queue 1": {Fair: true, InOrder: pawl.OrderHold}}
 	}
 	jobs := variousJobs(now)
 	for i, e := range jobs {
@@ -325,14 +325,4 @@ func TestRoundTripsOfFairQueues(t *testing.T) {
 	}
 	require.Equal(t, [3]int64{3, took["limited"][1], 2}, took["fair"], "enqueue, fetch, ack; of the other queue: %v", took["limited"])
 	require.Equal(t, int64(2), took["limited"][0])
-}
-
-// Rule: turns of keys whose jobs run in order are refused, by the program's limits and by an operator's.
-func TestFairQueueInOrderIsRefused(t *testing.T) {
-	schema := newSchema(t)
-	limits := pawl.Limits{Fair: true, InOrder: pawl.OrderHold}
-	_, err := postgres.Open(t.Context(), server.url, &postgres.Options{Schema: schema, Limits: map[string]pawl.Limits{"q": limits}})
-	require.ErrorIs(t, err, pawl.ErrUnsupported)
-	require.ErrorContains(t, err, "leave out Fair or InOrder")
-	require.ErrorIs(t, open(t, schema).SetLimits(t.Context(), "q", &limits), pawl.ErrUnsupported)
 }

@@ -133,7 +133,7 @@ func (t *txn) insertNew(jobs []*job, lines []int32) {
 	extra := []any{c.deadlines, c.effects, c.keys, c.turns, c.orders, c.holds, c.costs}
 	switch {
 	case haveTags(jobs):
-		t.write(sqlInsertFair, append(append(args, extra...), c.fair)...)
+		t.write(sqlInsertFair, append(append(args, extra...), c.fair, c.due)...)
 	case haveExtras(jobs):
 		t.write(sqlInsertExtra, append(args, extra...)...)
 	default:
@@ -173,73 +173,6 @@ func haveTags(jobs []*job) bool {
 	return slices.ContainsFunc(jobs, func(j *job) bool { return j.FairTag != 0 })
 }
 
-// arrays are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Extra columns end with the last job
-// that has a value, as unnest pads them with NULL.
-type arrays struct {
-	ids                  pgtype.FlatArray[pgtype.UUID]
-	seqs, since          []int64
-	lines                []int32
-	places, lanes, prios []int16
-	records, payloads    pgtype.FlatArray[[]byte]
-
-	deadlines            pgtype.FlatArray[*int64]
-	effects, keys, turns pgtype.FlatArray[[]byte]
-	fair                 pgtype.FlatArray[[]byte]
-	orders, costs        pgtype.FlatArray[*int16]
-	holds                pgtype.FlatArray[*bool]
-}
-
-func makeArrays(n int) arrays {
-	return arrays{
-		ids:  make([]pgtype.UUID, 0, n),
-		seqs: make([]int64, 0, n), since: make([]int64, 0, n),
-		places: make([]int16, 0, n), lanes: make([]int16, 0, n), prios: make([]int16, 0, n),
-		records: make([][]byte, 0, n), payloads: make([][]byte, 0, n),
-	}
-}
-
-func (c *arrays) add(j *job) {
-	place, since := j.since()
-	n := len(c.ids)
-	c.ids = append(c.ids, pgtype.UUID{Bytes: j.ID, Valid: true})
-	c.seqs, c.since = append(c.seqs, int64(j.Seq)), append(c.since, since)
-	c.places, c.lanes = append(c.places, place), append(c.lanes, j.lane())
-	c.prios = append(c.prios, j.prio())
-	c.records = append(c.records, driver.AppendRecord(nil, &j.Envelope, len(j.Payload)))
-	c.payloads = append(c.payloads, orEmpty(j.Payload))
-
-	if deadline := j.deadline(); deadline != nil {
-		c.deadlines = append(padded(c.deadlines, n), deadline)
-	}
-	if name := core.EffectName(&j.Envelope); name != "" {
-		c.effects = append(padded(c.effects, n), []byte(name))
-	}
-	if j.Key != "" {
-		c.keys = append(padded(c.keys, n), []byte(j.Key))
-	}
-	if turn, order, holds := j.turnColumns(); turn != nil {
-		c.turns, c.orders, c.holds = append(padded(c.turns, n), turn), append(padded(c.orders, n), order), append(padded(c.holds, n), holds)
-	}
-	if j.Cost > 1 {
-		cost := int16(j.Cost)
-		c.costs = append(padded(c.costs, n), &cost)
-	}
-	if fair := j.fairColumn(); fair != nil {
-		c.fair = append(padded(c.fair, n), fair)
-	}
-}
-
-// padded returns a list of n elements that begins with list, and ends with zero values.
-func padded[S ~[]T, T any](list S, n int) S { return append(list, make(S, n-len(list))...) }
-
-// orEmpty returns b, which is not NULL.
-func orEmpty(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
 // writeChanged stores the new places of jobs, and marks jobs that were cancelled.
 func (t *txn) writeChanged(jobs []*job) {
 	var ids, marked, kept, edited []pawl.ID
@@ -247,6 +180,8 @@ func (t *txn) writeChanged(jobs []*job) {
 	var places, lanes []int16
 	var holding pgtype.FlatArray[*bool]
 	var fair pgtype.FlatArray[[]byte]
+	var due pgtype.FlatArray[*int64]
+	var tagged bool // a job has a tag, or loses it
 	var records, rewritten, payloads [][]byte
 	for _, j := range jobs {
 		switch {
@@ -268,6 +203,10 @@ func (t *txn) writeChanged(jobs []*job) {
 			if column := j.fairColumn(); column != nil {
 				fair = append(padded(fair, len(ids)-1), column)
 			}
+			if column := j.dueColumn(); column != nil {
+				due = append(padded(due, len(ids)-1), column)
+			}
+			tagged = tagged || j.tagged || j.FairTag != 0
 			records = append(records, driver.AppendRecord(nil, &j.Envelope, j.payload))
 			if j.edited {
 				edited, payloads = append(edited, j.ID), append(payloads, j.Payload)
@@ -281,8 +220,8 @@ func (t *txn) writeChanged(jobs []*job) {
 		t.write(sqlRewrite, uuids(kept), rewritten)
 	}
 	switch {
-	case len(fair) > 0:
-		t.write(sqlUpdateFair, uuids(ids), since, places, lanes, holding, records, fair)
+	case tagged:
+		t.write(sqlUpdateFair, uuids(ids), since, places, lanes, holding, records, fair, due)
 	case len(ids) > 0:
 		t.write(sqlUpdate, uuids(ids), since, places, lanes, holding, records)
 	}

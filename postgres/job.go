@@ -33,6 +33,7 @@ type job struct {
 	holds     bool   // it takes its unique key
 	readied   bool   // it became ready
 	late      bool   // it became ready, and gets its tag later
+	tagged    bool   // its row has a tag
 	waits     bool   // for other jobs
 	awaited   bool   // other jobs may wait for it
 	turn      string // its queue and key, if that runs its jobs in order
@@ -71,7 +72,7 @@ func (r *jobRow) job() (*job, error) {
 	if len(r.payload) > 0 {
 		e.Payload = r.payload
 	}
-	j := &job{Envelope: *e, stored: true, payload: apart, waits: r.waits.Valid, awaited: r.awaited.Valid}
+	j := &job{Envelope: *e, stored: true, payload: apart, tagged: e.FairTag != 0, waits: r.waits.Valid, awaited: r.awaited.Valid}
 	j.inTurn(r.turn)
 	j.State = stateOf(r.place, r.token.Valid)
 	if j.token = r.token.Int64; r.token.Valid && r.leasedSince.Valid {

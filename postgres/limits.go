@@ -55,21 +55,11 @@ func checkLimits(all map[string]pawl.Limits) error {
 		if err := driver.CheckQueue(name); err != nil {
 			return err
 		}
-		if err := cmp.Or(all[name].Validate(), supportsLimits(all[name])); err != nil {
+		if err := cmp.Or(all[name].Validate(), driver.SupportsLimits(abilities, all[name])); err != nil {
 			return fmt.Errorf("limits of queue %q: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// supportsLimits returns the error of limits that the engine cannot keep. The tags of jobs of several priorities do not
-// compare, so they do not say which job of a key became due first.
-func supportsLimits(l pawl.Limits) error {
-	if l.Fair && l.InOrder != pawl.OrderNone {
-		return &pawl.InvalidError{Field: "Fair", Lacks: pawl.FairKeys,
-			Reason: "package postgres has no turns of keys whose jobs run in order; leave out Fair or InOrder"}
-	}
-	return driver.SupportsLimits(abilities, l)
 }
 
 // declareLimits stores the limits of queues that the options declare.
@@ -234,7 +224,8 @@ func (s *selection) measure() (limited bool, err error) {
 	}
 	var taken *takenTurns
 	if len(inTurn) > 0 {
-		taken = s.t.takeTurns(inTurn)
+		taken = newTakenTurns()
+		s.t.takeTurns(inTurn, taken)
 	}
 	s.t.lockPools()
 	if len(fair) > 0 {
@@ -245,7 +236,7 @@ func (s *selection) measure() (limited bool, err error) {
 	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.Now)
 	s.t.notePools(s.rooms)
 	if err == nil {
-		err = s.t.promoteLate()
+		err = s.t.promoteLate(taken, inTurn)
 	}
 	if err == nil && taken != nil {
 		s.crowded, err = s.t.giveTurns(taken, inTurn)
@@ -318,7 +309,11 @@ func (s *selection) rests() {
 	for _, r := range s.rooms {
 		s.t.rest = earlier(s.t.rest, r.next())
 	}
-	if s.crowded {
-		s.t.rest = earlier(s.t.rest, s.t.Now) // the next transaction continues, at once
+	if s.continues() {
+		s.t.rest = earlier(s.t.rest, s.t.Now)
 	}
 }
+
+// continues reports whether the next transaction goes on with the heads of keys, at once. If another session holds up some
+// of them, that would be in vain.
+func (s *selection) continues() bool { return s.crowded && len(s.t.kept) == 0 }

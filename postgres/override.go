@@ -205,7 +205,7 @@ func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) err
 	if l == nil {
 		return q.submit(ctx, &override{queue, resetting, false})
 	}
-	if err := supportsLimits(*l); err != nil {
+	if err := driver.SupportsLimits(abilities, *l); err != nil {
 		return err
 	}
 	return q.submit(ctx, &override{queue, overriding(*l), true})

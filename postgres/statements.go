@@ -62,7 +62,7 @@ const (
 	sqlHolders = `SELECT name, id FROM pawl.uniq WHERE name = ANY($1)`
 
 	// sqlDamaged reads jobs without their records.
-	sqlDamaged = `SELECT j.id, j.seq, j.since, j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
+	sqlDamaged = `SELECT j.id, j.seq, COALESCE(j.due, j.since), j.deadline, j.token, j.place, j.lane, j.prio, j.effect, q.name, l.kind,
 	octet_length(j.payload), COALESCE((SELECT max(n) FROM pawl.history h WHERE h.id = j.id), 0),
 	j.waits, j.awaited, j.key, ` + turnColumn + `, COALESCE(j.cost, 0::int2)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue WHERE j.id = ANY($1)
@@ -93,14 +93,14 @@ SELECT count(*) FROM moved`
 	SELECT name FROM pawl.effect WHERE id IS NULL AND done_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// The columns of a new job: those of every job, those that most have no value for, and that of jobs with tags.
+// The columns of a new job: those of every job, those that most have no value for, and those of jobs with tags.
 const (
 	newColumns       = `id, seq, since, line, place, lane, prio, record, payload`
 	newColumnCount   = 9
 	extraColumns     = newColumns + `, deadline, effect, key, turn, key_order, holds, cost`
 	extraColumnCount = 16
-	fairColumns      = extraColumns + `, fair`
-	fairColumnCount  = 17
+	fairColumns      = extraColumns + `, fair, due`
+	fairColumnCount  = 18
 )
 
 const (
@@ -126,7 +126,7 @@ SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[],
 
 	sqlInsertFair = `INSERT INTO pawl.job (` + fairColumns + `)
 SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int2[], $7::int2[], $8::bytea[], $9::bytea[],
-	$10::int8[], $11::bytea[], $12::bytea[], $13::bytea[], $14::int2[], $15::bool[], $16::int2[], $17::bytea[])`
+	$10::int8[], $11::bytea[], $12::bytea[], $13::bytea[], $14::int2[], $15::bool[], $16::int2[], $17::bytea[], $18::int8[])`
 
 	sqlCopy      = `COPY pawl.job (` + newColumns + `) FROM STDIN (FORMAT binary)`
 	sqlCopyExtra = `COPY pawl.job (` + extraColumns + `) FROM STDIN (FORMAT binary)`
@@ -138,10 +138,11 @@ SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[],
 FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[]) AS t(id, since, place, lane, holds, record)
 WHERE j.id = t.id`
 
-	// sqlUpdateFair is sqlUpdate for jobs of which some have tags.
+	// sqlUpdateFair is sqlUpdate for jobs of which some have tags, or lose them.
 	sqlUpdateFair = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
-	fair = COALESCE(t.fair, j.fair), cancelled = false, token = NULL, leased_since = NULL
-FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[], $7::bytea[]) AS t(id, since, place, lane, holds, record, fair)
+	fair = COALESCE(t.fair, j.fair), due = t.due, cancelled = false, token = NULL, leased_since = NULL
+FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[], $7::bytea[], $8::int8[])
+	AS t(id, since, place, lane, holds, record, fair, due)
 WHERE j.id = t.id`
 
 	sqlCancel = `UPDATE pawl.job SET cancelled = true WHERE id = ANY($1)`

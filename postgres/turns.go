@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -31,23 +30,6 @@ const (
 		ORDER BY name, n LIMIT $2) t)
 RETURNING name`
 
-	// sqlHeads reads of each key the jobs that may be its head, and the first of those that wait for their turn. It locks
-	// those that are not leased, unless another session has. Free says that a job is locked, and as it was read.
-	sqlHeads = `WITH heads AS MATERIALIZED (
-	SELECT n.name, j.* FROM unnest($1::bytea[]) AS n(name), LATERAL (
-		(SELECT id, place, since, seq, COALESCE(holds, false) AS holds, token IS NOT NULL AS leased
-			FROM pawl.job WHERE turn = n.name AND place > -2 AND (place = 0 OR holds))
-		UNION ALL
-		(SELECT id, place, since, seq, false, false FROM pawl.job WHERE turn = n.name AND place = -2 ORDER BY since, seq LIMIT 1)) j),
-locked AS MATERIALIZED (
-	SELECT id, place, since, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED)
-SELECT h.name, h.id, h.place, h.since, h.seq, h.holds, h.leased,
-	EXISTS (SELECT FROM locked l WHERE l.id = h.id AND l.place = h.place AND l.since = h.since AND l.token IS NULL)
-FROM heads h`
-
-	sqlSetHeads = `UPDATE pawl.job j SET place = t.place, holds = NULLIF(t.holds, false)
-FROM unnest($1::uuid[], $2::int2[], $3::bool[]) AS t(id, place, holds) WHERE j.id = t.id`
-
 	// sqlAdopt has jobs at place 0 follow an order that they do not know of, as they were enqueued while it was declared.
 	sqlAdopt = `UPDATE pawl.job j SET turn = t.turn, key_order = t.key_order,
 	holds = CASE WHEN t.turn IS NOT NULL THEN j.holds END, place = CASE WHEN t.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
@@ -55,11 +37,11 @@ FROM unnest($1::uuid[], $2::bytea[], $3::int2[]) AS t(id, turn, key_order) WHERE
 
 	// sqlReorder has the jobs of a queue follow another order. Of the leased jobs of a key, the first one holds it.
 	sqlReorder = `WITH jobs AS (
-	SELECT j.id, j.place, j.since, j.seq, j.token, q.name || '\x00'::bytea || j.key AS turn,
+	SELECT j.id, j.place, COALESCE(j.due, j.since) AS due, j.seq, j.token, q.name || '\x00'::bytea || j.key AS turn,
 		j.place <> 3 AND COALESCE(j.holds, j.token IS NOT NULL) OR j.place = 3 AND j.holds IS TRUE AND $2::int2 = 2 AS holds
 	FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 	WHERE q.name = $1 AND j.key IS NOT NULL AND j.place <> 4),
-heads AS (SELECT DISTINCT ON (turn) id, turn FROM jobs WHERE holds ORDER BY turn, token IS NULL, since, seq),
+heads AS (SELECT DISTINCT ON (turn) id, turn FROM jobs WHERE holds ORDER BY turn, token IS NULL, due, seq),
 changed AS (
 	UPDATE pawl.job j SET turn = CASE WHEN $2::int2 > 0 THEN n.turn END, key_order = NULLIF($2::int2, 0),
 		holds = CASE WHEN $2::int2 > 0 AND h.id IS NOT NULL THEN true END,
@@ -106,7 +88,7 @@ type turns struct {
 	orders     map[string]pawl.KeyOrder // of the queues of new jobs; nil until they are read
 	noted      map[string]bool          // keys whose first job may be another one, by name
 	turnsNoted int                      // how often it noted keys
-	kept       map[keyOfQueue]bool      // keys whose head another session has locked
+	kept       map[keyOfQueue]bool      // keys whose first job another session holds up
 }
 
 // orderNew has new jobs with keys wait for their turn, in the queues with an order. The next fetch finds the jobs of
@@ -189,156 +171,56 @@ func (t *txn) writeTurns(jobs []*job) {
 type takenTurns struct {
 	names map[string]bool
 	rows  int
+	full  bool // there may be more, as the last statement took as many as it may
 }
 
-// takeTurns has the pipe take rows of turn.
-func (t *txn) takeTurns(queues [][]byte) *takenTurns {
-	taken := &takenTurns{names: make(map[string]bool)}
+func newTakenTurns() *takenTurns { return &takenTurns{names: make(map[string]bool)} }
+
+// takeTurns has the pipe take rows of turn, besides those that were taken.
+func (t *txn) takeTurns(queues [][]byte, taken *takenTurns) {
 	t.write(sqlTakeTurns, queues, portion).Query(func(rows pgx.Rows) error {
 		var name []byte
+		before := taken.rows
 		_, err := pgx.ForEachRow(rows, []any{&name}, func() error {
 			taken.names[string(name)] = true
 			taken.rows++
 			return nil
 		})
+		taken.full = taken.rows-before >= portion
 		return err
 	})
-	return taken
 }
 
-// giveTurns chooses the heads of the keys of queues that were taken, and of those that follow. It reports whether there
-// are more, which are too many for one transaction.
+// giveTurns chooses the heads of the keys of queues that were taken, and of those that follow. It reports whether there may
+// be more keys, which are too many for one transaction.
 func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more bool, err error) {
-	for n := 1; ; n++ {
-		var ordered, ended []string
-		for _, name := range slices.Sorted(maps.Keys(taken.names)) {
-			if t.limits[queueOfTurn(name).queue].InOrder == pawl.OrderNone {
-				ended = append(ended, name)
-			} else {
-				ordered = append(ordered, name)
-			}
-		}
-		if len(ended) > 0 {
-			t.write(sqlEndTurns, bytesOf(ended))
-		}
-		if err := t.elect(ordered); err != nil || taken.rows < portion || n == portions {
-			return taken.rows >= portion, err
-		}
-		taken = t.takeTurns(queues)
+	for n := 1; taken.full && n < portions; n++ {
+		t.takeTurns(queues, taken)
 		if err := t.tx.send(t.ctx); err != nil {
 			return false, err
 		}
 	}
+	var ordered, ended []string
+	for _, name := range slices.Sorted(maps.Keys(taken.names)) {
+		if t.limits[queueOfTurn(name).queue].InOrder == pawl.OrderNone {
+			ended = append(ended, name)
+		} else {
+			ordered = append(ordered, name)
+		}
+	}
+	if len(ended) > 0 {
+		t.write(sqlEndTurns, bytesOf(ended))
+	}
+	heldUp, err := t.elect(ordered)
+	if len(heldUp) > 0 { // at the end, so that this transaction does not take them again
+		t.write(sqlAddTurns, heldUp)
+	}
+	return taken.full, err
 }
 
 func queueOfTurn(name string) keyOfQueue {
 	queue, key, _ := strings.Cut(name, "\x00")
 	return keyOfQueue{queue, key}
-}
-
-// turnJob is a job that may be the head of its key.
-type turnJob struct {
-	id            pawl.ID
-	place         int16
-	since, seq    int64
-	holds, leased bool
-	free          bool // this transaction has locked it
-}
-
-// elect chooses the heads of keys.
-func (t *txn) elect(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlHeads), bytesOf(names))
-	if err != nil {
-		return err
-	}
-	keys := make(map[string][]*turnJob)
-	var name []byte
-	var id pgtype.UUID
-	var c turnJob
-	if _, err = pgx.ForEachRow(rows, []any{&name, &id, &c.place, &c.since, &c.seq, &c.holds, &c.leased, &c.free}, func() error {
-		next := c
-		next.id = id.Bytes
-		keys[string(name)] = append(keys[string(name)], &next)
-		return nil
-	}); err != nil {
-		return err
-	}
-	var changed []*turnJob
-	var again [][]byte
-	for _, name := range names {
-		moved := headOf(keys[name])
-		if slices.ContainsFunc(moved, func(j *turnJob) bool { return !j.free }) {
-			again = append(again, []byte(name))
-			t.keepTurn(name)
-			continue
-		}
-		changed = append(changed, moved...)
-	}
-	if len(again) > 0 {
-		t.write(sqlAddTurns, again)
-	}
-	t.writeHeads(changed)
-	return nil
-}
-
-// headOf chooses the head of a key, and returns the jobs that have to move: the head is to be found by fetches, and
-// no other job of the key.
-func headOf(jobs []*turnJob) (moved []*turnJob) {
-	slices.SortFunc(jobs, func(a, b *turnJob) int {
-		return cmp.Or(first(a.holds, b.holds), first(a.leased, b.leased), cmp.Compare(a.since, b.since), cmp.Compare(a.seq, b.seq))
-	})
-	for i, j := range jobs {
-		before := *j
-		switch {
-		case j.leased:
-		case i > 0: // a second job that holds the key comes from elsewhere, such as another database
-			if j.holds = false; j.place == placeReady {
-				j.place = placeTurn
-			}
-		case j.place == placeTurn:
-			j.place = placeReady
-		}
-		if *j != before {
-			moved = append(moved, j)
-		}
-	}
-	return moved
-}
-
-// first orders what is so before what is not.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
-
-// keepTurn has no fetch of this transaction look at a key whose head another session has locked, and looks again soon.
-func (t *txn) keepTurn(name string) {
-	if t.kept == nil {
-		t.kept = make(map[keyOfQueue]bool)
-	}
-	t.kept[queueOfTurn(name)] = true
-	t.rest = earlier(t.rest, t.Now.Add(lockedSleep))
-}
-
-func (t *txn) writeHeads(jobs []*turnJob) {
-	if len(jobs) == 0 {
-		return
-	}
-	var ids []pawl.ID
-	var places []int16
-	var holds []bool
-	for _, j := range jobs {
-		ids, places, holds = append(ids, j.id), append(places, j.place), append(holds, j.holds)
-	}
-	t.write(sqlSetHeads, uuids(ids), places, holds)
 }
 
 // looksFurther reports whether a fetch that finds no job has to look at the limits of its queues: jobs may wait for their turns,

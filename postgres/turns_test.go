@@ -60,9 +60,16 @@ func keyed(kind, key string) *pawl.Envelope { return &pawl.Envelope{Kind: kind, 
 // Rule: several clients that fetch at the same time run the jobs of each key one after another, in order, over
 // retries and releases.
 func TestTurnsOfSeveralClients(t *testing.T) {
+	for name, limits := range map[string]pawl.Limits{"in order": {InOrder: pawl.OrderContinue}, "in order and fair": {InOrder: pawl.OrderContinue, Fair: true}} {
+		t.Run(name, func(t *testing.T) { runTurns(t, declaring(limits)) })
+	}
+}
+
+// runTurns has three clients run the jobs of three keys.
+func runTurns(t *testing.T, declared func(*postgres.Options)) {
 	const clients, keys, jobs = 3, 3, 16
 	schema := newSchema(t)
-	first := open(t, schema, inOrder(pawl.OrderContinue))
+	first := open(t, schema, declared)
 	var batch []*pawl.Envelope
 	for i := range keys * jobs {
 		batch = append(batch, keyed(fmt.Sprint(i/keys), fmt.Sprint(i%keys)))
@@ -119,6 +126,8 @@ func TestTurnsOfSeveralClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	stale := count(t, "SELECT count(*) FROM "+schema+".job WHERE due IS NOT NULL AND place NOT IN (0, -2)")
+	require.Zero(t, stale, "jobs that are not ready, and have the column of those with a tag")
 }
 
 // Rule: of the jobs of a key, one is where fetches look, however many there are. So a fetch of other jobs does not walk over them.

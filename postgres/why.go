@@ -24,11 +24,11 @@ WHERE j.place IN (-2, 0) AND j.token IS NULL AND j.key IS NOT NULL AND q.name = 
 
 	// sqlKeyHeads reads the heads of the keys of queues with an order, whether they are ready, and whether nobody has their
 	// effect.
-	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, j.since, j.place IN (-2, 0) AND j.token IS NULL, j.place = 3, NOT EXISTS (
+	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, COALESCE(j.due, j.since), j.place IN (-2, 0) AND j.token IS NULL, j.place = 3, NOT EXISTS (
 	SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.turn IS NOT NULL AND (j.place IN (-2, 0) OR j.holds) AND q.name = ANY($1)
-ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, j.since, j.seq`
+ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, COALESCE(j.due, j.since), j.seq`
 
 	// sqlHoldersOfKey reads some leased jobs of a key.
 	sqlHoldersOfKey = `SELECT j.id FROM pawl.claim c, unnest(c.ids) AS leased(id)

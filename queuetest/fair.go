@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (f *fixture) soon(key string, n int) {
 
 // fairTests are the cases of keys that take turns.
 func fairTests() []test {
-	return append(fairWeightTests(), []test{
+	return append(slices.Concat(fairWeightTests(), fairOrderTests()), []test{
 		limitTest("ten beside many", "A key with ten jobs beside one with very many is done within twenty starts, whenever it comes.", fairly, func(f *fixture) {
 			f.addMany(1000, key("a"))
 			f.starts(100)
@@ -148,12 +149,6 @@ func fairTests() []test {
 				f.ack(held)
 				equal(f, keys(f.fetch(9)), "ab", "keys of a fetch of nine, when it has room again")
 			}),
-		unshared(limitTest("in order", "Keys whose jobs run in order take turns, too.", pawl.Limits{Fair: true, InOrder: pawl.OrderContinue}, func(f *fixture) {
-			f.addMany(50, key("a"))
-			f.starts(10)
-			f.addMany(5, key("b"))
-			f.soon("b", 5)
-		}).alsoRequiring(pawl.OrderedKeys)),
 		limitTest("removed jobs", "A key has no turns behind those of jobs that were removed.", fairly, func(f *fixture) {
 			for _, k := range []string{"a", ""} {
 				ids := f.addMany(50, key(k))
@@ -223,10 +218,4 @@ func fairTests() []test {
 				equal(f, f.starts(7), "acccebc", "keys")
 			}).needing(alone),
 	}...)
-}
-
-// unshared is a test that a queue of several processes does not run: package postgres refuses the two limits together.
-func unshared(t test) test {
-	t.misses = pawl.Shared
-	return t
 }

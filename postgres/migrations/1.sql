@@ -56,7 +56,8 @@ CREATE TABLE pawl.job (
 	turn         bytea,            -- the queue, a zero byte, the key, if the jobs of the key run in order; NULL if not
 	key_order    int2,             -- pawl.KeyOrder, if they do
 	holds        bool,             -- it was leased, and no other job of its key runs until it is done; NULL if not
-	fair         bytea             -- the queue, a zero byte, the key, if it has, or had, a tag: since has that while it is ready; NULL if not
+	fair         bytea,            -- the queue, a zero byte, the key, if it has, or had, a tag: since has that while it is ready; NULL if not
+	due          int8              -- since when it is ready, if it has a key and a tag; otherwise NULL, and since says so
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
 	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
 	autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
@@ -67,7 +68,7 @@ ALTER TABLE pawl.job ALTER payload SET STORAGE EXTERNAL;
 CREATE INDEX job_ready    ON pawl.job (line, lane, prio, since, seq)      WHERE place = 0;
 CREATE INDEX job_waiting  ON pawl.job (line, lane, prio, since, seq)      WHERE place < 0;
 -- The heads of keys, which are the jobs that may run, that run, or that hold their keys, and the jobs that wait for their turn.
-CREATE INDEX job_turn     ON pawl.job (turn, place, since, seq)           WHERE turn IS NOT NULL AND (place = 0 OR place = -2 OR holds);
+CREATE INDEX job_turn     ON pawl.job (turn, place, COALESCE(due, since), seq) WHERE turn IS NOT NULL AND (place = 0 OR place = -2 OR holds);
 CREATE INDEX job_listed   ON pawl.job (line, place, since, seq)           WHERE place > 0 AND place <> 4; -- delayed and dead jobs
 CREATE INDEX job_due      ON pawl.job (place, since, seq) INCLUDE (line)  WHERE place > 0 AND place <> 3; -- delayed and completed jobs
 -- The last tags of keys. Only jobs of queues whose keys take turns are in it.

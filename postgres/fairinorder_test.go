@@ -1,0 +1,229 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/internal/withid"
+	"github.com/gopawl/pawl/postgres"
+)
+
+// Rule: a job that a transaction of the app stores goes before the jobs of its key that became due later, although it gets its
+// tag later than they do. While another session gives tags, no job of the key runs, and other keys go on.
+func TestLateJobInOrder(t *testing.T) {
+	for kind, of := range appTxs {
+		t.Run(kind, func(t *testing.T) {
+			schema := newSchema(t)
+			q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+			tx := of(t)()
+			require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), keyed("first", "x")))
+			require.NoError(t, withid.Enqueue(t.Context(), q, keyed("second", "x"), keyed("other", "y")))
+			require.NoError(t, tx.commit())
+			free := giveTags(t, schema)
+			found := runnable(t, q)
+			require.Len(t, found, 1)
+			require.Contains(t, found, "other")
+			require.Empty(t, runnable(t, q), "the key is looked at again")
+			free()
+			l, err := q.Fetch(patient(t), pawl.Request{Max: 9})
+			require.NoError(t, err)
+			require.Len(t, l, 1)
+			require.Equal(t, "first", l[0].Kind)
+			require.Empty(t, runnable(t, q))
+			require.NoError(t, q.Settle(t.Context(), l[0].Ack()))
+			require.Equal(t, "second", runsAlone(t, q).Kind)
+		})
+	}
+}
+
+// Rule: a late job goes before the later ones of its key, also if its transaction began before the order of its queue was declared.
+func TestLateJobOfBeforeTheOrder(t *testing.T) {
+	schema := newSchema(t)
+	before := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true}))
+	tx := appTxs["pgx"](t)()
+	defer func() { _ = tx.rollback() }() // if the test fails, or else the pool would wait for it
+	require.NoError(t, withid.Enqueue(t.Context(), before.In(tx), keyed("first", "x")))
+	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+	require.NoError(t, tx.commit())
+	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("second", "x"), keyed("other", "y")))
+	free := giveTags(t, schema)
+	found := runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "other")
+	free()
+	found = runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "first")
+}
+
+// Rule: a fetch that does not wait gets the job of a key in order that another client has delayed, once it is due, without a poll.
+func TestDelayedJobOfAnotherClientInOrder(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixNano())
+	clock := func(o *postgres.Options) { o.Now = func() time.Time { return time.Unix(0, now.Load()) } }
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, clock, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+	other := open(t, schema, noPoll, clock)
+	require.Empty(t, runnable(t, q))
+	require.NoError(t, withid.Enqueue(t.Context(), other, &pawl.Envelope{Kind: "k", Key: "x", Delay: time.Second}))
+	require.NoError(t, other.Close()) // or else it promotes the job itself
+	require.Empty(t, runnable(t, q), "before the job is due")
+	now.Add(int64(time.Second))
+	require.Contains(t, runnable(t, q), "k")
+}
+
+// giveTags is a session that gives tags to fair queues until it is freed.
+func giveTags(t *testing.T, schema string) (free func()) {
+	t.Helper()
+	return lockRows(t, schema+".bound")
+}
+
+// lockRows is a session that locks all rows of a table until it is freed.
+func lockRows(t *testing.T, table string) (free func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close(patient(t))) })
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT FROM "+table+" FOR UPDATE")
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Commit(t.Context())) }
+}
+
+// Rule: a fetch that waits for another one meanwhile runs no job of a key before a late one that became due first, although both
+// became due after the fetch had begun.
+func TestLateJobBesideAFetchThatWaits(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+	other := open(t, schema, noPoll)
+	require.Empty(t, runnable(t, q))
+	// Once it has looked for what is due, an enqueue does not promote.
+	require.NoError(t, withid.Enqueue(t.Context(), other, &pawl.Envelope{Kind: "k", Queue: "elsewhere"}))
+	free := lockRows(t, schema+".limits")
+	ctx, leases := patient(t), make(chan []*pawl.Lease, 1)
+	go func() {
+		found, err := q.Fetch(ctx, pawl.Request{Max: 9})
+		if err != nil {
+			t.Errorf("fetch: %v", err)
+		}
+		leases <- found
+	}()
+	waitsForLock(t, schema)
+	first, tx := keyed("first", "x"), appTxs["pgx"](t)()
+	require.NoError(t, withid.Enqueue(t.Context(), other.In(tx), first))
+	require.NoError(t, tx.commit())
+	require.NoError(t, withid.Enqueue(t.Context(), other, keyed("second", "x")))
+	require.Equal(t, pawl.Delayed, stateIn(t, other, first.ID), "nobody has promoted it")
+	free()
+	got := <-leases
+	require.Len(t, got, 1)
+	require.Equal(t, "first", got[0].Kind)
+	require.Empty(t, runnable(t, q))
+}
+
+// Rule: if more jobs are late than a fetch looks at, no job runs that became due after them, and one that became due before them does.
+func TestManyLateJobsInOrder(t *testing.T) {
+	const many = 1500
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("before", "x")))
+	tx := appTxs["pgx"](t)()
+	jobs := make([]*pawl.Envelope, many)
+	for i := range jobs {
+		jobs[i] = keyed("late", fmt.Sprint("late ", i))
+	}
+	require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), jobs...))
+	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("behind", fmt.Sprint("late ", many-1))))
+	require.NoError(t, tx.commit())
+	free := giveTags(t, schema)
+	found := runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "before")
+	require.Empty(t, runnable(t, q))
+	free()
+	for started := 0; started < many; {
+		leases, err := q.Fetch(patient(t), pawl.Request{Max: 1000})
+		require.NoError(t, err)
+		for _, l := range leases {
+			require.Equal(t, "late", l.Kind)
+		}
+		started += len(leases)
+	}
+	require.Empty(t, runnable(t, q), "the job behind is not of its turn")
+}
+
+// Rule: the jobs that transactions of the app and processes enqueue into a fair queue run, of each key, in the order of the calls, over
+// retries, while others enqueue, too.
+func TestOrderOfLateJobs(t *testing.T) {
+	const clients, calls = 3, 30
+	schema := newSchema(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	next, ended := make(map[string]int), 0
+	end := func(l *pawl.Lease) pawl.Settlement {
+		mu.Lock()
+		defer mu.Unlock()
+		n := next[l.Key]
+		if l.Kind != fmt.Sprint(n) {
+			t.Errorf("job %s of key %s runs instead of job %d", l.Kind, l.Key, n)
+		}
+		if n%3 == 1 && l.Attempts == 0 {
+			return l.Nack(0, errors.New("again"))
+		}
+		ended++
+		next[l.Key]++
+		return l.Ack()
+	}
+	all := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return ended == clients*calls || t.Failed()
+	}
+	pool, err := pgxpool.New(t.Context(), server.url)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	ctx := patient(t)
+	for n := range clients {
+		q := open(t, schema, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderContinue}))
+		wg.Go(func() {
+			for i := range calls {
+				if err := enqueueEither(ctx, q, pool, i%2 == 0, keyed(fmt.Sprint(i), fmt.Sprint(n))); err != nil {
+					t.Errorf("client %d: enqueue: %v", n, err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for !all() {
+				leases, err := q.Fetch(ctx, pawl.Request{Max: 2, Wait: pawl.WaitNot})
+				if err != nil && !errors.Is(err, pawl.ErrEmpty) {
+					t.Errorf("client %d: fetch: %v", n, err)
+				}
+				for _, l := range leases {
+					if err := q.Settle(ctx, end(l)); err != nil {
+						t.Errorf("client %d: settle: %v", n, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// enqueueEither enqueues a job, in a transaction of the app or without one.
+func enqueueEither(ctx context.Context, q *postgres.Queue, pool *pgxpool.Pool, inTx bool, e *pawl.Envelope) error {
+	if !inTx {
+		return withid.Enqueue(ctx, q, e)
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return withid.Enqueue(ctx, q.In(tx), e) })
+}

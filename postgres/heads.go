@@ -1,0 +1,220 @@
+package postgres
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+)
+
+const (
+	// headJobs reads the jobs that may be the heads of the keys $1, and the first of those that wait for their turn. It locks
+	// those that are not leased, unless another session has.
+	headJobs = `WITH heads AS MATERIALIZED (
+	SELECT n.name, j.* FROM unnest($1::bytea[]) AS n(name), LATERAL (
+		(SELECT id, place, COALESCE(due, since) AS due, seq, COALESCE(holds, false) AS holds, token IS NOT NULL AS leased
+			FROM pawl.job WHERE turn = n.name AND place > -2 AND (place = 0 OR holds))
+		UNION ALL
+		(SELECT id, place, COALESCE(due, since), seq, false, false FROM pawl.job WHERE turn = n.name AND place = -2
+			ORDER BY COALESCE(due, since), seq LIMIT 1)) j),
+locked AS MATERIALIZED (
+	SELECT id, place, COALESCE(due, since) AS due, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED)`
+
+	// sqlHeads reads the jobs that may be the heads of keys. The last column says that a job is locked, and unchanged.
+	sqlHeads = headJobs + `
+SELECT h.name, h.id, h.place, h.due, h.seq, h.holds, h.leased,
+	EXISTS (SELECT FROM locked l WHERE l.id = h.id AND l.place = h.place AND l.due = h.due AND l.token IS NULL)
+FROM heads h`
+
+	// sqlHeadsAndLate is sqlHeads of keys in the queues $2, whose keys take turns. It also reads the first $3 late jobs of these
+	// queues, as far as heads were due later. One statement reads both, or else neither would see a job that another session
+	// promotes in between. The clock of the fetch bounds none of them: jobs become ready after it was read, while the fetch
+	// waits for others. The column turn of a late job may be NULL, if its transaction began before the order was declared.
+	sqlHeadsAndLate = headJobs + `,
+late AS MATERIALIZED (
+	SELECT q.name || '\x00'::bytea || j.key AS name, j.since, j.seq FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, LATERAL (
+		SELECT key, since, seq FROM pawl.job
+		WHERE place = 1 AND line = l.id AND since <= (SELECT max(due) FROM heads) AND key IS NOT NULL
+		ORDER BY since, seq LIMIT $3) j
+	WHERE q.name = ANY($2) ORDER BY j.since, j.seq LIMIT $3)
+SELECT 0::int2, name, id, place, due, seq, holds, leased FROM heads
+UNION ALL SELECT 1::int2, NULL, id, place, due, 0::int8, false, token IS NOT NULL FROM locked
+UNION ALL SELECT 2::int2, name, NULL, 1::int2, since, seq, false, false FROM late`
+
+	sqlSetHeads = `UPDATE pawl.job j SET place = t.place, holds = NULLIF(t.holds, false)
+FROM unnest($1::uuid[], $2::int2[], $3::bool[]) AS t(id, place, holds) WHERE j.id = t.id`
+)
+
+// turnJob is a job that may be the head of its key.
+type turnJob struct {
+	id            pawl.ID
+	place         int16
+	due, seq      int64
+	holds, leased bool
+	free          bool // this transaction has locked it, and it is unchanged
+	late          bool // it is not ready yet
+}
+
+// elect chooses the heads of keys. It returns the keys whose first job is late, or locked by another session, for a later fetch.
+func (t *txn) elect(names []string) (heldUp [][]byte, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	keys := make(map[string][]*turnJob)
+	queues := make(map[string]bool) // whose keys take turns
+	var fair, others []string
+	for _, name := range names {
+		if queue := queueOfTurn(name).queue; t.limits[queue].Fair {
+			fair, queues[queue] = append(fair, name), true
+		} else {
+			others = append(others, name)
+		}
+	}
+	for part := range slices.Chunk(others, portion) {
+		t.readHeads(part, keys)
+	}
+	if len(fair) > 0 {
+		t.readHeadsAndLate(fair, slices.Sorted(maps.Keys(queues)), keys)
+	}
+	if err := t.tx.send(t.ctx); err != nil {
+		return nil, err
+	}
+	var changed []*turnJob
+	for _, name := range names {
+		moved := headOf(keys[name])
+		if slices.ContainsFunc(moved, func(j *turnJob) bool { return !j.free }) {
+			heldUp = append(heldUp, []byte(name))
+			t.keepTurn(name)
+			continue
+		}
+		changed = append(changed, moved...)
+	}
+	t.writeHeads(changed)
+	return heldUp, nil
+}
+
+// readHeads has the pipe read the jobs that may be the heads of keys.
+func (t *txn) readHeads(names []string, keys map[string][]*turnJob) {
+	t.write(sqlHeads, bytesOf(names)).Query(func(rows pgx.Rows) error {
+		var name []byte
+		var id pgtype.UUID
+		var c turnJob
+		_, err := pgx.ForEachRow(rows, []any{&name, &id, &c.place, &c.due, &c.seq, &c.holds, &c.leased, &c.free}, func() error {
+			next := c
+			next.id = id.Bytes
+			keys[string(name)] = append(keys[string(name)], &next)
+			return nil
+		})
+		return err
+	})
+}
+
+// readHeadsAndLate is readHeads of keys in queues whose keys take turns. It reads the late jobs of these queues too, whichever
+// keys they have: a late job may go before the others of its key, which then wait until it is promoted. If there are too many
+// late jobs to read, it is as if each key had one that is due when the last of them was.
+func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJob) {
+	t.write(sqlHeadsAndLate, bytesOf(names), bytesOf(queues), portion).Query(func(rows pgx.Rows) error {
+		const ofHeads, ofLocked = 0, 1
+		heads, locked := make(map[pawl.ID]*turnJob), make(map[pawl.ID]turnJob)
+		var last *turnJob // of the late jobs
+		var part int16
+		var late int
+		var name []byte
+		var id pgtype.UUID
+		var c turnJob
+		_, err := pgx.ForEachRow(rows, []any{&part, &name, &id, &c.place, &c.due, &c.seq, &c.holds, &c.leased}, func() error {
+			next := c
+			next.id = id.Bytes
+			if part == ofLocked {
+				locked[next.id] = next
+				return nil
+			}
+			keys[string(name)] = append(keys[string(name)], &next)
+			if part == ofHeads {
+				heads[next.id] = &next
+				return nil
+			}
+			next.late = true
+			if late++; last == nil || cmp.Or(cmp.Compare(last.due, next.due), cmp.Compare(last.seq, next.seq)) < 0 {
+				last = &next
+			}
+			return nil
+		})
+		for id, j := range heads {
+			l, found := locked[id]
+			j.free = found && l.place == j.place && l.due == j.due && !l.leased
+		}
+		if late < portion {
+			return err
+		}
+		for _, name := range names {
+			if len(keys[name]) > 0 {
+				keys[name] = append(keys[name], last)
+			}
+		}
+		return err
+	})
+}
+
+// headOf chooses the head of a key, and returns the jobs that have to move, so that fetches find the head, and no other
+// job of the key. If a late job goes before the head, headOf returns the late job alone, and no job of the key can run yet.
+func headOf(jobs []*turnJob) (moved []*turnJob) {
+	slices.SortFunc(jobs, func(a, b *turnJob) int {
+		return cmp.Or(first(a.holds, b.holds), first(a.leased, b.leased), cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
+	})
+	for i, j := range jobs {
+		before := *j
+		switch {
+		case j.late && i == 0:
+			return []*turnJob{j}
+		case j.leased || j.late:
+		case i > 0: // a second job that holds the key comes from elsewhere, such as another database
+			if j.holds = false; j.place == placeReady {
+				j.place = placeTurn
+			}
+		case j.place == placeTurn:
+			j.place = placeReady
+		}
+		if *j != before {
+			moved = append(moved, j)
+		}
+	}
+	return moved
+}
+
+// first orders what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// keepTurn has no fetch of this transaction look at a key, and looks again soon.
+func (t *txn) keepTurn(name string) {
+	if t.kept == nil {
+		t.kept = make(map[keyOfQueue]bool)
+	}
+	t.kept[queueOfTurn(name)] = true
+	t.rest = earlier(t.rest, t.Now.Add(lockedSleep))
+}
+
+func (t *txn) writeHeads(jobs []*turnJob) {
+	if len(jobs) == 0 {
+		return
+	}
+	var ids []pawl.ID
+	var places []int16
+	var holds []bool
+	for _, j := range jobs {
+		ids, places, holds = append(ids, j.id), append(places, j.place), append(holds, j.holds)
+	}
+	t.write(sqlSetHeads, uuids(ids), places, holds)
+}

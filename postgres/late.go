@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/gopawl/pawl"
+)
+
+// A job that falls due in a fair queue gets its tag here. So does a late job, which became ready while another session gave tags,
+// or in a transaction of the app.
+
+const (
+	// sqlLate reports whether one of the queues $1 has jobs to promote.
+	sqlLate = `SELECT EXISTS (SELECT FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id
+WHERE q.name = ANY($1) AND EXISTS (SELECT FROM pawl.job j WHERE j.place = 1 AND j.line = l.id AND j.since <= $2))`
+
+	// sqlPromoteFair is sqlPromote beside fair queues. It locks the jobs of those in $3, and returns them. It passes over those
+	// in $4. If $5 says so, it returns the names of those that have jobs to promote, and then it promotes nothing.
+	sqlPromoteFair = `WITH fair AS MATERIALIZED (
+	SELECT l.id, q.name, q.name = ANY($3::bytea[]) AS ours,
+		$5::bool AND EXISTS (SELECT FROM pawl.job j WHERE j.place = 1 AND j.line = l.id AND j.since <= $1) AS due
+	FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id WHERE q.name = ANY($3::bytea[]) OR q.name = ANY($4::bytea[])),
+due AS MATERIALIZED (
+	SELECT id, line, since, seq FROM pawl.job
+	WHERE place = 1 AND since <= $1 AND line <> ALL(ARRAY(SELECT id FROM fair WHERE NOT ours)) AND NOT EXISTS (SELECT FROM fair WHERE due)
+	ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
+moved AS (UPDATE pawl.job j SET place = CASE WHEN j.waits THEN -1 WHEN j.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
+	FROM due WHERE j.id = due.id AND due.line <> ALL(ARRAY(SELECT id FROM fair)) RETURNING j.place, j.turn),
+noted AS (INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM moved WHERE place = -2)
+SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM due WHERE line = ANY(ARRAY(SELECT id FROM fair)) ORDER BY since, seq),
+	ARRAY(SELECT DISTINCT name FROM fair WHERE due)`
+)
+
+// promotion is how far a transaction has come with the promotion of what is due.
+type promotion struct {
+	ours, others [][]byte // fair queues whose rows it has locked, and those whose jobs it passes over
+	looks        bool     // it has not looked for jobs of fair queues
+}
+
+// newPromotion returns a promotion that has not begun.
+func (t *txn) newPromotion() (*promotion, error) {
+	known, err := t.knownBounds()
+	if err != nil {
+		return nil, err
+	}
+	p := &promotion{ours: [][]byte{}}
+	for name, l := range known.of {
+		if l.Fair {
+			p.others, p.looks = append(p.others, []byte(name)), true
+		}
+	}
+	return p, nil
+}
+
+// portion promotes a portion of what is due. It returns how many jobs these are.
+func (p *promotion) portion(t *txn) (n int, err error) {
+	if len(p.ours)+len(p.others) == 0 {
+		return n, t.tx.QueryRow(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion).Scan(&n)
+	}
+	var ids pgtype.FlatArray[pgtype.UUID]
+	var due pgtype.FlatArray[[]byte]
+	err = t.tx.QueryRow(t.ctx, t.q.sql(sqlPromoteFair), nanos(t.Now), portion, p.ours, orNone(p.others), p.looks).Scan(&n, &ids, &due)
+	if p.looks = false; err != nil {
+		return n, err
+	}
+	if len(due) > 0 {
+		if err := p.take(t, due); err != nil {
+			return n, err
+		}
+		return p.portion(t)
+	}
+	return n + len(ids), t.promoteFair(ids)
+}
+
+// take has a promotion include the fair queues whose rows no other session has locked.
+func (p *promotion) take(t *txn, due [][]byte) error {
+	t.meetFair()
+	queues := make(map[string]bool)
+	for _, name := range due {
+		queues[string(name)] = true
+	}
+	err := t.takeFair(queues)
+	p.others = slices.DeleteFunc(p.others, func(name []byte) bool {
+		if t.ours[string(name)] {
+			p.ours = append(p.ours, name)
+		}
+		return t.ours[string(name)]
+	})
+	return err
+}
+
+// promoteFair makes jobs ready, in the order of becoming due.
+func (t *txn) promoteFair(found []pgtype.UUID) error {
+	if len(found) == 0 {
+		return nil
+	}
+	ids := make([]pawl.ID, len(found))
+	for i, id := range found {
+		ids[i] = id.Bytes
+	}
+	if _, err := t.load(ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if j := t.Get(id); j != nil && j.State == pawl.Delayed {
+			t.Put(j, pawl.Ready)
+		}
+	}
+	return t.flush()
+}
+
+// findLate has the pipe look for jobs to promote in the fair queues of a fetch: those that a transaction of the app has
+// stored, of which the scheduler does not know when they are due.
+func (t *txn) findLate(queues [][]byte) {
+	t.write(sqlLate, queues, nanos(t.Now)).QueryRow(func(row pgx.Row) error { return row.Scan(&t.late) })
+}
+
+// promoteLate promotes the jobs that findLate has found. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
+// promoteLate takes those of the promoted jobs, too; taken is nil if no queue of the fetch has an order.
+func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) error {
+	if !t.late {
+		return nil
+	}
+	t.late, t.rest = false, earlier(t.rest, t.Now.Add(lockedSleep))
+	if _, err := t.promote(); err != nil || taken == nil {
+		return err
+	}
+	t.takeTurns(inTurn, taken)
+	return t.tx.send(t.ctx)
+}
+
+// orNone returns a list that is not NULL.
+func orNone(list [][]byte) [][]byte {
+	if list == nil {
+		return [][]byte{}
+	}
+	return list
+}
