@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,6 +162,21 @@ func TestManyLateJobsInOrder(t *testing.T) {
 		started += len(leases)
 	}
 	require.Empty(t, runnable(t, q), "the job behind is not of its turn")
+}
+
+// Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes.
+func TestLateJobBehindManyDueJobs(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+	require.Empty(t, runnable(t, q)) // it looks for due jobs no more by itself
+	execute(t, strings.ReplaceAll(`WITH q AS (INSERT INTO pawl.queue (name) VALUES ('elsewhere') RETURNING id),
+		l AS (INSERT INTO pawl.line (queue, kind) SELECT id, 'k' FROM q RETURNING id)
+		INSERT INTO pawl.job (id, seq, since, line, place, lane, prio, record, payload)
+			SELECT gen_random_uuid(), n, n, l.id, 1, 0, 127, '', '' FROM l, generate_series(1, 10000) n`, "pawl.", schema+"."))
+	tx := appTxs["pgx"](t)()
+	require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), keyed("late", "x")))
+	require.NoError(t, tx.commit())
+	require.Contains(t, runnable(t, q), "late")
 }
 
 // Rule: the jobs that transactions of the app and processes enqueue into a fair queue run, of each key, in the order of the calls, over

@@ -113,7 +113,7 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 	switch f.Wait {
 	case pawl.WaitForJob:
 	case pawl.WaitNot:
-		held = s.continues()
+		held = s.goesOn
 	default:
 		err = t.tx.QueryRow(t.ctx, t.q.sql(sqlHeld), f.queues, f.kinds, f.Wait == pawl.WaitFinished).Scan(&held)
 	}

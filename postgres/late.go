@@ -118,18 +118,19 @@ func (t *txn) findLate(queues [][]byte) {
 	t.write(sqlLate, queues, nanos(t.Now)).QueryRow(func(row pgx.Row) error { return row.Scan(&t.late) })
 }
 
-// promoteLate promotes the jobs that findLate has found. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
+// promoteLate promotes the jobs that findLate has found. It reports whether there may be more, which are too many for one
+// transaction. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
 // promoteLate takes those of the promoted jobs, too; taken is nil if no queue of the fetch has an order.
-func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) error {
+func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) (more bool, err error) {
 	if !t.late {
-		return nil
+		return false, nil
 	}
 	t.late, t.rest = false, earlier(t.rest, t.Now.Add(lockedSleep))
-	if _, err := t.promote(); err != nil || taken == nil {
-		return err
+	if more, err = t.promote(); err != nil || taken == nil {
+		return more, err
 	}
 	t.takeTurns(inTurn, taken)
-	return t.tx.send(t.ctx)
+	return more, t.tx.send(t.ctx)
 }
 
 // orNone returns a list that is not NULL.

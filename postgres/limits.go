@@ -236,10 +236,12 @@ func (s *selection) measure() (limited bool, err error) {
 	s.rooms, err = s.t.q.readRooms(s.t.ctx, s.t.tx, limits, s.t.Now)
 	s.t.notePools(s.rooms)
 	if err == nil {
-		err = s.t.promoteLate(taken, inTurn)
+		s.goesOn, err = s.t.promoteLate(taken, inTurn)
 	}
 	if err == nil && taken != nil {
-		s.crowded, err = s.t.giveTurns(taken, inTurn)
+		var done bool
+		s.crowded, done, err = s.t.giveTurns(taken, inTurn)
+		s.goesOn = s.goesOn || s.crowded && done
 	}
 	return len(limits) > 0, err
 }
@@ -304,16 +306,12 @@ func (s *selection) writePaces() {
 	}
 }
 
-// rests notes when a rate lets the fetch have one more job.
+// rests notes when a rate lets the fetch have one more job, or that the next transaction goes on at once.
 func (s *selection) rests() {
 	for _, r := range s.rooms {
 		s.t.rest = earlier(s.t.rest, r.next())
 	}
-	if s.continues() {
+	if s.goesOn {
 		s.t.rest = earlier(s.t.rest, s.t.Now)
 	}
 }
-
-// continues reports whether the next transaction goes on with the heads of keys, at once. If another session holds up some
-// of them, that would be in vain.
-func (s *selection) continues() bool { return s.crowded && len(s.t.kept) == 0 }

@@ -192,12 +192,12 @@ func (t *txn) takeTurns(queues [][]byte, taken *takenTurns) {
 }
 
 // giveTurns chooses the heads of the keys of queues that were taken, and of those that follow. It reports whether there may
-// be more keys, which are too many for one transaction.
-func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more bool, err error) {
+// be more keys, which are too many for one transaction, and whether it is done with some, so that the next one sees others.
+func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, err error) {
 	for n := 1; taken.full && n < portions; n++ {
 		t.takeTurns(queues, taken)
 		if err := t.tx.send(t.ctx); err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
 	var ordered, ended []string
@@ -215,7 +215,7 @@ func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more bool, err erro
 	if len(heldUp) > 0 { // at the end, so that this transaction does not take them again
 		t.write(sqlAddTurns, heldUp)
 	}
-	return taken.full, err
+	return taken.full, len(heldUp) < taken.rows, err
 }
 
 func queueOfTurn(name string) keyOfQueue {

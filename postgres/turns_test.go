@@ -213,8 +213,7 @@ func TestManyTurnsAtOnce(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
 	for n, wait := range []pawl.Wait{pawl.WaitForJob, pawl.WaitNot} {
-		execute(t, "INSERT INTO "+schema+`.turn (name) SELECT convert_to('default', 'UTF8') || '\x00'::bytea || convert_to(n::text, 'UTF8')
-		FROM generate_series(1, 10500) n`)
+		noteManyKeys(t, schema)
 		e := keyed("k", fmt.Sprint("x", n)) // after all these keys
 		require.NoError(t, withid.Enqueue(t.Context(), q, e))
 		leases, err := q.Fetch(patient(t), pawl.Request{Max: 9, Wait: wait})
@@ -222,4 +221,33 @@ func TestManyTurnsAtOnce(t *testing.T) {
 		require.Equal(t, e.ID, leases[0].ID)
 		require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".turn"))
 	}
+}
+
+// noteManyKeys has more keys with another first job than one transaction looks at: the numbers from 1 on.
+func noteManyKeys(t *testing.T, schema string) {
+	t.Helper()
+	execute(t, "INSERT INTO "+schema+`.turn (name) SELECT convert_to('default', 'UTF8') || '\x00'::bytea || convert_to(n::text, 'UTF8')
+		FROM generate_series(1, 10500) n`)
+}
+
+// Rule: a key whose first job another session has locked keeps no fetch from the many keys behind it, also not one that does
+// not wait for jobs.
+func TestManyTurnsBesideALockedJob(t *testing.T) {
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
+	locked, free := keyed("locked", "0"), keyed("free", "x") // before the noted keys, and after them
+	require.NoError(t, withid.Enqueue(t.Context(), q, locked, free))
+	noteManyKeys(t, schema)
+	tx := appTxs["pgx"](t)()
+	defer func() { _ = tx.rollback() }() // if the test fails, or else the pool would wait for it
+	var id string
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT id::text FROM "+schema+".job WHERE id = $1 FOR UPDATE", locked.ID.String()).Scan(&id))
+	found := runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "free")
+	require.Equal(t, 1, count(t, "SELECT count(*) FROM "+schema+".turn"), "keys to look at again")
+	require.NoError(t, tx.rollback())
+	found = runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "locked")
 }
