@@ -164,6 +164,18 @@ func TestManyLateJobsInOrder(t *testing.T) {
 	require.Empty(t, runnable(t, q), "the job behind is not of its turn")
 }
 
+// Rule: the blocked jobs of a key come in the order in which they will run, whatever their priorities and their tags.
+func TestWaitingJobsOfAKeyInOrder(t *testing.T) {
+	q := open(t, newSchema(t), noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
+	jobs := []*pawl.Envelope{keyed("a", "x"), keyed("b", "x"), keyed("c", "x")}
+	jobs[2].Priority = 9
+	require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
+	k, err := q.Key(t.Context(), pawl.DefaultQueue, "x")
+	require.NoError(t, err)
+	require.Equal(t, jobs[0].ID, k.Head)
+	require.Equal(t, []pawl.ID{jobs[1].ID, jobs[2].ID}, k.Waiting)
+}
+
 // Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes.
 func TestLateJobBehindManyDueJobs(t *testing.T) {
 	schema := newSchema(t)
