@@ -46,7 +46,7 @@ func (c *keyLeases) at(lane []byte) *leaseCount {
 	return count
 }
 
-// set changes a count. It drops those that are zero before they are the larger part.
+// set changes a count. It drops those that are zero once they are more than maxCachedKeys, and more than half.
 func (c *keyLeases) set(count *leaseCount, n int) {
 	switch was := count.n; {
 	case was == 0 && n > 0:

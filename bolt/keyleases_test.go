@@ -208,7 +208,7 @@ func TestDamagedChecksumOfAKey(t *testing.T) {
 	checkNow(t, q)
 }
 
-// Rule: counts that are zero go before they are the larger part, and a row of a key that refers to one of them
+// Rule: counts that are zero go once they are too many, and a row of a key that refers to one of them
 // counts anew.
 func TestLeasesByKeyForgetIdleKeys(t *testing.T) {
 	c := keyLeases{counts: make(map[string]*leaseCount)}
