@@ -31,14 +31,16 @@ SELECT h.name, h.id, h.place, h.due, h.seq, h.holds, h.leased,
 FROM heads h`
 
 	// sqlHeadsAndLate is sqlHeads of keys in the queues $2, whose keys take turns. It also reads the first $3 late jobs of these
-	// queues, as far as heads were due later. One statement reads both, or else neither would see a job that another session
-	// promotes in between. The clock of the fetch bounds none of them: jobs become ready after it was read, while the fetch
-	// waits for others. The column turn of a late job may be NULL, if its transaction began before the order was declared.
+	// queues that were due before one of the heads. A key that a job holds needs none of them. One statement reads both, or else
+	// neither would see a job that another session promotes in between. The clock of the fetch bounds none of them: jobs become
+	// ready after it was read, while the fetch waits for others. The column turn of a late job may be NULL, if its transaction
+	// began before the order was declared.
 	sqlHeadsAndLate = headJobs + `,
 late AS MATERIALIZED (
 	SELECT q.name || '\x00'::bytea || j.key AS name, j.since, j.seq FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, LATERAL (
 		SELECT key, since, seq FROM pawl.job
-		WHERE place = 1 AND line = l.id AND since <= (SELECT max(due) FROM heads) AND key IS NOT NULL
+		WHERE place = 1 AND line = l.id AND since <= (SELECT max(due) FROM heads WHERE NOT holds AND NOT leased)
+			AND key IS NOT NULL AND waits IS NULL
 		ORDER BY since, seq LIMIT $3) j
 	WHERE q.name = ANY($2) ORDER BY j.since, j.seq LIMIT $3)
 SELECT 0::int2, name, id, place, due, seq, holds, leased FROM heads

@@ -118,8 +118,8 @@ func (t *txn) findLate(queues [][]byte) {
 	t.write(sqlLate, queues, nanos(t.Now)).QueryRow(func(row pgx.Row) error { return row.Scan(&t.late) })
 }
 
-// promoteLate promotes the jobs that findLate has found. It reports whether there may be more, which are too many for one
-// transaction. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
+// promoteLate promotes the jobs that findLate has found. It reports whether there may be more than it promotes
+// at once. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
 // promoteLate takes those of the promoted jobs, too; taken is nil if no queue of the fetch has an order.
 func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) (more bool, err error) {
 	if !t.late {

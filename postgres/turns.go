@@ -212,7 +212,7 @@ func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, er
 		t.write(sqlEndTurns, bytesOf(ended))
 	}
 	heldUp, err := t.elect(ordered)
-	if len(heldUp) > 0 { // at the end, so that this transaction does not take them again
+	if len(heldUp) > 0 { // at the end, so that this round does not take them again
 		t.write(sqlAddTurns, heldUp)
 	}
 	return taken.full, len(heldUp) < taken.rows, err
