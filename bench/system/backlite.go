@@ -113,6 +113,7 @@ func (q *backliteQueue) Work(ctx context.Context, workers int, handle func([]byt
 	// that they finished.
 	client.Start(context.WithoutCancel(ctx))
 	q.use(client)
+	client.Notify() // of tasks that were added through the client before, behind the first look of this one
 	<-ctx.Done()
 
 	// A stopped client takes note of a thousand tasks and then may block the next.
