@@ -71,7 +71,7 @@ func FuzzRows(f *testing.F) {
 	index := indexRow{pawl.ID{1, 2, 3}, hasPayload | hasHistory}
 	for _, row := range [][]byte{
 		nil, index.append(nil), delayedRow{index, bytes.Repeat([]byte{1}, readyKeyWidth)}.append(nil, nil), endedRow{index, line{7, 8}}.append(nil),
-		leaseRow{1, line{2, 3}, hasMore, 3, at, 4, 5, ""}.append(nil), leaseRow{1, line{2, 3}, hasKey, 0, at, 4, 5, "tenant 1"}.append(nil), (&lineRow{counts: pawl.Counts{Ready: 1}}).append(nil), (&keyRow{lanes: []keyLane{{ready: 1, blocked: 2}}}).append(nil), (&queueRow{name: "email", paused: true}).append(nil), effectRow{index.id, at}.append(nil),
+		leaseRow{1, line{2, 3}, hasMore, 3, at, 4, 5, ""}.append(nil), leaseRow{1, line{2, 3}, hasKey, 0, at, 4, 5, "tenant 1"}.append(nil), (&lineRow{counts: pawl.Counts{Ready: 1}}).append(nil), (&keyRow{lanes: []keyLane{{ready: 1, blocked: true}, {ready: 1, blocked: true, mixed: true}}}).append(nil), (&queueRow{name: "email", paused: true}).append(nil), effectRow{index.id, at}.append(nil),
 		effectRow{}.append(nil), appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom"}),
 		appendFailure(nil, pawl.Failure{Attempt: 3, At: at, Error: "boom", Stack: "goroutine 7"}), appendFailure(nil, pawl.Failure{At: at, Stack: "g"}),
 	} {

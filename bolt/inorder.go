@@ -100,7 +100,7 @@ func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bo
 // dropLostHead lets a key go on if damage has removed the job at its head. It looks for that job only if the row of the key counts
 // no ready, leased, or blocked job, since the head is one of them otherwise. The job that becomes ready is not looked for.
 func (t *txn) dropLostHead(r *keyRow, becomes pawl.ID) {
-	placed := func(l keyLane) bool { return l.ready > 0 || l.blocked > 0 }
+	placed := func(l keyLane) bool { return l.ready > 0 || l.blocked }
 	if r.head == nil || !r.head.unseen || r.head.id == becomes || r.leased > 0 || slices.ContainsFunc(r.lanes, placed) {
 		return
 	}

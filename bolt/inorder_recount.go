@@ -135,7 +135,7 @@ func (t *txn) restoreOrder(r *keyRow, ready []keyedJob) {
 		case isHead && j.table == t.ready:
 			r.lane(j.ready).enter(j.ready)
 		case isHead && j.key[0] == waitsForLimit:
-			r.lane(j.ready).blocked++
+			r.lane(j.ready).blocked = true
 		case !isHead:
 			t.delete(j.table, j.key)
 			if j.table == t.delayed {

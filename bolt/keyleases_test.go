@@ -56,6 +56,32 @@ func TestFetchWritesNoRowOfAKey(t *testing.T) {
 	}
 }
 
+// Rule: a settlement that lets the next of many blocked jobs of a key run does not write the row of the key.
+func TestAckLeavesTheRowOfAKey(t *testing.T) {
+	q := openTest(t, perKey(1))
+	for i := range 99 { // too many for a bucket inside of a page
+		addKeyed(t, q, 4, fmt.Sprint(i))
+	}
+	before, page := keyRowsOf(t, q)
+	require.Len(t, before, 99)
+	require.NotZero(t, page)
+	for range 2 {
+		require.NoError(t, q.Settle(t.Context(), acksOf(fetch(t, q, 99))...))
+		after, same := keyRowsOf(t, q)
+		require.Equal(t, before, after)
+		require.Equal(t, page, same, "the bucket was written")
+	}
+	require.NoError(t, q.Settle(t.Context(), acksOf(fetch(t, q, 99))...))
+	after, _ := keyRowsOf(t, q)
+	require.Len(t, after, 99)
+	for key, row := range after {
+		require.NotEqual(t, before[key], row, "none is blocked any more")
+	}
+	require.NoError(t, q.Settle(t.Context(), acksOf(fetch(t, q, 99))...))
+	after, _ = keyRowsOf(t, q)
+	require.Empty(t, after)
+}
+
 var errUndo = errors.New("undo")
 
 // Rule: the counts of leases by key are those that a scan of the leases finds, whoever changes leases: the
@@ -170,27 +196,6 @@ func TestLeasesByKeyAfterAKill(t *testing.T) {
 			checkNow(t, again)
 		})
 	}
-}
-
-// Rule: the row of a key that counts leases, as those of earlier builds did, is made anew.
-func TestKeyRowOfAnEarlierBuild(t *testing.T) {
-	q := openTest(t, perKey(2))
-	addKeyed(t, q, 3, "a")
-	l := fetch(t, q, 1)[0]
-	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketRoot).Bucket(bucketKeys)
-		k, v := b.Cursor().First()
-		k, v = bytes.Clone(k), bytes.Clone(v[:len(v)-sealWidth])
-		v[3] = 1              // leased
-		v[keyRowWidth+12] = 1 // ready
-		return b.Put(k, seal(k, v))
-	}))
-	addKeyed(t, q, 1, "a")
-	checkNow(t, q)
-	leaseOne(t, q)
-	require.NoError(t, q.Settle(t.Context(), l.Ack()))
-	leaseOne(t, q)
-	checkNow(t, q)
 }
 
 // Rule: the row of a key of which only the checksum is damaged is written again.

@@ -34,33 +34,46 @@ type keyRow struct {
 	woken  time.Time // the wake that bucketExpiry has
 }
 
-// keyLane counts the jobs of a key in one lane. Its row does not tell the leased ones, which [keyLeases] has,
-// from the ready ones.
+// keyLane is what a key has in one lane. Its row does not tell the leased jobs, which [keyLeases] has, from the
+// ready ones. Nor does it count the blocked ones, so that it stays as it is when one of many takes the place of a
+// job that is done.
 type keyLane struct {
 	at      laneAt
 	ready   int
 	leased  int // from the lane
-	blocked int
+	blocked bool
+	mixed   bool             // with blocked jobs: a ready one may come after one of them
 	count   *leaseCount      // where the process counts the leased ones; nil if it was not searched for
-	last    [orderWidth]byte // no ready job of the lane comes after it in the order of the lane; of no meaning without one
+	last    [orderWidth]byte // no ready job of the lane comes after it; of no meaning without one, and with blocked jobs unless mixed
 }
 
 // laneAt is a lane of a line, as the first bytes of a key in bucketReady.
 type laneAt [lanePrefix]byte
 
-const keyLaneWidth = lanePrefix + 4 + 4 + orderWidth
+const keyLaneWidth = lanePrefix + 4 + 1 + orderWidth
 
-// keyRowWidth is the size in bytes of a row without lanes and fields. The first half is zero.
-const keyRowWidth = 4 + 4
+// What the row of a key says of the blocked jobs of a lane.
+const (
+	laneBlocked byte = 1 << iota // there are some
+	laneMixed                    // a ready job may come after one of them
+)
+
+// keyRowWidth is the size in bytes of a row without lanes and fields.
+const keyRowWidth = 4
 
 func (r *keyRow) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint32(b, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(r.lanes)))
 	for _, l := range r.lanes {
 		b = append(b, l.at[:]...)
 		b = binary.BigEndian.AppendUint32(b, uint32(l.ready+l.leased))
-		b = binary.BigEndian.AppendUint32(b, uint32(l.blocked))
-		b = append(b, l.last[:]...)
+		last, flags := l.last, byte(0)
+		switch {
+		case l.mixed:
+			flags = laneBlocked | laneMixed
+		case l.blocked:
+			last, flags = [orderWidth]byte{}, laneBlocked
+		}
+		b = append(append(b, flags), last[:]...)
 	}
 	var buf [keyHeadWidth]byte
 	if r.head != nil {
@@ -81,23 +94,23 @@ func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) < keyRowWidth || uint64(len(b)-keyRowWidth) < keyLaneWidth*uint64(binary.BigEndian.Uint32(b[4:])) {
+	if len(b) < keyRowWidth || uint64(len(b)-keyRowWidth) < keyLaneWidth*uint64(binary.BigEndian.Uint32(b)) {
 		return nil, fmt.Errorf("%w: the row of a key has %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	r := new(keyRow)
 	r.lanes = r.few[:0]
-	if binary.BigEndian.Uint32(b) != 0 {
-		return nil, fmt.Errorf("%w: the row of a key counts leases, as those of earlier builds did", pawl.ErrCorrupt)
-	}
-	lanes := binary.BigEndian.Uint32(b[4:])
+	lanes := binary.BigEndian.Uint32(b)
 	for b = b[keyRowWidth:]; lanes > 0; lanes-- {
-		r.lanes = append(r.lanes, keyLane{
-			at:      laneAt(b),
-			ready:   int(binary.BigEndian.Uint32(b[lanePrefix:])),
-			blocked: int(binary.BigEndian.Uint32(b[lanePrefix+4:])),
-			last:    [orderWidth]byte(b[lanePrefix+8:]),
-		})
-		b = b[keyLaneWidth:]
+		l := keyLane{at: laneAt(b), ready: int(binary.BigEndian.Uint32(b[lanePrefix:])), last: [orderWidth]byte(b[lanePrefix+5:])}
+		switch flags := b[lanePrefix+4]; {
+		case flags == laneBlocked && l.last == [orderWidth]byte{}:
+			l.blocked = true
+		case flags == laneBlocked|laneMixed:
+			l.blocked, l.mixed = true, true
+		case flags != 0:
+			return nil, fmt.Errorf("%w: the row of a key says %d of its blocked jobs", pawl.ErrCorrupt, flags)
+		}
+		r.lanes, b = append(r.lanes, l), b[keyLaneWidth:]
 	}
 	return r, eachField(b, r.field)
 }

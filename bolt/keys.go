@@ -31,7 +31,7 @@ var (
 	// Rows that few jobs have.
 	bucketUnique  = []byte("unique")  // queue, kind, unique key -> ID of the job that has the key
 	bucketEffects = []byte("effects") // kind, idempotency key -> job that holds the key, time until which it counts as done
-	bucketKeys    = []byte("keys")    // queue, key -> how many of its jobs are leased, ready and blocked
+	bucketKeys    = []byte("keys")    // queue, key -> how many of its jobs are leased or ready, and whether others are blocked
 	bucketExpiry  = []byte("expiry")  // time -> a deadline, or the end of an effect or a retention
 
 	buckets = [][]byte{

@@ -11,8 +11,8 @@ import (
 )
 
 // A queue may limit how many jobs of one key run at a time. Then it has a row for each key that has
-// leased or waiting jobs: how many are leased, and for each lane how many wait in ready and how
-// many are blocked. A blocked job is in delayed, under its key, so that no fetch walks over it.
+// leased or waiting jobs: for each lane, how many are leased or wait in ready, and whether others are
+// blocked. A blocked job is in delayed, under its key, so that no fetch walks over it.
 //
 // A key has room for as many more leases as its limit allows. The invariant: of the waiting jobs of
 // a key in one lane, the first ones, as many as there is room for, are in ready. So a fetch of any
@@ -142,7 +142,7 @@ func (t *txn) finishKeys() {
 func trimmed(lanes []keyLane) []keyLane {
 	kept := lanes[:0]
 	for _, l := range lanes {
-		if l.ready > 0 || l.leased > 0 || l.blocked > 0 {
+		if l.ready > 0 || l.leased > 0 || l.blocked {
 			kept = append(kept, l)
 		}
 	}
@@ -197,18 +197,39 @@ func (l *keyLane) enter(ready []byte) {
 
 // leave counts a job that leaves ready.
 func (l *keyLane) leave() {
-	l.ready = max(0, l.ready-1)
+	if l.ready = max(0, l.ready-1); l.ready == 0 {
+		l.mixed = false
+	}
 }
 
-// comesLast reports whether a place in the lane comes after all its ready jobs.
+// comesLast reports whether a job comes after all ready jobs of its lane: the first blocked one, or any job if none is blocked.
 func (l *keyLane) comesLast(order []byte) bool {
-	return l.ready == 0 || bytes.Compare(order, l.last[:]) > 0
+	return l.ready == 0 || l.blocked && !l.mixed || bytes.Compare(order, l.last[:]) > 0
+}
+
+// block notes a blocked job, given its order, and an order after which no ready job comes.
+func (l *keyLane) block(order, last []byte) {
+	if l.ready > 0 && !l.mixed && bytes.Compare(order, last) < 0 {
+		l.mixed, l.last = true, [orderWidth]byte(last)
+	}
+	l.blocked = true
+}
+
+// unblock notes that a blocked job has left, and whether others are left.
+func (l *keyLane) unblock(order []byte, left bool) {
+	if left {
+		return
+	}
+	if !l.mixed {
+		l.last = [orderWidth]byte(order) // which came after all ready jobs
+	}
+	l.blocked, l.mixed = false, false
 }
 
 // comesLater reports whether a job that becomes ready can be blocked at once, given its key in
 // ready: as many jobs as the key has room for come before it.
 func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
-	if l.blocked > 0 {
+	if l.blocked {
 		if first, _, ok := t.firstBlocked(r, l); ok {
 			return bytes.Compare(orderOf(ready), orderOf(first)) > 0
 		}
@@ -234,15 +255,16 @@ func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
 func (t *txn) enterLane(r *keyRow, key []byte, row indexRow) {
 	l := r.lane(key)
 	if t.comesLater(r, l, key) {
-		t.putBlocked(r, l, key, row)
+		l.blocked = true // after all ready ones, if that held before
+		t.putBlocked(r, key, row)
 		return
 	}
 	l.enter(key)
 	t.putReady(key, row)
 }
 
-func (t *txn) putBlocked(r *keyRow, l *keyLane, ready []byte, row indexRow) {
-	l.blocked++
+// putBlocked gives a job a row among the blocked ones of its key. The caller notes that in its lane.
+func (t *txn) putBlocked(r *keyRow, ready []byte, row indexRow) {
 	t.countBlocked(lineAt(ready), 1)
 	t.behind = append(blockedPrefix(t.behind[:0], r.key), ready...)
 	t.put(t.delayed, t.behind, seal(t.behind, delayedRow{row, ready}.append(t.value(indexWidth+sealWidth), t.behind)))
@@ -267,14 +289,25 @@ func (t *txn) blockKey(c choice, r *keyRow, j stored) {
 	l := r.lane(c.key)
 	l.leave()
 	if r.hasTurn(j.ID) {
-		t.putBlocked(r, l, c.key, c.row)
+		l.block(orderOf(c.key), t.readyEnd(r, l))
+		t.putBlocked(r, c.key, c.row)
 	} else { // which only damage can cause
 		t.putTurn(r, turnOf(j.Envelope), delayedRow{c.row, bytes.Clone(c.key)})
 	}
 	t.nextOf(j)
 }
 
-// firstBlocked finds the first sound blocked job of a key in one lane.
+// readyEnd returns an order after which no ready job of a lane comes.
+func (t *txn) readyEnd(r *keyRow, l *keyLane) []byte {
+	if l.blocked && !l.mixed {
+		if first, _, ok := t.firstBlocked(r, l); ok {
+			return orderOf(first)
+		}
+	}
+	return l.last[:]
+}
+
+// firstBlocked finds the first sound blocked job of a key in one lane. If damage leaves none, the ready jobs may come anywhere.
 func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, ok bool) {
 	t.behind = append(blockedPrefix(t.behind[:0], r.key), l.at[:]...)
 	prefix := t.behind
@@ -285,7 +318,7 @@ func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, o
 		}
 		t.damagedRow(fmt.Errorf("row %x of bucket %s: %w", k, bucketDelayed, err))
 	}
-	l.blocked = 0
+	l.unblock(bytes.Repeat([]byte{0xff}, orderWidth), false)
 	return nil, row, false
 }
 
@@ -298,14 +331,15 @@ func (t *txn) refill(r *keyRow) {
 	room := t.room(r)
 	for i := range r.lanes {
 		l := &r.lanes[i]
-		for n := 0; n < room && l.blocked > 0; n++ {
+		for n := 0; n < room && l.blocked; n++ {
 			key, row, ok := t.firstBlocked(r, l)
 			if !ok || l.ready >= room && l.comesLast(orderOf(key)) {
 				break
 			}
-			l.blocked--
 			t.countBlocked(row.line(), -1)
+			left := t.delayed.followed(key[:len(key)-orderWidth])
 			t.delete(t.delayed, key)
+			l.unblock(orderOf(row.ready), left)
 			l.enter(row.ready)
 			t.putReady(row.ready, row.indexRow)
 		}
@@ -321,15 +355,16 @@ func (t *txn) leaveReady(r *keyRow, key []byte) {
 	}
 }
 
-// leaveBlocked counts a blocked job that leaves the queue, given its key in delayed.
-func (r *keyRow) leaveBlocked(key []byte) {
+// leaveBlocked counts a blocked job that has left the queue, given its key in delayed.
+func (t *txn) leaveBlocked(r *keyRow, key []byte) {
 	switch {
 	case r == nil:
 	case key[0] == waitsForTurn:
 		r.waiting = max(0, r.waiting-1)
 	default:
-		l := r.lane(key[len(key)-readyKeyWidth:])
-		l.blocked = max(0, l.blocked-1)
+		lane := key[:len(key)-orderWidth]
+		first, _ := t.delayed.first(lane)
+		r.lane(key[len(key)-readyKeyWidth:]).unblock(orderOf(key), bytes.HasPrefix(first, lane))
 	}
 }
 

@@ -127,7 +127,8 @@ func (t *txn) recountKeys(n queueNumber) {
 	eachRow(t.delayed, blocked, func(k, v []byte) {
 		if row, err := parseDelayedRow(k, v); err == nil {
 			if r := of(row.id, ""); r != nil {
-				r.lane(row.ready).blocked++
+				l := r.lane(row.ready)
+				l.block(orderOf(row.ready), l.last[:])
 			}
 		}
 	})

@@ -120,7 +120,7 @@ func TestSalvageMakesTheRowsOfKeysAnew(t *testing.T) {
 			k, v := b.Cursor().First()
 			row, err := parseKeyRow(k, v)
 			require.NoError(t, err)
-			row.lanes[0].ready, row.lanes[0].blocked = 1000, 0
+			row.lanes[0].ready, row.lanes[0].blocked = 1000, false
 			require.NoError(t, b.Put(k, seal(k, row.append(nil))))
 		}},
 	} {

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -87,7 +88,9 @@ func (t *txn) promote(key []byte, row delayedRow) {
 		} else if err == nil {
 			r, _ := t.keyOf(queueOf(row.ready), j.Key)
 			r.restoreTag(j.Envelope)
-			r.lane(row.ready).enter(row.ready)
+			l := r.lane(row.ready)
+			l.mixed = l.mixed || l.blocked && bytes.Compare(orderOf(row.ready), t.readyEnd(r, l)) > 0
+			l.enter(row.ready)
 		}
 	}
 	t.putReady(row.ready, row.indexRow)
@@ -117,7 +120,7 @@ func (t *txn) unplace(j stored, p place) {
 		t.nextOf(j)
 	case p.key[0] == waitsForLimit || p.key[0] == waitsForTurn:
 		t.countBlocked(p.line, -1)
-		r.leaveBlocked(p.key)
+		t.leaveBlocked(r, p.key)
 	default:
 		t.countBlocked(p.line, -1)
 	}

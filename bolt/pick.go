@@ -166,7 +166,7 @@ func (s *selection) taken(job *fetched) bool {
 // makesWay blocks a job whose effect another job of the fetch has, if jobs of its key are blocked:
 // one of them may run in its place.
 func (s *selection) makesWay(job *fetched) bool {
-	if job.limit == nil || !s.effects[string(job.effect)] || job.limit.lane(job.key).blocked == 0 {
+	if job.limit == nil || !s.effects[string(job.effect)] || !job.limit.lane(job.key).blocked {
 		return false
 	}
 	j, err := s.t.record(job.row.id)

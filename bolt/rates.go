@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -136,7 +135,7 @@ func (t *txn) wakeOf(r *keyRow) (at time.Time) {
 	jobs := r.leased > 0 || r.head != nil || r.waiting > 0
 	for i := range r.lanes {
 		l := &r.lanes[i]
-		jobs = jobs || l.ready > 0 || l.blocked > 0
+		jobs = jobs || l.ready > 0 || l.blocked
 		need := t.neededRoom(r, l)
 		if need == 0 || r.pace.Limits() && need > r.pace.Most() || r.limit > 0 && r.limit-r.leased < need {
 			continue
@@ -165,14 +164,14 @@ func later(a, b time.Time) time.Time {
 // neededRoom returns for how many jobs a key must have room before refill unblocks the next one of a
 // lane, or 0 if none is blocked.
 func (t *txn) neededRoom(r *keyRow, l *keyLane) int {
-	if l.blocked == 0 {
+	if !l.blocked {
 		return 0
 	}
 	first, _, ok := t.firstBlocked(r, l)
 	switch {
 	case !ok:
 		return 0
-	case bytes.Compare(orderOf(first), l.last[:]) < 0:
+	case !l.comesLast(orderOf(first)):
 		return 1
 	}
 	return l.ready + 1

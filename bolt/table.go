@@ -102,6 +102,18 @@ func (b *table) next() (key, value []byte) {
 	return b.at, value
 }
 
+// followed reports whether the key of the row after the one that was read last has a prefix.
+func (b *table) followed(prefix []byte) bool {
+	at := b.at
+	next, _ := b.cursor.Next()
+	if next != nil { // otherwise the cursor has stayed
+		if b.at, _ = b.cursor.Prev(); !bytes.Equal(b.at, at) {
+			b.first(at)
+		}
+	}
+	return next != nil && bytes.HasPrefix(next, prefix)
+}
+
 // Put stores a value under key.
 func (b *table) Put(key, value []byte) error {
 	b.at = nil

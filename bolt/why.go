@@ -105,7 +105,10 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, leased int, now time.Time) 
 		}
 	}
 	for _, l := range row.lanes {
-		k.Ready, k.Blocked = k.Ready+l.ready+l.blocked, k.Blocked+l.blocked
+		k.Ready += l.ready
+		if l.blocked {
+			eachRow(s.delayed, append(blockedPrefix(nil, key), l.at[:]...), func(_, _ []byte) { k.Ready, k.Blocked = k.Ready+1, k.Blocked+1 })
+		}
 	}
 	k.Ready = max(0, k.Ready-leased) // the row counts them too
 	return k, true, nil
