@@ -5,47 +5,98 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/gopawl/pawl"
 )
 
 // obstacle is one thing that keeps a job from running, as jobctl prints it.
 type obstacle struct {
-	What                         string
+	What                         pawl.ObstacleKind
+	Text                         string
 	Queue, Kind, Key, Need, Pool *string
 	Until                        *string `json:"until_at"`
 	Running, Limit               int
 	Holders                      []string
 }
 
-// partOfWhy reports whether text says of a job what one of the sound lines says. Obstacles, and jobs that run, may be
-// missing, since their rows may be. When a rate lets a job start depends on the clock.
+// lasting are the obstacles in the rows of a job and of its queue, without which jobctl reports damage, and the one
+// that no process has the file open. The others have rows that may be lost without a trace.
+var lasting = []pawl.ObstacleKind{
+	pawl.IsRunning, pawl.IsDead, pawl.IsCompleted, pawl.ByDelay, pawl.ByPause, pawl.ByQueueRest, pawl.ByStop,
+}
+
+// partOfWhy reports whether text says of a job what one of the sound lines says, in the same order. Obstacles that do
+// not last, and jobs that run, may be missing, since their rows may be. When a rate lets a job start depends on the
+// clock.
 func partOfWhy(text string, sound map[string]bool) bool {
 	type why struct{ Obstacles []obstacle }
 	of, _, found := strings.Cut(text, `"obstacles":`)
 	var is why
-	if !found || json.Unmarshal([]byte(text), &is) != nil {
+	if !found || json.Unmarshal([]byte(text), &is) != nil || is.Obstacles == nil {
 		return false
 	}
 	for line := range sound {
 		var was why
-		if !strings.HasPrefix(line, of+`"obstacles":`) || json.Unmarshal([]byte(line), &was) != nil {
-			continue
-		}
-		missing := func(o obstacle) bool { return !slices.ContainsFunc(was.Obstacles, o.partOf) }
-		if !slices.ContainsFunc(is.Obstacles, missing) {
+		if strings.HasPrefix(line, of+`"obstacles":`) && json.Unmarshal([]byte(line), &was) == nil && partOfAll(is.Obstacles, was.Obstacles) {
 			return true
 		}
 	}
 	return false
 }
 
-// partOf reports whether the obstacle is another one, of which jobs that run may be missing.
+// partOfAll reports whether the obstacles are the others, in order, of which some may be missing.
+func partOfAll(are, were []obstacle) bool {
+	for _, was := range were {
+		switch {
+		case len(are) > 0 && are[0].partOf(was):
+			are = are[1:]
+		case slices.Contains(lasting, was.What):
+			return false
+		}
+	}
+	return len(are) == 0
+}
+
+// partOf reports whether the obstacle is another one, of which jobs that run may be missing. Its text says what its
+// other fields say.
 func (o obstacle) partOf(other obstacle) bool {
-	if o.What == "queue_rate" || o.What == "key_rate" {
-		o.Until = other.Until
+	text := other.Text
+	if o.What == pawl.ByQueueRate || o.What == pawl.ByKeyRate {
+		text, o.Until = o.text(), other.Until
 	}
 	lost := func(holder string) bool { return !slices.Contains(other.Holders, holder) }
 	if o.Running <= other.Running && !slices.ContainsFunc(o.Holders, lost) {
+		if o.Running != other.Running || len(o.Holders) != len(other.Holders) {
+			text = o.text()
+		}
 		o.Running, o.Holders = other.Running, other.Holders
 	}
+	other.Text = text
 	return reflect.DeepEqual(o, other)
+}
+
+// text returns how package pawl describes the obstacle, "" if a field is none that it can describe.
+func (o obstacle) text() string {
+	all := pawl.Obstacle{What: o.What, Running: o.Running, Limit: o.Limit}
+	for from, to := range map[*string]*string{o.Queue: &all.Queue, o.Kind: &all.Kind, o.Key: &all.Key, o.Need: &all.Need, o.Pool: &all.Pool} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	if o.Until != nil {
+		until, err := time.Parse(time.RFC3339Nano, *o.Until)
+		if err != nil {
+			return ""
+		}
+		all.Until = until
+	}
+	for _, holder := range o.Holders {
+		id, err := pawl.ParseID(holder)
+		if err != nil {
+			return ""
+		}
+		all.Holders = append(all.Holders, id)
+	}
+	return all.String()
 }
