@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 )
@@ -71,4 +72,40 @@ func TestManyCrashesAreSummedUp(t *testing.T) {
 	require.Equal(t, maxCrashLines, strings.Count(log.String(), " job crashed: "))
 	require.Contains(t, log.String(), "more jobs crashed: jobs=7\n")
 	require.Contains(t, log.String(), "recovered jobs after unclean shutdown: jobs=107\n")
+}
+
+// Rule: a damaged row that an app's transaction skips is logged once that commits, and not if it is rolled back. A row
+// is logged once, whoever skips it, and however often.
+func TestDamageInAnAppsTransactionIsLogged(t *testing.T) {
+	for name, own := range map[string]bool{"Update": false, "the app's own": true} {
+		t.Run(name, func(t *testing.T) {
+			var log lockedBuffer
+			opts := &Options{Logger: logTo(&log), Limits: perKey(2).Limits}
+			db := openApp(t)
+			q := openOver(t, db, opts)
+			update := func(fn func(tx *bbolt.Tx) error) error { return q.Update(t.Context(), fn) }
+			if own {
+				update = db.Update
+			}
+			ack := func(l *pawl.Lease, end error) {
+				require.Equal(t, end, update(func(tx *bbolt.Tx) error {
+					require.NoError(t, q.AckTx(tx, l))
+					require.NotContains(t, log.String(), "damaged")
+					return end
+				}))
+			}
+			addKeyed(t, q, 4, "a")
+			leases := fetch(t, q, 2)
+			flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+			ack(leases[0], errRolledBack)
+			require.NotContains(t, log.String(), "damaged")
+			ack(leases[0], nil)
+			const line = "[ERROR] a damaged row is passed over: error="
+			require.Equal(t, 1, strings.Count(log.String(), line), log.String())
+			require.Contains(t, log.String(), "of bucket keys: ")
+			flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
+			require.NoError(t, q.Settle(t.Context(), leases[1].Ack()))
+			require.Equal(t, 1, strings.Count(log.String(), line), log.String())
+		})
+	}
 }

@@ -82,7 +82,6 @@ func newQueue(db *bbolt.DB, g *dbfile.Guard, o Options, shared bool) (*Queue, er
 			stop:     make(chan struct{}),
 			stopped:  make(chan struct{}),
 			turns:    turns{queues: make(map[queueNumber]*turn)},
-			seen:     make(map[string]bool),
 		},
 	}
 	q.scheduler.seq = &q.seq

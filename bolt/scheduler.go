@@ -52,9 +52,6 @@ const (
 // maxSpare is the largest capacity of memory that is kept for the next transaction.
 const maxSpare = maxGroup
 
-// maxSeen limits how many damaged rows are remembered as logged.
-const maxSeen = 1000
-
 // scheduler is the only writer of the file. Its goroutine runs from Open to Close.
 type scheduler struct {
 	db       *bbolt.DB
@@ -77,7 +74,8 @@ type scheduler struct {
 	stopped chan struct{} // closed by the goroutine when it ends
 	fatal   error         // why it ended early; set before stopped is closed
 
-	last lastCommit
+	last   lastCommit
+	damage damageLog
 
 	updateTx atomic.Pointer[bbolt.Tx] // the transaction used by a function of Update
 
@@ -97,7 +95,6 @@ type scheduler struct {
 	turns        turns                // turns among the queues
 	numbers      numberCache          // numbers of the queues that fetches name
 	lookups      int                  // rows searched for so far
-	seen         map[string]bool      // damage that was already logged
 	spare        spare                // memory for the next transaction
 	keyRows      keyCache
 }
@@ -295,12 +292,7 @@ func (s *scheduler) report(t *txn) {
 	s.observer.Emit(t.events...)
 	s.observer.ended(t)
 	s.spare.events, s.spare.ended, s.spare.granted = emptied(t.events), emptied(t.ended), emptied(t.granted)
-	for _, err := range t.damage {
-		if len(s.seen) < maxSeen && !s.seen[err.Error()] {
-			s.seen[err.Error()] = true
-			s.log.Error("a damaged row is passed over", "error", err)
-		}
-	}
+	s.damage.report(s.log, t.damage)
 }
 
 // poison ends all work for good. Unless the error says that nothing was written, the failed
