@@ -21,13 +21,16 @@ import (
 // looks at the job of the first run, and makes it ready if it would come too late. A run that comes too early waits
 // again.
 
-// wait has the run wait at a position in line. If the first run in line waits for its flow, whoever ends that wait
-// calls the others. If another run moves it, its job is still delayed as in the line that it left, see [places.rouse].
+// wait has the run wait at a position in line. If another run moves it, its job is still delayed as in the line that it
+// left, see [places.rouse]. If the first run in line waits for its flow, whoever ends that wait calls the others.
 func (p *places) wait(r rows, l *lot, position int, run pawl.ID, row *runRow) error {
 	due := l.due(position, row)
 	row.Due = unixNano(due)
 	row.becomes(Waiting)
-	l.vacated = l.vacated || run != p.self
+	if run != p.self {
+		l.vacated = true
+		return nil
+	}
 	p.turn = due
 	if position > 1 && l.kind == placeOfKey && len(l.line) > 0 {
 		first, err := p.waiting(r, l, l.line[0])

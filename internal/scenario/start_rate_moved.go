@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -42,4 +43,27 @@ func (suite) RateOfKeysIsAdded(t *testing.T, k *kit) {
 	served(k, 0, 1)
 	k.pass(1)
 	served(k, 0, 1, 2)
+}
+
+// Rule: a paused run that misses its turn waits until it is resumed, also if the run that gets its place waits for the
+// rate.
+func (suite) PausedRunGivesItsPlace(t *testing.T, k *kit) {
+	f := desk(k, workflow.MaxOpenPerKey(1), workflow.StartRate(every(time.Minute)))
+	k.open(f)
+	runs := queueUp(k, f, "a", "b", "c", "b")
+	require.Equal(t, "key b", k.info(runs[3].Run()).Place)
+	require.NoError(t, k.e.Pause(t.Context(), runs[1].Run()))
+	k.pass(time.Minute)
+	served(k, 0, 2)
+	require.Equal(t, "flow desk", k.info(runs[3].Run()).Rate)
+	job, err := k.q.Job(t.Context(), runs[1].Run())
+	require.NoError(t, err)
+	require.Equal(t, pawl.Delayed, job.State)
+	require.Greater(t, job.NotBefore.Sub(k.now()), 24*time.Hour, "nothing but a resume wakes it")
+	k.pass(time.Minute)
+	served(k, 0, 2, 3)
+	bye(k, runs[3])
+	require.NoError(t, k.e.Resume(t.Context(), runs[1].Run()))
+	k.pass(time.Minute)
+	served(k, 0, 2, 3, 1)
 }
