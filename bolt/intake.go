@@ -239,6 +239,7 @@ type note struct {
 	ended, cancelled []holding
 	renewed          map[pawl.ID]bool
 	changed          []news
+	leftBlocked      bool // see [txn]
 }
 
 // note leaves a note for the scheduler.

@@ -47,7 +47,7 @@ func newLeaseTable(length time.Duration) *leaseTable {
 // update applies the effect of a committed transaction on the leases. A transaction grants
 // leases last.
 func (lt *leaseTable) update(t *txn, now time.Time) {
-	lt.takeNote(note{t.ended, t.cancelled, t.renewed, nil}, now)
+	lt.takeNote(note{ended: t.ended, cancelled: t.cancelled, renewed: t.renewed}, now)
 	for _, g := range t.granted {
 		if old := lt.byID[g.id]; old != nil { // an app's transaction ended the old lease, and its note has not arrived yet
 			lt.end(holding{old.id, old.token})

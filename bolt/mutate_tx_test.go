@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -177,4 +178,23 @@ func TestHoldInATransactionExtends(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, pawl.Leased, find(t, q, id).State)
 	})
+}
+
+// Rule: a job that waits for the idempotency key of another is unblocked if an app's transaction ends the lease of that
+// job and finds its record damaged.
+func TestMutateTxOfADamagedHolder(t *testing.T) {
+	q := openTest(t, nil)
+	keyed := func(e *pawl.Envelope) { e.IdempotencyKey = "key" }
+	holder, next := add(t, q, keyed), add(t, q, keyed)
+	l := leaseOne(t, q)
+	require.Equal(t, holder.ID, l.ID)
+	require.Empty(t, fetch(t, q, 1))
+	require.Equal(t, 1, countsOf(t, q, pawl.DefaultQueue).Blocked)
+	damageRecord(t, q, l.ID, missing.change)
+	inTx(t, q, nil, func(tx *bbolt.Tx) {
+		require.NoError(t, q.MutateTx(tx, &ride{check: func(p *ops) error { return p.Snooze(l, p.Now().Add(time.Hour)) }}))
+	})
+	settled(t, q)
+	require.Equal(t, next.ID, leaseOne(t, q).ID)
+	require.NoError(t, q.Delete(t.Context(), holder.ID))
 }

@@ -146,6 +146,9 @@ func (s *scheduler) run() {
 		for _, n := range s.intake.takeNotes() {
 			s.leases.takeNote(n, s.leases.noted)
 			s.wakeFor(n.changed)
+			if n.leftBlocked {
+				s.leftBlocked = allBlocked
+			}
 		}
 		if err := s.turn(group); err != nil {
 			s.poison(group, err)

@@ -248,7 +248,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		q.scheduler.observer.Emit(t.events...) // before the scheduler wakes up and emits more events
 		q.scheduler.observer.ended(t)
 		q.scheduler.damage.report(q.scheduler.log, t.damage)
-		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed, changed})
+		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed, changed, t.leftBlocked})
 	})
 	return nil
 }
