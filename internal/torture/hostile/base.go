@@ -24,8 +24,9 @@ import (
 // base is a sound file and its content. Mutations start from it.
 type base struct {
 	*layout
-	jobs map[pawl.ID]*pawl.Envelope // as read from the sound file
-	ids  []pawl.ID                  // of all jobs, in their order
+	jobs   map[pawl.ID]*pawl.Envelope // as read from the sound file
+	ids    []pawl.ID                  // of all jobs, in their order
+	counts map[string]pawl.Counts     // of each queue
 
 	stories map[pawl.ID]*storyOf // of its workflow runs, if any
 	runs    []pawl.ID            // in order
@@ -110,8 +111,12 @@ func loadBases(ctx context.Context, dir string) (bases []*base, err error) {
 			b.jobs[e.ID] = e
 			b.ids = append(b.ids, e.ID)
 		}
+		stats, statsErr := r.Stats(ctx)
+		if b.counts = countsOf(stats); statsErr == nil && countedIn(b.counts) != len(b.jobs) {
+			return nil, fmt.Errorf("a sound file is not sound: %d jobs are listed, the counts are %v", len(b.jobs), b.counts)
+		}
 		b.stories, b.runs, err = storiesOf(ctx, r)
-		if err := errors.Join(err, r.Check(ctx), r.Close()); err != nil {
+		if err := errors.Join(err, statsErr, r.Check(ctx), r.Close()); err != nil {
 			return nil, fmt.Errorf("a sound file is not sound: %w", err)
 		}
 		bases = append(bases, b)

@@ -135,6 +135,7 @@ func TestWrongDataIsSeen(t *testing.T) {
 		"attempts": func(e *pawl.Envelope) { e.Attempts++ },
 		"history":  func(e *pawl.Envelope) { e.History = e.History[1:] },
 		"ID":       func(e *pawl.Envelope) { e.ID = pawl.NewID(began) },
+		"state":    func(e *pawl.Envelope) { e.State = "another" },
 	} {
 		wrong := *sound
 		change(&wrong)

@@ -110,6 +110,8 @@ type storyOf struct {
 	published map[string][]byte
 	streams   map[string]workflow.StreamInfo
 	items     map[uint64]workflow.Item[[]byte] // of its stream
+
+	input, output []byte
 }
 
 // storiesOf reads the runs of a sound file.
@@ -141,7 +143,11 @@ func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, i
 		if s.published, err = rd.Published(ctx, info.Run); err != nil {
 			return nil, nil, err
 		}
-		if err := s.readStream(ctx, rd); err != nil {
+		s.input, err = rd.Input(ctx, info.Run)
+		if err == nil {
+			s.output, err = rd.Output(ctx, info.Run)
+		}
+		if err := errors.Join(err, s.readStream(ctx, rd)); err != nil {
 			return nil, nil, err
 		}
 		all[info.Run] = s

@@ -110,8 +110,14 @@ func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 			return sameItems(items, known)
 		})
 		t.do("Input and output of a run", func() error {
-			_, err := rd.Input(t.ctx, run)
-			_, outputErr := rd.Output(t.ctx, run)
+			input, err := rd.Input(t.ctx, run)
+			output, outputErr := rd.Output(t.ctx, run)
+			if err == nil && known != nil && !bytes.Equal(input, known.input) {
+				return fmt.Errorf("silently wrong: the input of run %s is %x, it was %x", run, input, known.input)
+			}
+			if outputErr == nil && known != nil && !bytes.Equal(output, known.output) {
+				return fmt.Errorf("silently wrong: the output of run %s is %x, it was %x", run, output, known.output)
+			}
 			return errors.Join(matchable(err), matchable(outputErr))
 		})
 	}

@@ -22,6 +22,7 @@ type trial struct {
 	watch *watch
 	err   error
 	steps []string // so far
+	found found
 
 	// salvaged is set for a salvaged file. A bucket of it may have the page of another bucket,
 	// and the checksum of a workflow row does not tell them apart: the published values of a
@@ -115,6 +116,8 @@ func (t *trial) read(path string) {
 		return
 	}
 	t.look(r, t.asStored)
+	t.do("a whole file", t.whole)
+	t.do("jobs of the list", func() error { return t.sameJobs(r) })
 	t.lookAtRuns(r, true)
 	if t.rand.IntN(4) == 0 {
 		t.copies(r)
@@ -135,24 +138,42 @@ type looks interface {
 // look reads statistics and jobs, and passes each job to compare.
 func (t *trial) look(q looks, compare func(*pawl.Envelope) error) {
 	t.do("Stats", func() error {
-		_, err := q.Stats(t.ctx)
+		stats, err := q.Stats(t.ctx)
+		t.found.counts = countsOf(stats)
 		return answered(err)
 	})
-	t.do("Jobs", func() error { return t.list(q, pawl.Filter{}, compare) })
+	t.do("Jobs", func() error {
+		t.found.jobs = make(map[pawl.ID]bool)
+		return t.list(q, pawl.Filter{}, func(e *pawl.Envelope, err error) error {
+			if err := t.found.listed(e, err); err != nil {
+				return err
+			}
+			return judged(compare)(e, err)
+		})
+	})
 	if t.err == nil && t.rand.IntN(2) == 0 { // the tables of the states lead to the same jobs
 		for _, state := range pawl.States() {
-			t.do("Jobs that are "+string(state), func() error { return t.list(q, pawl.Filter{State: state}, compare) })
+			t.do("Jobs that are "+string(state), func() error { return t.list(q, pawl.Filter{State: state}, judged(compare)) })
 		}
 	}
 	t.do("Job", func() error {
 		for range 4 {
-			if err := judged(compare)(q.Job(t.ctx, t.anyID())); err != nil {
+			id := t.anyID()
+			e, err := q.Job(t.ctx, id)
+			if err == nil && e.ID != id {
+				return fmt.Errorf("silently wrong: job %s was requested, and is %s", id, e.ID)
+			}
+			if err := judged(compare)(e, err); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	t.do("Check", func() error { return answered(q.Check(t.ctx)) })
+	t.do("Check", func() error {
+		err := q.Check(t.ctx)
+		t.found.sound = err == nil
+		return answered(err)
+	})
 }
 
 // judged requires that a job compares well, or that a caller can match the error in its place.

@@ -93,14 +93,17 @@ type jobsOf interface {
 // mostListed bounds a list. No file has as many jobs, so a longer list is endless.
 const mostListed = 20_000
 
-func (t *trial) list(q jobsOf, f pawl.Filter, compare func(*pawl.Envelope) error) error {
+func (t *trial) list(q jobsOf, f pawl.Filter, judge func(*pawl.Envelope, error) error) error {
 	n := 0
 	for e, err := range q.Jobs(t.ctx, f) {
 		if n++; n > mostListed {
 			return fmt.Errorf("it has no end: %d jobs so far", n)
 		}
-		if err := judged(compare)(e, err); err != nil {
+		if err := judge(e, err); err != nil {
 			return err
+		}
+		if err == nil && f.State != "" && e.State != f.State {
+			return fmt.Errorf("silently wrong: job %s is %s in a list of jobs that are %s", e.ID, e.State, f.State)
 		}
 	}
 	return nil
@@ -118,6 +121,8 @@ func (t *trial) asStored(e *pawl.Envelope) error {
 		return fmt.Errorf("silently wrong: there never was a job %s", e.ID)
 	case !bytes.Equal(driver.AppendRecord(nil, e, 0), driver.AppendRecord(nil, want, 0)):
 		return fmt.Errorf("silently wrong: job %s is %+v, it was %+v", e.ID, e, want)
+	case e.State != want.State:
+		return fmt.Errorf("silently wrong: job %s is %s, it was %s", e.ID, e.State, want.State)
 	case !slices.EqualFunc(e.History, want.History, sameFailure):
 		return fmt.Errorf("silently wrong: the history of job %s is %v, it was %v", e.ID, e.History, want.History)
 	}
