@@ -230,3 +230,43 @@ func TestDamagedPause(t *testing.T) {
 		})
 	}
 }
+
+// Rule: a job is not in a state because the row of another job is in its place. Its list says that it is damaged.
+func TestRowOfAnotherJobInThePlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		bucket []byte
+		enter  func(t *testing.T, q *Queue, e *pawl.Envelope)
+	}{
+		"ready": {bucketReady, func(*testing.T, *Queue, *pawl.Envelope) {}},
+		"delayed": {bucketDelayed, func(t *testing.T, q *Queue, _ *pawl.Envelope) {
+			require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Nack(time.Hour, errBoom)))
+		}},
+		"dead": {bucketFailed, func(t *testing.T, q *Queue, e *pawl.Envelope) { cancelJob(t, q, e) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := openTest(t, nil)
+			e := add(t, q, nil)
+			c.enter(t, q, e)
+			var sound []byte
+			put := func(change func(key, row []byte) []byte) {
+				require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+					b := tx.Bucket(bucketRoot).Bucket(c.bucket)
+					k, v := b.Cursor().First()
+					return b.Put(bytes.Clone(k), change(bytes.Clone(k), bytes.Clone(v)))
+				}))
+			}
+			put(func(key, row []byte) []byte {
+				sound = bytes.Clone(row)
+				row[15] ^= 1
+				return seal(key, row[:len(row)-sealWidth])
+			})
+			_, err := q.Job(t.Context(), e.ID)
+			require.ErrorIs(t, err, pawl.ErrCorrupt)
+			for listed, err := range q.Jobs(t.Context(), pawl.Filter{}) {
+				require.Equal(t, e.ID, listed.ID)
+				require.ErrorIs(t, err, pawl.ErrCorrupt)
+			}
+			put(func([]byte, []byte) []byte { return sound })
+		})
+	}
+}

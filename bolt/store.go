@@ -294,7 +294,8 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 		return p, fmt.Errorf("job %s: %w: its queue %q or its kind %q is not in the file", e.ID, pawl.ErrCorrupt, e.Queue, e.Kind)
 	}
 	found := func(state pawl.State, b *table, key []byte) bool {
-		if b.Get(key) == nil {
+		row := b.Get(key)
+		if row == nil || b != s.leased && ofAnother(e.ID, key, row) {
 			return false
 		}
 		p = place{state, b, key, ln}
@@ -316,4 +317,14 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 		return p, fmt.Errorf("job %s: %w: it is in no state", e.ID, pawl.ErrCorrupt)
 	}
 	return p, nil
+}
+
+// ofAnother reports whether a sound row of a state, which begins with the ID of its job, is that of another job. Only
+// damage puts it there. A row that is damaged itself counts as that of the job.
+func ofAnother(id pawl.ID, key, row []byte) bool {
+	if bytes.HasPrefix(row, id[:]) {
+		return false
+	}
+	_, err := unseal(key, row, -1)
+	return err == nil
 }
