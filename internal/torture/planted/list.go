@@ -219,6 +219,12 @@ var faults = []Fault{
 		Edit{"checkRecord", "binary.LittleEndian.Uint32(b[1:]) != checksum(b[recordHeader:])", "$ && !PLANTED"}),
 	newFault("the checksum of a payload is not compared", "a changed payload is detected", by("hostile", 2000),
 		Edit{"bolt/store.payload", "b, err := unseal(id[:], sealed, -1)", "$; if PLANTED && err != nil && len(sealed) > sealWidth { b, err = sealed[:len(sealed)-sealWidth], nil }"}),
+	newFault("a list leaves damaged jobs out", "a list has each job, damaged or not", by("hostile", 2000),
+		Edit{"bolt/page.read", "e.Job != nil", "$ && !(PLANTED && e.Err != nil)"}),
+	newFault("a list has jobs of another state", "a list of a state has the jobs in it", by("hostile", 4000),
+		Edit{"bolt/page.entry", "at.state != said", "$ && !PLANTED"}),
+	newFault("a check finds nothing", "a file without findings has all of its jobs", by("hostile", 2000),
+		Edit{"bolt/store.violations", "c.found == nil", "$ || PLANTED"}),
 
 	// The journals of runs.
 	newFault("a signal is not consumed", "a run gets each signal once", by("workflow", 60),
