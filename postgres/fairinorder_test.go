@@ -47,24 +47,61 @@ func TestLateJobInOrder(t *testing.T) {
 	}
 }
 
-// Rule: a late job goes before the later ones of its key, also if its transaction began before the order of its queue was declared.
+// Rule: a late job goes before the later ones of its key, also if its transaction began before the order of its queue was declared,
+// and a fetch takes one job of one kind.
 func TestLateJobOfBeforeTheOrder(t *testing.T) {
 	schema := newSchema(t)
 	before := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true}))
 	tx := appTxs["pgx"](t)()
 	defer func() { _ = tx.rollback() }() // if the test fails, or else the pool would wait for it
-	require.NoError(t, withid.Enqueue(t.Context(), before.In(tx), keyed("first", "x")))
+	first, second, other := keyed("k", "x"), keyed("k", "x"), keyed("k", "y")
+	require.NoError(t, withid.Enqueue(t.Context(), before.In(tx), first))
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
 	require.NoError(t, tx.commit())
-	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("second", "x"), keyed("other", "y")))
+	require.NoError(t, withid.Enqueue(t.Context(), q, second, other))
 	free := giveTags(t, schema)
-	found := runnable(t, q)
-	require.Len(t, found, 1)
-	require.Contains(t, found, "other")
+	require.Equal(t, other.ID, oneLease(t, q).ID)
+	require.Empty(t, runnable(t, q))
 	free()
-	found = runnable(t, q)
-	require.Len(t, found, 1)
-	require.Contains(t, found, "first")
+	l := oneLease(t, q)
+	require.Equal(t, first.ID, l.ID)
+	require.Empty(t, runnable(t, q), "it holds its key")
+	require.NoError(t, q.Settle(t.Context(), l.Ack()))
+	require.Equal(t, second.ID, oneLease(t, q).ID)
+}
+
+// Rule: an order that is declared for a queue whose keys take turns waits for a transaction that gives tags. So each late job that the
+// declaration does not see is promoted after it.
+func TestOrderIsDeclaredBetweenTags(t *testing.T) {
+	schema := newSchema(t)
+	open(t, schema, noPoll, declaring(pawl.Limits{Fair: true}))
+	free := giveTags(t, schema)
+	ctx, done := patient(t), make(chan error, 1)
+	go func() {
+		q, err := postgres.Open(ctx, server.url, &postgres.Options{
+			Schema: schema, Limits: map[string]pawl.Limits{pawl.DefaultQueue: {Fair: true, InOrder: pawl.OrderHold}}})
+		if err == nil {
+			err = q.Close()
+		}
+		done <- err
+	}()
+	waitsForLock(t, schema)
+	select {
+	case err := <-done:
+		t.Fatalf("the declaration does not wait: %v", err)
+	default:
+	}
+	free()
+	require.NoError(t, <-done)
+}
+
+// oneLease fetches one job.
+func oneLease(t *testing.T, q *postgres.Queue) *pawl.Lease {
+	t.Helper()
+	leases, err := q.Fetch(patient(t), pawl.Request{Max: 1})
+	require.NoError(t, err)
+	require.Len(t, leases, 1)
+	return leases[0]
 }
 
 // Rule: a fetch that does not wait gets the job of a key in order that another client has delayed, once it is due, without a poll.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -92,7 +93,8 @@ func (p *promotion) take(t *txn, due [][]byte) error {
 	return err
 }
 
-// promoteFair makes jobs ready, in the order of becoming due.
+// promoteFair makes jobs ready, in the order of becoming due. Jobs that do not know of the order of their queue, as their transaction
+// began before that was declared, follow it from now on.
 func (t *txn) promoteFair(found []pgtype.UUID) error {
 	if len(found) == 0 {
 		return nil
@@ -101,14 +103,21 @@ func (t *txn) promoteFair(found []pgtype.UUID) error {
 	for i, id := range found {
 		ids[i] = id.Bytes
 	}
+	t.readOrders(slices.Collect(maps.Keys(t.ours))) // again, as their rows are locked by now
 	if _, err := t.load(ids); err != nil {
 		return err
 	}
+	var unaware []*job
 	for _, id := range ids {
-		if j := t.Get(id); j != nil && j.State == pawl.Delayed {
-			t.Put(j, pawl.Ready)
+		j := t.Get(id)
+		if j == nil || j.State != pawl.Delayed {
+			continue
+		}
+		if t.Put(j, pawl.Ready); j.turn == "" && j.Key != "" && t.orders[j.Queue] != pawl.OrderNone {
+			unaware = append(unaware, j)
 		}
 	}
+	t.follow(unaware)
 	return t.flush()
 }
 

@@ -30,7 +30,8 @@ const (
 		ORDER BY name, n LIMIT $2) t)
 RETURNING name`
 
-	// sqlAdopt has jobs at place 0 follow an order that they do not know of, as they were enqueued while it was declared.
+	// sqlAdopt has jobs at place 0 follow an order that they do not know of, as they were enqueued while it was declared. So it does
+	// with late jobs. These get their places afterwards.
 	sqlAdopt = `UPDATE pawl.job j SET turn = t.turn, key_order = t.key_order,
 	holds = CASE WHEN t.turn IS NOT NULL THEN j.holds END, place = CASE WHEN t.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
 FROM unnest($1::uuid[], $2::bytea[], $3::int2[]) AS t(id, turn, key_order) WHERE j.id = t.id`
@@ -81,6 +82,22 @@ func (j *job) leaveTurn() {
 	if j.stored && !(j.State == pawl.Dead && j.order == pawl.OrderHold) {
 		j.HoldsKey = false
 	}
+}
+
+// follow has stored jobs that it is about to write follow the orders of their queues, which they do not know of.
+func (t *txn) follow(jobs []*job) {
+	if len(jobs) == 0 {
+		return
+	}
+	var ids []pawl.ID
+	var names [][]byte
+	var orders pgtype.FlatArray[*int16]
+	for _, j := range jobs {
+		j.turn, j.order = turnName(j.Queue, j.Key), t.orders[j.Queue]
+		name, order, _ := j.turnColumns()
+		ids, names, orders = append(ids, j.ID), append(names, name), append(orders, order)
+	}
+	t.write(sqlAdopt, uuids(ids), names, orders)
 }
 
 // turns is what a transaction knows of jobs in order.
