@@ -45,6 +45,8 @@ type fairness struct {
 	begun  []frontOf         // to write
 	moved  map[frontOf]bool  // to write
 	late   bool              // jobs of the queues of a fetch are late, or due
+
+	promoted bool // it has promoted jobs
 }
 
 // meetFair has a transaction that meets a fair queue make room for what it will know.

@@ -213,7 +213,8 @@ func TestWaitingJobsOfAKeyInOrder(t *testing.T) {
 	require.Equal(t, []pawl.ID{jobs[1].ID, jobs[2].ID}, k.Waiting)
 }
 
-// Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes.
+// Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes. None promotes more than a portion
+// for it, as enqueues wait meanwhile.
 func TestLateJobBehindManyDueJobs(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
@@ -226,6 +227,7 @@ func TestLateJobBehindManyDueJobs(t *testing.T) {
 	require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), keyed("late", "x")))
 	require.NoError(t, tx.commit())
 	require.Contains(t, runnable(t, q), "late")
+	require.Equal(t, 1000, count(t, "SELECT max(n) FROM (SELECT count(*) AS n FROM "+schema+".job WHERE place = 0 GROUP BY xmin::text) t"))
 }
 
 // Rule: the jobs that transactions of the app and processes enqueue into a fair queue run, of each key, in the order of the calls, over

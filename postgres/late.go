@@ -127,15 +127,19 @@ func (t *txn) findLate(queues [][]byte) {
 	t.write(sqlLate, queues, nanos(t.Now)).QueryRow(func(row pgx.Row) error { return row.Scan(&t.late) })
 }
 
-// promoteLate promotes the jobs that findLate has found. It reports whether there may be more than it promotes
-// at once. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
-// promoteLate takes those of the promoted jobs, too; taken is nil if no queue of the fetch has an order.
+// promoteLate promotes a portion of the jobs that findLate has found, unless its transaction has promoted some. It reports whether
+// there may be more, for the next transaction: enqueues wait while one gives tags. If another session has locked some, a fetch
+// looks again soon. If keys were taken from the queues inTurn, promoteLate takes those of the promoted jobs, too; taken is
+// nil if no queue of the fetch has an order.
 func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) (more bool, err error) {
 	if !t.late {
 		return false, nil
 	}
 	t.late, t.rest = false, earlier(t.rest, t.Now.Add(lockedSleep))
-	if more, err = t.promote(); err != nil || taken == nil {
+	if t.promoted {
+		return true, nil
+	}
+	if more, err = t.promote(1); err != nil || taken == nil {
 		return more, err
 	}
 	t.takeTurns(inTurn, taken)

@@ -26,7 +26,7 @@ func (t *txn) maintain() error {
 	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // of other processes, too
 	if due {
 		var err error
-		if more, err = t.promote(); err != nil {
+		if more, err = t.promote(portions); err != nil {
 			return err
 		}
 	}
@@ -65,21 +65,24 @@ func (t *txn) maintain() error {
 	return t.lookAhead()
 }
 
-// promote makes ready what is due, as far as one transaction does that. NotBefore stays: it is ready
-// since it was due.
-func (t *txn) promote() (more bool, err error) {
+// promote makes ready what is due, up to so many portions. NotBefore stays: it is ready since it was due.
+func (t *txn) promote(most int) (more bool, err error) {
 	p, err := t.newPromotion()
 	if err != nil {
 		return false, err
 	}
-	for range portions {
+	for range most {
 		n, err := p.portion(t)
 		if err != nil || n == 0 {
 			return false, err
 		}
+		t.promoted = true
 		t.stir()
 		clear(t.q.marks)
 		t.news.any = true
+		if n < portion {
+			return false, nil
+		}
 	}
 	return true, nil
 }
