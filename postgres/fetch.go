@@ -78,6 +78,7 @@ func (t *txn) serve() error {
 		}
 		waiting, from = left, len(left)
 	}
+	t.writeKept()
 	t.after = append(t.after, func() {
 		t.q.waiting, t.q.rest = waiting, earlier(before, t.rest)
 		for _, f := range waiting {

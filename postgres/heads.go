@@ -61,10 +61,10 @@ type turnJob struct {
 	late          bool // it is not ready yet
 }
 
-// elect chooses the heads of keys. It returns the keys whose first job is late, or locked by another session, for a later fetch.
-func (t *txn) elect(names []string) (heldUp [][]byte, err error) {
+// elect chooses the heads of keys. It keeps those whose first job is late, or locked by another session, and returns their number.
+func (t *txn) elect(names []string) (heldUp int, err error) {
 	if len(names) == 0 {
-		return nil, nil
+		return 0, nil
 	}
 	keys := make(map[string][]*turnJob)
 	queues := make(map[string]bool) // whose keys take turns
@@ -83,13 +83,13 @@ func (t *txn) elect(names []string) (heldUp [][]byte, err error) {
 		t.readHeadsAndLate(fair, slices.Sorted(maps.Keys(queues)), keys)
 	}
 	if err := t.tx.send(t.ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
 	var changed []*turnJob
 	for _, name := range names {
 		moved := headOf(keys[name])
 		if slices.ContainsFunc(moved, func(j *turnJob) bool { return !j.free }) {
-			heldUp = append(heldUp, []byte(name))
+			heldUp++
 			t.keepTurn(name)
 			continue
 		}
@@ -199,7 +199,7 @@ func first(a, b bool) int {
 	return 1
 }
 
-// keepTurn has no fetch of this transaction look at a key, and looks again soon.
+// keepTurn has no fetch of this transaction look at a key, and one of another transaction soon.
 func (t *txn) keepTurn(name string) {
 	if t.kept == nil {
 		t.kept = make(map[keyOfQueue]bool)

@@ -105,7 +105,7 @@ type turns struct {
 	orders     map[string]pawl.KeyOrder // of the queues of new jobs; nil until they are read
 	noted      map[string]bool          // keys whose first job may be another one, by name
 	turnsNoted int                      // how often it noted keys
-	kept       map[keyOfQueue]bool      // keys whose first job another session holds up
+	kept       map[keyOfQueue]bool      // keys whose first job another session holds up, which wait for another transaction
 }
 
 // orderNew has new jobs with keys wait for their turn, in the queues with an order. The next fetch finds the jobs of
@@ -219,9 +219,11 @@ func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, er
 	}
 	var ordered, ended []string
 	for _, name := range slices.Sorted(maps.Keys(taken.names)) {
-		if t.limits[queueOfTurn(name).queue].InOrder == pawl.OrderNone {
+		switch of := queueOfTurn(name); {
+		case t.kept[of]: // it was noted again
+		case t.limits[of.queue].InOrder == pawl.OrderNone:
 			ended = append(ended, name)
-		} else {
+		default:
 			ordered = append(ordered, name)
 		}
 	}
@@ -229,10 +231,20 @@ func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, er
 		t.write(sqlEndTurns, bytesOf(ended))
 	}
 	heldUp, err := t.elect(ordered)
-	if len(heldUp) > 0 { // at the end, so that this round does not take them again
-		t.write(sqlAddTurns, heldUp)
+	return taken.full, heldUp < taken.rows, err
+}
+
+// writeKept has the next transaction look at the keys again that are held up. Until then, no round takes them.
+func (t *txn) writeKept() {
+	if len(t.kept) == 0 {
+		return
 	}
-	return taken.full, len(heldUp) < taken.rows, err
+	var names []string
+	for of := range t.kept {
+		names = append(names, turnName(of.queue, of.key))
+	}
+	slices.Sort(names)
+	t.write(sqlAddTurns, bytesOf(names))
 }
 
 func queueOfTurn(name string) keyOfQueue {

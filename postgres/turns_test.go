@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -250,4 +251,33 @@ func TestManyTurnsBesideALockedJob(t *testing.T) {
 	found = runnable(t, q)
 	require.Len(t, found, 1)
 	require.Contains(t, found, "locked")
+}
+
+// Rule: a fetch looks once at the first job of a key that another session holds up, however many rounds it has.
+func TestHeldUpKeyIsReadOnce(t *testing.T) {
+	schema := newSchema(t)
+	require.NoError(t, open(t, schema, noPoll, inOrder(pawl.OrderHold)).Close())
+	q, statements := traced(t, schema)
+	held := keyed("k", "held")
+	batch := []*pawl.Envelope{held, keyed("k", "a"), keyed("k", "b"), keyed("k", "c")}
+	batch[1].IdempotencyKey, batch[2].IdempotencyKey = "e", "e" // so the first round ends before the last job
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
+	free := lockRows(t, schema+".job WHERE id = '"+held.ID.String()+"'")
+	statements.take(schema)
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 2, Wait: pawl.WaitNot})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "c"}, []string{leases[0].Key, leases[1].Key})
+	peeks, looks := 0, 0
+	for _, statement := range statements.take(schema) {
+		if strings.Contains(statement, "CROSS JOIN LATERAL") {
+			peeks++
+		}
+		if strings.Contains(statement, "heads AS MATERIALIZED") {
+			looks++
+		}
+	}
+	require.Greater(t, peeks, 2, "rounds, and a look before the limits were known")
+	require.Equal(t, 1, looks)
+	free()
+	require.Equal(t, held.ID, oneLease(t, q).ID)
 }
