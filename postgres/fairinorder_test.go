@@ -213,6 +213,19 @@ func TestWaitingJobsOfAKeyInOrder(t *testing.T) {
 	require.Equal(t, []pawl.ID{jobs[1].ID, jobs[2].ID}, k.Waiting)
 }
 
+// Rule: a retry that holds its key comes before the blocked jobs of the key that became due before it.
+func TestWaitingJobsBehindARetryInOrder(t *testing.T) {
+	l := pawl.Limits{Fair: true, InOrder: pawl.OrderHold, RatePerKey: pawl.Rate{Starts: 1, Per: time.Hour}}
+	q := open(t, newSchema(t), noPoll, declaring(l))
+	jobs := []*pawl.Envelope{keyed("a", "x"), keyed("b", "x"), keyed("c", "x")}
+	require.NoError(t, withid.Enqueue(t.Context(), q, jobs...))
+	require.NoError(t, q.Settle(t.Context(), oneLease(t, q).Nack(0, errors.New("again"))))
+	k, err := q.Key(t.Context(), pawl.DefaultQueue, "x")
+	require.NoError(t, err)
+	require.Equal(t, []pawl.ID{jobs[0].ID, jobs[1].ID, jobs[2].ID}, k.Waiting, "none may start now")
+	require.Equal(t, jobs[0].ID, k.Head)
+}
+
 // Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes. None promotes more than a portion
 // for it, as enqueues wait meanwhile.
 func TestLateJobBehindManyDueJobs(t *testing.T) {

@@ -35,11 +35,12 @@ ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, COALESCE(j.due, j.sin
 JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.token = c.token AND q.name = $1 AND j.key = $2 ORDER BY j.id LIMIT $3`
 
-	// sqlReadyOfKey reads the first ready jobs of a key, and whether nobody has their effect. Jobs in order come in that order.
+	// sqlReadyOfKey reads the first ready jobs of a key, and whether nobody has their effect. Jobs in order come in that order, behind
+	// a retry that holds the key.
 	sqlReadyOfKey = `SELECT j.id, NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.place IN (-2, 0) AND j.token IS NULL AND q.name = $1 AND j.key = $2
-ORDER BY CASE WHEN j.turn IS NULL THEN j.prio END, CASE WHEN j.turn IS NULL THEN j.since ELSE COALESCE(j.due, j.since) END, j.seq LIMIT $3`
+ORDER BY j.holds DESC NULLS LAST, CASE WHEN j.turn IS NULL THEN j.prio END, CASE WHEN j.turn IS NULL THEN j.since ELSE COALESCE(j.due, j.since) END, j.seq LIMIT $3`
 
 	sqlPaused         = `SELECT EXISTS (SELECT FROM pawl.queue WHERE name = $1 AND paused)`
 	sqlHolderOfEffect = `SELECT id FROM pawl.effect WHERE name = $1 AND id IS NOT NULL`
