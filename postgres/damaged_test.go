@@ -104,16 +104,18 @@ func TestDamagedRecordOfAJobWithATag(t *testing.T) {
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderContinue}), func(o *postgres.Options) {
 		o.Now = func() time.Time { return now }
 	})
-	first, second := keyed("first", "x"), keyed("second", "x")
-	require.NoError(t, withid.Enqueue(t.Context(), q, first, second))
-	execute(t, "UPDATE "+schema+".job SET record = substr(record, 2) WHERE id = '"+second.ID.String()+"'")
+	first, second, keyless := keyed("first", "x"), keyed("second", "x"), keyed("k", "")
+	require.NoError(t, withid.Enqueue(t.Context(), q, first, second, keyless))
+	execute(t, "UPDATE "+schema+".job SET record = substr(record, 2) WHERE id <> '"+first.ID.String()+"'")
 	for _, err := range q.Jobs(t.Context(), pawl.Filter{}) {
 		require.NoError(t, err)
 	}
-	dead, err := q.Job(t.Context(), second.ID)
-	require.NoError(t, err)
-	require.Equal(t, pawl.Dead, dead.State)
-	require.True(t, dead.NotBefore.Equal(now), "ready since %v", dead.NotBefore)
+	for _, e := range []*pawl.Envelope{second, keyless} {
+		dead, err := q.Job(t.Context(), e.ID)
+		require.NoError(t, err)
+		require.Equal(t, pawl.Dead, dead.State)
+		require.True(t, dead.NotBefore.Equal(now), "ready since %v", dead.NotBefore)
+	}
 	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".job WHERE place = 3 AND due IS NOT NULL"))
 	require.Contains(t, runnable(t, q), "first")
 }

@@ -78,9 +78,9 @@ func (j *job) fairColumn() []byte {
 	return []byte(turnName(j.Queue, j.Key))
 }
 
-// dueColumn returns the column of a job with a key and a tag that says since when it is ready, nil for another job.
+// dueColumn returns the column of a job with a tag that says since when it is ready, nil for another job.
 func (j *job) dueColumn() *int64 {
-	if j.FairTag == 0 || j.Key == "" {
+	if j.FairTag == 0 {
 		return nil
 	}
 	due := nanos(j.NotBefore)

@@ -57,7 +57,7 @@ CREATE TABLE pawl.job (
 	key_order    int2,             -- pawl.KeyOrder, if they do
 	holds        bool,             -- it was leased, and no other job of its key runs until it is done; NULL if not
 	fair         bytea,            -- the queue, a zero byte, the key, if it has, or had, a tag: since has that while it is ready; NULL if not
-	due          int8              -- since when it is ready, if it has a key and a tag; otherwise NULL
+	due          int8              -- since when it is ready, if it has a tag; otherwise NULL
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
 	autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
 	autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
