@@ -30,7 +30,7 @@ SELECT h.name, h.id, h.place, h.due, h.seq, h.holds, h.leased,
 	EXISTS (SELECT FROM locked l WHERE l.id = h.id AND l.place = h.place AND l.due = h.due AND l.token IS NULL)
 FROM heads h`
 
-	// sqlHeadsAndLate is sqlHeads of keys in the queues $2, whose keys take turns. It also reads the first $3 late jobs of these
+	// sqlHeadsAndLate is sqlHeads of keys in the queues $2. It also reads the first $3 late jobs of these
 	// queues that were due before one of the heads. A key that a job holds needs none of them. One statement reads both, or else
 	// neither would see a job that another session promotes in between. The clock of the fetch bounds none of them: jobs become
 	// ready after it was read, while the fetch waits for others. The column turn of a late job may be NULL, if its transaction
@@ -85,6 +85,9 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 	if err := t.tx.send(t.ctx); err != nil {
 		return 0, err
 	}
+	if err := t.lookBefore(others, keys); err != nil {
+		return 0, err
+	}
 	var changed []*turnJob
 	for _, name := range names {
 		moved := headOf(keys[name])
@@ -97,6 +100,26 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 	}
 	t.writeHeads(changed)
 	return heldUp, nil
+}
+
+// lookBefore reads again, with the late jobs, the keys whose first job became ready after the fetch read the clock, while it waited for
+// another fetch. A job that fell due in between goes before it, and is not promoted yet.
+func (t *txn) lookBefore(names []string, keys map[string][]*turnJob) error {
+	var again []string
+	queues := make(map[string]bool)
+	for _, name := range names {
+		jobs := keys[name]
+		if len(jobs) == 0 || slices.ContainsFunc(jobs, func(j *turnJob) bool { return j.holds || j.leased || j.due <= nanos(t.Now) }) {
+			continue
+		}
+		again, queues[queueOfTurn(name).queue] = append(again, name), true
+		delete(keys, name)
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	t.readHeadsAndLate(again, slices.Sorted(maps.Keys(queues)), keys)
+	return t.tx.send(t.ctx)
 }
 
 // readHeads has the pipe read the jobs that may be the heads of keys.
@@ -115,7 +138,7 @@ func (t *txn) readHeads(names []string, keys map[string][]*turnJob) {
 	})
 }
 
-// readHeadsAndLate is readHeads of keys in queues whose keys take turns. It reads the late jobs of these queues too, whichever
+// readHeadsAndLate is readHeads of keys in queues. It reads the late jobs of these queues too, whichever
 // keys they have: a late job may go before the others of its key, which then wait until it is promoted. If there are too many
 // late jobs to read, it is as if each key had one that is due when the last of them was.
 func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJob) {

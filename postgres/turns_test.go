@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,4 +281,35 @@ func TestHeldUpKeyIsReadOnce(t *testing.T) {
 	require.Equal(t, 1, looks)
 	free()
 	require.Equal(t, held.ID, oneLease(t, q).ID)
+}
+
+// Rule: a fetch that waits for another one meanwhile runs no job of a key before a delayed one that was due first, although both became
+// due after the fetch had begun.
+func TestDelayedJobBesideAFetchThatWaits(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixNano())
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, inOrder(pawl.OrderHold), func(o *postgres.Options) { o.Now = func() time.Time { return time.Unix(0, now.Load()) } })
+	require.Empty(t, runnable(t, q))
+	first, second := keyed("k", "x"), keyed("k", "x") // the kind is stored before, or else the enqueue would wait for the fetch
+	first.Delay = time.Second
+	require.NoError(t, withid.Enqueue(t.Context(), q, first))
+	free := lockRows(t, schema+".limits")
+	ctx, result := t.Context(), make(chan error, 1)
+	go func() {
+		leases, err := q.Fetch(ctx, pawl.Request{Max: 9, Wait: pawl.WaitNot})
+		for _, l := range leases {
+			err = fmt.Errorf("job %s runs", l.ID)
+		}
+		result <- err
+	}()
+	waitsForLock(t, schema)
+	now.Add(int64(2 * time.Second))
+	tx := appTxs["pgx"](t)()
+	require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), second))
+	require.NoError(t, tx.commit())
+	free()
+	require.ErrorIs(t, <-result, pawl.ErrEmpty, "the second job is not the first one of its key")
+	require.Equal(t, first.ID, oneLease(t, q).ID)
+	require.Empty(t, runnable(t, q))
 }
