@@ -237,6 +237,52 @@ func TestExportAndImport(t *testing.T) {
 	require.Equal(t, "once", effects[0].Key)
 }
 
+// Rule: keys in order that take turns move from a database to a file and back. The jobs that held their keys hold them still, and the
+// others keep their order.
+func TestExportAndImportOfKeysInOrder(t *testing.T) {
+	limits := pawl.Limits{Fair: true, InOrder: pawl.OrderHold}
+	q, other := open(t, newSchema(t), declaring(limits)), open(t, newSchema(t), declaring(limits))
+	file, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), &bolt.Options{
+		Logger: hclog.NewNullLogger(), Limits: map[string]pawl.Limits{pawl.DefaultQueue: limits}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	var batch []*pawl.Envelope
+	for i := range 3 {
+		for _, key := range []string{"leased", "dead", "retry"} {
+			batch = append(batch, keyed(fmt.Sprint(i), key))
+		}
+	}
+	require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
+	leases, err := q.Fetch(t.Context(), pawl.Request{Max: 9})
+	require.NoError(t, err)
+	require.Len(t, leases, 3)
+	heads := make(map[string]*pawl.Lease)
+	for _, l := range leases {
+		heads[l.Key] = l
+	}
+	require.NoError(t, q.Settle(t.Context(), heads["dead"].Abandon(pawl.ReasonPermanent, errors.New("bad")), heads["retry"].Nack(time.Hour, errors.New("again"))))
+	imported(t, admin.Of(file), exported(t, admin.Of(q)))
+	imported(t, admin.Of(other), exported(t, admin.Of(file)))
+	for _, e := range jobsOf(t, other) {
+		require.Equal(t, e.ID == heads[e.Key].ID, e.HoldsKey, "job %s of key %s", e.Kind, e.Key)
+	}
+	runs := func(key string) {
+		t.Helper()
+		for i := range 3 {
+			l := oneLease(t, other)
+			require.Equal(t, []string{key, fmt.Sprint(i)}, []string{l.Key, l.Kind})
+			require.Empty(t, runnable(t, other))
+			require.NoError(t, other.Settle(t.Context(), l.Ack()))
+		}
+	}
+	runs("leased")
+	require.NoError(t, other.RunNow(t.Context(), heads["retry"].ID))
+	runs("retry")
+	require.NoError(t, other.Retry(t.Context(), heads["dead"].ID, false))
+	runs("dead")
+	require.Empty(t, jobsOf(t, other))
+}
+
 func exported(t testing.TB, a admin.Admin) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -76,6 +76,7 @@ func fairOrderTests() []test {
 				equal(f, order, "bcdef", "order")
 			}).alsoRequiring(pawl.Priorities),
 		heldTurnsTest(),
+		restoredTurnsTest(),
 		limitTest("in order, after others", "A job that waits for another one takes its turn when it waits no more, and goes before those of its key that became due later.",
 			fairlyInOrder(pawl.OrderContinue), func(f *fixture) {
 				before := f.add(key("b"), after(3*time.Second)).ID
@@ -131,6 +132,46 @@ func fairOrderTests() []test {
 		tests[i] = tests[i].alsoRequiring(pawl.OrderedKeys)
 	}
 	return tests
+}
+
+// restoredTurnsTest is a case of keys that came from another queue.
+func restoredTurnsTest() test {
+	return limitTest("in order, restored", "Restored keys take turns. A restored job that held its key, as it was leased, dead, or a retry, holds it still, and the others of the key keep their order.",
+		fairlyInOrder(pawl.OrderHold), func(f *fixture) {
+			f.restorer()
+			ids := make(map[string][]pawl.ID)
+			for _, k := range []string{"a", "b", "c", "d"} {
+				ids[k] = f.addMany(4, key(k))
+			}
+			for _, l := range f.leases(4) {
+				equal(f, l.ID, ids[l.Key][0], "first job of key "+l.Key)
+				switch l.Key {
+				case "b":
+					f.ack(l)
+				case "c":
+					f.abandon(l)
+				case "d":
+					f.nack(l, time.Hour)
+				}
+			}
+			stored := f.list(pawl.Filter{})
+			f.fresh(f.settings)
+			f.restore(stored)
+			f.keysAre("after the restore", pawl.KeyStats{Key: "a", Ready: 4, Blocked: 3, Head: ids["a"][0]},
+				pawl.KeyStats{Key: "b", Ready: 3, Blocked: 2, Head: ids["b"][1]}, pawl.KeyStats{Key: "c", Ready: 3, Blocked: 3, Head: ids["c"][0], Held: true},
+				pawl.KeyStats{Key: "d", Ready: 3, Blocked: 3, Head: ids["d"][0]})
+			f.soon("b", 3)
+			equal(f, f.starts(1), "a", "key of the last job that nothing holds")
+			equal(f, len(f.fetch(9)), 0, "jobs of the keys that are held")
+			f.ok(releasing.do(f, ids["c"][0], false), "release")
+			equal(f, f.starts(3), "ccc", "keys after the release")
+			f.pass(time.Hour)
+			for _, want := range ids["d"] {
+				l := f.lease()
+				equal(f, l.ID, want, "next job of key d")
+				f.ack(l)
+			}
+		})
 }
 
 // heldTurnsTest is a case of a key that a dead job holds.

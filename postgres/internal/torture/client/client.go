@@ -60,7 +60,9 @@ func Options(schema string, lease, timeout time.Duration) *postgres.Options {
 	return &postgres.Options{
 		Schema: schema, Lease: lease, Timeout: timeout, Poll: 50 * time.Millisecond,
 		MaxCrashes: postgres.NoMaxCrashes, Logger: hclog.NewNullLogger(),
-		Limits: map[string]pawl.Limits{InOrder: {InOrder: pawl.OrderContinue}, "limited": {Fair: true}},
+		Limits: map[string]pawl.Limits{
+			InOrder: {InOrder: pawl.OrderContinue}, InOrderFair: {InOrder: pawl.OrderContinue, Fair: true}, "limited": {Fair: true},
+		},
 	}
 }
 
@@ -129,7 +131,7 @@ type User struct {
 
 	numbers atomic.Uint64 // of operations and attempts
 	ahead   atomic.Int64
-	inOrder atomic.Int64 // ahead, of the queue InOrder
+	inOrder atomic.Int64 // ahead, of the queues in order
 }
 
 // emit writes a line in one piece, so that a kill leaves it out or whole.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -64,7 +65,7 @@ func (u *User) Fetch(ctx context.Context, queues []string, most int, wait pawl.W
 func (u *User) Drain(ctx context.Context, limit time.Duration) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	leases, err := u.Fetch(ctx, append(oracle.Queues, InOrder), 1000, pawl.WaitFinished)
+	leases, err := u.Fetch(ctx, slices.Concat(oracle.Queues, inOrder), 1000, pawl.WaitFinished)
 	if errors.Is(err, pawl.ErrEmpty) {
 		return false, nil
 	}
@@ -208,7 +209,7 @@ func (u *User) book(l *held) {
 	u.emit("begin", "settle", number, fmt.Sprintf("%s:%d", account.Book, l.number))
 	insert := func(tx postgres.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO "+u.Schema+".booked VALUES ($1)", l.ID.String())
-		if err == nil && l.Queue == InOrder {
+		if err == nil && slices.Contains(inOrder, l.Queue) {
 			err = u.noteTurn(ctx, tx, l)
 		}
 		return err

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,9 +15,15 @@ import (
 	"github.com/gopawl/pawl/postgres/internal/torture/account"
 )
 
-// InOrder is the queue that runs the jobs of a key in order; no queue of the oracle has its name. The jobs of a key come from one client, which enqueues them
-// by their IDs. Each run notes its turn when it begins, and some do when they end.
-const InOrder = "in-order"
+// The queues that run the jobs of a key in order; no queue of the oracle has their names. In the second one, keys take turns, too. The jobs
+// of a key come from one client, which enqueues them by their IDs. Each run notes its turn when it begins, and some do when they end.
+const (
+	InOrder     = "in-order"
+	InOrderFair = "in-order-fair"
+)
+
+// inOrder are these queues.
+var inOrder = []string{InOrder, InOrderFair}
 
 // How many jobs in order a client has stored and not settled, at most, and how many keys these have.
 const (
@@ -26,22 +33,22 @@ const (
 
 // aheadOn counts the jobs of a queue that the client has stored and not settled.
 func (u *User) aheadOn(queue string) *atomic.Int64 {
-	if queue == InOrder {
+	if slices.Contains(inOrder, queue) {
 		return &u.inOrder
 	}
 	return &u.ahead
 }
 
 // jobInOrder makes the job of an ID with another queue and key.
-func jobInOrder(id pawl.ID, key string) *pawl.Envelope {
+func jobInOrder(id pawl.ID, queue, key string) *pawl.Envelope {
 	e := oracle.JobOf(id)
-	e.Queue, e.Key, e.Delay = InOrder, key, 0
+	e.Queue, e.Key, e.Delay = queue, key, 0
 	return e
 }
 
 // sameJob requires that a job is what its ID says.
 func sameJob(e *pawl.Envelope) error {
-	if e.Queue == InOrder {
+	if slices.Contains(inOrder, e.Queue) {
 		same, given := *e, oracle.JobOf(e.ID)
 		same.Queue, same.Key = given.Queue, given.Key
 		e = &same
@@ -62,18 +69,44 @@ func (u *User) produceInOrder(ctx context.Context, r *rand.Rand) {
 		for i := range jobs {
 			id := pawl.NewID(time.Now())
 			ids = append(ids, id)
-			jobs[i] = jobInOrder(id, fmt.Sprint(keys, "-", r.IntN(keysInOrder)))
+			n := r.IntN(keysInOrder)
+			jobs[i] = jobInOrder(id, inOrder[n%len(inOrder)], fmt.Sprint(keys, "-", n))
 		}
 		if u.Fault == Mix {
 			slices.Reverse(jobs)
 		}
-		if u.enqueue(r, jobs, ids) == account.Done {
+		store := u.enqueue
+		if r.IntN(2) == 0 {
+			store = u.enqueueTx
+		}
+		if store(r, jobs, ids) == account.Done {
 			u.inOrder.Add(int64(len(jobs)))
 			continue
 		}
 		keys = r.Uint64()
 		pause(ctx)
 	}
+}
+
+// enqueueTx stores jobs in a transaction of the app.
+func (u *User) enqueueTx(_ *rand.Rand, jobs []*pawl.Envelope, ids []any) account.Outcome {
+	number := u.next()
+	u.emit(append([]any{"begin", "enqueue", number}, ids...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := u.Queue.Update(ctx, func(tx postgres.Tx) error {
+		_, err := u.Queue.EnqueueTx(ctx, tx, jobs...)
+		return err
+	})
+	outcome := account.Refused // whatever else the error is, nothing happened
+	switch {
+	case err == nil:
+		outcome = account.Done
+	case errors.Is(err, pawl.ErrUnknownOutcome):
+		outcome = account.Unknown
+	}
+	u.emit("end", number, outcome)
+	return outcome
 }
 
 // consumeInOrder fetches and settles jobs until ctx ends. It seldom waits for jobs: such a fetch would lock the limits
@@ -84,7 +117,7 @@ func (u *User) consumeInOrder(ctx context.Context, r *rand.Rand) {
 		if r.IntN(8) == 0 {
 			wait = pawl.WaitForJob
 		}
-		if leases, err := u.Fetch(ctx, []string{InOrder}, 1+r.IntN(20), wait); err == nil {
+		if leases, err := u.Fetch(ctx, inOrder, 1+r.IntN(20), wait); err == nil {
 			u.settleInOrder(r, leases)
 		}
 		pause(ctx)
