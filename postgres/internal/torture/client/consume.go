@@ -69,6 +69,7 @@ func (u *User) Drain(ctx context.Context, limit time.Duration) (more bool, err e
 	if errors.Is(err, pawl.ErrEmpty) {
 		return false, nil
 	}
+	u.noteTurns(ctx, leases)
 	u.Settle(leases)
 	return true, err
 }

@@ -140,6 +140,21 @@ func (u *User) settleInOrder(r *rand.Rand, leases []*held) {
 	u.settle(r, rest)
 }
 
+// noteTurns notes that the jobs in order among these have their turns.
+func (u *User) noteTurns(ctx context.Context, leases []*held) {
+	_ = u.Queue.Update(ctx, func(tx postgres.Tx) error { // if it fails, these notes are missing
+		for _, l := range leases {
+			if !slices.Contains(inOrder, l.Queue) {
+				continue
+			}
+			if err := u.noteTurn(ctx, tx, l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // noteTurn notes that a job has its turn, unless its lease has ended. The lock on the job keeps the next turn from
 // beginning before the commit.
 func (u *User) noteTurn(ctx context.Context, tx postgres.Tx, l *held) error {
