@@ -181,10 +181,13 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 	return rows
 }
 
-// eachRow calls fn for the rows of a table whose keys have a prefix. Fn changes no row.
+// eachRow calls fn for the rows of a table whose keys have a prefix. Fn changes no row. It ends where keys do not ascend: in a damaged
+// file, pages can form a cycle.
 func eachRow(b *table, prefix []byte, fn func(k, v []byte)) {
 	c := b.Cursor()
-	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	var last []byte
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && (last == nil || bytes.Compare(k, last) > 0); k, v = c.Next() {
+		last = k
 		fn(k, v)
 	}
 }

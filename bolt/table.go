@@ -104,14 +104,11 @@ func (b *table) next() (key, value []byte) {
 
 // followed reports whether the key of the row after the one that was read last has a prefix.
 func (b *table) followed(prefix []byte) bool {
-	at := b.at
 	next, _ := b.cursor.Next()
-	if next != nil { // otherwise the cursor has stayed
-		if b.at, _ = b.cursor.Prev(); !bytes.Equal(b.at, at) {
-			b.first(at)
-		}
+	if b.at = nil; next != nil { // otherwise the cursor may be in a page that the transaction has emptied
+		b.at, _ = b.cursor.Prev() // as a rule, the row that was read last
 	}
-	return next != nil && bytes.HasPrefix(next, prefix)
+	return bytes.HasPrefix(next, prefix)
 }
 
 // Put stores a value under key.

@@ -48,7 +48,7 @@ func (w *tableWalk) delete(key []byte) {
 // step is one thing that a transaction does with rows.
 func (w *tableWalk) step() {
 	key := w.key()
-	switch w.random.IntN(9) {
+	switch w.random.IntN(10) {
 	case 0, 1:
 		w.put(key)
 	case 2:
@@ -81,7 +81,22 @@ func (w *tableWalk) step() {
 		}
 		w.delete(key)
 		w.get(key)
+	case 9:
+		w.deleteFollowed(key)
 	}
+}
+
+// deleteFollowed deletes the row of a key, if there is one, after a look at the one behind it.
+func (w *tableWalk) deleteFollowed(key []byte) {
+	if w.table.Get(key) == nil {
+		return
+	}
+	want := false
+	for next := int(binary.BigEndian.Uint16(key)) + 1; next < 3000 && byte(next>>8) == key[0] && !want; next++ {
+		want = w.model[string(binary.BigEndian.AppendUint16(nil, uint16(next)))] != nil
+	}
+	require.Equal(w.t, want, w.table.followed(key[:1]), "a row after %x", key)
+	w.delete(key)
 }
 
 // compare requires that all three hold the same rows.
@@ -97,6 +112,47 @@ func (w *tableWalk) compare(found *bbolt.Bucket) {
 			return nil
 		}))
 		require.Equal(w.t, len(w.model), rows)
+	}
+}
+
+// Rule: a row is deleted after a look at the one behind it, also if the transaction has emptied the pages in between.
+func TestDeleteAfterEmptyPages(t *testing.T) {
+	db, err := bbolt.Open(filepath.Join(memoryFolder(t), "rows.db"), 0o600, &bbolt.Options{NoSync: true})
+	require.NoError(t, err)
+	defer db.Close()
+	for _, from := range []int{0, 3, 900} { // where the rows that stay begin
+		w := &tableWalk{t: t, random: rand.New(rand.NewPCG(1, 1)), model: make(map[string][]byte)}
+		begin := func(tx *bbolt.Tx) {
+			buckets := [2]*bbolt.Bucket{}
+			for i, name := range []string{"table", "plain"} {
+				buckets[i], err = tx.CreateBucketIfNotExists([]byte(name))
+				require.NoError(t, err)
+			}
+			w.table, w.plain = &table{opened: buckets[0]}, buckets[1]
+		}
+		key := func(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
+		require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+			begin(tx)
+			for n := range 1000 {
+				w.put(key(n))
+			}
+			return nil
+		}))
+		require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+			begin(tx)
+			for n := 999; n >= from; n-- {
+				w.deleteFollowed(key(n))
+			}
+			w.compare(w.table.bucket())
+			return nil
+		}))
+		require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+			begin(tx)
+			for n := range from {
+				w.delete(key(n))
+			}
+			return nil
+		}))
 	}
 }
 
