@@ -70,31 +70,6 @@ func TestLateJobOfBeforeTheOrder(t *testing.T) {
 	require.Equal(t, second.ID, oneLease(t, q).ID)
 }
 
-// Rule: an order that is declared for a queue whose keys take turns waits for a transaction that gives tags. So each late job that the
-// declaration does not see is promoted after it.
-func TestOrderIsDeclaredBetweenTags(t *testing.T) {
-	schema := newSchema(t)
-	open(t, schema, noPoll, declaring(pawl.Limits{Fair: true}))
-	free := giveTags(t, schema)
-	ctx, done := patient(t), make(chan error, 1)
-	go func() {
-		q, err := postgres.Open(ctx, server.url, &postgres.Options{
-			Schema: schema, Limits: map[string]pawl.Limits{pawl.DefaultQueue: {Fair: true, InOrder: pawl.OrderHold}}})
-		if err == nil {
-			err = q.Close()
-		}
-		done <- err
-	}()
-	waitsForLock(t, schema)
-	select {
-	case err := <-done:
-		t.Fatalf("the declaration does not wait: %v", err)
-	default:
-	}
-	free()
-	require.NoError(t, <-done)
-}
-
 // oneLease fetches one job.
 func oneLease(t *testing.T, q *postgres.Queue) *pawl.Lease {
 	t.Helper()

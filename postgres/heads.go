@@ -102,8 +102,8 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 	return heldUp, nil
 }
 
-// lookBefore reads again, with the late jobs, the keys whose first job became ready after the fetch read the clock, while it waited for
-// another fetch. A job that fell due in between goes before it, and is not promoted yet.
+// lookBefore reads some keys again, with their delayed jobs. These are keys whose ready jobs all became ready after the fetch had read
+// the clock, while the fetch waited for another one. A delayed job that fell due in between goes first, and is not promoted yet.
 func (t *txn) lookBefore(names []string, keys map[string][]*turnJob) error {
 	var again []string
 	queues := make(map[string]bool)

@@ -127,9 +127,9 @@ func (t *txn) findLate(queues [][]byte) {
 	t.write(sqlLate, queues, nanos(t.Now)).QueryRow(func(row pgx.Row) error { return row.Scan(&t.late) })
 }
 
-// promoteLate promotes a portion of the jobs that findLate has found, unless its transaction has promoted some. It reports whether
-// there may be more, for the next transaction: enqueues wait while one gives tags. If another session has locked some, a fetch
-// looks again soon. If keys were taken from the queues inTurn, promoteLate takes those of the promoted jobs, too; taken is
+// promoteLate promotes a portion of the jobs that findLate has found, unless its transaction has promoted some already. Enqueues wait
+// for a transaction that gives tags, so the next one promotes the others: more says that there may be some. If another session
+// has locked some, a fetch looks again soon. If keys were taken from the queues inTurn, promoteLate takes those of the promoted jobs, too; taken is
 // nil if no queue of the fetch has an order.
 func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) (more bool, err error) {
 	if !t.late {

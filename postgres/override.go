@@ -95,11 +95,6 @@ func (c *limitsChange) of(name string, decide decision) error {
 			return err
 		}
 	}
-	if l.Fair && l.InOrder != before.InOrder { // or else a transaction that promotes late jobs might not see the order, nor the change the jobs
-		if _, err := c.tx.Exec(c.ctx, c.sql(sqlLockBounds), bytesOf(names)); err != nil {
-			return err
-		}
-	}
 	before.MaxWaiting, l.MaxWaiting = 0, 0 // which the row in limits does not have
 	return c.put(name, before, l)
 }

@@ -30,13 +30,15 @@ func (f *found) listed(e *pawl.Envelope, err error) error {
 	return nil
 }
 
-// sameJobs requires of some jobs that they are in the list if they are in the file, damaged or not.
+// sameJobs requires of some jobs that they are in the list if they are in the file, damaged or not, and that those
+// that the list could read are there.
 func (t *trial) sameJobs(q looks) error {
 	for range 4 {
 		id := t.anyID()
 		_, err := q.Job(t.ctx, id)
-		if _, listed := t.found.jobs[id]; !t.found.cut && listed == errors.Is(err, pawl.ErrNotFound) {
-			return fmt.Errorf("silently wrong: the list has job %s: %t, and the job itself is there: %t", id, listed, !listed)
+		missing := errors.Is(err, pawl.ErrNotFound)
+		if read, listed := t.found.jobs[id]; !t.found.cut && (read && missing || !listed && !missing) {
+			return fmt.Errorf("silently wrong: the list has job %s: %t, and the job itself is there: %t", id, listed, !missing)
 		}
 	}
 	return nil
@@ -76,5 +78,5 @@ func (t *trial) whole() error {
 	if slices.ContainsFunc(t.all, same) {
 		return nil
 	}
-	return fmt.Errorf("silently wrong: Check finds nothing, and there are %d jobs with counts %v, of %d", readable, t.found.counts, len(t.jobs))
+	return fmt.Errorf("silently wrong: Check finds nothing, and it has %d readable jobs and the counts %v, of %d stored jobs", readable, t.found.counts, len(t.jobs))
 }
