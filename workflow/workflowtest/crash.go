@@ -129,13 +129,13 @@ func (k *Kit) watch(q *bolt.Queue, dead *atomic.Bool) workflow.Middleware {
 		return func(ctx context.Context, s workflow.StepInfo) (any, error) {
 			k.record(&Point{when: before, of: attemptOf(s)})
 			if k.comes(before, s) {
-				crash(q, dead)
+				crash(q, dead, s)
 				return nil, errCrashed
 			}
 			v, err := next(ctx, s)
 			k.record(&Point{when: after, of: attemptOf(s)})
 			if k.comes(after, s) {
-				crash(q, dead)
+				crash(q, dead, s)
 			}
 			return v, err // the closed queue does not accept it
 		}
@@ -168,11 +168,16 @@ func (k *Kit) rested() {
 	}
 }
 
-// crash closes the queue and returns when it accepts nothing more. It may be called within a
-// transaction of the queue, for which Close waits.
-func crash(q *bolt.Queue, dead *atomic.Bool) {
+// crash closes the queue, so that nothing stores what the step returns: neither a write of its own nor one of another
+// branch that is on its way. A step-tx may be within a transaction of the queue, for which Close waits. So crash returns
+// there when the queue accepts nothing more.
+func crash(q *bolt.Queue, dead *atomic.Bool, s workflow.StepInfo) {
 	dead.Store(true)
-	go func() { _ = q.Close() }() // reopen closes it too, and reports the error
+	if s.Kind != workflow.KindStepTx {
+		_ = q.Close() // reopen closes it too, and reports the error
+		return
+	}
+	go func() { _ = q.Close() }()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		_, err := q.Extend(ctx)
