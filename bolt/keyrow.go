@@ -34,22 +34,6 @@ type keyRow struct {
 	woken  time.Time // the wake that bucketExpiry has
 }
 
-// keyLane is what a key has in one lane. Its row does not tell the leased jobs, which [keyLeases] has, from the
-// ready ones. Nor does it count the blocked ones, so that it stays as it is when one of many takes the place of a
-// job that is done.
-type keyLane struct {
-	at      laneAt
-	ready   int
-	leased  int // from the lane
-	blocked bool
-	mixed   bool             // with blocked jobs: a ready one may come after one of them
-	count   *leaseCount      // where the process counts the leased ones; nil if it was not searched for
-	last    [orderWidth]byte // no ready job of the lane comes after it; of no meaning without one, and with blocked jobs unless mixed
-}
-
-// laneAt is a lane of a line, as the first bytes of a key in bucketReady.
-type laneAt [lanePrefix]byte
-
 const keyLaneWidth = lanePrefix + 4 + 1 + orderWidth
 
 // What the row of a key says of the blocked jobs of a lane.

@@ -138,17 +138,6 @@ func (t *txn) finishKeys() {
 	t.usedKeys = t.usedKeys[:0]
 }
 
-// trimmed returns the lanes that have jobs.
-func trimmed(lanes []keyLane) []keyLane {
-	kept := lanes[:0]
-	for _, l := range lanes {
-		if l.ready > 0 || l.leased > 0 || l.blocked {
-			kept = append(kept, l)
-		}
-	}
-	return kept
-}
-
 // takes is what the jobs that a fetch chooses take of the room of a key: leases, and starts.
 type takes struct{ jobs, starts int }
 
@@ -170,60 +159,6 @@ func (t *txn) room(r *keyRow) int {
 		room = min(room, r.pace.Left(r.tat, t.now))
 	}
 	return room
-}
-
-// lane returns the counts of the lane of a ready key.
-func (r *keyRow) lane(ready []byte) *keyLane {
-	at := laneAt(ready)
-	for i := range r.lanes {
-		if r.lanes[i].at == at {
-			return &r.lanes[i]
-		}
-	}
-	r.lanes = append(r.lanes, keyLane{at: at})
-	return &r.lanes[len(r.lanes)-1]
-}
-
-// orderOf returns the order within the lane of a key in bucketReady, or of a blocked row's key.
-func orderOf(key []byte) []byte { return key[len(key)-orderWidth:] }
-
-// enter counts a job that enters ready under a key.
-func (l *keyLane) enter(ready []byte) {
-	l.ready++
-	if order := orderOf(ready); l.ready == 1 || bytes.Compare(order, l.last[:]) > 0 {
-		l.last = [orderWidth]byte(order)
-	}
-}
-
-// leave counts a job that leaves ready.
-func (l *keyLane) leave() {
-	if l.ready = max(0, l.ready-1); l.ready == 0 {
-		l.mixed = false
-	}
-}
-
-// comesLast reports whether a job comes after all ready jobs of its lane: the first blocked one, or any job if none is blocked.
-func (l *keyLane) comesLast(order []byte) bool {
-	return l.ready == 0 || l.blocked && !l.mixed || bytes.Compare(order, l.last[:]) > 0
-}
-
-// block notes a blocked job, given its order, and an order after which no ready job comes.
-func (l *keyLane) block(order, last []byte) {
-	if l.ready > 0 && !l.mixed && bytes.Compare(order, last) < 0 {
-		l.mixed, l.last = true, [orderWidth]byte(last)
-	}
-	l.blocked = true
-}
-
-// unblock notes that a blocked job has left, and whether others are left.
-func (l *keyLane) unblock(order []byte, left bool) {
-	if left {
-		return
-	}
-	if !l.mixed {
-		l.last = [orderWidth]byte(order) // which came after all ready jobs
-	}
-	l.blocked, l.mixed = false, false
 }
 
 // comesLater reports whether a job that becomes ready can be blocked at once, given its key in
