@@ -22,7 +22,7 @@ func openFair(b *testing.B, fair bool) drained {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { q.Close() })
-	return drained{b, q}
+	return drained{b: b, q: q}
 }
 
 // BenchmarkTenBesideAMillion stores a million jobs of one key. An operation enqueues ten jobs of another key, and

@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -117,13 +116,13 @@ func (t *txn) copyOut(job *fetched) (err error) {
 
 // grantJobs leases the chosen jobs. It deletes their rows from the last to the first, because bbolt
 // moves all rows of a page that follow a deleted one.
-func (t *txn) grantJobs(jobs []*fetched) {
+func (t *txn) grantJobs(jobs []*fetched, leases *leaseTable) {
 	for _, job := range slices.Backward(jobs) {
 		t.delete(t.ready, job.key)
 	}
 	for _, job := range jobs {
 		g := &job.grant
-		g.id, g.token, g.class = job.row.id, rand.Uint64(), job.lane.class()
+		g.id, g.token, g.class = job.row.id, leases.newToken(), job.lane.class()
 		t.grantLease(job)
 		if job.effect != nil {
 			t.holdEffect(job.effect, g.id)

@@ -237,7 +237,7 @@ func (in *intake) waiting() (n int) {
 // note is the effect of an app's transaction on leases and queues.
 type note struct {
 	ended, cancelled []holding
-	renewed          map[pawl.ID]bool
+	renewed          map[uint64]bool
 	changed          []news
 	leftBlocked      bool // see [txn]
 }

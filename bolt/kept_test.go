@@ -14,7 +14,7 @@ func TestEndedLeaseKeepsNoOther(t *testing.T) {
 	}
 	leases := fetch(t, q, 3)
 	var kept *grant
-	require.NoError(t, q.do(t.Context(), visit(func() { kept = q.scheduler.leases.byID[leases[1].ID] })))
+	require.NoError(t, q.do(t.Context(), visit(func() { kept = q.scheduler.leases.byToken.get(leases[1].Token) })))
 	require.NotNil(t, kept.next)
 	require.NoError(t, q.Settle(t.Context(), leases[1].Ack()))
 	var before, behind *grant

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 // kept only here, on monotonic time, so neither a clock step nor a heartbeat touches the disk.
 // The scheduler's goroutine owns it.
 type leaseTable struct {
-	length time.Duration
-	byID   map[pawl.ID]*grant
+	length    time.Duration
+	lastToken uint64
+	byToken   grants
 
 	// All leases have the same length, so the order of grants and renewals is the order of
 	// expiry: a ring through head, the earliest first.
@@ -39,7 +41,7 @@ type grant struct {
 }
 
 func newLeaseTable(length time.Duration) *leaseTable {
-	lt := &leaseTable{length: length, byID: make(map[pawl.ID]*grant)}
+	lt := &leaseTable{length: length, lastToken: rand.Uint64(), byToken: make(grants)}
 	lt.head.prev, lt.head.next = &lt.head, &lt.head
 	return lt
 }
@@ -49,10 +51,7 @@ func newLeaseTable(length time.Duration) *leaseTable {
 func (lt *leaseTable) update(t *txn, now time.Time) {
 	lt.takeNote(note{ended: t.ended, cancelled: t.cancelled, renewed: t.renewed}, now)
 	for _, g := range t.granted {
-		if old := lt.byID[g.id]; old != nil { // an app's transaction ended the old lease, and its note has not arrived yet
-			lt.end(holding{old.id, old.token})
-		}
-		lt.byID[g.id] = g
+		lt.byToken.add(g)
 		lt.append(g, now)
 		if g.class == repeat {
 			lt.repeat = g
@@ -62,30 +61,30 @@ func (lt *leaseTable) update(t *txn, now time.Time) {
 
 // takeNote applies the effect of a transaction on leases granted before it.
 func (lt *leaseTable) takeNote(n note, now time.Time) {
-	for id := range n.renewed {
-		if g := lt.byID[id]; g != nil {
+	for token := range n.renewed {
+		if g := lt.byToken.get(token); g != nil {
 			lt.unlink(g)
 			lt.append(g, now)
 		}
 	}
 	for _, h := range n.ended {
-		lt.end(h)
+		lt.end(h.token)
 	}
 	for _, h := range n.cancelled {
-		if g := lt.byID[h.id]; g != nil && g.token == h.token {
+		if g := lt.byToken.get(h.token); g != nil {
 			g.cancelled.Fire()
 		}
 	}
 }
 
 // end removes a lease from the table.
-func (lt *leaseTable) end(h holding) {
-	g := lt.byID[h.id]
-	if g == nil || g.token != h.token {
+func (lt *leaseTable) end(token uint64) {
+	g := lt.byToken.get(token)
+	if g == nil {
 		return
 	}
 	lt.unlink(g)
-	delete(lt.byID, h.id)
+	lt.byToken.remove(g)
 	if g == lt.repeat {
 		lt.repeat = nil
 	}
@@ -103,7 +102,7 @@ func (lt *leaseTable) repeatFree(t *txn) bool {
 // those that this transaction renews.
 func (lt *leaseTable) reap(t *txn, portion int) (reaped int) {
 	for g := lt.head.next; g != &lt.head && reaped < portion && !g.expires.After(lt.noted); g = g.next {
-		if t.renewed[g.id] {
+		if t.renewed[g.token] {
 			continue
 		}
 		row, ok, err := t.lease(g.id[:])
@@ -134,4 +133,45 @@ func (lt *leaseTable) append(g *grant, now time.Time) {
 func (lt *leaseTable) unlink(g *grant) {
 	g.prev.next, g.next.prev = g.next, g.prev
 	g.prev, g.next = nil, nil // a reference to this lease must not keep the later ones alive
+}
+
+// newToken returns the token of a new lease. Tokens count up from a random number, so that a lease of an
+// earlier process never has the same one.
+func (lt *leaseTable) newToken() uint64 {
+	lt.lastToken++
+	return lt.lastToken
+}
+
+// grants finds leases by token. Leases that were granted together are in one page, so a look at one of them costs
+// the same beside a hundred thousand others. In one map of all leases, each look would miss the caches.
+type grants map[uint64]*grantPage
+
+type grantPage struct {
+	leases [64]*grant
+	n      int // how many there are
+}
+
+func (gs grants) get(token uint64) *grant {
+	if p := gs[token/64]; p != nil {
+		return p.leases[token%64]
+	}
+	return nil
+}
+
+func (gs grants) add(g *grant) {
+	p := gs[g.token/64]
+	if p == nil {
+		p = new(grantPage)
+		gs[g.token/64] = p
+	}
+	p.leases[g.token%64] = g
+	p.n++
+}
+
+func (gs grants) remove(g *grant) {
+	p := gs[g.token/64]
+	p.leases[g.token%64] = nil
+	if p.n--; p.n == 0 {
+		delete(gs, g.token/64)
+	}
 }

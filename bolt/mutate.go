@@ -257,7 +257,7 @@ func (op *keep) check(t *txn) error {
 }
 
 func (op *keep) apply(t *txn) {
-	t.renewed[op.id] = true
+	t.renewed[op.token] = true
 	if !op.crashed && op.cursor == nil {
 		return
 	}

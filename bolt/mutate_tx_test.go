@@ -59,7 +59,7 @@ func TestMutateTxIsPartOfTheTransaction(t *testing.T) {
 					require.Equal(t, c.events, events.take())
 					require.Equal(t, c.settled, driver.Settled(s.lease))
 					require.NoError(t, q.do(t.Context(), visit(func() {
-						require.Equal(t, !c.settled, q.scheduler.leases.byID[s.lease.ID] != nil, "the queue knows which leases ended")
+						require.Equal(t, !c.settled, q.scheduler.leases.byToken.get(s.lease.Token) != nil, "the queue knows which leases ended")
 					})))
 					checkNow(t, q)
 				})

@@ -50,10 +50,9 @@ func TestLeaseThatComesBeforeTheNote(t *testing.T) {
 		"it is the only one that is known": func(t *testing.T, q *Queue, l *pawl.Lease) {
 			require.NoError(t, q.do(t.Context(), visit(func() {
 				lt := q.scheduler.leases
-				require.Len(t, lt.byID, 1)
-				require.Equal(t, l.Token, lt.byID[l.ID].token)
-				require.Same(t, lt.byID[l.ID], lt.head.next)
-				require.Same(t, lt.byID[l.ID], lt.head.prev, "there is another in the order of expiry")
+				require.Equal(t, l.Token, lt.head.next.token)
+				require.Same(t, lt.byToken.get(l.Token), lt.head.next)
+				require.Same(t, lt.head.next, lt.head.prev, "there is another in the order of expiry")
 			})))
 		},
 	} {

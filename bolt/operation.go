@@ -30,7 +30,7 @@ func (op *extend) apply(t *txn) {
 		if _, err := t.held(h); err != nil {
 			op.lost = append(op.lost, i)
 		} else {
-			t.renewed[h.id] = true
+			t.renewed[h.token] = true
 		}
 	}
 }

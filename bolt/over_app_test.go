@@ -129,8 +129,8 @@ func TestLeasesFollowTheAppsTransactions(t *testing.T) {
 	<-fired
 	require.False(t, leases[0].Cancelled.Fired())
 	require.NoError(t, q.do(t.Context(), visit(func() {
-		require.NotContains(t, q.scheduler.leases.byID, leases[0].ID)
-		require.Contains(t, q.scheduler.leases.byID, leases[1].ID)
+		require.Nil(t, q.scheduler.leases.byToken.get(leases[0].Token))
+		require.NotNil(t, q.scheduler.leases.byToken.get(leases[1].Token))
 	})))
 	require.NoError(t, q.Settle(t.Context(), leases[1].Nack(0, errBoom)))
 	require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
@@ -197,7 +197,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 	require.Len(t, appRows(t, db), callers*rounds*2/3)
 	settled(t, q)
 	require.Zero(t, countsOf(t, q, pawl.DefaultQueue))
-	require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byID) })))
+	require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken) })))
 	checkNow(t, q)
 }
 

@@ -46,7 +46,7 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 		f.err, f.served = err, true
 	default:
 		f.jobs, f.served, f.at = chosen.jobs, true, t.now
-		t.grantJobs(f.jobs)
+		t.grantJobs(f.jobs, s.leases)
 	}
 }
 

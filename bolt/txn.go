@@ -53,14 +53,14 @@ type txn struct {
 	changed   bool
 	err       error // the first failed write; the transaction cannot commit after it
 
-	granted     []*grant         // leases granted
-	renewed     map[pawl.ID]bool // leases extended
-	ended       []holding        // leases settled or taken back
-	cancelled   []holding        // leases of jobs that must end
-	counted     driver.Tally     // its transitions, of which events has some
-	events      []pawl.Event     // deaths and crashes, and all other events when there is a listener
-	damage      []error          // damaged rows that were skipped
-	leftBlocked bool             // jobs were blocked, and damage may keep them from being unblocked
+	granted     []*grant        // leases granted
+	renewed     map[uint64]bool // leases extended
+	ended       []holding       // leases settled or taken back
+	cancelled   []holding       // leases of jobs that must end
+	counted     driver.Tally    // its transitions, of which events has some
+	events      []pawl.Event    // deaths and crashes, and all other events when there is a listener
+	damage      []error         // damaged rows that were skipped
+	leftBlocked bool            // jobs were blocked, and damage may keep them from being unblocked
 
 	groups driver.Groups // whose members moved
 
@@ -109,7 +109,7 @@ func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
 		kinds:   make(map[string]kindNumber),
 		rows:    make(map[queueNumber]*queueRow),
 		lines:   make(map[line]*lineRow),
-		renewed: make(map[pawl.ID]bool),
+		renewed: make(map[uint64]bool),
 	}
 	t.touched = t.few[:0]
 	return t, nil

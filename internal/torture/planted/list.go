@@ -23,7 +23,7 @@ var faults = []Fault{
 	newFault("writes in Close after a failed sync", "nothing is written on top of a failed sync", by("syncs", 100),
 		Edit{"bolt/Queue.Close", "s.fatal == nil && lost == nil", "$ || PLANTED"}),
 	newFault("leases are answered before the commit", "the file has every lease that a fetch returned", by("kill", 500),
-		Edit{"bolt/scheduler.serve", "t.grantJobs(f.jobs)", "$; if PLANTED { f.answer(nil) }"},
+		Edit{"bolt/scheduler.serve", "t.grantJobs(f.jobs, s.leases)", "$; if PLANTED { f.answer(nil) }"},
 		Edit{"bolt/scheduler.answerFetches", "f.answer(f.err)", "if !PLANTED || f.err != nil { $ }"}),
 	newFault("a file is created in place", "a file is complete or absent", by("power", 400),
 		Edit{"bolt/createFile", "err := atomicfile.Place(path, initFile)",
