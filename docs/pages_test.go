@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -84,6 +85,35 @@ func TestCommentsNameExistingPages(t *testing.T) {
 // Rule: the README has at most 180 lines. More belongs into the guide.
 func TestReadmeIsShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(read(t, filepath.Join(root, "README.md")), "\n"), 180)
+}
+
+var figure = regexp.MustCompile(`\d[\d\p{Zs}]*\d`)
+
+// Rule: the figures that the README compares are those of the pages that it names.
+func TestReadmeHasTheFiguresOfThePages(t *testing.T) {
+	figures := func(text string) (all []string) {
+		for _, found := range figure.FindAllString(text, -1) {
+			all = append(all, strings.Join(strings.FieldsFunc(found, unicode.IsSpace), ""))
+		}
+		return all
+	}
+	compared := 0
+	for line := range strings.Lines(read(t, filepath.Join(root, "README.md"))) {
+		title, cells, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		page := "performance.md"
+		switch {
+		case strings.HasPrefix(title, "workflows of 5 steps a second"):
+			page = "workflows-performance.md"
+			cells = strings.ReplaceAll(cells, ",", "|")
+		case !strings.HasSuffix(title, ", jobs a second"):
+			continue
+		}
+		for _, found := range figures(cells) {
+			require.True(t, slices.Contains(figures(read(t, page)), found), "%s does not have the %s of: %s", page, found, line)
+			compared++
+		}
+	}
+	require.GreaterOrEqual(t, compared, 4*4, "no figures were found")
 }
 
 // pages are the Markdown files that people read.
