@@ -315,9 +315,9 @@ func (q *Queue) prerequisitesOf(ctx context.Context, tx Tx, id pawl.ID) (all []d
 	return all, err
 }
 
-// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
-// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
-// than [pawl.MaxBatchJobs].
+// Dependents returns the jobs that wait for the success of a job, directly or through other jobs: the nearest first,
+// without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more than
+// [pawl.MaxBatchJobs].
 func (q *Queue) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
 	err = q.view(ctx, func(tx *viewTx) error {
 		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {

@@ -8,10 +8,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Await implements [pawl.Awaiter]. Other processes notify this one of the jobs that they end: of each
-// that has a retention, and of each that dies. A call also looks again every 5 s, since notifications
-// may get lost. It returns [pawl.ErrNotFound] for a job without a retention that another process has
-// run to its end.
+// Await implements [pawl.Awaiter]. Other processes notify this one when they end a job that has a retention, and when a
+// job becomes dead. Notifications may get lost, so a call also looks every 5 s. It returns [pawl.ErrNotFound] if the
+// job has no retention and succeeded in another process.
 func (q *Queue) Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	again := lookAgain
 	if q.bell == nil {

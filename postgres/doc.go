@@ -8,12 +8,12 @@
 // [Queue] implements [pawl.Queue]. Each process opens its own Queue. [Options.Schema] keeps the
 // apps of one database apart.
 //
-// Concurrent calls of a process share a transaction, so many callers need few commits. A change is
-// durable when its call returns nil, as far as the server's setting synchronous_commit makes it so.
+// Concurrent calls of a process share a transaction, so many callers need few commits. When its
+// call returns nil, a change is as durable as the server's setting synchronous_commit makes it.
 //
-// If the server is away, calls wait for it for up to [Options.Timeout]. If a connection breaks
-// during a commit, the queue finds out whether the commit happened as soon as the server is back.
+// If the server cannot be reached, calls wait for up to [Options.Timeout]. If a connection breaks
+// during a commit, the queue connects again and finds out whether the commit happened.
 //
-// There is no leader, and no background job on the server. The process that notices that a delayed
-// job is due, or that a lease has expired, moves the job.
+// There is no leader, and no background job on the server. Any process that finds a due job or an
+// expired lease moves the job.
 package postgres

@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Errors of the server and of the schema, for errors.Is. The error that matches has the words of
-// the server too.
+// Errors of the server and of the schema. Match them with errors.Is. The returned error also
+// contains the message of the server.
 var (
 	// ErrUnavailable says that the server could not be reached within Options.Timeout, or that
 	// it refused the connection. Nothing was changed. The next call tries again.
@@ -27,8 +27,8 @@ var (
 	// Name the primary, or add target_session_attrs=read-write to the connection string.
 	ErrReadOnly = driver.NewSentinel("postgres_read_only", "the server is read-only")
 
-	// ErrOlderFormat says that the schema has an older format than this build writes. A schema
-	// of a newer format gives pawl.ErrNewerFormat.
+	// ErrOlderFormat says that the schema has an older format than this build writes. For a newer
+	// format the error is pawl.ErrNewerFormat.
 	ErrOlderFormat = driver.NewSentinel("postgres_older_format", "the schema has an older format than this build writes")
 
 	// ErrNotQueue says that the schema has no queue, and Options.Existing was set.

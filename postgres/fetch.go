@@ -24,12 +24,12 @@ type fetch struct {
 	leases        []*pawl.Lease
 }
 
-// Fetch implements [pawl.Queue]. Where several processes fetch at the same time, each passes over
-// the jobs that another is looking at. A call with [pawl.WaitNot] may return [pawl.ErrEmpty] then,
-// although the other leaves some of these jobs.
+// Fetch implements [pawl.Queue]. If several processes fetch at the same time, each skips the jobs
+// that another one has locked. So a call with [pawl.WaitNot] may return [pawl.ErrEmpty] although
+// the other process then leaves some of these jobs.
 //
-// The order of jobs is exact within a process. While a long transaction keeps the server from removing rows, a job
-// that another process puts before others may wait for the next poll.
+// The order of jobs is exact within a process. While a long transaction keeps the server from removing rows, a job that
+// another process puts in front of others may wait for the next poll.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	r, err := driver.CheckRequest(r)
 	if err != nil {

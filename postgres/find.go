@@ -17,10 +17,10 @@ const (
 	sqlIDsAfter = `SELECT id FROM pawl.job WHERE id > $1 ORDER BY id LIMIT $2`
 )
 
-// FindIDs returns up to most IDs of jobs that begin or end with part: four hexadecimal digits or
-// more, with or without dashes, or else it returns [pawl.ErrInvalid]. For an end it compares at most
-// [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next of an earlier call. Next is ""
-// at the end, and when most IDs were found.
+// FindIDs returns up to most IDs of jobs that begin or end with part, which is at least four hexadecimal digits, with
+// or without dashes. It returns [pawl.ErrInvalid] for any other part. To find the end of an ID, it compares at most
+// [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next of an earlier call. Next is "" at the
+// end, and when most IDs were found.
 func (q *Queue) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
 	var search *driver.Search
 	err = q.look(ctx, func(tx *viewTx) error {
@@ -70,10 +70,9 @@ WHERE name > $1 AND name <> '' AND done_until > 0 ORDER BY name LIMIT $2`
 // scopeEffects is the scope of a list of effects.
 const scopeEffects = "effects"
 
-// Effects reads at most max of the idempotency keys that count as done, 1 to [pawl.MaxListed], in the
-// order of kind and key, after a cursor: "" for the beginning, or the next of an earlier call. It
-// includes keys that have expired and are not removed yet. A cursor of another list and a max out
-// of range return [pawl.ErrInvalid].
+// Effects reads at most max idempotency keys that count as done, ordered by kind and key. Max is 1 to [pawl.MaxListed].
+// After is a cursor: "" for the beginning, or next of an earlier call. Effects includes keys that have expired and are
+// not removed yet. It returns [pawl.ErrInvalid] for a cursor of another list, and for a max out of range.
 func (q *Queue) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
 	if err := driver.CheckListed(max); err != nil {
 		return nil, "", err

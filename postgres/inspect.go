@@ -161,8 +161,8 @@ func (v *viewTx) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults {
 	return v.pipe.SendBatch(v.ctx, b)
 }
 
-// Job returns a job with its state, payload and history. [pawl.ErrNotFound] says that it is not in
-// the queue: it was never there, or is done.
+// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job
+// is not in the queue: it was never there, or is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	found, err := q.lookSound(ctx, func(tx *viewTx) ([]pawl.Listed, error) {
 		return q.read(ctx, tx, []pawl.ID{id}, driver.AllParts)

@@ -28,14 +28,14 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 	return core.Jobs(ctx, f, func() core.Pager { return &page{q: q, filter: f, parts: driver.AllParts} })
 }
 
-// ListParts reads at most max jobs that f chooses, 1 to [pawl.MaxListed], in the order of
-// [Queue.Jobs], after a cursor: "" for the beginning, or the Next of an earlier call with the same
-// filter. It reads only the given parts of each job. It looks at about 16,000 jobs at most, and stops
-// at 8 MiB of payloads, histories and headers, so it may return fewer jobs, even none, before the
-// end, where Next is "". A cursor stays valid when its job is gone.
+// ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given parts of each. Max is
+// 1 to [pawl.MaxListed]. After is a cursor: "" for the beginning, or the Next of an earlier call with the same filter.
+// A cursor stays valid when its job is gone. ListParts looks at about 16,000 jobs at most, and stops at 8 MiB of
+// payloads, histories, and headers. So it may return fewer than max jobs, even none, before the end. At the end Next is
+// "".
 //
-// An unknown state or order, a max out of range, and a cursor of another list return
-// [pawl.ErrInvalid].
+// It returns [pawl.ErrInvalid] for an unknown state or order, a max out of range, and a cursor of
+// another list.
 func (q *Queue) ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error) {
 	return core.List(ctx, f, after, max, &page{q: q, filter: f, parts: parts})
 }

@@ -5,9 +5,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Listen calls fn for the transitions that this process makes, as [Options.OnEvent], from now on. It
-// does not hear of those of other processes. Stop removes fn and waits for a running call of fn, so
-// fn must not call it. Calling stop twice is harmless.
+// Listen calls fn for every transition that this process makes from now on, under the rules of [Options.OnEvent]. Stop
+// removes fn and waits for a running call of fn, so fn must not call it. Calling stop twice is harmless.
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) { return q.reporter.Listen(fn) }
 
 // Totals counts the transitions that this process has made since it opened the queue.

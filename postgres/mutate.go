@@ -12,9 +12,9 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Mutate carries out a mutation as part of a group commit and returns when it is durable.
-// Mutations of several processes that declare what they touch, see [driver.Declared], exclude one
-// another only if they touch the same. Every other mutation excludes all of them.
+// Mutate carries out a mutation as part of a group commit and returns when it is durable. Mutations
+// of several processes that declare their rows, see [driver.Declared], run at the same time unless
+// they touch the same rows. Any other mutation runs alone.
 //
 // Size is roughly how many bytes the mutation writes. It keeps commits within limits.
 //

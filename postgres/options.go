@@ -14,52 +14,50 @@ import (
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
 type Options struct {
-	// Schema is the schema of the database that has the tables of the queue. Each app has its
-	// own. The default is "pawl". At most 48 lower-case letters, digits and underscores, the
-	// first a letter, and not pg_ in front.
+	// Schema is the schema of the database that has the tables of the queue. Each app has its own.
+	// The default is "pawl". A name has at most 48 lower-case letters, digits, and underscores. It
+	// begins with a letter, but not with pg_.
 	Schema string
 
-	// Owner names this process. When a process opens the queue under the name of one that has
-	// ended, it takes back that one's leases at once. Otherwise a process that is there takes them
-	// back when they expire. No two processes use one name at the same time: the later one ends
-	// the leases of the earlier one. The default is a name of its own, which has no predecessor.
+	// Owner names this process. A process that opens the queue under the name of an ended process
+	// takes back the leases of that process at once. Without that, the other processes take them
+	// back when they expire. Two running processes must not share a name: the later one ends the
+	// leases of the earlier one. The default is a new name for each process.
 	Owner string
 
 	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum
 	// 1 s, and the maximum a year.
 	Lease time.Duration
 
-	// MaxCrashes is how many leases in a row may end in a crash or an expiry before the job
-	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
+	// MaxCrashes is how many consecutive leases may end in a crash or an expiry before the job
+	// becomes dead as poison. The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
-	// Limits bound the jobs of queues that run and that wait, and how often they start, by name. Open stores them in the database,
-	// so they hold for all processes, from their next fetch on, until one declares others. The zero Limits remove
-	// those of a queue. A queue that is not named keeps its limits. Limits that an operator has set stay in force: see
-	// [Queue.SetLimits].
+	// Limits has the limits of queues, by name. Open stores them in the database. They hold for all processes, from
+	// their next fetch on, until a process declares others. The zero Limits remove those of a queue. A queue without an
+	// entry keeps its limits. Limits that an operator has set stay in force: see [Queue.SetLimits].
 	Limits map[string]pawl.Limits
 
-	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
-	// maximum 64 MiB.
+	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum 64
+	// MiB.
 	MaxPayload int
 
-	// Poll is how often the queue looks for what other processes changed and did not notify it of:
-	// jobs for the fetches that wait, what falls due, and leases of processes that ended. The default
-	// is 1 s. NoPoll is for a queue with a single process, which looks only for leases of earlier
-	// processes, and does not listen.
+	// Poll is how often the queue looks for changes by other processes that it got no notification of: jobs for waiting
+	// fetches, jobs that are due, and leases of ended processes. The default is 1 s. NoPoll is for a queue with a
+	// single process: it looks only for leases of earlier processes, and does not listen.
 	Poll time.Duration
 
-	// NoListen has the queue neither notify other processes nor listen to them, which takes a
-	// connection of its own. It learns of what they change by its polls alone. Set it where LISTEN
-	// does not work, such as behind a pooler that gives each transaction another session.
+	// NoListen turns off notifications to and from other processes, and saves a connection. The
+	// queue then notices changes when it polls. Set it where LISTEN does not work, such as behind a
+	// pooler that gives each transaction another session.
 	NoListen bool
 
-	// Existing has Open refuse a schema without a queue, with ErrNotQueue, and create nothing.
+	// Existing makes Open return ErrNotQueue for a schema without a queue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits for a server that cannot be reached, and how long a statement that only
-	// reads may take. The default is 30 s, the minimum 100 ms. After it, a call returns ErrUnavailable, or
-	// pawl.ErrUnknownOutcome if the connection broke during the commit. The next call tries again.
+	// Timeout is how long a call waits for a server that cannot be reached, and how long a read-only statement may
+	// take. The default is 30 s, the minimum 100 ms. Then the call returns ErrUnavailable, or pawl.ErrUnknownOutcome if
+	// the connection broke during the commit. The next call tries again.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -70,18 +68,18 @@ type Options struct {
 	// neither block nor call the queue.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters of those events. The rules of OnEvent apply to it.
 	Collector metrics.Collector
 
-	// Now is the wall clock, by which delayed jobs become due, deadlines pass and records are
-	// kept. The default is the clock of the server, which all processes share; another clock is
-	// for tests. Leases expire on monotonic time.
+	// Now is the wall clock for delays, deadlines, and retention. The default is the clock of the
+	// server, which all processes share. Set another clock only in tests. Leases expire on
+	// monotonic time.
 	Now func() time.Time
 }
 
 const (
-	NoMaxCrashes = -1 // as Options.MaxCrashes lets a job crash forever
-	NoPoll       = -1 // as Options.Poll turns polling off
+	NoMaxCrashes = -1 // value of Options.MaxCrashes: no limit
+	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
 // session returns the settings of the scheduler's session. A process that stops amid a transaction

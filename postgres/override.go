@@ -192,12 +192,12 @@ func (c *limitsChange) put(name string, inForce, l pawl.Limits) error {
 }
 
 // SetLimits sets other limits for a queue than its programs declare, for an operator. The database keeps them. They
-// are in force for all processes, from their next fetch on, whatever a process that opens the queue later declares, until
-// SetLimits with nil. They hold for the jobs that are there. A queue may have limits before its first job.
+// hold for all processes, from their next fetch on, whatever a later opener declares, until a call of SetLimits with
+// nil. They also apply to the jobs that are already in the queue. A queue may have limits before its first job.
 //
-// The override has the order of keys that the program declares: it returns an [*pawl.InvalidError] for another one, for
-// limits that are not valid, and for what the engine lacks. If a program declares another order later, the override takes it
-// on.
+// The override cannot change the order of keys: SetLimits returns an *[pawl.InvalidError] for another order than the
+// program declares, for invalid limits, and for limits that the engine lacks. If a program later declares another
+// order, the override adopts it.
 func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err

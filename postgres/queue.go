@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Queue is a job queue in a PostgreSQL database. It implements [pawl.Queue]; its methods may be
-// called from any goroutine.
+// Queue is a job queue in a PostgreSQL database. It implements [pawl.Queue]. Its methods are safe
+// for concurrent use.
 type Queue struct {
 	opts    Options
 	pool    *pgxpool.Pool
@@ -76,9 +76,8 @@ func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	return q, nil
 }
 
-// Over is [Open] for a pool that the app has. The queue opens two more connections with the settings
-// of the pool, and takes connections from the pool for inspection and [Queue.Update]. The app closes
-// the pool after the queue.
+// Over is [Open] for an existing pool of the app. The queue opens two more connections with the settings of the pool,
+// and takes connections from the pool for inspection and [Queue.Update]. The app closes the pool after the queue.
 func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err == nil {
@@ -111,8 +110,8 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 // abilities are those on any server.
 const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues | pawl.SharedPools
 
-// Abilities implements [driver.Able]. A server that commits without a sync, by
-// synchronous_commit or fsync, has no [pawl.Synced].
+// Abilities implements [driver.Able]. The queue has [pawl.Synced] unless the server's settings
+// synchronous_commit or fsync let it commit without a sync.
 func (q *Queue) Abilities() pawl.Ability {
 	all := abilities
 	if q.synced {

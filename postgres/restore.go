@@ -13,23 +13,22 @@ const sqlRestoreEffects = `INSERT INTO pawl.effect AS e (name, done_until)
 SELECT name, max(until) FROM unnest($1::bytea[], $2::int8[]) AS n(name, until) GROUP BY name ORDER BY name
 ON CONFLICT (name) DO UPDATE SET done_until = greatest(e.done_until, excluded.done_until)`
 
-// Restore stores jobs in the state of their envelopes, and effects, atomically. Use it for what a list
-// of another queue, or of this one, has returned. Use Enqueue for new jobs.
+// Restore stores effects, and jobs in the state of their envelopes, atomically. Use it for jobs and effects that a list
+// of this queue or another one has returned. Use Enqueue for new jobs.
 //
-// The counters of a job stay: attempts, crashes, history, time and reason of its death, end of its
-// retention. Its State stays too, with these exceptions:
+// A job keeps its attempts, crashes, history, the time and reason of its death, and the end of its
+// retention. It also keeps its State, with these exceptions:
 //
 //   - A leased job becomes ready, in its old place. No crash is counted. A waiting or leased job
 //     that was cancelled becomes dead.
 //   - A delayed job whose time has come becomes ready. A waiting job whose deadline has passed
 //     becomes dead, and a completed record whose retention has ended is removed soon.
-//   - A ready job with a NotBefore in the future is ready since now.
+//   - A ready job with a NotBefore in the future counts as ready from now on.
 //
-// A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what an
-// enqueue would set. Each job gets a sequence, in the order of jobs. Restore ignores Delay,
-// OnConflict and LeasedSince, and leaves its arguments unchanged. For effects the later Until counts.
-// Each job is reported as [pawl.EventEnqueued], and one that dies during the restore also as
-// [pawl.EventDied].
+// A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what an enqueue would set.
+// Each job gets a sequence, in the order of jobs. Restore ignores Delay, OnConflict and LeasedSince, and leaves its
+// arguments unchanged. For effects the later Until counts. Restore emits [pawl.EventEnqueued] for each job, and also
+// [pawl.EventDied] for each job that becomes dead during the restore.
 //
 // Errors: those of [driver.CheckRestore]; [pawl.ErrConflict] if the queue has a job of that ID, or
 // if a job and a stored job share a unique key and each is in a state that blocks the other. Jobs of

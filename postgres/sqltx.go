@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// SQL returns a transaction of package database/sql as a [Tx]. Its driver is that of
-// github.com/jackc/pgx/v5/stdlib. Others do not take the arrays that the queue passes.
+// SQL returns a transaction of package database/sql as a [Tx]. Open the database with the driver of
+// github.com/jackc/pgx/v5/stdlib: other drivers do not accept the arrays that the queue passes.
 func SQL(tx *sql.Tx) Tx { return sqlTx{tx} }
 
 type sqlTx struct{ tx *sql.Tx }

@@ -35,8 +35,8 @@ LEFT JOIN LATERAL (
 		SELECT since FROM heads) p) first ON c.place = 0
 GROUP BY q.id, c.place ORDER BY q.id`
 
-// Stats returns how many jobs each queue has in each state. It counts rows of indexes, so it takes
-// longer the more jobs there are, about a second for some millions.
+// Stats returns how many jobs each queue has in each state. It counts rows of indexes, so its time
+// grows with the number of jobs: about a second for some millions.
 func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	err = q.look(ctx, func(tx *viewTx) error {
 		stats = pawl.Stats{}

@@ -108,10 +108,10 @@ func (rs *rows) remember() {
 	}
 }
 
-// ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. The
-// transaction sees one moment. Each read of a row, and each portion of a scan, is a round trip, of which the
-// first also begins the transaction. If the connection breaks while fn reads, ViewRows returns [ErrUnavailable].
-// If it was broken before, fn runs again on another one.
+// ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. The transaction reads one
+// snapshot. Each read of a row, and each portion of a scan, is a round trip. The first round trip also begins the
+// transaction. If the connection breaks while fn reads, ViewRows returns [ErrUnavailable]. If the connection was broken
+// before, fn runs again on another one.
 func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	var seen *rows
 	err := q.look(ctx, func(tx *viewTx) error {

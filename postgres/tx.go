@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Tx is a transaction of the app in the database of the queue: a [pgx.Tx], or a *sql.Tx by [SQL].
+// Tx is a transaction of the app in the database of the queue: a [pgx.Tx], or a *[sql.Tx] that [SQL] wraps.
 type Tx interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -27,9 +27,9 @@ type Tx interface {
 // describes. No event reports the jobs. Waiting fetches find them with the next poll, or at once if
 // the app calls [Queue.Wake] after its commit.
 //
-// A transaction with a unique key holds the key until it ends. Other enqueues with that key wait
-// meanwhile, so keep the transaction short. So do other enqueues into a queue with a bound on its waiting
-// jobs. For such a queue, the isolation level of the transaction is read committed.
+// A transaction with a unique key holds the key until it ends. Other enqueues with that key wait meanwhile, so keep the
+// transaction short. If a queue has a bound on its waiting jobs, all other enqueues into the queue wait, and the
+// isolation level of the transaction has to be read committed.
 //
 // In a queue with [pawl.Limits.Fair], a job takes its turn when a process finds it after the commit. Until then it is
 // delayed.
@@ -81,8 +81,8 @@ func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqu
 // If not, the handler's return value decides. In a handler, l is job.Lease.
 //
 // The queue learns of the commit when the lease is settled or extended, or at once if the app calls
-// [Queue.Wake] after it. Only after Wake does a worker log an error that its handler returns
-// nevertheless.
+// [Queue.Wake] after the commit. If the handler returns an error nevertheless, the worker logs it
+// only after Wake.
 //
 // [pawl.ErrLeaseLost] means that another holder has the job by now. [pawl.ErrConflict] means that the
 // effect has already taken place, under the same idempotency key. In both cases roll back.

@@ -12,9 +12,9 @@ import (
 )
 
 // Update runs fn in a transaction of its own, for an app that keeps its data in the database of the
-// queue. When fn returns nil, Update commits. When fn returns an error or panics, nothing happens.
-// Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx] and [Queue.MutateTx]. It must
-// not commit or roll back tx.
+// queue. When fn returns nil, Update commits. When fn returns an error or panics, Update rolls the
+// transaction back. Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx], and
+// [Queue.MutateTx]. It must not commit or roll back tx.
 //
 // Other calls of the queue do not wait for fn, except those that change the same jobs, unique keys
 // or rows.
@@ -23,8 +23,8 @@ import (
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
 // [pawl.ErrClosed]; [pawl.ErrUnknownOutcome] if the connection broke during the commit; or another
-// error of the server, after which nothing happened. Of two transactions that wait for one
-// another, the server ends one with an error.
+// error of the server, after which nothing is stored. If two transactions wait for each other, the
+// server ends one of them with an error.
 func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -80,8 +80,8 @@ func (q *Queue) commit(tx pgx.Tx) error {
 // update is what a call of Update did.
 type update struct{ mutated []*txn }
 
-// MutateTx carries out a mutation as part of the transaction of [Queue.Update]. After an error the
-// transaction is as it was.
+// MutateTx carries out a mutation as part of the transaction of [Queue.Update]. After an error, the
+// transaction is unchanged.
 func (q *Queue) MutateTx(tx Tx, m driver.Mutation) error {
 	found, ok := q.updates.Load(tx)
 	if !ok {

@@ -199,7 +199,7 @@ func (q *Queue) waitingOf(ctx context.Context, tx Tx, queue string, k pawl.KeySt
 }
 
 // Why returns what keeps a job from running now. It returns [pawl.ErrNotFound] if the job is not in
-// the queue. It counts the keys of the queue, if that has limits.
+// the queue. If the queue has limits, Why counts its keys.
 func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err error) {
 	e, err := q.Job(ctx, id)
 	if err != nil {
@@ -269,9 +269,9 @@ func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, er
 	return k, err
 }
 
-// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
-// those with ready or leased jobs, and those whose rate is used up in part. Short keys come first. It counts all
-// keys of the queue, so it takes longer the more jobs with keys are ready.
+// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. It returns the keys that
+// have ready or leased jobs, or whose rate is used up in part. Short keys come first. It counts all keys of the queue,
+// so it takes longer the more jobs with keys are ready.
 func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err
