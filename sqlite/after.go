@@ -111,9 +111,9 @@ func readNeeded(c conn, id pawl.ID) (all []driver.Prerequisite, err error) {
 	return all, err
 }
 
-// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
-// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
-// than [pawl.MaxBatchJobs].
+// Dependents returns the jobs that wait for the success of a job, directly or through other jobs: the nearest first,
+// without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more than
+// [pawl.MaxBatchJobs].
 func (q *Queue) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
 	err = q.view(ctx, func(c conn) error {
 		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {

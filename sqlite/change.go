@@ -35,11 +35,10 @@ func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
-// Change applies c to each job, all in one transaction. It returns one result for each ID, in order:
-// nil for a job that was changed; [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job whose state the
-// verb does not apply to, or that does not match the condition; [pawl.ErrConflict] for a dead job
-// whose deadline has passed or whose unique key another job has. If the second error is not nil, the
-// whole change failed, and the first result is nil.
+// Change applies c to each job, all in one transaction. It returns an error for each ID in order, nil for a changed
+// job: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in the wrong state for the verb, or that does not match the
+// condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique key another job has. If the
+// second result is an error, the whole change failed, and the first result is nil.
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
 	return q.changes(ctx, &change{Change: c, ids: ids})
 }
@@ -96,8 +95,8 @@ func (t *txn) fail(err error) {
 // Transfer replaces the dead job that has the ID of e, in one transaction. It removes the dead job
 // with its history, and stores e as [Queue.Enqueue] would. It does not change the envelope.
 //
-// Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job with that ID; [pawl.ErrNotEligible]
-// if that job is not dead, or does not match the condition, if there is one. A unique key is refused.
+// Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job with that ID; [pawl.ErrNotEligible] if that job is
+// not dead or does not match the condition. Transfer refuses a unique key.
 func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
 	if err := driver.SupportsJobs(abilities, e); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Errors of the file, for errors.Is. The returned error also contains the message of SQLite.
+// Errors of the file. Match them with errors.Is. The returned error also contains the message of SQLite.
 var (
 	// ErrLocked says that another queue has the file open, in this process or in another one. A
 	// file has one queue at a time.

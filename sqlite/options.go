@@ -16,8 +16,8 @@ type Options struct {
 	// 1 s, and the maximum a year.
 	Lease time.Duration
 
-	// MaxCrashes is how many leases in a row may end in a crash or an expiry before the job
-	// becomes dead as poison. The default is 5; NoMaxCrashes turns it off.
+	// MaxCrashes is how many consecutive leases may end in a crash or an expiry before the job
+	// becomes dead as poison. The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
 	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum
@@ -44,7 +44,7 @@ type Options struct {
 	// queue.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters of those events. The rules of OnEvent apply to it.
 	Collector metrics.Collector
 
 	// Now is the wall clock for delays, deadlines, and retention. The default is time.Now. Leases
@@ -53,8 +53,8 @@ type Options struct {
 }
 
 const (
-	NoMaxCrashes = -1 // as Options.MaxCrashes lets a job crash forever
-	NoPoll       = -1 // as Options.Poll turns polling off
+	NoMaxCrashes = -1 // value of Options.MaxCrashes: no limit
+	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
 // The least and the most that Options take.

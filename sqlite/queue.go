@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Queue is a job queue in a SQLite database. It implements [pawl.Queue]; its methods may be called
-// from any goroutine.
+// Queue is a job queue in a SQLite database. It implements [pawl.Queue]. Its methods are safe for
+// concurrent use.
 type Queue struct {
 	opts    Options
 	file    string

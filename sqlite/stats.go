@@ -21,8 +21,8 @@ UNION ALL SELECT line, 4, count(*), 0 FROM pawl_job WHERE place = 4 GROUP BY lin
 UNION ALL SELECT line, 5, count(*), 0 FROM pawl_job WHERE place = 5 GROUP BY line
 UNION ALL SELECT line, 6, count(*), 0 FROM pawl_job WHERE place = 6 GROUP BY line`
 
-// Stats returns how many jobs each queue has in each state. It counts rows of indexes, so it takes
-// longer the more jobs there are.
+// Stats returns how many jobs each queue has in each state. It counts rows of indexes, so its time
+// grows with the number of jobs.
 func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	err = q.look(ctx, func(c conn) error {
 		ls, err := readLines(c)

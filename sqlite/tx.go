@@ -20,10 +20,10 @@ import (
 // EnqueueTx refuses a transaction of another SQLite library with [pawl.ErrInvalid]: two libraries in one
 // process break each other's locks of the file, and damage it.
 //
-// From its first write to its commit, nobody else can write to the file, and neither can the queue. Keep the transaction short,
-// and call no other method of the queue in it that writes: the call would wait for the transaction.
-// Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate). Otherwise SQLite refuses its first
-// write if another connection has committed since its first read.
+// From the first write of the transaction to its commit, neither the queue nor anybody else can write to the file. Keep
+// the transaction short. Within it, call no other method of the queue that writes: the call would wait for the
+// transaction. Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate). Otherwise SQLite refuses its first write
+// if another connection has committed since its first read.
 //
 // [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], and [pawl.ErrConflict] leave
 // the transaction unchanged. After any other error the app must roll it back.
@@ -152,20 +152,18 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 	return t, err
 }
 
-// Update runs fn in a transaction of its own, for an app that keeps its data in the file of the
-// queue. When fn returns nil, Update commits durably. When fn returns an error or panics, Update rolls
-// the transaction back. Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx], and
-// [Queue.MutateTx]. Fn must not commit or roll back tx. It must not call other methods of the queue
-// that write either: nobody else can write meanwhile, so the call would wait for fn.
+// Update runs fn in a transaction of its own, for an app that keeps its data in the file of the queue. When fn returns
+// nil, Update commits durably. When fn returns an error or panics, Update rolls the transaction back. Fn uses tx for
+// its own statements, [Queue.EnqueueTx], [Queue.AckTx], and [Queue.MutateTx]. Fn must not commit or roll back tx, and
+// must not call other methods of the queue that write: nobody else can write meanwhile, so the call would wait for fn.
 //
 // Update ignores the end of ctx once fn has begun. Fn runs once.
 //
-// Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
-// [pawl.ErrClosed]; [ErrBusy]; [ErrDisk]; or another error of SQLite. After any of these errors nothing
-// happened. There are two exceptions. If the commit failed and SQLite did not refuse it, the error is
-// [pawl.ErrUnknownOutcome] and [pawl.ErrPoisoned]: the transaction may be in the file or not, and the
-// queue refuses all work until it is closed and opened again. If fn committed or rolled back tx although
-// it must not, the error is [sql.ErrTxDone].
+// Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began; [pawl.ErrClosed];
+// [ErrBusy]; [ErrDisk]; or another error of SQLite. After these errors nothing is stored. There are two exceptions. If
+// the commit failed and SQLite did not refuse it, the error is [pawl.ErrUnknownOutcome] and [pawl.ErrPoisoned]: the
+// transaction may or may not be in the file, and the queue refuses all work until it is closed and opened again. If fn
+// committed or rolled back tx although it must not, the error is [sql.ErrTxDone].
 func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if ctx.Err() != nil {
 		return driver.NotAccepted(ctx)
