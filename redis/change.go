@@ -17,29 +17,29 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// Retry makes a dead job ready. Its history stays. Its attempts start from 0 unless keepAttempts is set. It
-// returns [pawl.ErrConflict] for a job that is not dead, is past its deadline, or whose unique key another
-// job has, and [pawl.ErrNotFound] for an unknown one.
+// Retry makes a dead job ready. Its history stays. Its attempts start again from 0 unless keepAttempts is set. Retry
+// returns [pawl.ErrConflict] for a job that is not dead, that is past its deadline, or whose unique key another job
+// has. It returns [pawl.ErrNotFound] for an unknown job.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow makes a delayed job ready, behind the ready jobs of its priority. It returns [pawl.ErrConflict]
-// for a job in another state, and [pawl.ErrNotFound] for an unknown one.
+// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns [pawl.ErrConflict] for a
+// job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead or completed job. It returns [pawl.ErrConflict] for a job in another state, and
-// [pawl.ErrNotFound] for an unknown one.
+// Delete removes a dead job or the record of a completed job for good. It returns [pawl.ErrConflict] for a job in
+// another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
-// Change applies c to each job, all in one transition, and returns an error for each ID in their order,
-// nil for a job that was changed: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in a state that the
-// verb is not for, or that does not match the condition; [pawl.ErrConflict] for a dead job whose deadline
-// has passed or whose unique key another job has. If the second error is not nil, the first result is.
+// Change applies c to each job, all in one transition. It returns an error for each ID in order, nil for a changed job:
+// [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in the wrong state for the verb, or that does not match the
+// condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique key another job has. If the
+// second result is an error, the whole change failed, and the first result is nil.
 //
 // A condition is evaluated in this process. If one of the jobs changes meanwhile, Change reads them all
 // again.
@@ -47,8 +47,8 @@ func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]er
 	return q.change(ctx, c, false, ids)
 }
 
-// DryRun returns what [Queue.Change] would return for each job now, and changes nothing. Of several dead
-// jobs with one unique key only the first would be retried.
+// DryRun returns what [Queue.Change] would return for each job now, and changes nothing. If several dead jobs share a
+// unique key, only the first would be retried.
 func (q *Queue) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
 	return q.change(ctx, c, true, ids)
 }
@@ -164,11 +164,11 @@ func (r *refusal) of(c *pawl.Change, id pawl.ID) error {
 	return fmt.Errorf("job %s: %w: job %s, which is %s, has its unique key", id, pawl.ErrConflict, idOf(r.ID), stateOf(r.State))
 }
 
-// Transfer replaces the dead job that has the ID of e by e, as one transition: the dead job is removed with
-// its history, and e is stored as by [Queue.Enqueue]. It does not change the envelope.
+// Transfer replaces the dead job that has the ID of e, as one transition. It removes the dead job with its history, and
+// stores e as [Queue.Enqueue] would. It does not change the envelope.
 //
-// Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job of that ID; [pawl.ErrNotEligible] if
-// it is not dead, or does not match the condition. A unique key is refused.
+// Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job with that ID; [pawl.ErrNotEligible] if that job is
+// not dead or does not match the condition. Transfer refuses a unique key.
 func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
 	if err := driver.SupportsJobs(abilities, e); err != nil {
 		return err
@@ -226,8 +226,8 @@ func (op *transfer) result(_ *group, b msgpack.RawMessage) error {
 	return nil
 }
 
-// Pause stops all fetching from a queue until [Queue.Resume], also by other processes and after a
-// restart. The queue need not have had a job.
+// Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else goes
+// on. A queue that never had a job can be paused, too.
 func (q *Queue) Pause(ctx context.Context, queue string) error { return q.pause(ctx, queue, true) }
 
 // Resume ends the pause of a queue, if there is one.

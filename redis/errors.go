@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Errors of the server, for errors.Is. The returned error also contains the message of the server.
+// Errors of the server. Match them with errors.Is. The returned error also contains the message of the server.
 var (
 	// ErrUnavailable says that the server could not be reached for as long as Options.Timeout, or that it
 	// takes no writes. Nothing was changed. Later calls connect again.
@@ -25,7 +25,7 @@ var (
 	ErrEvicts = driver.NewSentinel("redis_evicts", "the server evicts keys; set maxmemory-policy to noeviction")
 	// ErrVersion says that the server is too old.
 	ErrVersion = driver.NewSentinel("redis_version", "the server is older than Redis 7.0")
-	// ErrNotQueue says that the server has no queue of this name, and Options.Existing forbids to create one.
+	// ErrNotQueue says that the server has no queue of this name, and Options.Existing is set.
 	ErrNotQueue = driver.NewSentinel("redis_not_queue", "the server has no queue of this name")
 	// ErrOlderFormat says that an older build wrote the keys. Drain the queue with that build, or open a queue of
 	// another name.

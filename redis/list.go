@@ -241,9 +241,9 @@ func (q *Queue) FindIDs(ctx context.Context, part, after string, most int) (ids 
 // scopeEffects is the scope of a list of effects.
 const scopeEffects = "effects"
 
-// Effects reads at most max idempotency keys that count as done, in the order of their ends. Max is 1 to
-// [pawl.MaxListed]. After is a cursor: "" for the beginning, or next of an earlier call. It returns
-// [pawl.ErrInvalid] for a cursor of another list, and for a max out of range.
+// Effects reads at most max idempotency keys that count as done, ordered by the times when they expire. Max is 1 to
+// [pawl.MaxListed]. After is a cursor: "" for the beginning, or next of an earlier call. It returns [pawl.ErrInvalid]
+// for a cursor of another list, and for a max out of range.
 func (q *Queue) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
 	if err := driver.CheckListed(max); err != nil {
 		return nil, "", err

@@ -13,10 +13,9 @@ import (
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
 type Options struct {
-	// Name is the name of the queue on the server. Each app has its own. The default is the parameter
-	// "name" of the URL, or else "pawl". At most
-	// 48 letters, digits, dots, dashes and underscores. All keys begin with "{pawl:NAME}:", so they are in
-	// one slot of a cluster.
+	// Name is the name of the queue on the server. Each app has its own. The default is the parameter "name" of the
+	// URL, or else "pawl". A name has at most 48 letters, digits, dots, dashes, and underscores. All keys begin with
+	// "{pawl:NAME}:", so they are in one slot of a cluster.
 	Name string
 
 	// Synced says that the server syncs each write to the disk before it answers. It is for a server that
@@ -27,8 +26,8 @@ type Options struct {
 	// 1 s, and the maximum a year.
 	Lease time.Duration
 
-	// MaxCrashes is how many leases in a row may end in an expiry before the job becomes dead as poison.
-	// The default is 5; NoMaxCrashes turns it off. All processes of a queue use the same number.
+	// MaxCrashes is how many leases in a row may end in an expiry before the job becomes dead as poison. The default is
+	// 5. NoMaxCrashes removes the limit. All processes of a queue use the same number.
 	MaxCrashes int
 
 	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum
@@ -44,7 +43,7 @@ type Options struct {
 	// notices changes when it polls.
 	NoListen bool
 
-	// Existing makes Open refuse a server without the queue, with [ErrNotQueue], and create nothing.
+	// Existing makes Open return [ErrNotQueue] for a server without the queue, and create nothing.
 	Existing bool
 
 	// Timeout is how long a call waits for a server that does not answer. Then the call returns
@@ -60,7 +59,7 @@ type Options struct {
 	// neither block nor call the queue.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters of those events. The rules of OnEvent apply to it.
 	Collector metrics.Collector
 
 	// Configure changes the settings of the client before it connects, such as those for TLS. Nil
@@ -74,8 +73,8 @@ type Options struct {
 }
 
 const (
-	NoMaxCrashes = -1 // as Options.MaxCrashes lets a job crash forever
-	NoPoll       = -1 // as Options.Poll turns polling off
+	NoMaxCrashes = -1 // value of Options.MaxCrashes: no limit
+	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
 // The least and the most that Options take.

@@ -21,8 +21,7 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Queue is a job queue on a Redis server. It implements [pawl.Queue]; its methods may be called from any
-// goroutine.
+// Queue is a job queue on a Redis server. It implements [pawl.Queue]. Its methods are safe for concurrent use.
 type Queue struct {
 	opts    Options
 	rdb     *redis.Client
@@ -215,8 +214,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// Clients returns how many processes have the queue open. It counts those that listen to the others: not a
-// queue with Options.NoListen or NoPoll.
+// Clients returns how many processes have the queue open. It does not count those with Options.NoListen or NoPoll,
+// since they do not listen.
 func (q *Queue) Clients(ctx context.Context) (int, error) {
 	channel := q.prefix + "bell"
 	found, err := q.rdb.PubSubNumSub(ctx, channel).Result()
