@@ -16,12 +16,12 @@ type Options struct {
 	// 32 bytes: letters, digits, and any of "._+;()". The default is "pawl".
 	Prefix string
 
-	// Lease is how long a lease lasts unless it is extended, in whole seconds. It counts for the jobs
-	// that this process enqueues. The default is 30 s, the minimum 2 s.
+	// Lease is how long a lease lasts unless it is extended, in whole seconds. It applies to the jobs that this process
+	// enqueues. The default is 30 s, the minimum 2 s.
 	Lease time.Duration
 
 	// MaxCrashes is how many leases of a job may end without a settlement before it is dead as
-	// poison. The default is 5; NoMaxCrashes turns it off.
+	// poison. The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
 	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, or what the server
@@ -38,15 +38,15 @@ type Options struct {
 	// Logger gets one error-level line for each job that this process makes dead. The default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent receives what this process did to jobs, after the server has answered. It must not
-	// block, and may be called from several goroutines.
+	// OnEvent receives the transitions that this process makes, after the server has answered. It
+	// must not block, and may be called from several goroutines.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters of those events. The rules of OnEvent apply to it.
 	Collector metrics.Collector
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash forever.
+// NoMaxCrashes value of Options.MaxCrashes: no limit.
 const NoMaxCrashes = -1
 
 const maxPrefix = 32

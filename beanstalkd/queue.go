@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// Queue is a queue on a server. Its methods may be called from any goroutine.
+// Queue is a queue on a server. Its methods are safe for concurrent use.
 type Queue struct {
 	opts             Options
 	network, address string
@@ -55,7 +55,7 @@ var _ pawl.Queue = (*Queue)(nil)
 // Open connects to the server at a URL such as "beanstalkd://localhost:11300", or with the path of
 // a socket, "beanstalkd:///run/beanstalkd.sock". The default port is 11300.
 //
-// Errors: [pawl.ErrInvalid] for a bad place or option, [ErrUnavailable], and [pawl.ErrUnsupported]
+// Errors: [pawl.ErrInvalid] for a bad URL or option, [ErrUnavailable], and [pawl.ErrUnsupported]
 // for a server before version 1.12, or without a log if Options.Synced is set.
 func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()

@@ -39,9 +39,9 @@
 //
 // The rest of the contract holds with these exceptions:
 //
-//   - The server does not compare tokens: it obeys an acknowledgement of an earlier delivery. The queue refuses a
-//     late settlement in the process that had the lease, by that process's clock. If a process freezes between this
-//     check and its request for more than 2 s, it can end the run of another process.
+//   - The server does not compare tokens: it obeys an acknowledgement of an earlier delivery. The queue refuses a late
+//     settlement in the process that had the lease, by that process's clock. If a process freezes for more than 2 s
+//     between this check and its request, it can settle a job that another process runs.
 //   - Jobs of one kind come in the order in which they were stored. Retried and released jobs go behind the
 //     others. The kinds of a request take turns.
 //   - A fetch that does not wait may miss a job that was stored a moment before.
@@ -64,6 +64,6 @@
 // The server answers before it syncs its files: by default it syncs them every 2 minutes. A kill of the server loses
 // nothing, and a power cut loses what was not synced. With "sync_interval: always" it syncs before it answers. The
 // server does not report the setting. Set Options.Synced if every server has it. The queue then has the ability
-// [pawl.Synced]. With Options.Replicas a cluster keeps each job on several servers, which protects from the loss of one,
-// and not from a power cut of all.
+// [pawl.Synced]. With Options.Replicas a cluster keeps each job on several servers, which protects against the loss of
+// one server, and not against a power cut of all.
 package jetstream

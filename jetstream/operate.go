@@ -92,9 +92,9 @@ func (q *Queue) firstDead(ctx context.Context, queue, kind string) (*pawl.Envelo
 	return e, history, m, nil
 }
 
-// RetryDead makes up to most dead jobs of a queue and a kind ready, and returns how many. It starts
-// with the job that has been dead the longest. Attempts start again from 0. If the server fails in between, a job may
-// be ready and dead; the next RetryDead makes it ready once more unless it comes within the stream's duplicate window.
+// RetryDead makes up to most dead jobs of a queue and a kind ready, and returns how many. It starts with the job that
+// has been dead the longest. Attempts start again from 0. If the server fails meanwhile, a job may be both ready and
+// dead. The next RetryDead then makes it ready once more, unless it comes within the stream's duplicate window.
 func (q *Queue) RetryDead(ctx context.Context, queue, kind string, most int) (retried int, err error) {
 	for retried < most {
 		e, history, m, err := q.firstDead(ctx, queue, kind)

@@ -14,24 +14,25 @@ import (
 
 // Options are the settings of a queue. A nil *Options, and every zero field, means the default.
 type Options struct {
-	// Prefix begins the subjects, and in upper case it names the streams, so that several apps can share a server. It
-	// has at most 32 bytes: lower-case letters, digits, and "_". The default is "pawl".
+	// Prefix begins the names of the subjects and, in upper case, of the streams, so that several apps can share a
+	// server. It has at most 32 bytes: lower-case letters, digits, and "_". The default is "pawl".
 	Prefix string
 
-	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum 100 ms. The first
-	// process that fetches a kind from a queue decides for all, since the length is that of the consumer. Another
-	// process with another length logs a warning and uses the consumer's.
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum 100 ms. The consumer on
+	// the server has the length, so the first process that fetches a kind from a queue decides for all. A process with
+	// another length logs a warning and uses that of the consumer.
 	Lease time.Duration
 
 	// MaxCrashes is how many leases of a job may end without a settlement before it is dead as
-	// poison. The default is 5; NoMaxCrashes turns it off.
+	// poison. The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
 	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, or what the server
 	// takes if that is less.
 	MaxPayload int
 
-	// Replicas is the number of servers of a cluster that keep each job, if Open creates the streams. The default is 1.
+	// Replicas is the number of servers in the cluster that keep each job. It counts only if Open creates the streams.
+	// The default is 1.
 	Replicas int
 
 	// Synced declares that every server runs with "sync_interval: always", which the servers do not report.
@@ -46,15 +47,15 @@ type Options struct {
 	// Logger gets one error-level line for each job that this process makes dead. The default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent receives what this process did to jobs, after the server has answered. It must not
-	// block, and may be called from several goroutines.
+	// OnEvent receives the transitions that this process makes, after the server has answered. It
+	// must not block, and may be called from several goroutines.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters of those events. The rules of OnEvent apply to it.
 	Collector metrics.Collector
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash forever.
+// NoMaxCrashes value of Options.MaxCrashes: no limit.
 const NoMaxCrashes = -1
 
 const (

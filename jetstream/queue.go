@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// Queue is a queue in a stream. Its methods may be called from any goroutine.
+// Queue is a queue in a stream. Its methods are safe for concurrent use.
 type Queue struct {
 	opts     Options
 	address  string // without a password
@@ -59,8 +59,8 @@ var _ pawl.Queue = (*Queue)(nil)
 // Open connects to the server at a URL such as "nats://localhost:4222", or to one of several servers,
 // "nats://a:4222,nats://b:4222", and creates the two streams of the queue if they do not exist.
 //
-// Errors: [pawl.ErrInvalid] for a bad place or option, and for a stream that does not keep jobs as this package
-// needs it; [ErrUnavailable]; and [pawl.ErrUnsupported] for a server before version 2.12, or without JetStream.
+// Errors: [pawl.ErrInvalid] for a bad URL or option, and for a stream that does not keep jobs as this package needs it;
+// [ErrUnavailable]; and [pawl.ErrUnsupported] for a server before version 2.12, or without JetStream.
 func Open(ctx context.Context, where string, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -198,9 +198,9 @@ func (q *Queue) Abilities() pawl.Ability {
 // less room.
 func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 
-// Close waits at most Options.Timeout for the answers to calls that change something. Then it ends
-// the connection. Waiting fetches and all later calls return [pawl.ErrClosed]. Leases go on at the server until they
-// expire there, which counts as a crash. Stop workers first.
+// Close waits at most Options.Timeout for the answers to calls that change something. Then it ends the connection.
+// Waiting fetches and all later calls return [pawl.ErrClosed]. Leases continue on the server until they expire, which
+// counts as a crash. Stop workers first.
 func (q *Queue) Close() error {
 	q.leases.Gate.Close()
 	q.leases.Grants.Close()

@@ -52,8 +52,8 @@
 //
 // The rest of the contract holds with these exceptions:
 //
-//   - Jobs of one kind come about in the order in which they were stored. Retried jobs go behind the others. The kinds of
-//     a request take turns.
+//   - Jobs of one kind come roughly in the order in which they were stored. Retried jobs go behind the others. The
+//     kinds of a request take turns.
 //   - The service decides when a delayed job becomes ready, and does not promise to be exact.
 //   - Each process applies its own weights. A fetch that waits takes the first job of any queue.
 //   - A fetch that does not wait returns what the service delivers within 50 ms, or within a second if the service shows
@@ -64,8 +64,8 @@
 //     [pawl.ErrConflict]: with duplicate detection the service drops a second job with the same ID and does not say so.
 //   - The history keeps the newest failures that fit into the job, and 32 KiB of them for a dead job.
 //   - If the connection of an Enqueue or a Settle breaks, the call returns [pawl.ErrUnknownOutcome], without
-//     [pawl.ErrPoisoned]. If the service ends only a link, for example after ten minutes without use, the client sends the
-//     job again. Only duplicate detection drops the second copy then.
+//     [pawl.ErrPoisoned]. If the service ends only a link, for example after ten minutes without use, the client sends
+//     the job again. Then only duplicate detection prevents a second copy.
 //   - Events cover only what this process does. The event of a fetch may come before the event of the nack that made
 //     the job ready.
 //
@@ -76,5 +76,5 @@
 //
 // # Secrets
 //
-// No error and no log line of this package contains the access key of a connection string.
+// Errors and log lines of this package never contain the access key of a connection string.
 package servicebus

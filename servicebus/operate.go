@@ -16,7 +16,7 @@ import (
 )
 
 // Stats returns how many jobs each queue has in each state, of the kinds that this process has enqueued or fetched. It
-// looks at every message, so it is slow for long queues, and the counts are not a snapshot. The service does not show
+// reads every message, so it is slow for long queues, and the counts are not a snapshot. The service does not show
 // which messages are leased. A job counts as leased if this process has it, and as ready if another process has it.
 func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 	if err := q.leases.Ready(ctx); err != nil {
@@ -121,9 +121,9 @@ func parseDead(m *azservicebus.ReceivedMessage) (*pawl.Envelope, []pawl.Failure,
 // deliveredTooOften is the reason of the service for a message that reached the maximum delivery count of its queue.
 const deliveredTooOften = "MaxDeliveryCountExceeded"
 
-// RetryDead makes up to most dead jobs of a queue and a kind ready, and returns how many. It starts
-// with the job that has been dead the longest. Attempts start again from 0. If the service or the process fails in
-// between, a job may be ready and dead, and the next RetryDead makes it ready once more.
+// RetryDead makes up to most dead jobs of a queue and a kind ready, and returns how many. It starts with the job that
+// has been dead the longest. Attempts start again from 0. If the service or the process fails meanwhile, a job may be
+// both ready and dead. The next RetryDead then makes it ready once more.
 func (q *Queue) RetryDead(ctx context.Context, queue, kind string, most int) (retried int, err error) {
 	if err := cmp.Or(driver.CheckQueue(queue), driver.CheckKind(kind), q.leases.Begin(ctx)); err != nil {
 		return 0, err

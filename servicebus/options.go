@@ -18,18 +18,18 @@ type Options struct {
 	// bytes: lower-case letters, digits, "-", and ".". The default is "pawl".
 	Prefix string
 
-	// Credential authorizes a place that is only the name of a namespace, such as "app.servicebus.windows.net".
-	// Package azidentity has credentials.
+	// Credential authorizes the connection if the place is only the name of a namespace, such as
+	// "app.servicebus.windows.net". Package azidentity has credentials.
 	Credential azcore.TokenCredential
 
 	// Lock is the lock duration of the Service Bus queues, which the protocol does not report. The default is 1 minute,
-	// as in Service Bus. The minimum is 500 ms, and Service Bus takes from 5 s to 5 minutes. A lease is shorter by
-	// a fifth, at most by 2 s. If the queues lock for less, the log has a warning, and leases may be lost.
+	// as in Service Bus. The minimum is 500 ms, and Service Bus takes from 5 s to 5 minutes. A lease is shorter than
+	// the lock by a fifth, but by at most 2 s. If the queues lock for less than Lock, the log has a warning, and leases
+	// may be lost.
 	Lock time.Duration
 
-	// MaxCrashes is how many leases of a job may end without a settlement before it is dead as
-	// poison. The default is 5; NoMaxCrashes turns it off. The maximum delivery count of the Service Bus queues has
-	// to be larger.
+	// MaxCrashes is how many leases of a job may end without a settlement before it is dead as poison. The default is
+	// 5. NoMaxCrashes removes the limit. The maximum delivery count of the Service Bus queues has to be larger.
 	MaxCrashes int
 
 	// MaxMessage is the maximum size of a message in bytes, as the tier of the namespace sets it. The default is
@@ -46,15 +46,15 @@ type Options struct {
 	// Logger gets one error-level line for each job that this process makes dead. The default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent receives what this process did to jobs, after the service has answered. It must not
-	// block, and may be called from several goroutines.
+	// OnEvent receives the transitions that this process makes, after the service has answered. It
+	// must not block, and may be called from several goroutines.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters of those events. The rules of OnEvent apply to it.
 	Collector metrics.Collector
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash forever.
+// NoMaxCrashes value of Options.MaxCrashes: no limit.
 const NoMaxCrashes = -1
 
 const (

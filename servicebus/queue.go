@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// Queue is a queue in a Service Bus namespace. Its methods may be called from any goroutine.
+// Queue is a queue in a Service Bus namespace. Its methods are safe for concurrent use.
 type Queue struct {
 	opts    Options
 	address string                               // of the namespace
@@ -60,7 +60,7 @@ var _ pawl.Queue = (*Queue)(nil)
 // "Endpoint=sb://app.servicebus.windows.net/;SharedAccessKeyName=app;SharedAccessKey=...", or with Options.Credential only
 // the name of the namespace. Open does not connect; the first call does.
 //
-// Errors: [pawl.ErrInvalid] for a bad place or option. No error contains the key of a place.
+// Errors: pawl.ErrInvalid for a bad place or option. No error contains an access key.
 func Open(_ context.Context, where string, opts *Options) (*Queue, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -133,9 +133,9 @@ func (q *Queue) Abilities() pawl.Ability { return abilities }
 // less room.
 func (q *Queue) MaxPayload() int { return q.opts.MaxPayload }
 
-// Close waits at most Options.Timeout for the answers to calls that change something. Then it ends
-// the connection. Waiting fetches and all later calls return [pawl.ErrClosed]. Leases go on at the service until they
-// expire there, which counts as a crash. Stop workers first.
+// Close waits at most Options.Timeout for the answers to calls that change something. Then it ends the connection.
+// Waiting fetches and all later calls return [pawl.ErrClosed]. Leases continue at the service until they expire, which
+// counts as a crash. Stop workers first.
 func (q *Queue) Close() error {
 	q.leases.Gate.Close()
 	q.leases.Grants.Close()
