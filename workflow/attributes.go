@@ -20,12 +20,14 @@ type attribute struct {
 	Name, Value string
 }
 
-// Attributes describes the run with names and values, such as the customer and the region, for lists: see
-// [Filter]. They are stored without the [Codec]. A name has 1 to [MaxAttributeName] bytes, without NUL,
-// /, #, and =, and does not begin with an underscore. A value has 1 to [MaxAttributeValue] bytes, without NUL. Both are UTF-8. A run has at most
-// [MaxAttributes]. The start returns [pawl.ErrInvalid] for others. Of several Attributes, the last value of a name counts.
+// Attributes describes the run with names and values, such as the customer and the region, for lists: see [Filter].
+// They are stored without the [Codec]. A name has 1 to [MaxAttributeName] bytes, without NUL, /, #, and =, and does not
+// begin with an underscore. A value has 1 to [MaxAttributeValue] bytes, without NUL. Both are UTF-8. A run has at most
+// [MaxAttributes]. The start returns [pawl.ErrInvalid] for anything else. If several options set the same name, the
+// last one counts.
 //
-// [SetAttribute] changes them. They stay over restarts, and a fork has those of the other run. A child has none at its start.
+// [SetAttribute] changes them. A restart keeps them, and a fork copies those of the other run. A child has none at its
+// start.
 func Attributes(attributes map[string]string) StartOption {
 	return func(o *startOptions) {
 		for name, value := range attributes {
@@ -43,10 +45,10 @@ func Attributes(attributes map[string]string) StartOption {
 	}
 }
 
-// SetAttribute changes an attribute of the run, or removes it if value is "", as a step whose name is set, a space, and
-// that of the attribute. One commit has the end of the step and the attribute. The error is a *StepError that
-// matches [pawl.ErrInvalid] if the run has too many attributes, or the name or value is not one; see [Attributes]. Any other
-// error means that the run does not continue now: return it.
+// SetAttribute changes an attribute of the run, or removes it if value is "". It is a step named "set" and the name of
+// the attribute, with a space between. One commit has the end of the step and the attribute. The error is a *StepError
+// that matches [pawl.ErrInvalid] if the run has too many attributes, or the name or value is invalid; see [Attributes].
+// Any other error means that the run does not continue now: return it.
 func SetAttribute(r *Run, name, value string) error {
 	if err := validAttribute(name, value); err != nil {
 		return err

@@ -37,9 +37,9 @@ type branch struct {
 // all of them wait, the run is suspended.
 //
 // If the function of the run returns an error, the branches that have not ended are abandoned, as
-// by [Branch.Cancel]. If it does not, the error of a branch whose end no function has learned of
-// fails the run: no [Branch.Wait], [All], [Each], [Race] or [Select] has returned its result. A
-// branch that was abandoned does not count.
+// by [Branch.Cancel]. If it returns nil, an error of a branch fails the run, unless a
+// [Branch.Wait], [All], [AllOrNone], [Each], [Race], or [Select] has returned the result of the
+// branch. A branch that was abandoned does not count.
 func Go[T any](r *Run, name string, fn func(*Run) (T, error)) *Branch[T] {
 	b := &Branch[T]{}
 	b.branch = r.s.fork(name, func(branch *Run) (err error) {

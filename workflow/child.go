@@ -9,11 +9,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Call starts a run of another flow and waits until it ends. The child has its own journal,
-// retries and end. Its ID is that of the parent, a slash, and the step. If another run has that
-// ID, the child's ID uses the parent's run, see [Run.Run], in place of the parent's ID. If the
-// parent is cancelled or ends first, the child is cancelled. Use branches to call several
-// children concurrently.
+// Call starts a run of another flow and waits until it ends. The child has its own journal, retries
+// and end. Its ID is that of the parent, a slash, and the step. If another run has that ID, the
+// child's ID begins with [Run.Run] of the parent in place of the parent's ID. If the parent is
+// cancelled or ends first, the child is cancelled. Use branches to call several children
+// concurrently.
 func Call[In, Out any](r *Run, name string, f *Flow[In, Out], in In) (Out, error) {
 	var out Out
 	err := r.s.call(name, r.decodeInto(&out), func(id string) (*start, error) {

@@ -11,8 +11,9 @@ import (
 // CipherKeyBytes is the length of the keys of a [Cipher].
 const CipherKeyBytes = 32
 
-// Cipher is a [Codec] that encrypts and authenticates values by AES-256-GCM. A stored value has the ID of its key,
-// so keys can rotate. It does not say to which run it belongs: who can write to the store can exchange values.
+// Cipher is a [Codec] that encrypts and authenticates values by AES-256-GCM. A stored value has the ID of its key, so
+// keys can rotate. It does not name the run that it belongs to, so anybody who can write to the store can exchange
+// values.
 type Cipher struct {
 	current string
 	keys    map[string]cipher.AEAD

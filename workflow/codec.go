@@ -12,11 +12,11 @@ import (
 // streams. Names, IDs, the texts of errors, the sums of [Fingerprint], and the inputs of schedules are stored
 // unchanged: operators and the engine need them.
 //
-// What Encode returns says how to decode it, such as the ID of a key, so that Decode reads values of all keys
-// that are in use. Values without a codec stay readable, so a codec can be added later; it can be removed only once
-// no kept run has encoded values. Both methods are called concurrently, and also while others wait
-// for the store, so they must not use the network. They must not change their arguments. An error of
-// either matches [ErrCodec] and blocks the run, which keeps its journal and is tried again when a worker starts.
+// What Encode returns says how to decode it, such as the ID of a key, so that Decode reads values of all keys that are
+// in use. Values that were stored without a codec stay readable, so a codec can be added later. It can be removed only
+// once no run with encoded values is kept. Both methods are called concurrently, and also while others wait for the
+// store, so they must not use the network. They must not change their arguments. An error of either method matches
+// [ErrCodec] and blocks the run. The run keeps its journal, and is tried again when a worker starts.
 type Codec interface {
 	// Encode returns what is stored in place of a value.
 	Encode(value []byte) (stored []byte, err error)

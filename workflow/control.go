@@ -39,9 +39,10 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ..
 	})
 }
 
-// Terminate ends a run at once, as [Terminated]: nothing is undone. The context of the current
-// step ends. A parent that waits for this run before it undoes its own steps waits no longer. If the function does not return then, the run is terminated when it is leased
-// again. Terminate overrides Cancel. Otherwise it is like Cancel.
+// Terminate ends a run at once, as [Terminated]: nothing is undone. The context of the current step ends. A parent that
+// waits for this run before it undoes its own steps waits no longer. If the function does not return then, the run is
+// terminated when it is leased again. Terminate overrides an earlier [Engine.Cancel], and is like Cancel in everything
+// else.
 func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
 	q := &request{engine: e, run: run, only: only, change: func(row *runRow) (urge, error) {
 		if row.Terminate != "" {

@@ -12,10 +12,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Counts are the numbers of runs by status, as far as their rows say. It gives a quick
-// overview. The statuses that require reading each run's job are left to [Reader.List]: a run
-// that sleeps, waits, executes or has a dead job counts as active. Its queue counts the dead
-// job.
+// Counts are the numbers of runs by status, for a quick overview. They come from the rows of the
+// runs alone, without their jobs. So a run that sleeps, waits, executes, or has a dead job counts
+// as active. [Reader.List] tells these apart. The queue of a run counts its dead job.
 type Counts struct {
 	Active  int // have not ended, and are neither paused nor blocked
 	Paused  int

@@ -1,7 +1,7 @@
-// Package workflow runs durable functions: ordinary Go functions whose completed steps are stored,
-// so that after a crash, a deploy or a week of sleep they continue where they stopped. Everything
-// is in the store of a queue, such as the file of package bolt, and the worker that runs jobs
-// also runs the functions.
+// Package workflow runs durable functions: ordinary Go functions whose completed steps are stored.
+// After a crash, a deploy, or a week of sleep they continue where they stopped. Everything is in
+// the store of a queue, such as the file of package bolt, and the worker that runs jobs also runs
+// the functions.
 //
 //	var Order = workflow.Define("order", func(r *workflow.Run, b Basket) (Receipt, error) {
 //		payment, err := workflow.Step(r, "charge", func(ctx context.Context) (string, error) { … })
@@ -30,10 +30,10 @@
 //   - An [Engine] runs flows over a queue and changes runs. A [Reader] reads runs, in a queue or
 //     in the file of a stopped app.
 //
-// A run is a job of the queue: its retries, lease, crashes and place among the dead jobs are those
-// of the job. A waiting run holds no worker slot: it is suspended, and its job is delayed. The
-// runs that were suspended last stay in memory and continue where they wait; see Options.Warm. In
-// the others every call returns [ErrSuspended]. So return errors other than those of a step.
+// A run is a job of the queue: its retries, lease, crashes, and death are those of the job. A
+// waiting run holds no worker slot: it is suspended, and its job is delayed. The runs that were
+// suspended last stay in memory and continue where they wait; see Options.Warm. When any other run
+// waits, its calls return [ErrSuspended]. So return every error that is not that of a step.
 //
 // For promises, limits, and how to change code while runs are active, see
 // docs/guide/workflows.md.

@@ -21,8 +21,8 @@ import (
 // Options are the settings of an engine. A nil *Options and every zero field mean the default.
 type Options struct {
 	// Build names the running code, such as a commit or a version. Journals record the build of
-	// each entry, and another build retries runs that one build has blocked. The default is the
-	// beginning of the SHA-256 of the executable.
+	// each entry. A run that one build has blocked is tried again by another build. The default is
+	// the beginning of the SHA-256 of the executable.
 	Build string
 
 	// Middleware wraps every attempt of every step, the first outermost: for tracing, logs,
@@ -30,15 +30,15 @@ type Options struct {
 	// delays all other writers.
 	Middleware []Middleware
 
-	// Headers, if set, returns headers for the job of a run, such as the trace that starts it. It is
-	// called by [Flow.Start] with its context, and by [Call] with that of the parent's handler. Other
-	// starts have none. The job keeps its headers for all its attempts.
+	// Headers, if set, returns headers for the job of a run, such as the trace that starts it. [Flow.Start] calls it
+	// with its context, and [Call] with the context of the parent's handler. Other starts have no headers. The job
+	// keeps its headers for all its attempts.
 	Headers func(ctx context.Context) map[string]string
 
 	// Warm is how many suspended runs stay in memory: those that were suspended last. Such a run
-	// continues in the call that waits, and not from the top with its journal, so a wake costs the
-	// same however long the journal is. It keeps the goroutines of its function and its
-	// branches. The default is [DefaultWarm]. A negative number keeps none.
+	// continues in the call that waits, and not from the top, so a wake costs the same however long
+	// the journal is. It keeps the goroutines of its function and its branches. The default is
+	// [DefaultWarm]. A negative number keeps none.
 	Warm int
 
 	// Sign, if set, signs the jobs of runs, for workers that verify signatures.

@@ -49,8 +49,8 @@ var (
 	// ErrNotFound says that there is no such run. It is [pawl.ErrNotFound] for runs.
 	ErrNotFound error = notFound{}
 
-	// ErrConflict says that another run has the ID: one with a different input, or any run if
-	// a new one needs the ID. It is [pawl.ErrConflict] for runs.
+	// ErrConflict says that another run has the ID: one with a different input, or any run where
+	// the ID must be new. It is [pawl.ErrConflict] for runs.
 	ErrConflict error = conflict{}
 
 	// ErrNotRunning says that the run has ended, so the request comes too late.
@@ -68,7 +68,8 @@ var (
 	// ErrTooLarge says that a value is larger than this package stores.
 	ErrTooLarge = errors.New("value is too large")
 
-	// ErrCodec says that a value of a run cannot be encoded or decoded, for want of a [Codec] or of its key.
+	// ErrCodec says that a value of a run cannot be encoded or decoded, because the engine lacks the [Codec] or its
+	// key.
 	ErrCodec = errors.New("the codec of the engine does not fit")
 )
 
@@ -96,9 +97,9 @@ type errorText struct {
 // StepError is the error of a step, a wait or a child. On the first run too it comes from the
 // journal, so that a run that continues after a crash sees the same error.
 //
-// It keeps the texts and types of the step's error, not the values. errors.Is finds an error in
-// it that has the same type and text, which is what sentinels need, and a sentinel of this library
-// by its text. errors.As finds only the StepError.
+// It keeps the texts and types of the step's error, not the values. errors.Is finds an error in it
+// that has the same type and text, so it finds sentinels. It finds a sentinel of this library by
+// its text alone. errors.As finds only the StepError.
 type StepError struct {
 	Step     string // scope, name and occurrence
 	Text     string // text of the error
@@ -200,8 +201,8 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("workflow %s %q %s: %s", e.Flow, e.ID, e.Status, e.Text)
 }
 
-// Is reports whether the run ended as target says, or failed with an error of the type and text
-// of target.
+// Is reports whether target is the error for the status of the run, or has the type and text of the
+// error that the run failed with.
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrCancelled:

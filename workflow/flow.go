@@ -43,10 +43,9 @@ func OnQueue(name string) Option { return func(d *flowDraft) { d.queue = name } 
 // Priority sets the rank of the runs in their queue, as [pawl.Priority] does.
 func Priority(p int8) Option { return func(d *flowDraft) { d.priority = p } }
 
-// Retain sets how long a run is kept after its end, so that its result stays available and a
-// second start finds it. The default is [DefaultRetention]; [Forever] keeps the run for good. A
-// run cannot be removed at its end, since nobody would get its result: a retention of 0 or less
-// is refused.
+// Retain sets how long a run is kept after its end, so that its result stays available and a second
+// start finds it. The default is [DefaultRetention]. [Forever] keeps the run for good. A retention
+// of 0 or less is refused, since nobody would get the result of the run.
 func Retain(d time.Duration) Option {
 	return func(draft *flowDraft) {
 		if d <= 0 && draft.err == nil {
@@ -59,45 +58,45 @@ func Retain(d time.Duration) Option {
 	}
 }
 
-// MaxOpen limits how many runs of the flow are open at a time, from 1 to [MaxPlaces], over all processes. A run
-// is open from its start, or from its begin if that is later, until it ends, also while it sleeps, waits, is paused,
-// blocked, or dead. A start beyond the limit is stored, and the run waits until another one ends. Such runs begin in
-// the order of their starts. Each start and end reads up to n rows, in a store that processes share too.
+// MaxOpen limits how many runs of the flow are open at a time, from 1 to [MaxPlaces], over all processes. A run is open
+// until it ends, also while it sleeps, waits, is paused, blocked, or dead. A run with a delay is open only once it
+// begins. A start beyond the limit is stored, and the run waits until another one ends. Such runs begin in the order of
+// their starts. Each start and end reads up to n rows, also in a store that several processes share.
 //
-// A run that waits is [Waiting], and [Info.Place] says for what. If it is cancelled, it ends at once. The limit applies to
-// children as well. A run that calls its own flow may wait for itself. If the limit changes, runs that are
-// open stay open, and [Engine.Handle] lets as many begin as the new limit permits. Runs that began before their
+// The status of such a run is [Waiting], and [Info].Place says what it waits for. If it is cancelled, it ends at once.
+// The limit applies to children as well. A run that calls its own flow may wait for itself. If the limit changes, open
+// runs stay open, and [Engine.Handle] lets as many runs begin as the new limit permits. Runs that began before their
 // flow had a limit do not count.
 func MaxOpen(n int) Option {
 	return func(d *flowDraft) { d.limit("the limit of open runs", &d.open.flow, n) }
 }
 
 // MaxOpenPerKey limits how many runs of the flow with the same [Key] are open at a time, as [MaxOpen] does for all
-// runs. With 1, a run keeps its key for itself until it ends, also while it sleeps. Runs without a key are not
-// limited. With both limits, a run takes a place of its key first, so a key with many runs does not delay others.
+// runs. With a limit of 1, a run has its key for itself until it ends, also while it sleeps. Runs without a key are not
+// limited. With both limits, a run takes the place of its key first, so a key with many runs does not delay others.
 func MaxOpenPerKey(n int) Option {
 	return func(d *flowDraft) { d.limit("the limit of open runs per key", &d.open.key, n) }
 }
 
 // StartRate limits how many runs of the flow start in a period, over all processes: no period of length Per has more
 // than Starts starts. For Burst see [pawl.Rate]; a run has no cost, so MaxCost is 0 or 1. A run starts when a worker
-// has it for the first time and it has its turn. Restarts, resumes, and attempts after a crash do not count. Forks and
-// children do.
+// has it for the first time and its turn has come. Restarts, resumes, and attempts after a crash do not count. Forks
+// and children do.
 //
-// Runs wait in the order of their starts by [Flow.Start]. A run that waits is [Waiting], [Info.Rate] says for what,
-// and [Info.Due] until when, at the earliest. It starts by itself, and stays in line over restarts of the app. A run
-// that has places to wait for, see [MaxOpen], takes them when it starts. One that is paused, blocked, or dead when its
-// turn comes waits again at the end of the line once it is resumed. A cancel ends a run that waits at once.
+// Runs wait in the order of their calls of [Flow.Start]. The status of such a run is [Waiting], [Info].Rate says what
+// it waits for, and [Info].Due until when at the earliest. It starts by itself, and stays in line over restarts of the
+// app. If the flow also has [MaxOpen], a run takes its place when it starts. A run that is paused, blocked, or dead
+// when its turn comes goes to the end of the line once it is resumed. A cancel ends a waiting run at once.
 //
-// A changed rate applies to the starts from then on. If the clock is set back, starts go on after a burst, within
+// A changed rate applies to later starts. If the clock is set back, starts continue after the time of a burst, within
 // some minutes.
 func StartRate(r pawl.Rate) Option {
 	return func(d *flowDraft) { d.rate(r, &d.open.flowPace) }
 }
 
-// StartRatePerKey limits how many runs of the flow with the same [Key] start in a period, as [StartRate] does for all runs. Runs
-// without a key are not limited. With both rates, a run waits for that of its key first, so a key with many runs does
-// not delay others.
+// StartRatePerKey limits how many runs of the flow with the same [Key] start in a period, as [StartRate] does for all
+// runs. Runs without a key are not limited. With both rates, a run waits for the rate of its key first, so a key with
+// many runs does not delay others.
 func StartRatePerKey(r pawl.Rate) Option {
 	return func(d *flowDraft) { d.rate(r, &d.open.keyPace) }
 }
@@ -124,9 +123,9 @@ func (d *flowDraft) limit(field string, of *int, n int) {
 	}
 }
 
-// AllowUnknownFields lets runs continue when a value that they read has fields that its type
-// lacks. The fields are skipped. It applies to inputs, results of steps and children, signals,
-// and [Handle.Result]. Use it for a flow as long as a journal may have a removed field.
+// AllowUnknownFields lets runs continue if a value that they read has fields that its type lacks.
+// The fields are skipped. It applies to inputs, results of steps and children, signals, and
+// [Handle.Result]. Use it for a flow as long as journals may have a removed field.
 func AllowUnknownFields() Option { return func(d *flowDraft) { d.unknown = true } }
 
 // Define makes the flow called name. The first use of the flow reports a bad name or option as
@@ -269,8 +268,8 @@ func reread[In any](stored []byte) ([]byte, error) {
 	return driver.EncodePayload(in)
 }
 
-// Handle returns the run with an ID. It returns [ErrNotFound] if there is none, or none any
-// more.
+// Handle returns the run with an ID. It returns [ErrNotFound] if there is none, or if it was
+// removed.
 func (f *Flow[In, Out]) Handle(ctx context.Context, e *Engine, id string) (*Handle[Out], error) {
 	run, err := e.Find(ctx, f.name, id)
 	if err != nil {

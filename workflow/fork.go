@@ -11,13 +11,14 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// Fork starts a new run of the same flow and input that continues from a step of another run.
-// The new run has the results of all calls that began before that step and have ended, so they
-// do not run again. It makes the step's call itself. From is the step as [Entry.Step] writes
-// it. "" begins at the top. The other run, ended or not, is unchanged.
+// Fork starts a new run of the same flow and input that continues from a step of another run. The
+// new run has the results of all calls that began before that step and have ended, so they do not
+// run again. It makes that step's call anew. From is the step as [Entry.Step] writes it. "" begins
+// at the top. The other run, ended or not, is unchanged.
 //
-// Changes of shared values are copied up to the first that is not. Signals, published values, streams and undo steps are not copied. Children that have ended are copied
-// as results. The new run is durable when Fork returns.
+// Changes of shared values are copied in their order, up to the first change that the new run makes itself. Signals,
+// published values, streams and undo steps are not copied. Children that have ended are copied as results. The new run
+// is durable when Fork returns.
 //
 // Errors: [ErrNotFound], [ErrConflict] if newID is taken, [pawl.ErrInvalid] for a bad ID or a
 // step that the journal does not have, and those of a [Store].

@@ -20,8 +20,7 @@ type Handle[Out any] struct {
 	started moment // before it was started; 0 if the handle is not of its start
 }
 
-// Run returns the run, which is also the ID of its job. Operators' methods take it. See
-// [Engine].
+// Run returns the run, which is also the ID of its job. The methods of [Engine] take it.
 func (h *Handle[Out]) Run() pawl.ID { return h.run }
 
 // ID returns the ID given by the starter.
@@ -30,13 +29,13 @@ func (h *Handle[Out]) ID() string { return h.id }
 // Info reads the state of the run.
 func (h *Handle[Out]) Info(ctx context.Context) (Info, error) { return h.engine.Info(ctx, h.run) }
 
-// Result waits until the run ends and returns the result of its function. It also waits while
-// nobody works on the queue, and while the run is blocked or paused, so use a ctx that ends.
+// Result waits until the run ends and returns the result of its function. It also waits while no
+// worker runs, and while the run is blocked or paused, so use a ctx that ends.
 //
-// It returns a [*RunError] if the run failed, was cancelled or terminated, and one with the status
-// [Dead] once its job is dead or gone, which a handle of [Flow.Start] may notice a second later: such
-// a run continues only after [Engine.Resume]. Other errors are [ErrNotFound] if its retention is over; the
-// error of ctx, with what the run waits for; and [pawl.ErrClosed].
+// It returns a [*RunError] if the run failed, was cancelled, or was terminated. Once the job of the run is dead or
+// gone, it returns a RunError with the status [Dead]; a handle of [Flow.Start] may notice this a second later. A dead
+// run continues only after [Engine.Resume]. Other errors are [ErrNotFound] if its retention is over; the error of ctx,
+// with what the run waits for; and [pawl.ErrClosed].
 func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

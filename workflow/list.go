@@ -54,8 +54,8 @@ const (
 // in its old or its new state. An unknown status, a max out of range, or an after that did not
 // come from a List of f returns [pawl.ErrInvalid].
 //
-// With a key, a parent, or attributes, it reads only the runs that have one of these, and with Since
-// only the runs from an hour before on. It compares each run that it reads with the rest of the filter.
+// If the filter has a key, a parent, or attributes, List reads only the runs that have one of these. If it has Since,
+// List reads only the runs from an hour before Since. It compares each run that it reads with the rest of the filter.
 func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l Listing, err error) {
 	if err := f.check(); err != nil {
 		return l, err

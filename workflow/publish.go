@@ -15,9 +15,9 @@ import (
 //
 // [Reader.Published] reads the values. [Value] ties a name to a type, and can be watched.
 //
-// It returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than
-// [MaxValue] bytes or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for
-// more than [MaxPublish] names. The journal does not have these errors, so return them.
+// It returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for a value of more than [MaxValue]
+// bytes or for more than [MaxJournal] bytes under all names, and [ErrTooMany] for more than
+// [MaxPublish] names. The journal does not store these errors, so return them.
 func Publish(r *Run, name string, value any) error {
 	s, x := r.s, r.x
 	if err := validName("published name", name); err != nil {

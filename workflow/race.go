@@ -59,11 +59,11 @@ func (w *raceResult) unheard(e *entry) bool {
 // abandoned: their current steps are interrupted, their calls return [ErrAbandoned], and the
 // children they wait for are cancelled.
 //
-// The commit that decides the race gives back the signals that the losers have received but not
-// used: they are unread again, in their order. Such a branch has no result, since its Wait
-// returns ErrAbandoned. A branch has used its signals once it, or a scope that waited for its
-// end, has made a [Step], a [StepTx] or a [Call], or changed a [Shared] value, since. Used signals stay used even if the
-// branch loses. So wait for a signal in the branch, and act on it after the race.
+// The commit that decides the race gives back the signals that the losers have received but not used: they are unread
+// again, in their order. Such a branch has no result, since its Wait returns ErrAbandoned. A branch has used its
+// signals once it makes a [Step], a [StepTx], or a [Call] after them, or changes a [Shared] value. The same holds if a
+// scope that waited for the branch does so. Used signals stay used even if the branch loses. So wait for a signal in
+// the branch, and act on it after the race.
 func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
 	if len(branches) == 0 {
 		return 0, out, fmt.Errorf("race %q: there is no branch", name)

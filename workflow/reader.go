@@ -31,8 +31,8 @@ type Reader struct {
 // Read returns a reader over a source. It returns values as they are stored, see [Encoded]. An [Engine] decodes them.
 func Read(s Source) *Reader { return &Reader{source: s} }
 
-// Find returns the run of a flow with an ID. It returns [ErrNotFound] if there is none, or none
-// any more.
+// Find returns the run of a flow with an ID. It returns [ErrNotFound] if there is none, or if it
+// was removed.
 func (r *Reader) Find(ctx context.Context, flow, id string) (run pawl.ID, err error) {
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		run, err = rowsOf(tx).find(flow, id)

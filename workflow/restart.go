@@ -8,11 +8,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Restart returns an error for the function to return in order to start over with a new input
-// and an empty journal, for endless loops. ID and unread signals stay. The undo steps are
-// forgotten, and active children are cancelled. The input must have the flow's type, or be a
-// pointer to it, or a plain value that the type can hold, as 0 for an int64. Any other input
-// blocks the run, and its journal is unchanged.
+// Restart returns an error that the function returns to start over with a new input and an empty
+// journal. Use it for endless loops. The ID and unread signals stay. The undo steps are forgotten,
+// and active children are cancelled. The input must have the flow's type, or be a pointer to it, or
+// a plain value that the type can hold, such as 0 for an int64. Any other input blocks the run, and
+// its journal is unchanged.
 func Restart[In any](r *Run, in In) error {
 	want, given := r.x.flow.input(), any(in)
 	if got := reflect.TypeOf(given); got != nil && !got.AssignableTo(want) && !equalBelow(got, want) {

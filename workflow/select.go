@@ -24,8 +24,8 @@ type Case struct {
 	result func() error
 }
 
-// Case is ready when the run has a signal that nobody has received. If the case is selected, Select
-// receives the signal and stores its value in *out. Out may be nil.
+// Case is ready when the run has an unread signal. If the case is selected, Select receives the
+// signal and stores its value in *out. Out may be nil.
 func (s *Signal[T]) Case(out *T) Case {
 	return Case{name: signalCase + s.name, signal: s.name, err: s.err, read: func(r *Run, _ uint64, payload []byte) error {
 		var v T
@@ -51,8 +51,8 @@ func (b *Branch[T]) Case(out *T) Case {
 	}}
 }
 
-// After is ready after d, if no other case is ready then. With 0 or less, Select only looks what is ready. Of
-// several such cases, only the one with the shortest time counts.
+// After is ready after d, if no other case is ready then. With 0 or less, [Select] does not wait: it only looks whether
+// a case is ready. If a Select has several such cases, the shortest time counts.
 func After(d time.Duration) Case { return Case{name: timerCase, timer: true, after: d} }
 
 // Select waits until one of the cases is ready, and returns its index. If several are ready, it selects the

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Send sends a signal to a run and returns when it is durable. The run need not wait for it
-// yet: signals of one name are consumed in order of arrival. The payload is MessagePack, see
+// Send sends a signal to a run and returns when it is durable. The run does not have to wait for it
+// yet. It consumes the signals of one name in order of arrival. The payload is MessagePack, see
 // [driver.EncodePayload]; the [Codec] of the engine encodes it. [Signal.Send] sends a typed value.
 //
 // Dedup identifies the signal among those to this run, for a sender that may send twice. A

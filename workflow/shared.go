@@ -9,16 +9,15 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Shared is a value that the branches of one run share. [Share] makes one. Its functions see the value
-// one after another, so a function that looks and changes is not interrupted by another branch.
+// Shared is a value that the branches of one run share. [Share] makes one. The functions of its methods see the value
+// one after another, so no other branch can come between when a function reads and changes the value.
 //
-// A branch must not read or write a variable of another branch in place of this: after a crash the
-// branches would meet in another order. The journal remembers the order of the changes, and not the
-// value: when the run continues from its journal, the functions are called again in that order. So they
-// must only compute, and may set variables of the branch that makes the call. Those count once the call
-// has returned nil.
+// A branch must not use a variable of another branch instead: after a crash, the branches would use it in another
+// order. The journal has the order of the changes, and not the value: when the run continues from its journal, the
+// functions are called again in that order. So they must only compute. They may set variables of the branch that makes
+// the call, which count once the call has returned nil.
 //
-// The value is encoded like a result, see [Step], and each function gets a copy of its own.
+// The value is encoded like the result of a [Step], and each function gets a copy of its own.
 type Shared[T any] struct{ *shared }
 
 // shared is the part of a Shared that does not depend on its type.
@@ -30,9 +29,9 @@ type shared struct {
 	state []byte // MessagePack; x.sharing guards it
 }
 
-// Share makes a value for the branches of the run. The name identifies it: the journal has an entry with
-// the initial value, so a deploy changes that only for runs that begin later. It needs no commit. A
-// Restart begins with the initial value again.
+// Share makes a value for the branches of the run. The name identifies it: the journal has an entry with the initial
+// value, so a deploy changes the initial value only for runs that begin later. Share needs no commit. A Restart begins
+// with the initial value again.
 //
 // The first use of the value reports an error: [pawl.ErrInvalid] for a bad name, a [*StepError] that
 // matches [ErrTooLarge] for more than [MaxValue] bytes, or one that says that the run does not continue.
@@ -63,8 +62,8 @@ func (s *scope) share(v *shared, initial func() ([]byte, error), decode func([]b
 	})
 }
 
-// Change changes the value. It needs no commit of its own: the next write for the run carries it, and a
-// call with an effect outside waits for that. Calls of Wait whose condition holds now end with it.
+// Change changes the value. It needs no commit of its own: the next write for the run carries it, and a call with an
+// effect outside waits for that. Calls of Wait whose condition is now true return.
 //
 // The error is a [*StepError] that matches [ErrTooLarge] if the new value has more than [MaxValue] bytes;
 // the value is unchanged then. Any other error means that the run does not continue now, or that
@@ -86,9 +85,9 @@ func (s *Shared[T]) Change(r *Run, fn func(*T)) error {
 	return w.failed(err)
 }
 
-// Wait waits until fn returns true. It calls fn at once, and then after each change of the value, also if that
-// is changed again right after. Of several calls that wait, the first that began to is asked first. What fn does to
-// the value counts only if it returns true. So it can take what it waits for:
+// Wait waits until fn returns true. It calls fn at once, and then after each change of the value. If several calls
+// wait, the call that began first comes first. What fn does to the value counts only if fn returns true. So fn can take
+// what it waits for:
 //
 //	err := slots.Wait(r, "a free slot", func(free *int) bool {
 //		if *free == 0 {
@@ -98,10 +97,10 @@ func (s *Shared[T]) Change(r *Run, fn func(*T)) error {
 //		return true
 //	})
 //
-// The name is that of the call in the journal. While nothing else happens in the run, it is suspended, and
-// [Info.Error] says what it waits for. If no branch is left that could change the value, and nothing else is
-// waited for, the run is blocked. For a limit of the time use a [Select] with [Shared.Case] and [After].
-// Errors are those of [Shared.Change].
+// The name identifies the call in the journal. While nothing else happens in the run, the run is suspended, and
+// [Info].Error says what it waits for. If no branch is left that could change the value, and the run waits for nothing
+// else, it is blocked. To wait with a time limit, use a [Select] with [Shared.Case] and [After]. Wait returns the
+// errors of [Shared.Change].
 func (s *Shared[T]) Wait(r *Run, name string, fn func(*T) bool) error {
 	c, err := s.begin(r, KindCondition, name)
 	if err != nil {

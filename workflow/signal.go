@@ -29,9 +29,9 @@ func (s *Signal[T]) Name() string { return s.name }
 
 func (s *Signal[T]) problem() error { return s.err }
 
-// Send sends the signal to a run, which receives each signal once and in order, whether it
-// already waits or not. Of several signals with the same key, the run receives only the first,
-// as long as that is among the last [MaxSeen]. "" means no key. For errors see [Engine.Send].
+// Send sends the signal to a run, which receives each signal once and in order, whether it already
+// waits or not. If several signals have the same key, the run receives only the first, as long as
+// that is among the last [MaxSeen]. "" means no key. For errors see [Engine.Send].
 func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, key string) error {
 	m, err := s.prepare(e, run, value, key)
 	if err != nil {
@@ -52,10 +52,10 @@ func (s *Signal[T]) prepare(e *Engine, run pawl.ID, value T, key string) (*send,
 	return &send{hub: e.hub, run: run, name: s.name, payload: payload, dedup: key}, CheckSignal(s.name, payload, key)
 }
 
-// Wait waits for the next signal that no Wait has received yet, for at most the given time.
-// [Forever] sets no limit. It holds no slot of a worker: the run is suspended. After
-// the time it returns [ErrTimeout], but a signal that was durable by then counts. With 0 or
-// less it only takes a signal that is already there.
+// Wait waits for the next unread signal, for at most the timeout. [Forever] sets no limit. It holds
+// no slot of a worker: the run is suspended. After the timeout it returns [ErrTimeout], but a
+// signal that was durable by then counts. With 0 or less it only takes a signal that is already
+// there.
 func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
 	var out T
 	if s.err != nil {

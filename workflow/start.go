@@ -28,7 +28,7 @@ type start struct {
 	known []pawl.ID // runs that an earlier Check found under the ID, which another Check may read
 }
 
-// Check finds the run that already has the ID.
+// Check looks for a run that already has the ID.
 func (s *start) Check(ops driver.Ops) error {
 	r := rowsOf(ops)
 	known, err := r.find(s.row.Flow, s.row.ID)

@@ -8,8 +8,7 @@ import (
 )
 
 // StartOption sets one property of a start: see [Delay], [At], [Deadline], [Key], [Attributes], and [Signal.WithStart].
-// Options apply to a run that starts, except where they say otherwise, and not to a run that had the
-// ID before.
+// Unless they say otherwise, options apply only to a run that starts, and not to a run that already has the ID.
 type StartOption func(*startOptions)
 
 type startOptions struct {
@@ -22,9 +21,9 @@ type startOptions struct {
 	err        error
 }
 
-// Delay makes the run begin after d. Until then it is [Sleeping], and signals to it are kept. If it
-// is cancelled, it ends at once. [Engine.Resume] makes it begin at once. With 0 or less, there is no
-// delay. Of several Delay and At, the last one counts.
+// Delay makes the run begin after d. Until then it is [Sleeping], and signals to it are kept. If it is cancelled, it
+// ends at once. [Engine.Resume] makes it begin at once. With 0 or less, there is no delay. If there are several Delay
+// and At, the last one counts.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) { o.begin = o.now.Add(d) }
 }
@@ -78,10 +77,10 @@ func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
 	return o, o.err
 }
 
-// WithStart sends the signal with the start, in one commit. If no run has the ID, a run starts and has the
-// signal already. If a run has the ID, it receives the signal, whatever its input is. A run that
-// has ended, and does not know the key, makes the start return [ErrNotRunning]. For the key and
-// other errors see [Signal.Send]. A start has at most one signal.
+// WithStart sends the signal with the start, in one commit. If no run has the ID, a run starts and has the signal
+// already. If a run has the ID, it receives the signal, whatever its input is. If that run has ended, and does not know
+// the key, the start returns [ErrNotRunning]. For the key and other errors see [Signal.Send]. A start has at most one
+// signal.
 func (s *Signal[T]) WithStart(value T, key string) StartOption {
 	return func(o *startOptions) {
 		err := s.err

@@ -8,11 +8,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// StepTx is a [Step] whose writes to the app's own data are committed together with the end of
-// the step: they happen exactly once. Tx is the transaction type of the store: *bbolt.Tx for
-// package bolt. A store of another type blocks the run. The rules for the function of
-// [Transactor] Update apply to fn: it must be short and must not call anything else of the
-// store. Use [In] to enqueue jobs in the transaction. A failed attempt leaves nothing behind.
+// StepTx is a [Step] whose writes to the app's own data are committed together with the end of the
+// step: they happen exactly once. Tx is the transaction type of the store: *bbolt.Tx for package
+// bolt. A store of another type blocks the run. The rules for the function of the store's Update
+// apply to fn: it must be short, and must not call anything else of the store. Use [In] to enqueue
+// jobs in the transaction. A failed attempt leaves nothing behind.
 //
 // StepTx needs its own commit, and other writers wait for it.
 func StepTx[Tx, T any](r *Run, name string, fn func(tx Tx) (T, error), opts ...StepOption) (T, error) {

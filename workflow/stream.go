@@ -44,14 +44,14 @@ type Item[T any] struct {
 // Between calls it takes effect once, whatever crashes: when the run continues, an Append that was durable already
 // writes nothing. The journal has no entry for it. A restart of the run keeps its items, and a fork begins without any.
 //
-// Within a step it takes effect at each attempt of the step, before the end of the step is known: an attempt that
-// fails or is interrupted leaves its items. [Item.Attempt] tells the items of attempts apart. It may be called
-// concurrently there, and not within a [StepTx], whose error then matches [ErrNested].
+// Within a step it takes effect at each attempt, before the result of the step is known: an attempt that fails or is
+// interrupted leaves its items. [Item].Attempt tells the items of attempts apart. Within a step, Append may be called
+// concurrently. Within a [StepTx] it returns an error that matches [ErrNested].
 //
-// A stream keeps its last [MaxStream] items and 8 MiB. Beyond that, it loses its oldest items, up to 1,000 at a time, and
-// readers learn how many they missed. Append returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for an item of
-// more than [MaxValue] bytes, and [ErrTooMany] for more than [MaxStreams] streams of one run. The journal does not have
-// these errors, so return them. Any other error means that the run does not continue now: return it.
+// A stream keeps its last [MaxStream] items and 8 MiB. Beyond that, it loses its oldest items, up to 1,000 at a time,
+// and readers see how many they missed. Append returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for an item of
+// more than [MaxValue] bytes, and [ErrTooMany] for more than [MaxStreams] streams of one run. The journal does not
+// store these errors, so return them. Any other error means that the run does not continue now: return it.
 func (s *Stream[T]) Append(r *Run, item T) error {
 	if s.err != nil {
 		return s.err
@@ -66,19 +66,19 @@ func (s *Stream[T]) Append(r *Run, item T) error {
 	return nil
 }
 
-// Read returns the items that the stream of a run has now, from the item with the number from on; 0 is the first.
-// It reads them in portions, and more may come meanwhile. An error ends the sequence: that of a bad name or of
-// another type, [ErrNotFound] if there is no such run, or that of the store.
+// Read returns the items that the stream of a run has now, beginning with the item number from; 0 means the first. It
+// reads them in portions, and more may come meanwhile. An error ends the sequence: for a bad name or an item of another
+// type, [ErrNotFound] if there is no such run, or an error of the store.
 func (s *Stream[T]) Read(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {
 	return s.all(from, func(next uint64) (page itemPage, err error) { return e.items(ctx, run, s.name, next, itemsOfPage) })
 }
 
-// Watch is [Stream.Read] that goes on with each item that the run appends, until the run has ended. No item is
-// passed over, unless the stream has lost it before the reader came to it: see [Item.Skipped]. A reader that comes back
-// continues behind the last number that it has seen. As [Value.Watch], it does not poll within the process that runs the
-// run; over a store that other processes share it also looks at growing intervals, at most a minute.
+// Watch is like [Stream.Read], but goes on with each item that the run appends, until the run has ended. It skips an
+// item only if the stream has lost the item before the reader came to it: see [Item].Skipped. A reader that comes back
+// continues behind the last number that it has seen. In the process that runs the run, Watch does not poll. If other
+// processes share the store, it also looks at growing intervals of at most a minute.
 //
-// An error ends the sequence. It is one of those of Read, that of ctx, or [pawl.ErrClosed].
+// An error ends the sequence: an error of Read, the error of ctx, or [pawl.ErrClosed].
 func (s *Stream[T]) Watch(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {
 	return s.all(from, func(next uint64) (page itemPage, err error) {
 		err = e.follow(ctx, run, func() (over bool, err error) {
@@ -151,10 +151,10 @@ func (r *Reader) Streams(ctx context.Context, run pawl.ID) (all []StreamInfo, er
 	return all, nil
 }
 
-// Items returns items of a stream of a run as MessagePack, from the item with the number from on; 0 is the first. It
-// returns at most limit of them, and fewer than that are not all: continue behind the last until there are
-// none. See [driver.DecodePayload]. A name without a stream has no items. It returns [ErrNotFound] if there is no such
-// run, and [pawl.ErrInvalid] if limit is not between 1 and [MaxListed].
+// Items returns at most limit items of a stream of a run as MessagePack, beginning with the item number from; 0 means
+// the first. See [driver.DecodePayload]. It may return fewer items although there are more: continue behind the last
+// one until there are none. A name without a stream has no items. It returns [ErrNotFound] if there is no such run, and
+// [pawl.ErrInvalid] if limit is not between 1 and [MaxListed].
 func (r *Reader) Items(ctx context.Context, run pawl.ID, name string, from uint64, limit int) ([]Item[[]byte], error) {
 	if limit < 1 || limit > MaxListed {
 		return nil, &pawl.InvalidError{Field: "limit", Reason: fmt.Sprintf("%d is not between 1 and %d", limit, MaxListed)}

@@ -29,16 +29,16 @@ func (f *Flow[In, Out]) Template(in In) (Template, error) {
 		Receives: f.draft.receives, Input: input}, err
 }
 
-// Starting is the start of a run as a part of another mutation, which calls its methods from its
-// own. See [driver.Mutation].
+// Starting is the start of a run as a part of another mutation. The methods of that mutation call
+// those of Starting. See [driver.Mutation].
 type Starting struct{ start }
 
 // Run returns the ID of the run after Check.
 func (s *Starting) Run() pawl.ID { return s.run }
 
-// Starting returns the start of a run from a template. Neither this process nor its engine needs to
-// have the flow. As with [Flow.Start], Check returns [ErrConflict] if a run with the same ID and
-// another input exists, and Apply starts nothing if one with the same input does.
+// Starting returns the start of a run from a template. This process does not need to have the flow.
+// As with [Flow.Start], Check returns [ErrConflict] if a run with the same ID and another input
+// exists, and Apply starts nothing if a run with the same ID and input exists.
 func (e *Engine) Starting(t Template, id string) (*Starting, error) {
 	if err := validName("flow", t.Flow); err != nil {
 		return nil, err

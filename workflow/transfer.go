@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// RowsForm is the version of the rows that [Reader.Rows] returns. It equals and rises with the
-// version of the values in the file.
+// RowsForm is the version of the rows that [Reader.Rows] returns. It is the version of the values
+// in the file.
 const RowsForm = driver.RowForm
 
 // Row is one row of a run: its table, its key after the run, and its content.
@@ -225,8 +225,8 @@ func tableNumber(name string) int {
 	return slices.IndexFunc(transferred[:], func(t *driver.Table) bool { return t.String() == name })
 }
 
-// Rename replaces the IDs of the run and of the runs that its rows name, for programs that
-// assign new IDs. Other returns the same ID for a run that keeps it.
+// Rename replaces the ID of the run, and the IDs of the runs that its rows name, for programs that
+// assign new IDs. For a run that keeps its ID, other returns the same ID.
 func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 	p.Run = other(p.Run)
 	for i := range p.Rows {

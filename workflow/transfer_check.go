@@ -15,7 +15,7 @@ import (
 // Another process read the input of RestoreRows, or anybody wrote it, so nothing in it is
 // trusted.
 
-// Carried is what the parts of a run say about it.
+// Carried describes a run, from its parts.
 type Carried struct {
 	Info               // from the row of the run
 	Children []pawl.ID // the children that an open run waits for
@@ -49,11 +49,11 @@ type place struct {
 	at    int
 }
 
-// Within reports whether a run has begun whose last part is still missing.
+// Within reports whether the last part of a run is still missing.
 func (c *RowsCheck) Within() bool { return !c.run.IsZero() }
 
-// Add checks the next part. With the last part of a run it returns what is known of the run,
-// and before that nil. Its errors match [pawl.ErrInvalid] or [pawl.ErrNewerFormat].
+// Add checks the next part. For the last part of a run it returns a description of the run, and for
+// earlier parts nil. Its errors match [pawl.ErrInvalid] or [pawl.ErrNewerFormat].
 func (c *RowsCheck) Add(p *Rows) (*Carried, error) {
 	if p.Form > RowsForm {
 		return nil, fmt.Errorf("%w: the rows of run %s have form %d, this build reads up to %d", pawl.ErrNewerFormat, p.Run, p.Form, RowsForm)

@@ -34,28 +34,29 @@ type undo struct {
 	looks []*look // signals that its scope had received and nobody had used
 }
 
-// Undo names a step that undoes an earlier one if the run fails or is cancelled. When the
-// function returns an error, the undo steps run in reverse order. Each is a step with retries
-// that does not run again once it has succeeded. If one fails permanently, the others still
-// run, and the error of the run reports it.
+// Undo adds a step that undoes an earlier one if the run fails or is cancelled. When the function
+// returns an error, the undo steps run in reverse order. Each is a step with retries that does not
+// run again once it has succeeded. If one fails permanently, the others still run, and the error of
+// the run reports it.
 //
-// Before the first one, the run waits until the children that it cancelled have ended, and so have
-// undone their steps. A child that cannot run, because no worker handles its flow or it is blocked
-// or dead, keeps its parent waiting. [Info.Error] of the parent names the child; [Engine.Terminate]
-// of the child ends the wait, and that of the parent ends the parent without undoing anything.
+// Before the first undo step, the run waits until the children that it cancelled have ended, and so
+// have undone their steps. A child that cannot run, because it is blocked or dead or no worker
+// handles its flow, keeps its parent waiting. [Info].Error of the parent names the child.
+// [Engine.Terminate] of the child ends the wait. Engine.Terminate of the parent ends the parent
+// without undoing anything.
 //
 // If a function handles an error and returns nil, nothing is undone.
 func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...StepOption) {
 	r.undo(name, undo{fn: fn, opts: opts})
 }
 
-// UndoWith names an undo step that makes calls: steps, sleeps, waits, children, branches. It takes its
-// turn among those of [Run.Undo]. The function gets a Run of its own, whose calls work although the
-// run has failed or is cancelled. What holds for the function of a flow holds for it: it runs again from
-// the top whenever the run continues, and between calls it must only compute. It is not retried as a
-// whole: its steps are, and an error that it returns is permanent, also one of [Restart].
+// UndoWith adds an undo step that makes calls: steps, sleeps, waits, children, branches. It takes its turn among those
+// of [Run.Undo]. The function gets a Run of its own, whose calls work although the run has failed or is cancelled. As
+// the function of a flow, it runs again from the top whenever the run continues, and must only compute between calls.
+// Its steps are retried, but the function is not retried as a whole: an error that it returns is permanent, also an
+// error of [Restart].
 //
-// An undo step cannot name undo steps: that blocks the run. Such a run has room for [MaxEntries] more calls.
+// An undo step cannot add undo steps: that blocks the run. The undo may make [MaxEntries] more calls.
 func (r *Run) UndoWith(name string, fn func(r *Run) error) { r.undo(name, undo{with: fn}) }
 
 func (r *Run) undo(name string, u undo) {

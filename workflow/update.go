@@ -14,9 +14,9 @@ import (
 // answer of type Ans. The run takes requests where its code waits for them, so no handler runs
 // beside the code. Make one with [DefineUpdate], once, usually as a package variable.
 //
-// Where a signal is expected, an update is one: [Receives] declares it, and
-// [Signal.WithStart] starts a run with a request, for whose answer [Update.Call] then waits by the
-// same key. A request that was sent as a signal is answered too, and nobody reads the answer.
+// An update can be used as a signal: [Receives] declares it, and [Signal.WithStart] starts a run
+// with a request. [Update.Call] with the same key then waits for the answer. A request that was
+// sent as a signal is answered too, but nobody reads the answer.
 type Update[Req, Ans any] struct {
 	Signal[Req]
 }
@@ -36,17 +36,17 @@ type Request[Req, Ans any] struct {
 }
 
 // Call sends a request to a run and waits for the answer. The key identifies the request among the
-// signals to the run, as that of [Signal.Send] does: the run handles a request once, however often
-// it is called with the key, and each call returns the same answer, also after the end of the run
-// or of the process. The run keeps an answer as long as it knows the key. Without a key, a caller
-// whose process ends cannot ask again.
+// signals to the run, as in [Signal.Send]. The run handles a request once, however often Call is
+// called with the key, and each call returns the same answer, also after the end of the run or of
+// the process. The run keeps an answer as long as it knows the key. Without a key, a caller whose
+// process ends cannot ask again.
 //
-// It returns an [*UpdateError] if the run has rejected the request, or has answered with an error,
-// and [ErrNotRunning] if the run has ended without an answer. Besides that, the errors are
-// [ErrTooMany] if the answer is not kept any longer, those of [Engine.Send], the error of ctx, with
-// what the run does, and [pawl.ErrClosed]. A request whose caller stops waiting is handled
-// nevertheless. To ask from within a run, call it in a [Step], with a key: a retry of the step then
-// repeats the request and does not make another.
+// It returns an [*UpdateError] if the run has rejected the request or has answered with an error,
+// and [ErrNotRunning] if the run has ended without an answer. Other errors are [ErrTooMany] if the
+// answer is no longer kept; those of [Engine.Send]; the error of ctx, with what the run does; and
+// [pawl.ErrClosed]. A request whose caller stops waiting is handled nevertheless. To ask from
+// within a run, use Call in a [Step], with a key: a retry of the step then repeats the request and
+// does not make another.
 func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req Req, key string) (ans Ans, err error) {
 	m, err := u.prepare(e, run, req, key)
 	if err == nil {
@@ -80,9 +80,9 @@ func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req
 // Wait waits for the next valid request, as [Signal.Wait] does for a signal.
 //
 // The function valid returns why the run does not accept a request; nil accepts all. It sees the
-// variables of the code that waits, and must only compute. What it returns is the answer, as an
-// error that matches [ErrRejected], and the wait goes on: a rejected request leaves nothing in the
-// journal. So is a request that has another type. Valid is not called again for a
+// variables of the code that waits, and must only compute. If it returns an error, the caller gets
+// that error, which matches [ErrRejected], and the wait goes on. A rejected request leaves nothing
+// in the journal. A request of another type is rejected, too. Valid is not called again for a
 // request that the run has accepted.
 func (u *Update[Req, Ans]) Wait(r *Run, timeout time.Duration, valid func(Req) error) (Request[Req, Ans], error) {
 	if u.err != nil {
@@ -97,8 +97,8 @@ func (u *Update[Req, Ans]) Wait(r *Run, timeout time.Duration, valid func(Req) e
 	return q, nil
 }
 
-// Case is ready when the run has a valid request that nobody has taken, see [Update.Wait]. If the
-// case is selected, Select stores the request in *out.
+// Case is ready when the run has a valid request that it has not taken yet; see [Update.Wait]. If
+// the case is selected, Select stores the request in *out.
 func (u *Update[Req, Ans]) Case(out *Request[Req, Ans], valid func(Req) error) Case {
 	return Case{name: signalCase + u.name, signal: u.name, err: u.err, valid: u.validator(valid),
 		read: func(r *Run, n uint64, payload []byte) error {
@@ -111,12 +111,11 @@ func (u *Update[Req, Ans]) Case(out *Request[Req, Ans], valid func(Req) error) C
 		}}
 }
 
-// Answer answers the request with a value, or with an error if err is not nil. It is a step whose
-// name is answer, a space, and that of the update, and one commit has its end and the answer. A
-// request has one answer: a second one returns a [*StepError] that matches [pawl.ErrInvalid], and an
-// answer that is too large one that matches [ErrTooLarge]. Any other error means that the run does
-// not continue now: return it. A request that is not answered before a [Restart] keeps its caller
-// waiting until the run ends.
+// Answer answers the request with a value, or with an error if err is not nil. It is a step named "answer" and the name
+// of the update, with a space between. One commit has the end of the step and the answer. A request has one answer: a
+// second one returns a [*StepError] that matches [pawl.ErrInvalid]. For an answer that is too large, the StepError
+// matches [ErrTooLarge]. Any other error means that the run does not continue now: return it. A request that is not
+// answered before a [Restart] keeps its caller waiting until the run ends.
 func (q *Request[Req, Ans]) Answer(r *Run, ans Ans, err error) error {
 	if q.n == 0 {
 		return &pawl.InvalidError{Field: "request", Reason: "it is empty; take it with Update.Wait or in a Select"}

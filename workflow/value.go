@@ -30,8 +30,8 @@ func (v *Value[T]) Name() string { return v.name }
 func (v *Value[T]) Publish(r *Run, value T) error { return Publish(r, v.name, value) }
 
 // Get reads the value that a run has published last, whether the run is open or has ended. If it
-// has published none, published is false. The error is that of a bad name or of another type,
-// [ErrNotFound] if there is no such run, or that of the store.
+// has published none, published is false. Get returns an error for a bad name or a value of another
+// type, [ErrNotFound] if there is no such run, or an error of the store.
 func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, published bool, err error) {
 	content, _, err := v.read(ctx, e, run)
 	if err != nil || content == nil {
@@ -41,12 +41,12 @@ func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, pu
 	return value, err == nil, err
 }
 
-// Watch returns the values that a run publishes: the current one if there is one, then each that
-// differs from the one before, until the run ends. A slow reader misses values, but never the last.
-// No code of the flow runs for a reader. Within the process that runs the run it does not poll; over a
-// store that other processes share it also looks at growing intervals, at most a minute.
+// Watch returns the values that a run publishes: the current one if there is one, then each that differs from the one
+// before, until the run ends. A slow reader misses values, but never the last. No code of the flow runs for a reader.
+// In the process that runs the run, Watch does not poll. If other processes share the store, it also looks at growing
+// intervals of at most a minute.
 //
-// An error ends the sequence. It is one of those of [Value.Get], that of ctx, or [pawl.ErrClosed].
+// An error ends the sequence: an error of [Value.Get], the error of ctx, or [pawl.ErrClosed].
 func (v *Value[T]) Watch(ctx context.Context, e *Engine, run pawl.ID) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last []byte

@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// ErrNoFlow says that no [Engine.Handle], of this engine or another one over the same queue,
-// was given a flow of that name.
+// ErrNoFlow says that no flow of that name was passed to [Engine.Handle] of this engine or of
+// another one over the same queue.
 var ErrNoFlow = errors.New("this build does not have the flow")
 
 // Verify compares an open run with the code of this build: it calls the function, whose calls

@@ -9,11 +9,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// SendFrom sends the signal from one run to another, as a step whose name is send, a space, and
-// that of the signal. The end of the step is durable together with the signal, in one commit, so
-// the other run receives it once, whatever crashes. The error is a *StepError
-// that matches [ErrNotFound], [ErrNotRunning], [ErrUndeclared], or [ErrTooLarge].
-// Any other error means that the run does not continue now: return it.
+// SendFrom sends the signal from one run to another. It is a step named "send" and the name of the
+// signal, with a space between. One commit has the end of the step and the signal, so the other run
+// receives it once, whatever crashes. The error is a *StepError that matches [ErrNotFound],
+// [ErrNotRunning], [ErrUndeclared], or [ErrTooLarge]. Any other error means that the run does not
+// continue now: return it.
 func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 	if s.err != nil {
 		return s.err
@@ -27,13 +27,12 @@ func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 	})
 }
 
-// StartFrom starts a run of the flow from a run, as a step whose name is start, a space, and that
-// of the flow. The end of the step is durable together with the start, in one commit. It does not
-// wait for the run, which continues whatever becomes of the one that
-// started it; see [Call] for a child. As with [Flow.Start], a run that has the ID and the same
-// input is found, and not started again. The error is a *StepError that matches [ErrConflict],
-// [pawl.ErrInvalid] for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom].
-// Any other error means that the run does not continue now: return it.
+// StartFrom starts a run of the flow from another run. It is a step named "start" and the name of the flow, with a
+// space between. One commit has the end of the step and the start. StartFrom does not wait for the new run, which is
+// independent of the run that started it; see [Call] for a child. As with [Flow.Start], a run that has the ID and the
+// same input is found, and not started again. The error is a *StepError that matches [ErrConflict], [pawl.ErrInvalid]
+// for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom]. Any other error means that the run
+// does not continue now: return it.
 func (f *Flow[In, Out]) StartFrom(r *Run, id string, in In, opts ...StartOption) (run pawl.ID, err error) {
 	err = r.s.within("start "+f.name, r.decodeInto(&run), func(ctx context.Context) (*effect, error) {
 		e := r.x.engine

@@ -53,7 +53,7 @@ func Send[Out, T any](r *Run[Out], s *workflow.Signal[T], value T) {
 
 // Call sends a request, settles, and returns the answer, whatever crashes meanwhile. The test fails
 // if the run waits for something else before it answers. [workflow.Update.Call] alone would wait
-// forever, since a run works while the kit settles.
+// forever, since runs execute only while the kit settles.
 func Call[Out, Req, Ans any](r *Run[Out], u *workflow.Update[Req, Ans], req Req) (Ans, error) {
 	k, t := r.k, r.k.t
 	t.Helper()
@@ -78,7 +78,7 @@ const answerTime = time.Second
 // Run returns the ID of the run.
 func (r *Run[Out]) Run() pawl.ID { return r.run }
 
-// ID returns the ID that its starter gave it.
+// ID returns the ID given by the starter.
 func (r *Run[Out]) ID() string { return r.id }
 
 // Info returns the state of the run.
