@@ -120,9 +120,9 @@ func (s *store) prerequisites(id pawl.ID) ([]driver.Prerequisite, error) {
 	return all, err
 }
 
-// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
-// first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
-// than [pawl.MaxBatchJobs].
+// Dependents returns the jobs that wait for the success of a job, directly or through other jobs: the nearest first,
+// without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more than
+// [pawl.MaxBatchJobs].
 func (r *reader) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {
 	err = r.view(ctx, func(s *store) error {
 		all, err = driver.Dependents(id, func(needed []pawl.ID, found func(pawl.ID, pawl.State)) error {

@@ -15,9 +15,9 @@ import (
 	"github.com/gopawl/pawl/bolt/internal/dbfile"
 )
 
-// Backup writes a copy of the whole file, including the app's own data, to a new file at path
-// while the queue keeps working. The copy is the file at one moment. It is an ordinary queue:
-// jobs that are leased at that moment are ready again when the copy is opened.
+// Backup writes a copy of the whole file, including the app's own data, to a new file at path while
+// the queue keeps working. The copy is a snapshot. It is an ordinary queue: jobs that are leased in
+// the snapshot are ready again when the copy is opened.
 //
 // The copy appears atomically. Backup returns fs.ErrExist if path exists, and [ErrDisk] if the
 // disk is full. While it runs, freed pages are not reused, and Close and any commit that must
@@ -117,11 +117,11 @@ func (r *reader) Compact(ctx context.Context, path string) error {
 // have the file open: CompactInPlace holds the file's lock throughout, and returns [ErrLocked]
 // if another process has the lock.
 //
-// It syncs and checks the copy before the copy replaces the file with the same mode and owner.
-// If the process is killed, path has either the old file or the new one, and a temporary file
-// ".pawl-new-*" may remain beside it. Options are those of [Open], but only LockTimeout,
-// Insecure and Logger count. A file with several names (hard links) returns [pawl.ErrInvalid],
-// since the other names would keep the old file.
+// It syncs and checks the copy before the copy replaces the file with the same mode and owner. If
+// the process is killed, path has either the old file or the new one, and a temporary file
+// ".pawl-new-*" may remain beside it. Of the options of [Open], only LockTimeout, Insecure, and
+// Logger apply. A file with several names (hard links) returns [pawl.ErrInvalid], since the other
+// names would keep the old file.
 func CompactInPlace(ctx context.Context, path string, opts *Options) error {
 	o, err := opts.withDefaults()
 	if err == nil {

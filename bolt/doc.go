@@ -17,24 +17,24 @@
 //     cannot undo one caller's part of a transaction.
 //
 // Reads bypass the scheduler: [Queue.Stats], [Queue.Job] and [Queue.Jobs] are short read
-// transactions. [OpenReader] offers the same for a file that no process holds. [Queue.Backup]
-// and [Queue.Compact] write the file as of one moment to a new file.
+// transactions. [OpenReader] offers the same for a file that no process holds. Queue.Backup and
+// Queue.Compact write a snapshot of the file to a new file.
 //
 // # The app's own data
 //
-// An app may keep its own data in the file, in top-level buckets beside the queue's.
-// [Queue.Update] runs the app's writes in a transaction. [Queue.EnqueueTx], [Queue.AckTx] and
-// [Queue.CancelTx] make new jobs, and the end of a job, part of it: a job's effect and its ack
-// are atomic. [Queue.View] reads. [Over] opens the queue in a database that the app already
-// has. The same functions then work in the app's own transactions too. Do not call anything
-// else that changes the queue inside a transaction: the call would wait for the transaction,
-// which waits for the call.
+// An app may keep its own data in the file, in top-level buckets beside the queue's. [Queue.Update]
+// runs the app's writes in a transaction. With [Queue.EnqueueTx], [Queue.AckTx], and
+// [Queue.CancelTx], new jobs and the end of a job are part of that transaction: a job's effect and
+// its ack are atomic. [Queue.View] reads. [Over] opens the queue in a database that the app already
+// has. The same functions then work in the app's own transactions too. Do not call anything else
+// that changes the queue inside a transaction: the call would wait for the transaction, which waits
+// for the call.
 //
 // # Promises
 //
-// A nil error means synced to the disk. Whoever opens the file holds its lock, so every lease
-// in it belongs to a process that is gone. Those jobs are ready again at once, with one more
-// crash counted for each.
+// A nil error means that the change is synced to the disk. The process that opens the file holds
+// its lock, so every lease in the file belongs to a process that is gone. Those jobs are ready
+// again at once, with one more crash counted for each.
 //
 // A failed sync leaves the outcome of its commit unknown ([pawl.ErrUnknownOutcome]) and poisons
 // the queue ([pawl.ErrPoisoned]), because the operating system may then show pages that the

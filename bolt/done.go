@@ -12,13 +12,14 @@ import (
 // scopeEffects is the scope of a list of effects.
 const scopeEffects = "effects"
 
-// Effects reads some of the idempotency keys that count as done, in order of kind and key,
-// after the cursor after: "" for the beginning, or the next of an earlier call. It returns at
-// most max keys, 1 to [pawl.MaxListed], and may return fewer, even none, while next is not "". It
-// includes expired keys that the queue has not removed yet.
+// Effects reads at most max idempotency keys that count as done, ordered by kind and key. Max is 1
+// to [pawl.MaxListed]. After is a cursor: "" for the beginning, or next of an earlier call. Effects
+// may return fewer keys, even none, while next is not "". It includes keys that have expired and
+// are not removed yet.
 //
-// An unreadable key returns [pawl.ErrCorrupt], with the keys before it and a next that
-// continues after it. An after that did not come from Effects returns [pawl.ErrInvalid].
+// An unreadable key returns [pawl.ErrCorrupt], with the keys before it and a next that continues
+// after it. Effects returns [pawl.ErrInvalid] for a cursor of another list, and for a max out of
+// range.
 func (r *reader) Effects(ctx context.Context, after string, max int) (effects []driver.Effect, next string, err error) {
 	if err := driver.CheckListed(max); err != nil {
 		return nil, "", err

@@ -7,13 +7,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Edit replaces the payload of a job that waits or is dead, in one transaction. A dead job becomes ready,
-// as by [Queue.Retry]. The job keeps its ID and its history, and a header names the old payload; see
-// [driver.EditsOf].
+// Edit replaces the payload of a waiting or dead job, in one transaction. A dead job becomes ready, as by
+// [Queue.Retry]. The job keeps its ID and its history, and a header names the old payload; see [driver.EditsOf].
 //
-// It returns [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in another state, that is signed, or that
-// does not match the condition, if there is one; [pawl.ErrConflict] as Retry does;
-// [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the headers have no room for the name.
+// It returns [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job that is in another state, is signed, or does not match
+// the condition; [pawl.ErrConflict] in the cases of Retry; [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the
+// headers have no room for the name.
 func (q *Queue) Edit(ctx context.Context, id pawl.ID, payload []byte, when pawl.Condition) error {
 	return q.scheduler.intake.do(ctx, &edit{id: id, payload: payload, when: when, most: q.opts.MaxPayload}, len(payload))
 }

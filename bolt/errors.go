@@ -33,8 +33,8 @@ var (
 	// more. The error also matches pawl.ErrCorrupt.
 	ErrOverwritten = dbfile.ErrOverwritten
 
-	// ErrDisk says that the disk refused a write, because it is full for example. Nothing was
-	// stored, and jobs in the file are safe. The operation works again once the disk does.
+	// ErrDisk says that the disk refused a write, for example because it is full. Nothing was
+	// stored, and jobs in the file are safe. Calls succeed again once the disk accepts writes.
 	ErrDisk = dbfile.ErrDisk
 )
 

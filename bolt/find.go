@@ -9,10 +9,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// FindIDs returns up to most IDs of jobs that begin or end with part: four hexadecimal digits or more, with
-// or without dashes, or else it returns [pawl.ErrInvalid]. It finds a beginning at once. For an end it compares the
-// keys of at most [driver.MaxSearched] jobs, after a cursor: "" for the beginning, or the next of an earlier
-// call. Next is "" at the end, and when most IDs were found.
+// FindIDs returns up to most IDs of jobs that begin or end with part, which is at least four hexadecimal digits, with
+// or without dashes. It returns [pawl.ErrInvalid] for any other part. To find the end of an ID, it compares at most
+// [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next of an earlier call. Next is "" at the
+// end, and when most IDs were found.
 func (r *reader) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
 	search, err := driver.NewSearch(part, after, most)
 	if err != nil {

@@ -14,17 +14,17 @@ const (
 	listBytes = 8 << 20
 )
 
-// List reads some of the jobs that match f, with state, payload and history, in the order of
-// [Queue.Jobs], after the cursor after: "" for the beginning, or the Next of an earlier List of
-// the same filter. It returns at most max jobs, 1 to [pawl.MaxListed]. It reads about 1,000 rows
-// at most, and stops when the jobs have 8 MiB of payload, history and headers, so it may return
-// fewer jobs, even none, before the end. The end is where Next is "".
+// List reads at most max jobs that match f, with state, payload, and history, in the order of
+// [Queue.Jobs]. Max is 1 to [pawl.MaxListed]. After is a cursor: "" for the beginning, or the Next
+// of an earlier List of the same filter. List reads about 1,000 rows at most, and stops at 8 MiB of
+// payloads, histories, and headers. So it may return fewer than max jobs, even none, before the
+// end. At the end Next is "".
 //
 // It reads in short transactions, so it delays no writer. A job that moves meanwhile may appear
 // before or after the move, or not at all. A cursor stays valid when its job is gone.
 //
-// An unknown state, a max out of range, or an after that did not come from a List of f returns
-// [pawl.ErrInvalid]. An unreadable job is in the list, with its error.
+// It returns [pawl.ErrInvalid] for an unknown state, a max out of range, and a cursor of another
+// list. An unreadable job is in the list, with its error.
 func (r *reader) List(ctx context.Context, f pawl.Filter, after string, max int) (pawl.Listing, error) {
 	return r.ListParts(ctx, f, driver.AllParts, after, max)
 }

@@ -10,8 +10,8 @@ import (
 // queue. Panics of fn are logged. Fn receives every transition of a call that begins after
 // Listen returned, and possibly transitions of calls in progress.
 //
-// Stop removes fn. It waits for running calls of fn, and fn is not called after it returns. So
-// fn must not call it. Calling stop twice is harmless, and the queue may be closed first.
+// Stop removes fn and waits for running calls of fn, so fn must not call it. Calling stop twice is
+// harmless, and the queue may be closed first.
 //
 // Without listeners, events cost nothing.
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) {

@@ -9,9 +9,10 @@ import (
 
 // Operations on jobs and queues for operators and apps.
 
-// Retry changes a dead job to ready. Its history stays. Its attempts restart at 0 unless they
-// are to be kept. It returns [pawl.ErrConflict] if the job is not dead, its deadline has
-// passed, or another job has its unique key, and [pawl.ErrNotFound] if the job does not exist.
+// Retry changes a dead job to ready. Its history stays. Its attempts start again from 0 unless
+// keepAttempts is set. Retry returns [pawl.ErrConflict] if the job is not dead, its deadline has
+// passed, or another job has its unique key. It returns [pawl.ErrNotFound] if the job does not
+// exist.
 func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
@@ -25,11 +26,10 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// RunNow makes a delayed job ready at once, as if its time had come now: behind the ready jobs
-// of its priority. A waiting retry keeps its counters, and observers see the time that it
-// really waited. A job whose deadline has passed becomes dead. RunNow returns
-// [pawl.ErrConflict] for a job in another state, including a ready job that waits for its
-// idempotency key, and [pawl.ErrNotFound] if the job does not exist.
+// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. A waiting retry
+// keeps its counters, and observers see the time that it really waited. A job whose deadline has
+// passed becomes dead. RunNow returns [pawl.ErrConflict] for a job in another state, including a
+// ready job that waits for its idempotency key, and [pawl.ErrNotFound] if the job does not exist.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }

@@ -33,11 +33,10 @@ type Options struct {
 	// bound.
 	MaxBytes int64
 
-	// Limits bound the running and the waiting jobs of queues, by name. Open stores them in the file, so they hold for
-	// every later opener until one declares others. The zero Limits remove those of a queue. A queue
-	// without an entry keeps what the file has. When limits per key change, Open reads every job of
-	// the queue that has a key. Limits that an operator has set stay in force: see [Queue.SetLimits].
-	// The default is no entry.
+	// Limits has the limits of queues, by name. Open stores them in the file. They hold for every later opener until
+	// one declares others. The zero Limits remove those of a queue. A queue without an entry keeps its limits. When
+	// limits per key change, Open reads every job of the queue that has a key. Limits that an operator has set stay in
+	// force: see [Queue.SetLimits]. The default is no entry.
 	Limits map[string]pawl.Limits
 
 	// LockTimeout is how long Open waits for another process to release the file before it
@@ -49,14 +48,14 @@ type Options struct {
 	// run with the rights of this process. By default Open refuses the file with ErrInsecure.
 	Insecure bool
 
-	// Logger gets an error-level line for each job that dies, and a few other lines. The
+	// Logger gets one error-level line for each job that becomes dead, and a few other lines. The
 	// default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent receives every transition once it is durable. Most calls happen between two
-	// commits, in order. The goroutine that fetched jobs reports the fetch, and the goroutine
-	// that committed an app's transaction reports its events. So OnEvent is called from several
-	// goroutines, must be short, and must not call the queue. The default is nil.
+	// OnEvent receives every transition once it is durable. Most calls come between two commits, in
+	// order. The goroutine that fetched jobs reports the fetch, and the goroutine that committed an
+	// app's transaction reports its events. So OnEvent is called from several goroutines. It must
+	// be short, and must not call the queue. The default is nil.
 	OnEvent func(pawl.Event)
 
 	// Collector gets the counters derived from events; see driver.CountEvent. The rules of OnEvent
@@ -69,7 +68,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash without limit.
+// NoMaxCrashes is the value of Options.MaxCrashes for no limit.
 const NoMaxCrashes = -1
 
 // withDefaults returns a checked copy with the defaults filled in.

@@ -14,9 +14,9 @@ import (
 // ErrAlreadyOpen says that the database already has an open queue. Share that queue.
 var ErrAlreadyOpen = errors.New("a queue is open over this database already; share it")
 
-// Over opens the queue inside an app's own database, in the top-level bucket "pawl", and
-// creates it if it does not exist. The app may use db as before, but must leave that bucket
-// alone. [Queue.Close] leaves db open. Close the queue first.
+// Over opens the queue inside an app's own database, in the top-level bucket "pawl". It creates the
+// bucket if it does not exist. The app may use db as before, but must leave that bucket alone.
+// [Queue.Close] leaves db open. Close the queue first.
 //
 // Jobs that were leased when the database was last closed are ready again: bbolt lets only one
 // process open a file, and each database may have only one open queue ([ErrAlreadyOpen]).

@@ -7,14 +7,13 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// SetLimits sets other limits for a queue than its program declares, for an operator. They are stored and stay
-// in force, whatever later openers declare, until SetLimits with nil. They hold for the jobs that are there:
-// if limits per key change, SetLimits reads every job of the queue that has a key, in one transaction. A
+// SetLimits sets other limits for a queue than its program declares, for an operator. The file keeps them. They hold,
+// whatever a later opener declares, until a call of SetLimits with nil. They also apply to the jobs that are already in
+// the queue: if limits per key change, SetLimits reads every job of the queue that has a key, in one transaction. A
 // queue may have limits before its first job.
 //
-// The override has the order and the turns of keys that the program declares: it returns an
-// [*pawl.InvalidError] for others, and for limits that are not valid. If the program declares another order
-// later, the override takes it on.
+// The override cannot change the order and the turns of keys: SetLimits returns an *[pawl.InvalidError] for others than
+// the program declares, and for invalid limits. If the program later declares another order, the override adopts it.
 func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err

@@ -249,9 +249,9 @@ func (q *Queue) Err() error {
 	}
 }
 
-// LastCommit returns when the last commit of the queue ended, and its error, which is that of the
-// system: a full disk, for example, or a failed sync. The time is zero before the first commit. An
-// operation that changes nothing, or that is refused before the commit, makes none.
+// LastCommit returns when the last commit of the queue ended, and its error. The error comes from
+// the system: a full disk, for example, or a failed sync. The time is zero before the first commit.
+// An operation that changes nothing, or that is refused before the commit, makes no commit.
 func (q *Queue) LastCommit() (at time.Time, err error) { return q.scheduler.last.get() }
 
 func (q *Queue) do(ctx context.Context, op operation) error {

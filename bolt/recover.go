@@ -9,8 +9,8 @@ import (
 
 // Recovery says how the last process that had the file ended.
 type Recovery struct {
-	// Clean says that it closed the queue, or stored nothing, and that no job was leased. It also holds for a
-	// new file. In a database of the app ([Over]) it says only that no job was leased.
+	// Clean says that the last process closed the queue, or stored nothing, and that no job was leased. It is true for
+	// a new file. In a database of the app ([Over]) it says only that no job was leased.
 	Clean bool
 
 	// Jobs is how many jobs were leased when the process ended. Each counts a crash, and is ready again, or dead

@@ -9,27 +9,26 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Restore stores jobs in the state of their envelopes, and effects, atomically. It returns when
-// they are durable. Use it for the results of [Queue.List] and [Queue.Effects], of this file or
-// another one, so that nothing is lost in the transfer. Use Enqueue for new jobs.
+// Restore stores effects, and jobs in the state of their envelopes, atomically. It returns when
+// they are durable. Use it for jobs and effects that a list of this queue or another one has
+// returned. Use Enqueue for new jobs.
 //
-// The counters of a job stay: attempts, crashes, history, time and reason of its death, end of
-// its retention. Its State stays too, with these exceptions:
+// A job keeps its attempts, crashes, history, the time and reason of its death, and the end of its
+// retention. It also keeps its State, with these exceptions:
 //
-//   - A leased job becomes ready, in its old place. Its process is elsewhere, and no crash is
-//     counted. A waiting or leased job that was cancelled becomes dead.
+//   - A leased job becomes ready, in its old place. No crash is counted. A waiting or leased job
+//     that was cancelled becomes dead.
 //   - A delayed job whose time has come becomes ready. A waiting job whose deadline has passed
 //     becomes dead, and a completed record whose retention has ended is removed soon.
-//   - A ready job with a NotBefore in the future is ready since now.
+//   - A ready job with a NotBefore in the future counts as ready from now on.
 //
-// A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what
-// an enqueue would set. Each job gets a sequence, in the order of jobs. Restore ignores Delay,
+// A job with a zero ID gets an ID. A job without Queue, Origin, Created or NotBefore gets what an
+// enqueue would set. Each job gets a sequence, in the order of jobs. Restore ignores Delay,
 // OnConflict and LeasedSince, and leaves its arguments unchanged. For effects the later Until
-// counts; past ones are dropped.
+// counts. Expired effects are dropped.
 //
-// Each job is reported as [pawl.EventEnqueued], whatever its state: a job that is already dead
-// does not die again and is not counted or logged. Only a job that dies during the restore, as
-// above, is also reported as [pawl.EventDied].
+// Restore emits [pawl.EventEnqueued] for each job, and also [pawl.EventDied] for each job that
+// becomes dead during the restore. It does not count or log a job that was dead before.
 //
 // Errors: [pawl.ErrInvalid] for what no queue would have stored, with the index of the job or
 // effect; [pawl.ErrPayloadTooLarge]; [pawl.ErrBatchTooLarge] for more than [pawl.MaxBatchJobs]

@@ -14,9 +14,9 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// Salvage reads the damaged file at from and writes everything sound in it to a new queue file
-// at to. It never maps or changes the damaged file, and takes the file's lock where the system
-// has locks. Damage is not an error: the result says what was lost.
+// Salvage reads the damaged file at from and writes everything sound in it to a new queue file at
+// to. It never maps or changes the damaged file, and takes the file's lock if the system has locks.
+// Damage is not an error: the result says what was lost.
 //
 // Every row of a queue has a checksum, so Salvage knows exactly what is sound:
 //
@@ -35,8 +35,8 @@ import (
 //   - If sound rows contradict each other, as rows of another file or an older tree do, the
 //     rows that follow from the records win. If several jobs share a sequence number, all but
 //     one get a new number. A job whose record says how it ended does not run again.
-//   - Groups of jobs are counted again. Members that are lost count as removed. A group that ends by that
-//     enqueues its callbacks when it is closed again.
+//   - Groups of jobs are counted again. Members that are lost count as removed. If such a group has no pending members
+//     left, it enqueues its callbacks when it is closed again.
 //   - The app's own buckets are copied as far as they can be read. Their rows have no
 //     checksums, so nobody can verify them.
 //
@@ -83,8 +83,8 @@ type Salvaged struct {
 	// pages were searched.
 	Meta int
 
-	// Older says that Meta is not the newest meta page, because the newest tree could not be
-	// read. The last transaction is undone.
+	// Older says that Meta is not the newest meta page, because the newest tree could not be read.
+	// The new file lacks the last transaction.
 	Older bool
 
 	// NoFormat says that the format version is lost. Salvage assumed the version of this build.

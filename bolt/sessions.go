@@ -66,17 +66,17 @@ func (s *sessions) serve(queue, kind string) (served bool, need string) {
 	return false, need
 }
 
-// Serving reports to the queue that a worker serves these kinds, or all if kinds is nil, on these
-// queues until it calls end. Lacks has the kinds that it handles and does not take now, each with
-// what it needs. Package worker calls it, so that Stats reports a queue as served while all of its
-// workers are busy, and Why knows closed gates.
+// Serving reports to the queue that a worker serves these kinds on these queues until it calls end.
+// Nil kinds mean all kinds. Lacks has the kinds that the worker handles but does not take now, each
+// with what it needs. Package worker calls it, so that Stats reports a queue as served while all of
+// its workers are busy, and Why knows closed gates.
 func (q *Queue) Serving(queues, kinds []string, lacks map[string]string) (end func()) {
 	one := q.sessions.begin(&session{queues, kinds, lacks})
 	return func() { q.sessions.end(one) }
 }
 
-// Stats reads how many jobs each queue has in each state, and whether somebody serves the
-// queue. It reads a few rows, no matter how many jobs there are.
+// Stats reads how many jobs each queue has in each state, and whether a worker serves the queue. It
+// reads a few rows, no matter how many jobs there are.
 func (q *Queue) Stats(ctx context.Context) (pawl.Stats, error) {
 	stats, err := q.reader.Stats(ctx)
 	stats.Max = q.opts.MaxBytes

@@ -7,12 +7,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Transfer replaces the dead job that has the job's ID by the job, as one transition. It
-// removes the dead job with its history, and stores the new one as [Queue.Enqueue] would. This
-// is how a dead job moves to another queue of its file. Transfer does not change the envelope.
+// Transfer replaces the dead job that has the ID of the envelope, as one transition. It removes the
+// dead job with its history, and stores the envelope as [Queue.Enqueue] would. This is how a dead
+// job moves to another queue of its file. Transfer does not change the envelope.
 //
 // It returns the errors of Enqueue; [pawl.ErrNotFound] if there is no job with that ID;
-// [pawl.ErrNotEligible] if the job is not dead or does not match the condition. It refuses a
+// [pawl.ErrNotEligible] if the job is not dead or does not match the condition. Transfer refuses a
 // unique key.
 func (q *Queue) Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error {
 	if err := driver.CheckTransfer(job, q.opts.MaxPayload); err != nil {

@@ -134,8 +134,9 @@ func (s *scheduler) await(u *update) error {
 	}
 }
 
-// EnqueueTx stores jobs as part of an app's transaction: they are in the queue if the
-// transaction commits. It returns what becomes of them then, as [pawl.Enqueuer] describes.
+// EnqueueTx stores jobs as part of an app's transaction. The jobs are in the queue if the
+// transaction commits. EnqueueTx returns the results that the commit will have, as [pawl.Enqueuer]
+// describes.
 //
 // [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], [pawl.ErrConflict],
 // [pawl.ErrQueueFull] and [ErrFull] leave the transaction unchanged. After any other error the app must roll it back.

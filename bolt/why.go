@@ -21,7 +21,7 @@ func (r *reader) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	return f.Obstacles(), nil
 }
 
-// Why is like [Reader.Why]. It also says if nobody fetches jobs of that kind.
+// Why is like [Reader.Why]. It also says if no worker fetches jobs of that kind.
 func (q *Queue) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	f, err := q.facts(ctx, id)
 	if err != nil {
@@ -161,9 +161,9 @@ func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, e
 	return k, err
 }
 
-// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
-// those with ready or leased jobs, those whose rate is used up in part, and those with delayed jobs if the
-// queue has [pawl.Limits].MaxWaitingPerKey. Short keys come first.
+// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. It returns the keys that
+// have ready or leased jobs, or whose rate is used up in part. If the queue has [pawl.Limits.MaxWaitingPerKey], it also
+// returns the keys that have delayed jobs. Short keys come first.
 func (r *reader) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err

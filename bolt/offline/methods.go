@@ -191,7 +191,7 @@ func (f *File) EndRest(ctx context.Context, queue, key string) error {
 	return f.change(func(q *bolt.Queue) error { return q.EndRest(ctx, queue, key) })
 }
 
-// SetLimits sets other limits for a queue than its program declares, or with nil those.
+// SetLimits sets other limits for a queue than its program declares. Nil removes them.
 func (f *File) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
 	return f.change(func(q *bolt.Queue) error { return q.SetLimits(ctx, queue, l) })
 }

@@ -1,5 +1,5 @@
-// Package offline opens the queue in a bolt file whose app does not run, for operators. Its
-// [File] is an admin.Store; jobctl works on it when no app serves the file.
+// Package offline opens the queue in the file of a stopped app, for operators. Its File is an
+// [admin.Store]. Command jobctl uses it when no app serves the file.
 package offline
 
 import (
@@ -23,8 +23,8 @@ type Options struct {
 	// everything: errors are returned.
 	Logger pawl.Logger
 
-	// Notice receives sentences for people about what opening the file changed, and about what a
-	// failed change means. Nil discards them.
+	// Notice receives sentences for people: what opening the file changed, and what a failed change
+	// means. Nil discards them.
 	Notice func(string)
 
 	// Now is the wall clock. The default is time.Now.
@@ -34,11 +34,11 @@ type Options struct {
 // lockTimeout is how long a change waits for another process to close the file.
 const lockTimeout = 500 * time.Millisecond
 
-// File is the queue in the file of a stopped app. The first read opens the file for reading,
-// and the first change opens it for writing. Either keeps the app from starting until Close, so
-// be quick. A missing file returns fs.ErrNotExist, and a file that another process has open
-// returns bolt.ErrLocked. Its methods are safe for concurrent use, and return the errors of the
-// methods of bolt.Queue with the same names.
+// File is the queue in the file of a stopped app. The first read opens the file for reading, and
+// the first change opens it for writing. Until Close, the app cannot start, so be quick. A missing
+// file returns fs.ErrNotExist, and a file that another process has open returns bolt.ErrLocked. Its
+// methods are safe for concurrent use, and return the errors of the methods of bolt.Queue with the
+// same names.
 //
 // Opening the file for writing makes every leased job ready again and counts a crash for it, as
 // the app would at its next start. File does not know the app's limit on crashes, so it applies
