@@ -31,10 +31,10 @@ type Option func(*Definition)
 // with the prefix TZ=.
 func In(zone string) Option { return func(d *Definition) { d.terms.Zone = zone } }
 
-// CatchUp sets how many late ticks fire, after no process was running or the machine slept. If more
-// ticks are due, the earlier ones are missed. The default is [Latest]: the job runs once, whatever
-// was missed. With [None], a tick fires only if it is at most a minute late. More than [Latest]
-// needs an overlap policy that does not drop ticks: [Allow] or [Buffer].
+// CatchUp sets how many late ticks fire after a time in which no process was running or the machine
+// slept. If more ticks are due, the earlier ones are missed. The default is [Latest]: the job runs
+// once, whatever was missed. With [None], a tick fires only if it is at most a minute late. More
+// than [Latest] needs an overlap policy that does not drop ticks: [Allow] or [Buffer].
 func CatchUp(ticks int) Option { return func(d *Definition) { d.terms.CatchUp = ticks } }
 
 // Window limits how late a tick fires. Later ticks are missed. The default, 0, is no limit.
@@ -44,8 +44,8 @@ func Window(limit time.Duration) Option { return func(d *Definition) { d.terms.W
 // [Skip].
 func Overlap(p OverlapPolicy) Option { return func(d *Definition) { d.terms.Overlap = p } }
 
-// BufferLimit sets how many ticks wait with the policy [Buffer]. Further ticks are skipped. The
-// default is 1.
+// BufferLimit sets how many ticks can wait under the policy [Buffer]. Further ticks are skipped.
+// The default is 1.
 func BufferLimit(ticks int) Option { return func(d *Definition) { d.terms.Buffer = ticks } }
 
 // Spread delays each tick by up to a duration, so that many schedules with the same expression do
@@ -53,9 +53,9 @@ func BufferLimit(ticks int) Option { return func(d *Definition) { d.terms.Buffer
 // half of the interval between two ticks.
 func Spread(limit time.Duration) Option { return func(d *Definition) { d.terms.Spread = limit } }
 
-// With gives options to the jobs of [Job]. A job of a schedule has no delay, no deadline, no unique
-// key, and no idempotency key: the schedule decides when it runs, and an [OverlapPolicy] keeps
-// jobs apart.
+// With sets options of the jobs of a [Job]. A job of a schedule has no delay, no deadline, no
+// unique key, and no idempotency key: the schedule decides when it runs, and an [OverlapPolicy]
+// keeps jobs apart.
 func With(opts ...pawl.Option) Option {
 	return func(d *Definition) { d.with = append(d.with, opts...) }
 }

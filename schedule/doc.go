@@ -10,11 +10,11 @@
 //		schedule.Flow("settle", "@every 15m", Settle, Input{}))
 //	defer s.Close()
 //
-// A tick is one time at which a schedule happens. Each tick gets one decision: it fires, waits, is
-// skipped, or is missed. One transaction decides a tick and enqueues its job. So a tick is neither lost
-// nor fired twice, whatever crashes, and however many processes share the queue. The options of a schedule
-// say what becomes of ticks that come late ([CatchUp], [Window]) or while the last job is alive
-// ([Overlap]). A [Manager] has what operators do, and a [Reader] what they see.
+// A tick is one time at which a schedule happens. Each tick gets one decision: it fires, waits, is skipped, or is
+// missed. One transaction decides a tick and enqueues its job. So a tick is neither lost nor fired twice, whatever
+// crashes, and however many processes share the queue. The options of a schedule say what becomes of ticks that come
+// late ([CatchUp], [Window]) or while the last job is alive ([Overlap]). Operators change schedules with a Manager, and
+// look at them with a Reader.
 //
 // The times can be used alone: [Parse] reads a schedule from text, and [Spec.Next] computes its next
 // time in a time zone.

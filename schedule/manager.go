@@ -33,8 +33,8 @@ type Manager struct {
 	opts  Options
 }
 
-// Manage returns a manager. With nil options it has the options of the [Scheduler] in this process
-// that uses the store, if there is one.
+// Manage returns a manager. With nil options it has those of the [Scheduler] of this process over
+// the same store, if there is one.
 func Manage(s Store, opts *Options) *Manager {
 	m := &Manager{Reader: Read(s), store: s, hub: hubOf(s)}
 	if opts == nil {

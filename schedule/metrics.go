@@ -19,8 +19,8 @@ const maxLabels = 200
 //   - pawl_schedule_late_seconds{schedule}: for how long the next tick has been due and undecided, by the clock of
 //     this process; 0 if it is not due. A paused or retired schedule has none.
 //
-// The first 200 schedules in the order of their names have series of their own, and the others are
-// [metrics.Other]: their ticks are added up, and their lateness is the greatest.
+// The first 200 schedules in the order of their names have series of their own. The others share
+// the label [metrics.Other], with the sum of their ticks and the greatest of their delays.
 func (r *Reader) Families(ctx context.Context) ([]metrics.Family, error) {
 	ticks := metrics.NewFamily("pawl_schedule_ticks_total", "counter", "Ticks of schedules by what became of them.", "schedule", "decision")
 	late := metrics.NewFamily("pawl_schedule_late_seconds", "gauge", "How long the next tick has been due and undecided.", "schedule")

@@ -13,9 +13,8 @@ import (
 // MaxNote is the maximum length of a note in bytes.
 const MaxNote = 1024
 
-// Pause stops a schedule until [Manager.Resume]. The note says why, for other operators. A program
-// that starts does not resume it. Ticks that wait in the buffer wait on. It returns [ErrNotFound] if
-// there is no such schedule.
+// Pause stops a schedule until [Manager.Resume]. The note says why, for other operators. A restart of the program does
+// not resume it. Ticks in the buffer keep waiting. It returns [ErrNotFound] if there is no such schedule.
 func (m *Manager) Pause(ctx context.Context, name, note string) error {
 	if len(note) > MaxNote {
 		return wrong("note", "it has %d bytes, and may have %d", len(note), MaxNote)
@@ -88,9 +87,9 @@ func (m *Manager) redefine(ctx context.Context, name string, fn func(ops driver.
 	})
 }
 
-// Put stores a schedule that belongs to operators, and that no Sync touches. It replaces one of the
-// same name as [Scheduler.Sync] does. It returns [pawl.ErrConflict] if a program has a schedule of
-// this name.
+// Put stores a schedule that belongs to operators. No Sync touches it. Put replaces a schedule of
+// the same name, as [Scheduler.Sync] does. It returns [pawl.ErrConflict] if a program has a
+// schedule of this name.
 func (m *Manager) Put(ctx context.Context, d Definition) error {
 	if d.err != nil {
 		return d.err
@@ -144,9 +143,9 @@ func (m *Manager) Reset(ctx context.Context, name string) error {
 	})
 }
 
-// Remove removes a schedule with its history, if no program defines it. Otherwise it returns an error
-// that matches [pawl.ErrInvalid]. It also removes a schedule whose row is damaged: if a program defines
-// it, the next Sync of the program stores it again. It returns [ErrNotFound] if there is no such schedule.
+// Remove removes a schedule with its history, if no program defines it. Otherwise it returns an error that matches
+// [pawl.ErrInvalid]. Remove also removes a schedule whose row is damaged. If a program defines that schedule, the next
+// Sync of the program stores it again. It returns [ErrNotFound] if there is no such schedule.
 func (m *Manager) Remove(ctx context.Context, name string) error {
 	return m.change(ctx, []string{name}, func(_ driver.Ops, c *change) error {
 		if c.damage != nil {
@@ -164,8 +163,9 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	})
 }
 
-// Trigger fires a schedule now, even if it is paused or an earlier job is alive. It moves no tick.
-// It returns the ID of the job or of the run, or [ErrNotFound] if there is no such schedule.
+// Trigger fires a schedule now, even if it is paused or an earlier job is alive. The next tick
+// keeps its time. Trigger returns the ID of the job or of the run, or [ErrNotFound] if there is no
+// such schedule.
 func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 	now := m.store.Now()
 	c, err := m.manual(ctx, name, []int64{now.UnixNano()}, fmt.Sprintf("%s/manual/%s", name, pawl.NewID(now)))
@@ -179,8 +179,8 @@ func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 // not. It does not start a run of a workflow again for a tick that has one. It refuses a period
 // with more than max ticks, or one that has not passed.
 //
-// Backfill returns how many ticks it has fired. After an error, the caller can continue behind
-// them.
+// Backfill returns how many ticks it has fired. After an error, the caller can continue with the
+// tick behind them.
 func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time, max int) (n int, err error) {
 	info, err := m.Get(ctx, name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Store is what schedules need of a queue: rows beside its jobs.
+// Store is what schedules need from a queue: rows beside its jobs.
 type Store = workflow.Store
 
 // Options are the settings of a [Scheduler]. A nil *Options and every zero field mean the default.
@@ -31,13 +31,13 @@ type Options struct {
 	// queue. The default is 5 s, the maximum a minute.
 	Poll time.Duration
 
-	// Sign, if set, signs the jobs, for workers that verify signatures. Runs are signed by the options
-	// of the engine that runs flows over the store.
+	// Sign, if set, signs the jobs, for workers that verify signatures. For runs, set Sign in the options of the engine
+	// that runs flows over the store.
 	Sign *pawl.Keyring
 
-	// OnDecision gets each decision after it is durable, one at a time, without its number. A tick
-	// that was buffered comes again when it fires, with its job. OnDecision must not block. If the
-	// process ends right after a commit, nobody gets its decisions.
+	// OnDecision receives each decision once it is durable, one at a time, without its number. A
+	// tick that was buffered comes again when it fires, with its job. OnDecision must not block. If
+	// the process ends right after a commit, OnDecision misses its decisions.
 	OnDecision func(schedule string, e Entry)
 
 	// Logger gets a line for each problem. The default is hclog.Default().
@@ -84,8 +84,8 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 	return &Scheduler{Manager: m, stop: make(chan struct{}), damaged: make(map[string]uint64), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
 }
 
-// Close stops the scheduler and waits until it fires nothing more. The store stays open. Other
-// schedulers decide later ticks, or the next process that opens the store does.
+// Close stops the scheduler and waits until it fires nothing more. The store stays open. Another
+// scheduler decides later ticks, perhaps in the next process that opens the store.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	if !s.ends {

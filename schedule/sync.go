@@ -12,18 +12,19 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Sync makes the schedules of the program's group those that are given, in one transaction:
+// Sync replaces the schedules of the program's group by these schedules, in one transaction:
 //
 //   - A new schedule begins now. Its first tick is the first one from now on.
 //   - An unchanged schedule stays, so a restart moves no tick.
 //   - If only the job or a policy changes, the next tick stays too.
 //   - If the expression, time zone, or spread changes, the old terms decide the ticks up to now,
 //     and the new terms begin now.
-//   - A schedule that is missing is retired: it stops firing. If it comes back within
-//     [Options.Forget], it continues where it ended, and catches up. After that it is forgotten.
+//   - A stored schedule that is not among them is retired: it stops firing. If it comes back within
+//     [Options.Forget], it continues where it ended, and catches up. After that time it is
+//     forgotten.
 //
-// Sync keeps what operators did: pauses, terms from [Manager.Set], and schedules from [Manager.Put]. Sync
-// starts the scheduler, so call it also with no schedules.
+// Sync keeps what operators did: pauses, terms from [Manager.Set], and schedules from [Manager.Put]. Sync starts the
+// scheduler, so call it even without schedules.
 //
 // If a definition is wrong, or if another group has a schedule of the same name, Sync returns an
 // error and changes nothing. If programs of one group define different schedules, the last Sync

@@ -205,8 +205,8 @@ func (s *span) add(tick int64) {
 	s.last = tick
 }
 
-// MaxMissed limits how many missed ticks are counted. If there are more, this number stands for
-// all.
+// MaxMissed is the maximum number of missed ticks that are counted. It also stands for any larger
+// number.
 const MaxMissed = 100_000
 
 // overdue returns the ticks after last that are due. Of these, the latest ones are to be decided

@@ -13,7 +13,7 @@ import (
 // RowsForm is the version of the form of [Rows] that this build writes.
 const RowsForm = driver.RowForm
 
-// Rows are a schedule in the form in which it is stored, for a move to another store.
+// Rows is a schedule in its stored form, for a move to another store.
 type Rows struct {
 	Name    string
 	Form    int
@@ -21,7 +21,7 @@ type Rows struct {
 	History []HistoryRow // in the order of their numbers
 }
 
-// HistoryRow is an entry of the history in the form in which it is stored.
+// HistoryRow is an entry of the history in its stored form.
 type HistoryRow struct {
 	N     uint64
 	Value []byte
@@ -30,9 +30,9 @@ type HistoryRow struct {
 // rowsBytes is about how much one call of [Reader.Rows] returns.
 const rowsBytes = 1 << 20
 
-// Rows returns the rows of schedules, in the order of their names: up to max of those behind a name, ""
-// for the first ones, and fewer if they are large. It returns none only if there are no more. A
-// damaged schedule has only its name, and Form 0.
+// Rows returns the rows of up to max schedules whose names follow after, in the order of their names. After is "" for
+// the first ones. Rows returns fewer if they are large, and none only if there are no more. A damaged schedule has only
+// its name, and Form 0.
 func (r *Reader) Rows(ctx context.Context, after string, max int) (list []Rows, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, wrong("max", "%d is not between 1 and %d", max, MaxListed)
@@ -172,7 +172,7 @@ func (rows *Rows) Alive() ([]pawl.ID, error) {
 	return c.row.Alive, nil
 }
 
-// Rename replaces the IDs of the jobs that are alive, for a target in which they have others.
+// Rename replaces the IDs of the jobs that are alive, for a target that gives them other IDs.
 func (rows *Rows) Rename(id func(pawl.ID) pawl.ID) error {
 	c, err := rows.change()
 	if err != nil {
