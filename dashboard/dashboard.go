@@ -7,18 +7,18 @@
 //	})
 //	mux.Handle("/ops/", http.StripPrefix("/ops", d))
 //
-// It goes over any [admin.Admin], so it also shows the file of a stopped app. The command jobctl ui
+// It shows any [admin.Admin], so it also shows the file of a stopped app. The command jobctl ui
 // shows it on your own machine.
 //
-// Every page works without a script and without anything from another site. Its links are relative,
-// so it works below any prefix and behind a proxy that changes the prefix. Each page names the
+// Every page works without JavaScript, and loads nothing from another site. Links are relative, so
+// the pages work below any prefix and behind a proxy that changes the prefix. Each page names the
 // jobctl command that prints or does the same.
 //
 // # Who may do what
 //
-// Without [Options.Authorize] the dashboard refuses everything. With it, each request is one [Action],
-// and the function decides. A change is a POST request from a page of the same origin, after a page
-// that says what it will change. It is logged with who asked for it.
+// Without [Options.Authorize] the dashboard refuses everything. With it, the function decides for each request and
+// [Action]. A change is a POST request from a page of the same origin, after a page that says what will change. The log
+// has a line for each change, with the user who asked for it.
 //
 // Arguments, results, headers, keys, progress, logs, and values of workflows need the action [ViewPayload],
 // and fields with names such as password are hidden from everybody; see [Options.Hide]. Progress and logs
@@ -83,7 +83,7 @@ func (a Action) Changes() bool {
 // Options configures a dashboard. Set Authorize; every other zero field means its default.
 type Options struct {
 	// Authorize decides whether a request may do an action. It is called several times for one
-	// request, since a page leaves out what its user may not do. Nil refuses everything.
+	// request, since a page leaves out what the user may not do. Nil refuses everything.
 	Authorize func(r *http.Request, a Action) bool
 
 	// User returns who sends a request, for the log. The default is the address of the client.
@@ -92,9 +92,9 @@ type Options struct {
 	// ReadOnly refuses every change, whatever Authorize says.
 	ReadOnly bool
 
-	// Hosts lists the host names that requests may use, without a port. Other names are refused, so
-	// that a page of another site cannot reach the dashboard through a name of its own that
-	// resolves to this machine. The default is localhost, 127.0.0.1, and ::1.
+	// Hosts lists the host names that requests may use, without a port. Other names are refused.
+	// Otherwise a page of another site could reach the dashboard through a host name that resolves
+	// to this machine. The default is localhost, 127.0.0.1, and ::1.
 	Hosts []string
 
 	// Hide reports whether the values of a field are hidden in arguments, results, headers, and

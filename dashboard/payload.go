@@ -22,9 +22,8 @@ const (
 // secretWords are parts of the names of fields that usually have secrets.
 var secretWords = []string{"passw", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "authorization", "cookie", "credential", "private_key", "privatekey", "private-key"}
 
-// SecretField reports whether a field of that name usually has a secret: password, secret, token, api_key,
-// authorization, cookie, credential, or private_key, alone or as a part of the name. The name is in lower
-// case.
+// SecretField reports whether a field with a name usually has a secret. The name, in lower case, is or contains one of
+// these: password, secret, token, api_key, authorization, cookie, credential, private_key.
 func SecretField(name string) bool {
 	for _, word := range secretWords {
 		if strings.Contains(name, word) {

@@ -1,5 +1,5 @@
-// Command workflowvet finds code in workflows that does not do the same when a run continues: clocks, random
-// numbers, the order of maps, goroutines, lost writes, and dropped errors. It runs as a vet tool, or alone:
+// Command workflowvet finds code in workflows that may behave differently when a run continues: clocks, random numbers,
+// the order of maps, goroutines, lost writes, and dropped errors. It runs as a vet tool, or alone:
 //
 //	go vet -vettool=$(which workflowvet) ./...
 //	workflowvet ./...

@@ -1,11 +1,11 @@
-// Package analyzer finds code in workflows that does not do the same when a run continues.
+// Package analyzer finds code in workflows that may behave differently when a run continues.
 //
-// Workflow code is a function that has a *workflow.Run, such as that of workflow.Define, of workflow.Go, or of
-// workflow.Each, and what it calls with that Run. The functions of steps, of Undo, and of Decide are none: they may do
-// anything but make calls of the run. A function literal that is given to a function of another kind is not looked at,
-// unless it makes calls of a run: it may be a step.
+// Workflow code is a function that takes a *workflow.Run, such as the function of workflow.Define, workflow.Go, or
+// workflow.Each, and what it calls with that Run. The functions of steps, Undo, and Decide are not workflow code: they
+// may do anything except make calls of the run. A function literal that is passed to any other function may be a step,
+// so the analyzer does not read it unless it makes calls of a run.
 //
-// A comment "//workflowvet:ok reason" at the end of a line silences what is reported in that line.
+// A comment "//workflowvet:ok reason" at the end of a line silences the reports for that line.
 package analyzer
 
 import (
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Analyzer reports code in workflows that does not do the same when a run continues.
+// Analyzer reports code in workflows that may behave differently when a run continues.
 var Analyzer = &analysis.Analyzer{
 	Name:      "workflowvet",
 	Doc:       "report code in workflows that does not do the same when a run continues",
