@@ -48,9 +48,9 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Require reports which of some abilities a queue lacks, as an [*InvalidError] that matches
-// [ErrUnsupported]. Call it when the program starts. A queue without a method Abilities lacks all: a
-// type that wraps a queue declares those of the queue.
+// Require returns nil if a queue has all the abilities in a. Otherwise it returns an [*InvalidError]
+// that names the missing ones and matches [ErrUnsupported]. Call it when the program starts. A queue
+// without a method Abilities has none, so a type that wraps a queue must have that method.
 func Require(q Queue, a Ability) error {
 	able, declares := q.(interface{ Abilities() Ability })
 	if declares {
@@ -63,7 +63,7 @@ func Require(q Queue, a Ability) error {
 	return &InvalidError{Field: "queue", Reason: fmt.Sprintf(reason, a), Lacks: a}
 }
 
-// requireOf reports which of some abilities a queue that has others lacks.
+// requireOf returns an error that names the abilities in a that are not in has.
 func requireOf(has, a Ability) error {
 	lacks := a &^ has
 	if lacks == 0 {

@@ -5,7 +5,7 @@ type Verb string
 
 const (
 	VerbRetry  Verb = "retry"   // makes a dead job ready
-	VerbCancel Verb = "cancel"  // ends a job that waits, asks one that runs to end
+	VerbCancel Verb = "cancel"  // ends a waiting job, asks a running one to end
 	VerbDelete Verb = "delete"  // removes a dead job or a completed record
 	VerbRunNow Verb = "run-now" // makes a delayed job ready
 
@@ -14,11 +14,11 @@ const (
 	VerbReleaseKey Verb = "release-key"
 )
 
-// Change is what an operator or an app does to jobs by their IDs. The decision whether it
-// applies to a job falls in the transaction that changes the job, so a list that was read
+// Change is what an operator or an app does to jobs by their IDs. The transaction that
+// changes a job also decides whether the change applies to it. A list that was read
 // earlier never decides.
 type Change struct {
 	Verb         Verb
-	KeepAttempts bool      // VerbRetry goes on counting where the job stopped
-	If           Condition // must hold of each job in that transaction; nil for any job
+	KeepAttempts bool      // VerbRetry keeps the count of attempts
+	If           Condition // must hold for a job in that transaction; nil for any job
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// hasCodec reports whether msgpack.Register was given a codec for a type. Package msgpack
-// cannot be asked, so hasCodec compares what it does with a few values to what it does without
-// a codec. A codec that agrees on all of them goes unnoticed.
+// hasCodec reports whether msgpack.Register has a codec for a type. Package msgpack has no
+// function for that, so hasCodec compares what the package does with a few values to what it
+// does without a codec. It misses a codec that makes no difference for all of them.
 func hasCodec(t reflect.Type) bool {
 	return !encodesPlainly(t) || !decodesPlainly(t)
 }
@@ -19,7 +19,7 @@ func hasCodec(t reflect.Type) bool {
 func encodesPlainly(t reflect.Type) bool {
 	zero, ok := encodeValue(reflect.New(t).Elem()) // addressable, for methods of pointers
 	if !ok {
-		return true // which proves nothing: many types refuse their zero value
+		return true // this proves nothing: many types refuse their zero value
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -107,7 +107,7 @@ func namesFields(b []byte, t reflect.Type) bool {
 	return true
 }
 
-// encodeValue encodes a value as part of arguments; ok is false if that is refused.
+// encodeValue encodes a value as part of arguments; ok is false if the encoder refuses it.
 func encodeValue(v reflect.Value) (b []byte, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -121,8 +121,8 @@ func encodeValue(v reflect.Value) (b []byte, ok bool) {
 	return w.Bytes(), err == nil && guard(w.Bytes()) == nil
 }
 
-// decodesPlainly reports whether the decoder of a type refuses a code that MessagePack does not
-// have as that of its kind does.
+// decodesPlainly reports whether a type and its kind refuse an unknown MessagePack code with
+// the same error.
 func decodesPlainly(t reflect.Type) bool {
 	plain := basics[t.Kind()]
 	switch t.Kind() {

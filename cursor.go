@@ -16,9 +16,9 @@ var ErrCursorTooLarge = errors.New("cursor too large")
 // CursorSaver is a queue with the ability [Cursors]. Handlers call [Job.SaveCursor] instead.
 type CursorSaver interface {
 	// SaveCursor stores how far a job is, in place of what was stored before. It is durable when
-	// SaveCursor returns nil. It renews the lease, and earlier crashes in a row are forgotten,
-	// because the job gets on. The cursor stays with the job over failed runs, crashes, releases,
-	// snoozes, its death, and a retry. A success removes it.
+	// SaveCursor returns nil. It renews the lease, and it resets the count of crashes in a row,
+	// because the job makes progress. The cursor stays with the job through failed runs, crashes,
+	// releases, snoozes, its death, and a retry. A success removes it.
 	//
 	// Errors: [ErrLeaseLost] for a stale lease; [ErrInvalid] for a cursor of more than [MaxCursor]
 	// bytes; and those of any method of a [Queue]. After [ErrUnknownOutcome] the next run finds
@@ -26,9 +26,9 @@ type CursorSaver interface {
 	SaveCursor(ctx context.Context, l *Lease, cursor []byte) error
 }
 
-// SaveCursor stores how far this run is. It returns nil once that is durable, and shares the
-// group commit. A later run of the job finds the last value that was saved, whatever ended this one: an
-// error, a crash, a power failure. The value is encoded like arguments are.
+// SaveCursor stores how far this run is. It returns nil once that is durable, and shares the group
+// commit. A later run of the job finds the last value that was saved, whatever ended this one: an
+// error, a crash, a power failure. The value is encoded as arguments are.
 //
 // A cursor never goes back: once the job has another holder, SaveCursor returns [ErrLeaseLost] and
 // saves nothing. The other errors are [ErrCursorTooLarge], [ErrPayloadEncoding], an error that

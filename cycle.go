@@ -10,13 +10,13 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// maxLevels is how many pointers, interfaces and containers may lie within one
-// another in arguments: far more than the guard lets through, far fewer than fill
-// a stack.
+// maxLevels is how deeply pointers, interfaces, and containers may nest in
+// arguments. It is far more than the guard accepts, and far fewer than overflow a
+// stack.
 const maxLevels = 1000
 
-// maxContainers is how many lists, maps and structs may be looked through for one
-// that contains itself. Arguments with more of them encode to more bytes than that.
+// maxContainers is how many lists, maps, and structs checkEndless looks through.
+// The arguments have at least one byte for each of them.
 const maxContainers = 1 << 20
 
 // checkEndless refuses a value that contains itself, or nests as if it did. The
@@ -76,9 +76,9 @@ func (w *walk) endless(v reflect.Value, level int) bool {
 // recurs caches mayRecur: reflect.Type to bool.
 var recurs sync.Map
 
-// mayRecur reports whether a type leaves it open how deeply its values nest: it
-// has an interface in it, or a type that leads back to itself. Most arguments have
-// neither, and are not walked through.
+// mayRecur reports whether values of a type may nest to any depth: it has an
+// interface in it, or a type that leads back to itself. Most arguments have
+// neither, and checkEndless does not walk through them.
 func mayRecur(t reflect.Type) bool {
 	if known, ok := recurs.Load(t); ok {
 		return known.(bool)

@@ -34,5 +34,5 @@
 //
 // Package bolt is the queue in a bbolt file. Package worker runs handlers over any [Queue].
 // Package dlq manages dead jobs. Package metrics has the counters of a queue. Package driver is
-// for those who write a queue. This package opens no file and starts no goroutine.
+// for authors of queues. This package opens no file and starts no goroutine.
 package pawl

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Envelope is one job as a queue stores it. Whoever enqueues fills in what the
-// job is. The queue fills in the rest of the copy that it stores.
+// Envelope is one job as a queue stores it. The caller of Enqueue describes the job. The queue fills
+// in the rest of the copy that it stores.
 type Envelope struct {
 	// Fixed for the whole life of the job.
 
@@ -18,55 +18,54 @@ type Envelope struct {
 	Created time.Time         // when the first queue accepted it; set by it unless given
 	Headers map[string]string // what travels beside the arguments, such as a trace ID
 
-	IdempotencyKey string // names the effect; jobs of one kind and key never run beside one another, nor after a success
-	KeyID          string // of the key that made Signature
+	IdempotencyKey string // names the effect; jobs of one kind and key never run at the same time, nor after one has succeeded
+	KeyID          string // which key made Signature
 	Signature      []byte // made by [Keyring.Sign]
 
 	// Changed by the queue as the job moves.
 
 	Queue      string        // where it is now; "" means [DefaultQueue]
-	Seq        uint64        // enqueue sequence in its file, the last order of jobs; set by the queue
+	Seq        uint64        // number of its enqueue in its file, which orders jobs that are otherwise equal; set by the queue
 	Priority   int8          // higher runs first
-	Cancelled  bool          // it is to end while it is leased
-	NotBefore  time.Time     // never fetched earlier; becomes the time since when it is ready
-	Deadline   time.Time     // bounds the whole life: never fetched from then on; zero means none
+	Cancelled  bool          // somebody cancelled it during its lease
+	NotBefore  time.Time     // never fetched earlier; once it is ready, since when
+	Deadline   time.Time     // bounds its whole life: not fetched at this time or later; zero means none
 	Timeout    time.Duration // bounds one run; 0 means the worker's
 	MaxRetries int           // a job runs at most MaxRetries+1 times
 	Policy     *Strategy     // the job's own policy; nil means the kind's or the worker's
 	Attempts   int           // completed runs; 0 on a job that never ran
 	Crashes    int           // leases in a row that ended in a crash or an expiry
 	Death      *Death        // why it is dead; nil while it is alive
-	Failures   int           // entries that its history had so far: failed runs, deaths by poison, rejected signatures and arguments
+	Failures   int           // all entries that its history ever had: failed runs, deaths by poison, rejected signatures and arguments
 
-	UniqueKey      string        // no two jobs of one queue, kind and key while the first is in UniqueIn; "" means none
-	UniqueIn       []State       // the states that block another; none given means ready, delayed and leased
+	UniqueKey      string        // keeps out a second job of its queue, kind, and key while this one is in a state of UniqueIn; "" means none
+	UniqueIn       []State       // the states in which it keeps out another; none means ready, delayed, and leased
 	Key            string        // what limits it besides its queue, see [Limits]; "" means none
 	Weight         int           // how many turns it has while a job of weight 1 has one, see [Limits.Fair]; 0 means 1
-	Cost           int           // how many starts a start of it counts for a [Rate] of its queue or key; 0 means 1
+	Cost           int           // how many starts its start counts as, for a [Rate] of its queue or key; 0 means 1
 	Group          string        // the group that it is a member of, see package group; "" means none
 	HoldsKey       bool          // no other job of its Key runs until it is done, see [Limits.InOrder]; set by the queue
 	FairTag        int64         // its place among the jobs of its priority in a queue with [Limits.Fair]; 0 while it has none; set by the queue
 	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
-	BackoffSince   time.Time     // when the failed run ended whose retry it waits for; zero otherwise
+	BackoffSince   time.Time     // when its last run failed, while it waits for the retry; zero otherwise
 	Completed      time.Time     // when it succeeded, for a record that is retained
 	Cursor         []byte        // how far its runs got, encoded; see [Job.SaveCursor]; nil for none
-	Result         []byte        // of a record that is retained: what the run returned, encoded; nil for none
+	Result         []byte        // what the run returned, encoded, in a record that is retained; nil for none
 
 	// Filled in by inspection only, not stored in the record.
 
 	State       State     // where the job stands
-	LeasedSince time.Time // when its lease was given, for a leased job
+	LeasedSince time.Time // when its lease was granted, for a leased job
 	History     []Failure // the failed runs that are kept, oldest first
 
 	// For Enqueue only, not stored.
 
-	// Delay is a schedule relative to the moment of acceptance, which the queue turns
-	// into NotBefore.
+	// Delay is how long the job waits after the queue accepts it. The queue turns it into NotBefore.
 	Delay time.Duration
 
-	// After and AfterAny name jobs that must succeed, or end either way, before the job starts. What
-	// inspection returns names those that it still waits for.
+	// After and AfterAny name jobs that must succeed, or end either way, before the job starts. In
+	// an inspected job they name those that it still waits for.
 	After, AfterAny []ID
 
 	// OnConflict is what to do when UniqueKey is taken.
@@ -83,7 +82,7 @@ const (
 )
 
 // Attempt is the 1-based number of the run that is under way or comes next. For a dead or a
-// completed job it is that of its last run, 0 when it never ran to an end.
+// completed job it is the number of its last run, or 0 if no run ever ended.
 func (e *Envelope) Attempt() int {
 	if e.Death != nil || !e.Completed.IsZero() {
 		return e.Attempts
@@ -159,18 +158,18 @@ const (
 
 	MaxAfter = 1000 // jobs that one job waits for
 
-	MaxGroup         = 100_000  // members that a group ever has
+	MaxGroup         = 100_000  // members of a group over its whole life
 	MaxGroupCallback = 64 << 10 // bytes of the payload of a group's callback
 
 	DefaultMaxPayload = 1 << 20  // bytes of one payload, unless the queue says otherwise
 	MaxBatchJobs      = 10_000   // jobs of one Enqueue
 	MaxBatchBytes     = 64 << 20 // payload bytes of one Enqueue
 
-	DefaultIdempotencyTTL = 24 * time.Hour // from the success on
+	DefaultIdempotencyTTL = 24 * time.Hour // counted from the success
 
 	MaxErrorText    = 4 << 10 // bytes of one error in the history, and of one stack
 	HistoryKeepHead = 100     // the oldest failures that the history keeps
-	HistoryKeepTail = 100     // and the newest
+	HistoryKeepTail = 100     // the newest failures that it keeps
 )
 
 // String is one line for logs.

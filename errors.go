@@ -9,8 +9,8 @@ import (
 
 // One sentinel for each decision that a caller makes; match with errors.Is.
 var (
-	// ErrInvalid matches every [*InvalidError]: the job or setting as given can
-	// never be accepted. Nothing was stored; correct it and call again.
+	// ErrInvalid matches every [*InvalidError]: a queue can never accept the job or setting. Nothing
+	// was stored; correct it and call again.
 	ErrInvalid = errors.New("invalid")
 
 	// ErrPayloadTooLarge says that a job's encoded arguments exceed the queue's
@@ -39,12 +39,12 @@ var (
 	// transaction began. Nothing was stored and nothing changed.
 	ErrNotAccepted = errors.New("operation was not accepted")
 
-	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect
-	// entirely or not at all. If the error also matches ErrPoisoned, reopen the queue to find
-	// out. Otherwise, as after a broken connection to a server, the next call may work. It is safe
-	// to settle a lease again, because a token settles once. After an enqueue, look up the job by
-	// its ID. If it is not found, it was not stored, or it is done already: only an idempotency key
-	// or a retention shows which.
+	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect entirely
+	// or not at all. If the error also matches ErrPoisoned, reopen the queue to find out.
+	// Otherwise, as after a broken connection to a server, the next call may work. It is safe to
+	// settle a lease again, because a token settles once. After an enqueue, look up the job by its
+	// ID. If the queue does not find it, it was not stored, or it has succeeded already: only an
+	// idempotency key or [Retain] shows which.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrPoisoned says that the queue refuses all work, because a sync to the disk failed or a
@@ -71,19 +71,19 @@ var (
 	ErrNewerFormat = errors.New("file has a newer format than this build reads")
 
 	// ErrNotEligible is the [ErrConflict] of a job that a change does not apply to: it is in
-	// another state, or it does not match the condition of the change. Somebody else may have
-	// been first. Nothing was changed.
+	// another state, or it does not match the condition of the change. Another caller may
+	// have changed the job first. Nothing was changed.
 	ErrNotEligible error = notEligible{}
 
-	// ErrOwnJob says that a handler enqueued the unique key of the job that it runs, which
-	// has that key until it ends. Nothing was stored. Return [Snooze] to run the job again.
+	// ErrOwnJob says that a handler enqueued a job with the unique key of the job that it runs. A job
+	// has its key until it ends. Nothing was stored. Return [Snooze] to run the job again.
 	ErrOwnJob = errors.New("the running job itself has the unique key")
 
 	// ErrSignature says that a job's signature is missing or does not verify.
 	ErrSignature = errors.New("bad signature")
 
-	// ErrUnsupported says that the queue lacks an [Ability]. Nothing was changed. It is the
-	// error of the standard library.
+	// ErrUnsupported says that the queue lacks an [Ability]. Nothing was changed. It is
+	// errors.ErrUnsupported of the standard library.
 	ErrUnsupported = errors.ErrUnsupported
 
 	// ErrCorrupt says that stored bytes are not what was written.
@@ -114,7 +114,7 @@ func (e *InvalidError) Is(target error) bool {
 }
 
 // SettleError reports which leases of one [Queue.Settle] could not be settled, and why. All other leases
-// were settled. It matches whatever one of its errors matches, such as [ErrLeaseLost].
+// were settled. It matches what any of its errors matches, such as [ErrLeaseLost].
 type SettleError struct {
 	Failed map[*Lease]error
 }

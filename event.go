@@ -9,23 +9,23 @@ type Event struct {
 	Type EventType
 	At   time.Time // of the transaction, by the queue's clock
 
-	// Job is what the event is about, as it is after the transition, to read. ID, Kind and
-	// Queue are there always but for a job whose record is damaged, the rest as far as the
-	// transition had to look at it. Payload and history are not.
+	// Job is the job after the transition. Do not change it. ID, Kind, and Queue are set,
+	// except for a job with a damaged record. Other fields are set if the transition read
+	// them. Payload and History are not set.
 	Job *Envelope
 
-	Took     time.Duration // of the run, for one that ended
-	TimedOut bool          // that run was ended by its timeout
+	Took     time.Duration // how long the run took, if one ended
+	TimedOut bool          // its timeout ended that run
 	Delay    time.Duration // until the retry, for EventRetried; how long jobs rest, for the EventReleased of a throttle
-	Backoff  time.Duration // what the job spent in backoff, for an EventFetched that ended it; 0 otherwise
-	Cause    string        // of a failed run or a death
+	Backoff  time.Duration // how long the job was in backoff, for the EventFetched that ended it; 0 otherwise
+	Cause    string        // why a run failed or the job is dead
 }
 
 // EventType is what happened to a job.
 type EventType string
 
-// The types of events. A transition that is two things is two events: a lease that
-// expires for the last time is reaped, and then the job dies.
+// The types of events. One transition may be two events: when a lease expires for the last time,
+// the job is reaped and then dies.
 const (
 	EventEnqueued  EventType = "enqueued"
 	EventReplaced  EventType = "replaced"  // took the place of a job with its unique key, or of a dead job
@@ -39,8 +39,8 @@ const (
 	EventRunNow    EventType = "run_now"   // an operator ran a delayed job now
 	EventReaped    EventType = "reaped"    // its lease expired
 	EventRecovered EventType = "recovered" // its process had died
-	EventCancelled EventType = "cancelled" // asked to end while it is leased; a job that waits dies at once
+	EventCancelled EventType = "cancelled" // asked to end while it is leased; a waiting job becomes dead at once
 	EventRevived   EventType = "revived"   // a dead job was retried
 	EventDeleted   EventType = "deleted"   // a dead job or a completed record was removed
-	EventEdited    EventType = "edited"    // an operator replaced the payload; a dead job is revived next
+	EventEdited    EventType = "edited"    // an operator replaced the payload; a dead job is then revived
 )

@@ -8,7 +8,7 @@ type Filter struct {
 	Queue  string // "" means any
 	Kind   string // "" means any
 	Group  string // "" means any
-	Reason Reason // of the death; "" means any, and jobs that are alive too
+	Reason Reason // why the job is dead; "" means any, and jobs that are not dead too
 
 	// DiedSince and DiedBefore choose dead jobs that died in [DiedSince, DiedBefore). A zero
 	// time sets no bound.
@@ -16,16 +16,16 @@ type Filter struct {
 
 	// Order and Newest sort a list. They choose nothing, so Matches ignores them.
 	Order  Order
-	Newest bool // the last of the order comes first
+	Newest bool // reverses the order
 }
 
 // Order is how a list of jobs is sorted.
 type Order string
 
 const (
-	// OrderState is that of the state in the filter: ready jobs as they would be fetched,
-	// delayed jobs by their times, dead jobs queue by queue as they died, completed jobs as
-	// their records end. Without a state it is OrderCreated.
+	// OrderState depends on the state in the filter: ready jobs in the order of fetches,
+	// delayed jobs by their times, dead jobs by queue and then by when they died, completed
+	// jobs by when their records end. Without a state it is OrderCreated.
 	OrderState Order = ""
 
 	// OrderCreated is the order in which the jobs were created, whatever their state.
@@ -52,9 +52,9 @@ func (f Filter) Matches(e *Envelope) bool {
 		(f.DiedBefore.IsZero() || e.Death.At.Before(f.DiedBefore))
 }
 
-// Condition is what must hold of a job in the transaction that changes it. [Filter] is one.
-// A queue calls Matches on the goroutine of its writer: it must be short, must not call the
-// queue, and must not change or keep the job.
+// Condition is what must hold for a job in the transaction that changes it. [Filter] is
+// one. A queue calls Matches on the goroutine of its writer: it must be short, must not
+// call the queue, and must not change or keep the job.
 //
 // A condition that needs neither the payload nor the history of a job may have a method
 // ReadsBody() bool that returns false. Then the transaction does not copy them, and the job has

@@ -23,7 +23,7 @@ func (m *misfit) Error() string {
 	return m.path + ": " + m.text
 }
 
-// at puts the place of the value in front of the path.
+// at puts the place of the value before the path.
 func (m *misfit) at(place string) *misfit {
 	if m != nil {
 		if m.path != "" && m.path[0] != '[' {
@@ -34,8 +34,8 @@ func (m *misfit) at(place string) *misfit {
 	return m
 }
 
-// fits reports what of the value in b the decoder would lose in a place, as an error. The
-// guard has seen b. A nil in place of the whole value means no value.
+// fits returns an error that says what the decoder would lose of the value in b. The guard
+// has checked b. A nil in place of the whole value means no value.
 func fits(b []byte, in slot, unknownFields bool) error {
 	if in.shape == nil || b[0] == msgpcode.Nil {
 		return nil
@@ -52,8 +52,8 @@ type fitter struct {
 	unknownFields bool // are passed over
 }
 
-// value compares the value at b[at] with its place and returns the offset behind it. What
-// the decoder refuses by itself passes here.
+// value compares the value at b[at] with its place and returns the offset after it. It
+// accepts what the decoder refuses by itself.
 func (f *fitter) value(at int, in slot) (int, *misfit) {
 	code := f.b[at]
 	if code == msgpcode.Nil && !in.nilable {
@@ -73,11 +73,11 @@ func (f *fitter) value(at int, in slot) (int, *misfit) {
 	return f.number(at, in.shape.typ)
 }
 
-// behind returns the offset behind the value at b[at].
+// behind returns the offset after the value at b[at].
 func (f *fitter) behind(at int) int {
 	end, err := f.skip(at, 0)
 	if err != nil {
-		panic(err) // the guard has passed the same bytes
+		panic(err) // the guard has accepted the same bytes
 	}
 	return end
 }
@@ -213,8 +213,8 @@ func (f *fitter) number(at int, t reflect.Type) (int, *misfit) {
 	return 0, m
 }
 
-// integer reads the integer at b[at]. Next is the offset behind it, 0 when the value is
-// none. A negative one comes in two's complement.
+// integer reads the integer at b[at]. Next is the offset after it, or 0 if the value is no
+// integer. A negative integer is in two's complement.
 func (f *fitter) integer(at int) (n uint64, negative bool, next int) {
 	b := f.b[at+1:]
 	switch code := f.b[at]; code {

@@ -11,17 +11,18 @@ const maxDepth = 32
 // guard checks that b is exactly one well-formed MessagePack value before any
 // decoder sees it: every declared length fits into the bytes that are left,
 // nesting is bounded, nothing follows. The decoder of msgpack v5.4.1 trusts
-// declared lengths, so five hostile bytes make it ask for 34 GB, recurses without
-// a bound, and ignores what trails.
+// declared lengths, so five hostile bytes make it allocate 34 GB. It also
+// recurses without a bound, and ignores trailing bytes.
 func guard(b []byte) error {
 	_, err := scan(b)
 	return err
 }
 
-// scan is guard, and returns where in b an extension has data that begin like a
-// map. Where that decoder expects a map it takes an extension too: it skips the
-// header and reads a map out of the data, which nobody has checked. A decoder
-// must not read a code at these offsets, which are in ascending order.
+// scan does what guard does, and also returns the offsets in b, in ascending
+// order, where the data of an extension begin like a map. The decoder takes an
+// extension where it expects a map: it skips the header and reads a map from
+// the data, which nothing has checked. So a decoder must not read a code at
+// these offsets.
 func scan(b []byte) (posing []int, err error) {
 	s := scanner{b: b}
 	end, err := s.skip(0, 0)
@@ -39,7 +40,7 @@ type scanner struct {
 	posing []int
 }
 
-// skip returns the offset behind the value that starts at b[at].
+// skip returns the offset after the value that starts at b[at].
 func (s *scanner) skip(at, depth int) (int, error) {
 	b := s.b
 	if depth > maxDepth {
@@ -116,10 +117,10 @@ func (s *scanner) skipMany(at int, n uint64, depth int) (int, error) {
 	return at, nil
 }
 
-// extension passes a type byte and n bytes of data. One byte is read as a code by
-// those who mean the extension, too, so it cannot be kept from the decoder: as an
-// empty or small map it leads to values that were checked, as the head of a larger
-// one it is refused.
+// extension skips a type byte and n bytes of data. Data of one byte cannot be kept
+// from the decoder, because it reads that byte as a code for real extensions, too.
+// As an empty or small map the byte leads to values that were checked. As the head
+// of a larger map it is refused.
 func (s *scanner) extension(at int, n uint64) (int, error) {
 	end, err := advance(s.b, at, n+1)
 	if err != nil || n == 0 {

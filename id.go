@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// ID names one job for its whole life: over every retry, forward and restart.
-// It is a UUID of version 7 (RFC 9562), so IDs sort by the millisecond in which
-// they were made.
+// ID names one job for its whole life: through every retry, forward, and
+// restart. It is a UUID of version 7 (RFC 9562), so IDs sort by the millisecond
+// in which they were made.
 type ID [16]byte
 
 // IsZero reports whether the ID was never set.
@@ -56,8 +56,8 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// ids makes IDs that grow strictly within one process, also when the clock
-// steps back: the 12 bits behind the version are a counter (RFC 9562, method 1).
+// ids makes IDs that grow strictly within one process, even when the clock steps
+// back: the 12 bits after the version are a counter (RFC 9562, method 1).
 var ids struct {
 	sync.Mutex
 	milli int64

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Kind ties a sort of job to the type of its arguments and to its defaults, so
-// that what is enqueued and what is handled cannot differ by a typo. Make one
-// with [Define], once, usually as a package variable.
+// Kind ties a name of jobs to the type of their arguments and to their
+// defaults, so that code that enqueues and code that handles them cannot
+// disagree. Make one with [Define], once, usually as a package variable.
 type Kind[T any] struct {
 	name     string
 	defaults draft
@@ -25,8 +25,8 @@ type kindSettings struct {
 }
 
 // Define makes the kind called name. Options given here are the defaults of its
-// jobs. The first use of the kind reports a bad name, option or type, as an
-// [*InvalidError].
+// jobs. The first use of the kind returns an [*InvalidError] for a bad name,
+// option, or type.
 //
 // Arguments travel as MessagePack. The exported fields of a struct travel, each by the
 // name in its msgpack tag, or else in its json tag, or else by its own name. A struct
@@ -41,8 +41,8 @@ type kindSettings struct {
 //	Address string `msgpack:"Address,alias:To"`
 //
 // To remove a field, see [AllowUnknownFields]; to rename the kind, see [Alias]. A type
-// with a decoder of its own, or with a codec from msgpack.Register, checks what it reads
-// itself. Register codecs before the first use of a kind.
+// with a decoder of its own, or with a codec from msgpack.Register, must check what it
+// reads itself. Register codecs before the first use of a kind.
 func Define[T any](name string, opts ...Option) *Kind[T] {
 	k := &Kind[T]{name: name}
 	d := draft{env: Envelope{Kind: name, MaxRetries: DefaultMaxRetries}, kind: &k.kindSettings}
@@ -64,8 +64,8 @@ func (k *Kind[T]) Aliases() []string { return slices.Clone(k.aliases) }
 // Needs returns what the jobs of the kind need; see [Needs].
 func (k *Kind[T]) Needs() []string { return slices.Clone(k.needs) }
 
-// Policy is the kind's policy, nil when it has none. A worker reads it, not the
-// stored job, so a new build changes it for jobs that are stored already.
+// Policy is the kind's policy, nil if it has none. It is not stored with a job. A worker
+// reads it from the kind, so a new build also changes it for stored jobs.
 func (k *Kind[T]) Policy() (Policy, error) {
 	return k.defaults.policy, k.check()
 }
@@ -118,7 +118,7 @@ func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
 		return nil, err
 	}
 	d := k.defaults
-	d.policy = nil // the kind's own is read at the worker
+	d.policy = nil // a worker reads the kind's own policy
 	d.env.Headers = maps.Clone(d.env.Headers)
 	d.apply(opts)
 	if d.err != nil {
@@ -147,7 +147,7 @@ func (k *Kind[T]) Envelope(args T, opts ...Option) (*Envelope, error) {
 func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
 	both := &struct {
 		job Job[T]
-		own Envelope // what the handler does to it is not what the worker decides by
+		own Envelope // a copy, so that a handler that changes it does not change what the worker decides
 	}{Job[T]{Attempt: e.Attempt(), Last: e.LastAttempt()}, *e}
 	j := &both.job
 	j.Envelope = &both.own
@@ -164,7 +164,7 @@ type Job[T any] struct {
 	Attempt   int  // the number of this run, 1 on the first; Attempts counts those before
 	Last      bool // a failure of this run leaves no retry
 
-	// Lease is what a worker holds the job by: for a queue's AckTx. To read as well. It is
-	// nil in a job that no worker made.
+	// Lease is the lease that the worker holds, for a queue's AckTx. Do not change it. It
+	// is nil in a job that did not come from a worker.
 	Lease *Lease
 }

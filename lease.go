@@ -9,31 +9,31 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// Lease is the right to run one job until a time. Holding it proves nothing after
-// Expires: the token is compared when it is used.
+// Lease is the right to run one job until a time. Holding it proves nothing after Expires: the queue
+// compares the token at each use.
 type Lease struct {
 	*Envelope
 	Token   uint64
-	Length  time.Duration // how long a lease lasts from when it is given or extended
-	Expires time.Time     // when this one ends unless it is extended, on this process's monotonic time
+	Length  time.Duration // how long it lasts after each grant or extension
+	Expires time.Time     // when it ends unless it is extended, by the monotonic clock of this process
 
-	// Cancelled fires when the job is cancelled while this lease holds it; package driver has
-	// its methods. Nil never does.
+	// Cancelled fires if the job is cancelled while this lease holds it; package driver has its
+	// methods. A nil Cancelled never fires.
 	Cancelled *lease.Cancellation
 
 	// Set by the holder before it settles, for events and counters.
 
-	Started  time.Time // when the run began, on monotonic time
-	TimedOut bool      // the run was ended by its timeout
+	Started  time.Time // when the run began, by the monotonic clock
+	TimedOut bool      // its timeout ended the run
 
 	queue   Queue          // of the worker that runs the job, see runContext
 	notes   *runnotes.Runs // of that worker; nil if nobody keeps them
-	result  []byte         // for the ack; the goroutine of the handler owns it until it returns
+	result  []byte         // for the ack; owned by the goroutine of the handler until the handler returns
 	settled uint32         // atomic: 1 once the job is settled; a plain number, so that a lease may be copied
 }
 
-// markSettled notes that the job was acked in a transaction of the app's, so that its holder
-// neither settles nor extends the lease any more.
+// markSettled notes that the job was acked in a transaction of the app, so that its holder no longer
+// settles or extends the lease.
 func (l *Lease) markSettled() { atomic.StoreUint32(&l.settled, 1) }
 
 // isSettled reports whether markSettled was called.
@@ -41,9 +41,9 @@ func (l *Lease) isSettled() bool { return atomic.LoadUint32(&l.settled) == 1 }
 
 type leaseKey struct{}
 
-// runContext returns a context for the handler that runs the job of l, which is of q. [Kind.Enqueue]
-// learns from it which job that is; see [ErrOwnJob]. Notes collects what the run says of itself; nil if
-// nobody keeps it.
+// runContext returns a context for the handler that runs the job of l, a lease of q. [Kind.Enqueue]
+// reads from it which job that is; see [ErrOwnJob]. Notes collects the notes of the run; nil if nobody
+// keeps them.
 func runContext(ctx context.Context, q Queue, l *Lease, notes *runnotes.Runs) context.Context {
 	l.queue, l.notes = q, notes
 	return context.WithValue(ctx, leaseKey{}, l)

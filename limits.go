@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Limits bound how many jobs of a queue run at a time, and how many start in a period, over all
-// workers and processes. They also bound how many wait. A zero field sets no limit. An engine that has limits takes them in its
+// Limits bound how many jobs of a queue run at a time, and how many start in a period, over all workers and processes.
+// They also bound how many wait. A field that is zero sets no limit. An engine that has limits takes them in its
 // options, by the name of the queue, and declares [LimitKeys].
 //
-// A leased job counts as running, so jobs that a worker fetched ahead count too. Delayed jobs do
-// not count: a job that waits for its retry, or that snoozes, leaves its place to others.
+// A leased job counts as running, so jobs that a worker fetched ahead count too. Delayed jobs do not count: a job that
+// waits for its retry, or that snoozes, makes room for others.
 //
-// A job that a limit keeps from running is blocked. Its State is still [Ready], and it keeps its
-// place in the order of its queue. Limits change no other order.
+// A job that a limit keeps from running is blocked. Its State is still [Ready], and it keeps its place in the order of
+// its queue. Limits change nothing else about the order.
 type Limits struct {
 	Running       int  // jobs of the queue at a time
 	RunningPerKey int  // jobs of the queue with the same [Key] at a time; it does not limit jobs without a key
@@ -40,12 +40,12 @@ type Limits struct {
 	// become ready later.
 	Fair bool
 
-	// MaxWaiting and MaxWaitingPerKey bound how many jobs of the queue, or of the queue with the same
-	// [Key], wait: ready jobs, blocked ones included, and delayed jobs, such as those that wait for their
-	// retry. A call of Enqueue that would leave more waiting returns [ErrQueueFull] and stores nothing. Jobs
-	// that are in the queue already are never refused: they may exceed the bound as they are retried, moved,
-	// or restored, and so may the jobs that schedules, groups, and workflows enqueue. At most 2147483647. An
-	// engine that has the bounds declares [BoundedQueues].
+	// MaxWaiting and MaxWaitingPerKey bound how many jobs of the queue, or of the queue with the same [Key],
+	// wait: ready jobs, blocked ones included, and delayed jobs, such as those that wait for their retry. A
+	// call of Enqueue that would leave more waiting returns [ErrQueueFull] and stores nothing. Jobs that are
+	// in the queue already are never refused: they may exceed the bound as they are retried, moved, or
+	// restored, and so may the jobs that schedules, groups, and workflows enqueue. Each is at most
+	// 2147483647. An engine that has the bounds declares [BoundedQueues].
 	MaxWaiting       int
 	MaxWaitingPerKey int // it does not bound jobs without a key
 }
@@ -58,23 +58,24 @@ type Limits struct {
 //
 // Queues of a pool take turns for it. If a fetch names several of them, these are the turns of the fetch. Fetches that
 // wait for room in the pool get it in turn, whichever of the queues they name. A queue belongs to one pool at most, and
-// its other limits hold besides.
+// its other limits still apply.
 type Pool struct {
 	Name    string // 1 to MaxPoolName bytes
-	Running int    // jobs of all queues of the pool at a time, as far as this queue is concerned
+	Running int    // this queue starts a job only while fewer jobs of all queues of the pool run
 }
 
 // KeyOrder says whether the jobs of a [Key] run in order.
 //
-// In order means: of the jobs of a key, one at a time is under way, from its first lease until it
-// is acked, dead, or deleted, whatever its priority. The others wait, in the order in which they
-// became due. A job keeps its place over retries, snoozes, releases, crashes, and restarts. A key
-// orders all kinds of its queue. A job whose kind no worker handles holds up the jobs behind it.
+// In order means that one job of a key is under way at a time, from its first lease until it is
+// acked, dead, or deleted. The others wait, in the order in which they became due, whatever their
+// priority. A job keeps its place through retries, snoozes, releases, crashes, and restarts. A
+// key orders all kinds of its queue. A job whose kind no worker handles holds up the jobs behind
+// it.
 type KeyOrder uint8
 
 // The orders of the jobs of a key.
 const (
-	OrderNone     KeyOrder = iota // no order over retries
+	OrderNone     KeyOrder = iota // not in order: others run while a job waits for its retry
 	OrderContinue                 // in order; after a dead job the next one runs
 	OrderHold                     // in order; a job that becomes dead after a lease holds its key until it is retried, deleted, or [VerbReleaseKey] releases the key
 )
@@ -94,18 +95,18 @@ func (o KeyOrder) String() string {
 
 // Rate limits how often jobs start. The zero Rate sets no limit.
 //
-// In no period of length Per are there more than Starts starts, wherever the period begins: the
-// start at its beginning counts, the one at its end does not. The grant of a lease is a start,
-// also of a retry, after a crash, and of a job that a worker fetches ahead. A start of a job with a
-// [Cost] counts as that many starts.
+// No period of length Per has more than Starts starts, wherever it begins. A start at its beginning
+// counts, and one at its end does not. Each grant of a lease is a start: also for a retry, after a
+// crash, and for a job that a worker fetches ahead. A start of a job with a [Cost] counts as that
+// many starts.
 //
-// Burst jobs may start at once after a pause, and then one each Per/(Starts-Burst+1). So a burst
-// costs sustained rate: with 100 starts a minute and a burst of 1, a job may start every 0.6 s, and
-// with a burst of 20 every 0.74 s.
+// Burst jobs may start at once after a pause, and then one every Per/(Starts-Burst+1). So a burst
+// lowers the sustained rate: with 100 starts a minute and a burst of 1, a job may start every 0.6
+// s, and with a burst of 20 every 0.74 s.
 //
-// A job starts as soon as one of cost 1 may, and its whole cost then keeps the next ones waiting. So a
-// rate keeps the order of jobs, and small jobs do not delay a large one. MaxCost costs sustained rate as
-// a burst does: the time of one start is Per/(Starts-Burst-MaxCost+2).
+// A job starts as soon as a job of cost 1 could, and its whole cost then delays the next ones. So a rate
+// keeps the order of jobs, and small jobs do not delay a large one. MaxCost lowers the sustained rate as
+// a burst does: one start takes Per/(Starts-Burst-MaxCost+2).
 //
 // The method is the generic cell rate algorithm (ITU-T I.371, annex A), which keeps one time for
 // each limit. With T = Per/(Starts-Burst-MaxCost+2) and the tolerance (Burst-1)*T, starts in a period of
@@ -118,7 +119,7 @@ type Rate struct {
 	MaxCost int           // the highest [Cost] of a job; 0 means 1
 }
 
-// PerKey reports whether any of the limits or bounds is one for each key, or the keys take turns.
+// PerKey reports whether any limit or bound is for each key, or the keys take turns.
 func (l Limits) PerKey() bool {
 	return l.RunningPerKey > 0 || l.RatePerKey.Starts > 0 || l.InOrder != OrderNone || l.Fair || l.MaxWaitingPerKey > 0
 }
@@ -190,8 +191,8 @@ func (r Rate) validate(field string) error {
 // Bounds of limits.
 const (
 	MaxRunning = 1_000_000 // jobs that run at a time
-	MaxStarts  = 1_000_000 // starts of a rate
-	MaxCost    = 1000      // of a job
+	MaxStarts  = 1_000_000 // starts of a [Rate] in one period
+	MaxCost    = 1000      // the highest [Cost] of a job
 	MaxTurns   = 10        // the highest [Weight] of a job
 	MinPer     = time.Millisecond
 	MaxPer     = 366 * 24 * time.Hour

@@ -7,13 +7,14 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// How deep misplaced looks, since it decodes each level again, and at how many values of each level.
+// How many levels misplaced looks at, since it decodes each level again, and how many values of each
+// level.
 const (
 	maxMisplaced       = 16
 	maxMisplacedValues = 1000
 )
 
-// misplaced returns the path of the first value within b that a type cannot be decoded from, "" if that is
+// misplaced returns the path of the first value within b that does not decode into the type, "" if that is
 // b itself. The errors of the decoder name no field.
 func misplaced(b []byte, t reflect.Type, depth int) string {
 	for t.Kind() == reflect.Pointer {

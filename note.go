@@ -47,14 +47,14 @@ func (j *Job[T]) Progress(done, total int64, text string) {
 	}
 }
 
-// Log returns the logger of the run whose handler has this context. What it logs, from the level Info on, is
-// kept with the job: the first 16 KiB and the last 16 KiB of each run, for the last four runs. A line is
-// cut at 4 KiB. The worker stores the logs of all its jobs together, at most once a second, and at the
-// end of each run. So the log of a run that took its process down is there, except for its last second. A handler
-// never waits for that. The log is removed with the job: at once after a success without [Retain].
+// Log returns the logger of the run whose handler has this context. The job keeps what it logs at level Info and
+// above: the first 16 KiB and the last 16 KiB of each run, for the last four runs. A line is cut at 4 KiB. The
+// worker stores the logs of all its jobs together, at most once a second, and at the end of each run. So a run
+// that crashes its process loses at most the last second of its log. A handler never waits for this. The log is
+// removed with the job: at once after a success without [Retain].
 //
-// On a queue without [RunNotes], and outside of a handler, the logger discards everything. In a handler
-// of many jobs it is that of the first job.
+// On a queue without [RunNotes], and outside of a handler, the logger discards everything. A handler of many jobs
+// gets the logger of the first job.
 func Log(ctx context.Context) *slog.Logger {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	run := l.notesOf()
@@ -64,7 +64,7 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.New(slog.NewTextHandler(run, nil))
 }
 
-// notesOf returns where the run of a lease notes what it says of itself; nil if nobody keeps it.
+// notesOf returns the notes of the run of a lease; nil if nobody keeps them.
 func (l *Lease) notesOf() *runnotes.Run {
 	if l == nil || l.notes == nil {
 		return nil

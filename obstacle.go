@@ -15,7 +15,7 @@ type Obstacle struct {
 	Kind  string // of the job
 	Key   string // of the job, for ByKey, ByTurn, ByHeldKey, ByKeyRate, and ByKeyRest
 
-	Until   time.Time // when it ends by itself, or since when the job runs, is dead, or completed; zero if unknown
+	Until   time.Time // when it ends by itself, or since when the job is running, dead, or completed; zero if unknown
 	Running int       // jobs that count for the limit, for ByQueue, ByPool, and ByKey
 	Limit   int       // how many of them may run
 	Holders []ID      // some of the jobs that it waits for, at most MaxHolders; for ByKey, ByTurn, ByHeldKey, ByEffect, and prerequisites
@@ -120,7 +120,7 @@ type KeyStats struct {
 	Key     string
 	Running int       // its leased jobs
 	Ready   int       // its ready jobs, blocked ones included
-	Blocked int       // those that its limits keep from running, as in [Counts].Blocked
+	Blocked int       // its jobs that limits keep from running, as in [Counts].Blocked
 	Backlog int       // its ready and delayed jobs, which Limits.MaxWaitingPerKey bounds; 0 if that is not set
 	Next    time.Time // when its rate, or the end of its rest, lets the next job start; zero if it may now
 	Rests   time.Time // until when no job of it starts, see [Throttle]; zero if it does not rest

@@ -30,14 +30,14 @@ func (d *draft) refuse(err error) {
 type Option func(*draft)
 
 // AllowUnknownFields lets jobs of a kind run although their arguments have fields that
-// its type lacks: these are skipped. Give it to [Define], for as long as jobs may be
-// stored that have a field which was removed.
+// its type lacks: these are skipped. Give it to [Define] for as long as stored jobs
+// may have a field that was removed.
 func AllowUnknownFields() Option {
 	return ofKind(func(_ *draft, k *kindSettings) { k.unknownFields = true })
 }
 
-// Alias gives a kind one of its former names too, so that its worker also runs jobs that
-// were stored under it. Give it to [Define]. It may be given several times.
+// Alias adds a former name to a kind, so that its worker also runs jobs that were stored under that name.
+// Give it to [Define]. It may be given several times.
 //
 // Unique and idempotency keys count per name: a job of the old name does not keep out one
 // of the new name with the same key.
@@ -67,7 +67,7 @@ func Needs(names ...string) Option {
 	})
 }
 
-// ofKind is an option that no job has.
+// ofKind makes an option that is for kinds only.
 func ofKind(set func(*draft, *kindSettings)) Option {
 	return func(d *draft) {
 		if d.kind == nil {
@@ -88,26 +88,25 @@ func OnQueue(name string) Option {
 	}
 }
 
-// MaxRetries sets how often a failed job is retried: it runs at most n+1 times.
-// 0 means one run. The default is [DefaultMaxRetries], the most [MaxMaxRetries].
+// MaxRetries sets how often a failed job is retried: it runs at most n+1 times. 0 means one run. The default
+// is [DefaultMaxRetries], and the maximum is [MaxMaxRetries].
 func MaxRetries(n int) Option { return func(d *draft) { d.env.MaxRetries = n } }
 
-// Priority sets the rank in its queue: higher runs first, the default is 0. A
-// steady stream of higher ones may starve lower ones.
+// Priority sets the rank in its queue: higher runs first, the default is 0. A steady stream of jobs with a
+// higher priority may starve the others.
 func Priority(p int8) Option { return func(d *draft) { d.env.Priority = p } }
 
-// Delay lets the job wait for a time from its acceptance on. It overrides [At].
+// Delay makes the job wait this long after the queue accepts it. It overrides [At].
 func Delay(delay time.Duration) Option {
 	return func(d *draft) { d.env.Delay, d.env.NotBefore = delay, time.Time{} }
 }
 
-// At lets the job wait until t; a time in the past means now. It overrides
-// [Delay].
+// At makes the job wait until t; a time in the past means now. It overrides [Delay].
 func At(t time.Time) Option {
 	return func(d *draft) { d.env.Delay, d.env.NotBefore = 0, t }
 }
 
-// Timeout bounds one run; its context ends then. 0 means the worker's timeout.
+// Timeout bounds one run: the context of its handler ends then. 0 means the worker's timeout.
 func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout = limit } }
 
 // Deadline limits the whole life of the job. After it, the job is not fetched and becomes dead. If
@@ -166,9 +165,9 @@ func Key(key string) Option {
 	}
 }
 
-// Cost sets how many starts a start of the job counts for the rates of its queue and of its [Key], 1 to
-// [MaxCost]. The default is 1. In a queue without a [Rate] it has no effect. A queue refuses a cost that is
-// more than the MaxCost of a rate.
+// Cost sets how many starts the start of the job counts as, for the rates of its queue and of its [Key]: 1
+// to [MaxCost]. The default is 1. In a queue without a [Rate] it has no effect. A queue refuses a cost that
+// is more than the MaxCost of a rate.
 func Cost(n int) Option {
 	return func(d *draft) {
 		if n < 1 {
@@ -178,9 +177,9 @@ func Cost(n int) Option {
 	}
 }
 
-// Weight sets how many turns the [Key] of the job has while a key with jobs of weight 1 has one, 1 to
-// [MaxTurns]. The default is 1. The job takes 1/n of a turn, and it keeps its weight over retries. In a queue
-// without [Limits.Fair] it has no effect. A queue without [FairKeys] refuses it.
+// Weight sets how many turns the [Key] of the job has while a key with jobs of weight 1 has one: 1 to
+// [MaxTurns]. The default is 1. The job takes 1/n of a turn, and it keeps its weight through retries. In a
+// queue without [Limits.Fair] it has no effect. A queue without [FairKeys] refuses it.
 func Weight(n int) Option {
 	return func(d *draft) {
 		if n < 1 {
@@ -204,8 +203,8 @@ func InGroup(name string) Option {
 // After lets the job start once the named jobs have succeeded. Until then it is blocked. The queue must hold
 // them, or the record of their success (see [Retain]), or a job before this one in the same batch must have
 // the ID: otherwise the enqueue returns [ErrNotFound]. If one of them dies, the job waits until somebody
-// retries it; if a dead one is deleted, until somebody cancels the job. A job waits for at most [MaxAfter]
-// others. A queue without [Prerequisites] refuses it.
+// retries that one. If a dead one is deleted, the job waits until somebody cancels it. A job waits for at
+// most [MaxAfter] others. A queue without [Prerequisites] refuses it.
 func After(ids ...ID) Option {
 	return func(d *draft) { d.env.After = slices.Concat(d.env.After, ids) }
 }
@@ -216,8 +215,8 @@ func AfterAny(ids ...ID) Option {
 	return func(d *draft) { d.env.AfterAny = slices.Concat(d.env.AfterAny, ids) }
 }
 
-// Retain keeps the record of the job for a time after its success, in the state
-// [Completed]; it is removed then. By default it is removed at once.
+// Retain keeps the record of the job for d after its success, in the state [Completed]. By default, or if d
+// is 0, the queue removes the job at once.
 func Retain(d time.Duration) Option { return func(draft *draft) { draft.env.Retain = d } }
 
 // Backoff sets the policy for retries. On a job it is stored with the job and

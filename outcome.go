@@ -29,8 +29,9 @@ func IsPermanent(err error) bool {
 }
 
 // RetryAfter marks a handler's error with the delay before the next attempt, in
-// place of the policy's. The policy's cap does not bound it; the job's max
-// retries do. A negative delay counts as 0, a nil error stays nil.
+// place of the policy's. The policy's cap does not bound it. The job's
+// MaxRetries still does bound how many retries there are. A negative delay
+// counts as 0, a nil error stays nil.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -55,9 +56,9 @@ func RetryDelay(err error) (time.Duration, bool) {
 	return r.delay, true
 }
 
-// Snooze returns the error by which a handler runs its job again after delay. It is not a failure:
-// no attempt is counted, and the count of earlier attempts restarts at 0. A negative delay counts
-// as 0.
+// Snooze returns an error for a handler to return, so that its job runs again after delay. It is
+// not a failure: no attempt is counted, and the count of earlier attempts restarts at 0. A
+// negative delay counts as 0.
 //
 // For work that recurs, use package schedule. The delay of Snooze starts when the run ends, so the
 // times of the runs drift.
@@ -79,7 +80,7 @@ func SnoozeDelay(err error) (time.Duration, bool) {
 	return s.delay, true
 }
 
-// Rest is what [Throttle] lets rest.
+// Rest is what rests after a [Throttle].
 type Rest string
 
 const (
@@ -87,10 +88,10 @@ const (
 	ThisQueue Rest = "queue" // all jobs of the queue
 )
 
-// Throttle returns the error by which a handler lets other jobs wait with its own, for example when a server
-// answers 429 Too Many Requests. The job returns to its place in the order and counts no attempt. Until delay
-// has passed, no job of its key, or of its queue, starts, also after a restart. Jobs that were fetched
-// before go on. A rest that ends later stays. A negative delay counts as 0.
+// Throttle returns an error for a handler to return, so that other jobs wait with its own, for example when a
+// server answers 429 Too Many Requests. The job returns to its place in the order and counts no attempt.
+// Until delay has passed, no job of its key, or of its queue, starts, even after a restart. Jobs that were
+// fetched before go on. It does not shorten a rest that ends later. A negative delay counts as 0.
 //
 // A queue without [LimitKeys] refuses it, and so does one without limits per key for [ThisKey]. The attempt
 // fails then, with the reason.
@@ -105,7 +106,7 @@ func (e *throttleError) Error() string {
 	return fmt.Sprintf("throttled: this %s rests for %v", e.rest, e.delay)
 }
 
-// ThrottleDelay returns what [Throttle] was given, for an error made by it.
+// ThrottleDelay returns the arguments of [Throttle], for an error made by it.
 func ThrottleDelay(err error) (time.Duration, Rest, bool) {
 	t, ok := errtree.Find[*throttleError](err)
 	if !ok {

@@ -16,7 +16,8 @@ import (
 
 // parseRecord reads what [appendRecord] wrote. Its errors match [ErrCorrupt]. The
 // payload of the result is a part of b, which must not change afterwards. Apart
-// is the size of a payload that the record leaves out, 0 when it is there.
+// is the size of a payload that the record leaves out, or 0 if it has the
+// payload.
 func parseRecord(b []byte) (e *Envelope, apart int, err error) {
 	if err := checkRecord(b); err != nil {
 		return nil, 0, err
@@ -37,8 +38,8 @@ func parseRecord(b []byte) (e *Envelope, apart int, err error) {
 	return e, apart, nil
 }
 
-// limits refuses what no queue would have stored: a name stands in keys of rows, which have a
-// limit of their own.
+// limits refuses what no queue would have stored: names are in the keys of rows, which have a limit of their
+// own.
 func (r *recordDecoder) limits(e *Envelope) {
 	for _, s := range []string{e.Kind, e.Origin, e.Queue, e.IdempotencyKey, e.UniqueKey, e.Key, e.KeyID, e.Group} {
 		if len(s) > MaxNameBytes {
@@ -134,8 +135,7 @@ func (r *recordDecoder) arrayLen() int {
 	return n
 }
 
-// bytesLen reads the length of a binary value, -1 for nil. The guard has seen that
-// the bytes are there.
+// bytesLen reads the length of a binary value, -1 for nil. The guard has checked that the bytes are there.
 func (r *recordDecoder) bytesLen() int {
 	if r.err != nil {
 		return -1
@@ -244,8 +244,7 @@ func (r *recordDecoder) headers() map[string]string {
 	if r.err != nil {
 		return nil
 	}
-	// DecodeMapLen takes an extension too and reads on inside its data, where the
-	// guard has not looked.
+	// DecodeMapLen also takes an extension and reads on inside its data, which the guard has not checked.
 	if code, err := r.dec.PeekCode(); err == nil && msgpcode.IsExt(code) {
 		r.fail(errors.New("headers in an extension"))
 		return nil
@@ -321,7 +320,7 @@ const (
 	afterKey  = "\xc0\xa0\xc0\xc2"
 )
 
-// skip passes bytes if they are the next ones. That takes less than to read a field of each.
+// skip skips bytes if they are the next ones. That is faster than reading them field by field.
 func (r *recordDecoder) skip(next string) bool {
 	rest := r.body[len(r.body)-r.src.Len():]
 	if r.err != nil || len(rest) < len(next) || string(rest[:len(next)]) != next {

@@ -11,8 +11,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encodePayload turns arguments into MessagePack. What is larger than any queue
-// takes is refused on the way; a queue refuses what is larger than its own limit.
+// encodePayload turns arguments into MessagePack. It stops when they are larger than any
+// queue takes. A queue refuses what is larger than its own limit.
 func encodePayload(args any) ([]byte, error) {
 	if err := checkEndless(args); err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func decodePayload(b []byte, args any, unknownFields bool) error {
 }
 
 // decodeValue is decodePayload without the name. The bytes may come from a file that
-// anybody wrote. The decoder panics over a nil in place of a time.Time and over a list as
-// a key; those are other bytes that do not fit. It loses what a type cannot hold, so
-// [fits] looks first.
+// anybody wrote. The decoder panics on a nil in place of a time.Time and on a list as a
+// key; decodeValue returns an error for these. The decoder also loses what a type cannot
+// hold, so [fits] checks that first.
 func decodeValue(b []byte, args any, unknownFields bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,9 +111,9 @@ func target(args any) slot {
 	return slotOf(v.Type())
 }
 
-// payloadReader is a decoder with its bytes, reused. It keeps out of extensions whose
-// data pose as a map; see [scan]. A decoder reads codes byte by byte, and the data of an
-// extension whole.
+// payloadReader is a decoder with its bytes, reused. It does not read extensions whose
+// data begin like a map; see [scan]. A decoder reads codes byte by byte, and the data of
+// an extension whole.
 type payloadReader struct {
 	bytes.Reader
 	posing []int

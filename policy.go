@@ -14,9 +14,9 @@ type Policy interface {
 	Delay(r Retry) (delay time.Duration, ok bool)
 }
 
-// checkPolicy returns p as it is to be used, or an [*InvalidError]: a pointer to a
-// [Strategy] becomes the strategy, and one that has an error is refused. Nil stays
-// nil.
+// checkPolicy returns p in the form in which a worker uses it, or an
+// [*InvalidError]: a pointer to a [Strategy] becomes the strategy, and a strategy
+// with an error is refused. Nil stays nil.
 func checkPolicy(p Policy) (Policy, error) {
 	if s, ok := p.(*Strategy); ok {
 		if s == nil {
@@ -30,8 +30,8 @@ func checkPolicy(p Policy) (Policy, error) {
 	return p, nil
 }
 
-// Retry is what a [Policy] receives about a failed run. After the n-th run
-// Completed is n and Attempt is n+1, so nobody is off by one.
+// Retry is what a [Policy] receives about a failed run. After the n-th run,
+// Completed is n and Attempt is n+1.
 type Retry struct {
 	Completed int     // runs that ended, the failed one included: 1 or more
 	Attempt   int     // the 1-based number of the run that would come next: 2 or more
@@ -39,15 +39,15 @@ type Retry struct {
 	Random    float64 // uniform in [0, 1), drawn afresh for this decision
 }
 
-// Strategy is the policy that is data: fixed or exponential, with a cap and
-// jitter. It can travel in an envelope. The zero value retries at once.
+// Strategy is a policy that can be stored with a job: fixed or exponential, with
+// a cap and jitter. The zero value retries at once.
 //
-// Build one by a constructor and refine it:
+// Build one with a constructor and refine it:
 //
 //	pawl.Exponential(5*time.Second, 2).Cap(5*time.Minute).Jitter(0.15)
 //
-// A bad value is kept as an error that [Strategy.Err] returns and everything
-// that takes a strategy reports.
+// A bad value is kept as an error. [Strategy.Err] returns it, and so does
+// everything that takes a strategy.
 type Strategy struct {
 	form       form
 	base       time.Duration
@@ -143,8 +143,8 @@ func (s Strategy) Delay(r Retry) (time.Duration, bool) { return s.Before(r.Attem
 
 // Before returns the wait before the 1-based attempt, with random in [0, 1) for
 // the jitter: 0 before attempt 1 and below. The result is never negative, never
-// above the cap, and saturates instead of overflowing. A strategy with an error
-// answers 0.
+// above the cap, and saturates instead of overflowing. For a strategy with an
+// error it is 0.
 func (s Strategy) Before(attempt int, random float64) time.Duration {
 	if s.err != nil || attempt <= 1 || s.form == formNone || s.base <= 0 {
 		return 0
@@ -168,9 +168,9 @@ func (s Strategy) Before(attempt int, random float64) time.Duration {
 	return s.saturate(d)
 }
 
-// saturate turns a non-negative number of nanoseconds into a duration: the
-// largest int64 has no exact float64, so the comparison comes before the
-// conversion.
+// saturate turns a non-negative number of nanoseconds into a duration. It
+// compares before it converts, because the largest int64 has no exact
+// float64.
 func (s Strategy) saturate(d float64) time.Duration {
 	longest := time.Duration(math.MaxInt64)
 	if s.capped {

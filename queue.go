@@ -7,18 +7,19 @@ type Enqueuer interface {
 	// Enqueue stores jobs, all or none, and returns when they are durable. It returns what
 	// became of each job, in the order of the jobs, and does not change the envelopes. In the
 	// copy that it stores it fills in ID, Origin and Created unless they are set, Queue, Seq and
-	// NotBefore. A job whose NotBefore lies in the past is ready at once. Together with
-	// [ErrUnknownOutcome] it returns what became of the jobs if they are stored, so that they
-	// can be looked up by ID. Any other error means that nothing is stored, and comes alone.
+	// NotBefore. A job whose NotBefore lies in the past is ready at once. With
+	// [ErrUnknownOutcome] it also returns what became of the jobs if they are stored, so that
+	// they can be looked up by ID. With any other error nothing is stored, and it returns
+	// nothing else.
 	//
 	// If the UniqueKey of a job is taken, in the queue or by an earlier job of the batch, its
 	// OnConflict decides. If that is UseExisting, Enqueue stores nothing for it and returns the
 	// ID of the job that has the key, with Existing set.
 	//
-	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict]
-	// when the queue holds a job of the same ID, the batch has an ID or an envelope twice, or a
-	// unique key is taken, [ErrQueueFull], [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
-	// commit whatever ctx does.
+	// Errors: [ErrInvalid], [ErrPayloadTooLarge], [ErrBatchTooLarge], [ErrConflict] when the queue
+	// holds a job of the same ID, the batch has an ID or an envelope twice, or a unique key is taken,
+	// [ErrQueueFull], [ErrNotAccepted] when ctx ended first. Once accepted, Enqueue waits for the
+	// commit even if ctx ends.
 	Enqueue(ctx context.Context, jobs ...*Envelope) ([]Enqueued, error)
 }
 
@@ -31,7 +32,7 @@ type Enqueued struct {
 	Existing bool
 }
 
-// Queue is the contract between those who store jobs and those who run them.
+// Queue is the contract between code that stores jobs and code that runs them.
 //
 // Every method is safe for concurrent use and is one atomic transition: a crash
 // leaves the state before it or the state after it, and a nil error means that it
@@ -46,8 +47,8 @@ type Enqueued struct {
 // [ErrPoisoned], and so does the error of every later call.
 //
 // The queue counts attempts. The worker decides by MaxRetries whether a failed job is retried or
-// abandoned. There are two exceptions. A job past its Deadline becomes dead in place of ready or
-// delayed. A job that was Cancelled becomes dead when its lease ends, except by an ack.
+// abandoned. There are two exceptions. A job past its Deadline becomes dead instead of ready or
+// delayed. A job that was Cancelled becomes dead when its lease ends, unless it is acked.
 type Queue interface {
 	Enqueuer
 
@@ -55,20 +56,19 @@ type Queue interface {
 	// one, and counts no attempt. It waits for a job as r.Wait says, and no longer than ctx
 	// ([ErrNotAccepted]). Jobs of all kinds asked for come in one order: by priority, then by
 	// the time since when they are ready, then by sequence; several queues in r.Queues take
-	// turns. A job past its deadline is never leased;
-	// one whose IdempotencyKey is leased under another job of its kind is passed over;
-	// and one whose key was done is removed without a run. See [Request] for jobs that
-	// crashed.
+	// turns. It never leases a job past its deadline. It passes over a job while another job
+	// of its kind with its IdempotencyKey is leased, and removes it without a run once that
+	// key is done. See [Request] for jobs that crashed.
 	Fetch(ctx context.Context, r Request) ([]*Lease, error)
 
 	// Settle ends leases, each as its settlement says: see [Lease.Ack], [Lease.Nack],
 	// [Lease.Abandon], [Lease.Release] and [Lease.Snooze]. It is one transition, in which each
 	// settlement counts by itself: a [*SettleError] names the leases that could not be settled,
-	// and all the others are. Of two settlements of one job the first counts, and the second is
-	// named with [ErrLeaseLost]. Errors for the whole call, after which nothing is settled:
-	// [ErrBatchTooLarge] for more than [MaxBatchJobs] settlements, and [ErrInvalid] for one
-	// without a lease or of no outcome. After it has returned nil it does not read the settlements
-	// again, so that its caller can use their memory for others.
+	// and all the others are. If a job has two settlements, the first counts, and the second gets
+	// [ErrLeaseLost]. Errors for the whole call, after which nothing is settled:
+	// [ErrBatchTooLarge] for more than [MaxBatchJobs] settlements, and [ErrInvalid] for a
+	// settlement without a lease or an outcome. Once it has returned nil it does not read the
+	// settlements again, so its caller can reuse their memory.
 	Settle(ctx context.Context, settlements ...Settlement) error
 
 	// Extend renews leases for their full length from now and returns those that
@@ -80,7 +80,7 @@ type Queue interface {
 	Reap(ctx context.Context) (int, error)
 }
 
-// MaxWeight is the most turns that a queue may have to one of another.
+// MaxWeight is the highest weight of a queue in a [Request].
 const MaxWeight = 1000
 
 // Request says what to fetch.
@@ -93,24 +93,24 @@ type Request struct {
 	// worker names the kinds that it handles.
 	Kinds []string
 
-	// Weights says how many turns a queue has while one of weight 1 has one, from 1 to
-	// [MaxWeight]; 1 where it is not named.
+	// Weights says how many turns a queue has while a queue of weight 1 has one, from 1 to
+	// [MaxWeight]. A queue that is not named has weight 1.
 	Weights map[string]int
 
 	// Max is the most jobs to return, 1 or more.
 	Max int
 
-	// RetryShare is the part of the jobs of each queue that are retries while it has
-	// both retries and first runs, above 0 and up to 1; what is left of it counts for
-	// later fetches. Where one sort runs out the other fills up. 0 means that both
+	// RetryShare is the share of retries among the jobs of each queue, while it has
+	// both retries and first runs: above 0 and up to 1. Fractions of a job carry over
+	// to later fetches. If one sort runs out, the other fills up. 0 means that both
 	// come in their common order.
 	RetryShare float64
 
 	// Ahead says how many of them would wait behind a running job; the others start
 	// at once. 0 means that all do. A job that crashed before is leased only as one
-	// that starts at once, so that it takes as few others down with it as can be:
-	// with Ahead equal to Max it is passed over. Of jobs that crashed twice or more
-	// the queue leases one at a time.
+	// that starts at once, so that it takes down as few others as possible: with
+	// Ahead equal to Max it is passed over. The queue leases only one job at a time
+	// of those that crashed twice or more.
 	Ahead int
 
 	// Wait says when to give up.

@@ -17,10 +17,10 @@ import (
 //	4 bytes  CRC-32C of all that follows, little-endian
 //	rest     a MessagePack array, the payload last
 //
-// What few jobs have is one value, nil for the others; version 1 was without it. The
-// payload comes last so that a reader takes it as a slice of the record. A
-// store may keep a large one apart: then the value is nil and the number before
-// it says how many bytes are elsewhere.
+// The fields that few jobs have are one value, nil for other jobs; version 1 lacks
+// it. The payload comes last, so that a reader takes it as a slice of the record. A
+// store may keep a large payload apart: then the value is nil, and the number before
+// it is the size of the payload.
 const (
 	recordVersion = 2
 	recordHeader  = 5
@@ -44,9 +44,9 @@ var recordEncoders = sync.Pool{New: func() any {
 	return r
 }}
 
-// appendRecord appends e to dst in the form in which it is stored. When apart is
-// not 0 the payload is left out, and apart is its size in bytes. What inspection fills in
-// and what is for Enqueue only is no part of a record.
+// appendRecord appends e to dst in the form in which it is stored. If apart is not 0, the
+// payload is left out, and apart is its size in bytes. A record has neither what
+// inspection fills in nor what is for Enqueue only.
 func appendRecord(dst []byte, e *Envelope, apart int) []byte {
 	r := recordEncoders.Get().(*recordEncoder)
 	defer recordEncoders.Put(r)
@@ -58,8 +58,8 @@ func appendRecord(dst []byte, e *Envelope, apart int) []byte {
 	return append(dst, r.buf.Bytes()...)
 }
 
-// envelope writes the fields. Writes to a bytes.Buffer do not fail, so the
-// encoder's errors are not looked at.
+// envelope writes the fields. Writes to a bytes.Buffer do not fail, so it ignores the
+// encoder's errors.
 func (r *recordEncoder) envelope(e *Envelope, apart int) {
 	r.enc.EncodeArrayLen(recordFields)
 	r.enc.EncodeUint(e.Seq)
@@ -88,8 +88,8 @@ func (r *recordEncoder) envelope(e *Envelope, apart int) {
 	r.buf.Write(e.Payload)
 }
 
-// time writes seconds and nanoseconds apart: one number of nanoseconds would wrap
-// in the year 2262.
+// time writes seconds and nanoseconds separately: one number of nanoseconds would
+// overflow in the year 2262.
 func (r *recordEncoder) time(t time.Time) {
 	r.enc.EncodeInt(t.Unix())
 	r.enc.EncodeInt(int64(t.Nanosecond()))

@@ -5,7 +5,7 @@ import "time"
 // Outcome is how a lease ends.
 type Outcome string
 
-// The outcomes of a lease. [Lease.Ack] and its like say what each of them does.
+// The outcomes of a lease. See [Lease.Ack] and the other methods of [Lease].
 const (
 	OutcomeAck      Outcome = "ack"
 	OutcomeNack     Outcome = "nack"
@@ -44,9 +44,9 @@ func (l *Lease) Nack(delay time.Duration, cause error) Settlement {
 	return Settlement{Lease: l, Outcome: OutcomeNack, Delay: delay, Cause: cause}
 }
 
-// Abandon counts a failed attempt, keeps cause, and makes the job dead. A
-// worker gives [ReasonExhausted] or [ReasonPermanent]. After [ReasonSignature] and
-// [ReasonPayload] nothing ran, so they count no attempt.
+// Abandon counts a failed attempt, keeps cause, and makes the job dead. A worker
+// gives [ReasonExhausted] or [ReasonPermanent]. [ReasonSignature] and
+// [ReasonPayload] count no attempt, because nothing ran.
 func (l *Lease) Abandon(reason Reason, cause error) Settlement {
 	return Settlement{Lease: l, Outcome: OutcomeAbandon, Reason: reason, Cause: cause}
 }
@@ -61,8 +61,8 @@ func (l *Lease) Snooze(delay time.Duration) Settlement {
 }
 
 // Throttle releases a job, and lets its key or its queue rest for delay: no job of it is leased until then, unless
-// somebody ends the rest. A queue without [LimitKeys] refuses it. A queue without limits per key, and a
-// job without a key, have [ErrInvalid] for [ThisKey].
+// somebody ends the rest. A queue without [LimitKeys] refuses it. [ThisKey] gives [ErrInvalid] in a queue without
+// limits per key, and for a job without a key.
 func (l *Lease) Throttle(delay time.Duration, rest Rest) Settlement {
 	return Settlement{Lease: l, Outcome: OutcomeThrottle, Delay: delay, Rest: rest}
 }

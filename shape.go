@@ -22,12 +22,12 @@ type shape struct {
 	elem   slot            // of a slice, an array or a map
 	fields []field         // of a struct, in their order
 	byName map[string]slot // the same, and by other names that the decoder takes
-	hollow reflect.Type    // a struct in it whose fields are all unexported; nil without one
+	hollow reflect.Type    // a struct in it whose fields are all unexported; nil if it has none
 }
 
 // slot is a place for a value: a type, and whether nil is a value of it.
 type slot struct {
-	shape   *shape // nil where the decoder loses nothing, or the type decodes itself
+	shape   *shape // nil if the decoder loses nothing, or the type decodes itself
 	nilable bool
 }
 
@@ -135,12 +135,12 @@ func (s *shape) add(f field) {
 	s.byName[f.name] = f.slot
 }
 
-// fieldType is a field before the shape of its type is known, which may have the struct itself
-// in it.
+// fieldType is a field before the shape of its type is known. That type may contain the struct
+// itself.
 type fieldType struct {
 	name, alias string
 	typ         reflect.Type
-	interned    bool // such a string may travel as a reference to an earlier one
+	interned    bool // a string that may travel as a reference to an earlier one
 	nilable     bool // it lies within a pointer
 	inlined     bool // it is an embedded struct whose fields stand for it
 }
@@ -178,8 +178,8 @@ func fieldsOf(t reflect.Type, within []reflect.Type, hasCodec func(reflect.Type)
 	return list
 }
 
-// inline lists the fields of an embedded struct that stand for it. Unless the tag asks for it,
-// one that has a name in common with the outer struct is a field of its own.
+// inline lists the fields of an embedded struct that stand for it. Unless the tag asks for
+// that, an embedded struct that shares a field name with the outer one is a field of its own.
 func inline(t reflect.Type, asked bool, taken map[string]bool, within []reflect.Type, hasCodec func(reflect.Type) bool) (list []fieldType, inlined bool) {
 	pointer := t.Kind() == reflect.Pointer
 	for t.Kind() == reflect.Pointer {
@@ -204,7 +204,7 @@ func inline(t reflect.Type, asked bool, taken map[string]bool, within []reflect.
 	return list, true
 }
 
-// encoded reports whether msgpack looks at a field.
+// encoded reports whether msgpack encodes a field.
 func encoded(f reflect.StructField) bool {
 	return (f.IsExported() || f.Anonymous) && tagOf(f).Name != "-"
 }

@@ -12,21 +12,20 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// MinSecretBytes is the least length of a secret: that of the hash, which RFC 2104
-// recommends.
+// MinSecretBytes is the least length of a secret: the length of the hash, as RFC 2104 recommends.
 const MinSecretBytes = sha256.Size
 
 const maxSignature = 64
 
-// Keyring signs jobs and verifies their signatures, HMAC-SHA256 over what is fixed
-// for the life of a job: ID, origin queue, kind, payload, idempotency key, time of
-// creation and key ID. Attempts, schedule, history, headers and the queue where it is
-// now are not signed, so a job that was requeued still verifies. For dead jobs that were
-// forwarded see [Keyring.Forwarded].
+// Keyring signs jobs and verifies their signatures. A signature is an HMAC-SHA256 of
+// what never changes in a job: ID, origin queue, kind, payload, idempotency key, time of
+// creation, and key ID. Attempts, schedule, history, headers, and the present queue are
+// not signed, so a requeued job still verifies. For dead jobs that were forwarded see
+// [Keyring.Forwarded].
 //
-// A signature proves who made a job, not that it is there for the first time: a copy
-// of a signed job verifies too. Within one file IDs are unique; against copies from
-// elsewhere give the job an idempotency key, which is signed.
+// A signature proves who made a job, but a copy of a signed job verifies too. Within
+// one file, IDs are unique. To stop copies from elsewhere, give the job an
+// idempotency key, which is signed.
 type Keyring struct {
 	current   string
 	keys      map[string][]byte
@@ -55,8 +54,8 @@ func NewKeyring(current string, keys map[string][]byte) (*Keyring, error) {
 }
 
 // Sign signs a job that is about to be enqueued. It completes what it signs: ID,
-// Queue, Origin and Created. A job that may replace another and so take over its ID
-// cannot be signed.
+// Queue, Origin and Created. It refuses a job with [Replace], which may take over
+// the ID of another job.
 func (k *Keyring) Sign(e *Envelope) error {
 	if err := e.validate(); err != nil {
 		return err
@@ -106,23 +105,22 @@ func (k *Keyring) Verify(e *Envelope) error {
 	return nil
 }
 
-// HeaderIdempotencyKey is the header in which a dead job that was forwarded carries the
-// idempotency key that it had. In its new queue, the job has no idempotency key: otherwise the success of
-// one forwarded job would remove the others with that key without a run.
+// HeaderIdempotencyKey is the header that keeps the former idempotency key of a forwarded dead job. In
+// its new queue, the job has no idempotency key: otherwise the success of one forwarded job would remove
+// the others with that key without a run.
 const HeaderIdempotencyKey = "pawl-dead-idempotency-key"
 
-// Forwarded returns a keyring for the worker of a queue that dead jobs are forwarded to. It
-// verifies a job without an idempotency key that has the signed one in the header
-// [HeaderIdempotencyKey]. Whoever may enqueue can set that header on a copy of a signed job,
-// which idempotency then does not stop, so other workers do without it.
+// Forwarded returns a keyring for the worker of a queue that dead jobs are forwarded to. If
+// a job has no idempotency key, the keyring takes it from the header [HeaderIdempotencyKey].
+// Do not use it for other workers: anybody who can enqueue could set that header on a copy
+// of a signed job, and idempotency would not stop the copy.
 func (k *Keyring) Forwarded() *Keyring {
 	other := *k
 	other.forwarded = true
 	return &other
 }
 
-// signature hashes the fields, each behind its length, so that no two jobs have the
-// same bytes.
+// signature hashes each field after its length, so that no two jobs have the same bytes.
 func signature(secret []byte, e *Envelope, idempotencyKey string) []byte {
 	h := hmac.New(sha256.New, secret)
 	field := func(b []byte) {
@@ -141,7 +139,7 @@ func signature(secret []byte, e *Envelope, idempotencyKey string) []byte {
 	return h.Sum(nil)
 }
 
-// Signing returns q with every job signed before it is enqueued.
+// Signing returns an [Enqueuer] that signs a copy of every job and enqueues it in q.
 func (k *Keyring) Signing(q Enqueuer) Enqueuer { return signer{k, q} }
 
 type signer struct {
@@ -149,7 +147,7 @@ type signer struct {
 	to   Enqueuer
 }
 
-// Enqueue implements [Enqueuer]. It signs copies.
+// Enqueue implements [Enqueuer].
 func (s signer) Enqueue(ctx context.Context, jobs ...*Envelope) ([]Enqueued, error) {
 	signed, copies := make([]*Envelope, len(jobs)), make(map[*Envelope]*Envelope, len(jobs))
 	for i, e := range jobs {
@@ -157,7 +155,7 @@ func (s signer) Enqueue(ctx context.Context, jobs ...*Envelope) ([]Enqueued, err
 			return nil, err
 		}
 		own, twice := copies[e]
-		if !twice { // what is twice in the batch is for the queue to refuse
+		if !twice { // the queue refuses an envelope that is in the batch twice
 			c := *e
 			own = &c
 			if err := s.keys.Sign(own); err != nil {

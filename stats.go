@@ -18,7 +18,7 @@ type Storage struct {
 	Max    int64  // the most bytes that new jobs may bring into use; 0 if there is no bound, or none is known
 }
 
-// QueueStats is one of its named queues at one moment.
+// QueueStats is one named queue at one moment.
 type QueueStats struct {
 	Name string
 	Counts
@@ -26,10 +26,9 @@ type QueueStats struct {
 	Rests  time.Time // until when no job of it starts, see [Throttle]; zero if it does not rest
 	Limits Limits    // in force; see [LimitKeys]
 	Served bool      // a worker runs for it, a fetch waits, or a lease is out; only an open queue of package bolt reports it
-	Oldest time.Time // since when its longest waiting ready job is ready, of those that could be fetched now; zero without one
+	Oldest time.Time // since when the first of the ready jobs that could be fetched now is ready; zero if there is none
 
-	// Declared are the limits that the program declares, if an operator has set others, which are then in
-	// force; otherwise nil.
+	// Declared are the limits that the program declares, if an operator has replaced them with Limits; otherwise nil.
 	Declared *Limits
 }
 
@@ -37,11 +36,10 @@ type QueueStats struct {
 type Counts struct {
 	Ready, Delayed, Leased, Dead, Completed int
 
-	// Blocked is how many of the ready jobs cannot run yet, because a job with their idempotency key
-	// is leased, because their [Key] is at a limit of its queue, or because they wait for other jobs
-	// ([After]). The rest of the ready jobs is what more workers could run. It is exact after a fetch that found no job; until then some blocked
-	// jobs, at most as many of each key as may run at a time, may be missing. Jobs that wait for
-	// [Limits].Running do not count.
+	// Blocked is how many of the ready jobs cannot run yet, because a job with their idempotency key is leased, because
+	// their [Key] is at a limit of its queue, or because they wait for other jobs ([After]). The rest of the ready jobs
+	// is what more workers could run. The count is exact after a fetch that found no job. Until then it may lack some
+	// jobs, at most as many of each key as may run at a time. Jobs that wait for [Limits].Running do not count.
 	Blocked int
 
 	// Held is how many of the dead jobs hold their key, so that no other job of the key runs: see [OrderHold].

@@ -33,7 +33,7 @@ var (
 type Task[In, Out any] struct{ *Kind[In] }
 
 // DefineTask makes the task called name. It is [Define] for a kind with a result of type Out. The
-// result travels like arguments do, in at most [MaxResult] bytes, and the commit of the ack stores
+// result is encoded as arguments are, in at most [MaxResult] bytes. The commit of the ack stores
 // it with the record of the job. The record is kept for [DefaultTaskRetain] unless [Retain] says
 // otherwise. With Retain(0), only a call that already waits, in the process that runs the job,
 // gets the result.
@@ -81,9 +81,9 @@ func (t *Task[In, Out]) store(ctx context.Context, q Enqueuer, e *Envelope) (Enq
 	return t.Kind.store(ctx, q, e)
 }
 
-// SetResult has the ack of a lease store a result. A worker calls it with what the handler
-// returns. A handler that acks its job in a transaction of the app calls it before that. The
-// errors are [ErrResultTooLarge] and [ErrPayloadEncoding].
+// SetResult makes the ack of a lease store a result. A worker calls it with what the handler
+// returns. A handler that acks its job in a transaction of the app calls it before the ack.
+// The errors are [ErrResultTooLarge] and [ErrPayloadEncoding].
 func (t *Task[In, Out]) SetResult(l *Lease, out Out) error {
 	if l == nil {
 		return invalid("lease", "there is none; a handler has it from its worker, as job.Lease")
@@ -101,12 +101,12 @@ func (t *Task[In, Out]) SetResult(l *Lease, out Out) error {
 
 // Awaiter is a queue, or a connection to one, that can wait for the end of a job.
 type Awaiter interface {
-	// Await returns a job once it is dead or completed. It listens before it looks, so it misses
-	// no end. If the job ends while Await waits, and its record is gone by then, Await returns
-	// what the event says: without payload, and as completed.
+	// Await returns a job once it is dead or completed. It subscribes before it looks up the
+	// job, so it misses no end. If a job ends while Await waits, and its record is gone by then,
+	// Await returns what the event says: a completed job without a payload.
 	//
-	// Errors: [ErrNotFound] if there is no such job, which was never there or whose record is
-	// gone; [ErrClosed] if the queue is closed, and [ErrPoisoned] if it stopped by itself; the context's error.
+	// Errors: [ErrNotFound] if the queue never had the job, or its record is gone; [ErrClosed] if the
+	// queue is closed, and [ErrPoisoned] if it stopped by itself; the context's error.
 	Await(ctx context.Context, id ID) (*Envelope, error)
 }
 
@@ -166,7 +166,7 @@ func (t *Task[In, Out]) Do(ctx context.Context, q interface {
 	return t.Wait(ctx, q, done.ID)
 }
 
-// DeadError says that a job that somebody waited for is dead.
+// DeadError says that a job is dead, to a caller that waits for its end.
 type DeadError struct {
 	ID     ID
 	Kind   string

@@ -99,8 +99,8 @@ func (e *Envelope) validKeys() error {
 	return nil
 }
 
-// validPrerequisites checks what a job waits for. A job that takes the place of another one cannot wait: that
-// one may be a prerequisite of what it waits for.
+// validPrerequisites checks what a job waits for. A job that replaces another one cannot wait: a job that it
+// waits for may itself wait for the replaced one.
 func (e *Envelope) validPrerequisites() error {
 	switch n := len(e.After) + len(e.AfterAny); {
 	case n == 0:
