@@ -2,7 +2,7 @@ package driver
 
 import "github.com/gopawl/pawl"
 
-// Able is a queue that declares its abilities. They are the same as long as it is open.
+// Able is a queue that declares its abilities. They do not change while it is open.
 type Able interface {
 	Abilities() pawl.Ability
 }
@@ -10,14 +10,13 @@ type Able interface {
 // Settings are the abilities to do what a job or a request sets.
 const Settings = pawl.UniqueKeys | pawl.IdempotencyKeys | pawl.Priorities | pawl.Deadlines | pawl.Retention | pawl.RetryShares | pawl.LimitKeys
 
-// SupportsJobs returns the error of a call that stores a job which sets what a queue with these
-// abilities cannot do: Enqueue, Transfer, and the Enqueue of [Ops]. Nil means that there is none. A
-// queue that has all [Settings], [pawl.FairKeys], [pawl.Groups], [pawl.Cursors], and [pawl.Prerequisites] need not call it. It comes before the queue fills in defaults, which
-// are not the caller's.
+// SupportsJobs returns an error if a job sets what a queue with these abilities cannot do. Enqueue, Transfer, and the
+// Enqueue of [Ops] call it before they fill in defaults. A queue that has all [Settings], [pawl.FairKeys],
+// [pawl.Groups], [pawl.Cursors], and [pawl.Prerequisites] need not call it.
 func SupportsJobs(a pawl.Ability, jobs ...*pawl.Envelope) error {
 	for _, e := range jobs {
 		if e == nil {
-			continue // which the other checks refuse
+			continue // the other checks refuse it
 		}
 		for _, set := range []struct {
 			field string
@@ -64,7 +63,7 @@ func lacks(field string, a pawl.Ability) error {
 	return &pawl.InvalidError{Field: field, Reason: "the queue has no " + a.String() + "; see pawl.Require", Lacks: a}
 }
 
-// SupportsLimits returns the error of an engine that opens a queue with limits which it cannot keep.
+// SupportsLimits returns an error if an engine with these abilities cannot keep the limits of a queue.
 func SupportsLimits(a pawl.Ability, l pawl.Limits) error {
 	switch {
 	case l.InOrder != pawl.OrderNone && a&pawl.OrderedKeys == 0:

@@ -11,7 +11,7 @@ import (
 type Backlog struct {
 	limits func(queue string) pawl.Limits
 	adds   map[backlogOf]int
-	order  []backlogOf // in which they were added first
+	order  []backlogOf // in the order of their first Add
 }
 
 // NewBacklog returns a Backlog for the limits of queues.
@@ -30,7 +30,7 @@ func (of backlogOf) String() string {
 // IsWaiting reports whether a job in a state counts for the bounds of its queue.
 func IsWaiting(s pawl.State) bool { return s == pawl.Ready || s == pawl.Delayed }
 
-// Add counts a job that will wait, or, with -1, one that the call takes from those that wait.
+// Add counts a job that will wait, or, if n is -1, a job that the call takes from the waiting ones.
 func (b *Backlog) Add(e *pawl.Envelope, n int) {
 	l := b.limits(e.Queue)
 	if l.MaxWaiting > 0 {
@@ -51,8 +51,8 @@ func (b *Backlog) add(of backlogOf, n int) {
 	b.adds[of] += n
 }
 
-// Each calls fn for each queue, and for each of its keys, with how many more of its jobs wait. The key of a queue itself is
-// empty.
+// Each calls fn for each queue and for each of its keys, with how many more of its jobs wait. For the queue itself, the
+// key is empty.
 func (b *Backlog) Each(fn func(queue, key string, n int)) {
 	for _, of := range b.order {
 		fn(of.queue, of.key, b.adds[of])

@@ -46,8 +46,8 @@ func Refuses(c *pawl.Change, id pawl.ID, state pawl.State, holds bool) error {
 	return nil
 }
 
-// ReadsBody reports whether a condition needs the payload or the history of a job. It does unless it
-// is a [pawl.Filter], or has a method ReadsBody() bool that returns false.
+// ReadsBody reports whether a condition needs the payload or the history of a job. A [pawl.Filter] does not, nor does
+// a condition with a method ReadsBody() bool that returns false.
 func ReadsBody(c pawl.Condition) bool {
 	if _, ok := c.(pawl.Filter); ok {
 		return false
@@ -56,7 +56,7 @@ func ReadsBody(c pawl.Condition) bool {
 	return !ok || r.ReadsBody()
 }
 
-// ChangeOne applies a change to one job, and returns the error of either.
+// ChangeOne applies a change to one job. It returns the error of the call, or else of the job.
 func ChangeOne(ctx context.Context, change func(context.Context, pawl.Change, ...pawl.ID) ([]error, error), c pawl.Change, id pawl.ID) error {
 	errs, err := change(ctx, c, id)
 	if err != nil {

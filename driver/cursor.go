@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// SaveCursor is the SaveCursor of a queue with mutations; see [pawl.CursorSaver]. Mutate is the
-// method of the queue.
+// SaveCursor implements [pawl.CursorSaver] for a queue with mutations. Mutate is the method of
+// the queue.
 func SaveCursor(ctx context.Context, mutate func(ctx context.Context, m Mutation, size int) error, l *pawl.Lease, cursor []byte) error {
 	switch {
 	case l == nil || l.Envelope == nil:

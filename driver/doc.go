@@ -1,8 +1,8 @@
-// Package driver is for writers of queues, and of packages that store rows beside jobs. Users of
-// jobs do not need it.
+// Package driver is for authors of queues, and of packages that store rows beside jobs. Programs
+// that only use jobs do not need it.
 //
 // A queue on another store implements [pawl.Queue] and, for the rest of the contract, the
-// optional methods that package queuetest lists. These functions have what is the same in every
+// optional methods that package queuetest lists. These functions do what is the same in every
 // queue, so an engine decides only how it stores jobs. By method:
 //
 //   - Enqueue: [CheckBatch] refuses a batch before the transaction. In it, [BlockedBy] decides
@@ -34,12 +34,12 @@
 //   - An error that only this engine has: [NewSentinel].
 //   - What an engine lacks: [SupportsJobs], [SupportsRestore], and [SupportsRequest] refuse it.
 //
-// [AppendRecord], [ParseRecord], and [CheckRecord] are the form in which package bolt stores an
-// envelope. Other engines may use it.
+// [AppendRecord], [ParseRecord], and [CheckRecord] handle the form in which package bolt stores
+// an envelope. Other engines may use it.
 //
 // A worker reads [Settled] and the [Cancellation] of a lease, calls [RunContext] for its handler,
-// and checks policies by [CheckPolicy].
+// and checks policies with [CheckPolicy].
 //
-// A package with rows of its own describes them by [Space] and [Table], and changes them together
-// with jobs in a [Mutation]. [EncodePayload] and [DecodePayload] are for its values.
+// A package with rows of its own describes them with a [Space] and its [Table]s, and changes them
+// together with jobs in a [Mutation]. It can encode its values with [EncodePayload].
 package driver

@@ -35,8 +35,8 @@ func EditsOf(e *pawl.Envelope) (all []PastPayload) {
 	return all
 }
 
-// CheckEdit returns why the payload of a job cannot be replaced: [pawl.ErrNotEligible] for a job that is
-// leased or completed or that is signed, and the error of [CheckBatch] for a payload that is too large.
+// CheckEdit returns an error if the payload of a job cannot be replaced: [pawl.ErrNotEligible] for a job
+// that is leased, completed, or signed, and the error of [CheckBatch] for a payload that is too large.
 func CheckEdit(e *pawl.Envelope, payload []byte, maxPayload int) error {
 	switch {
 	case e.State != pawl.Ready && e.State != pawl.Delayed && e.State != pawl.Dead:
@@ -50,8 +50,8 @@ func CheckEdit(e *pawl.Envelope, payload []byte, maxPayload int) error {
 	return err
 }
 
-// Edit replaces the payload of a job, whose present payload is in e, and names that in a header. It
-// returns a [*pawl.InvalidError] if the other headers leave no room for the name.
+// Edit replaces the payload of a job, and names the old one, which must be in e, in a header. It returns
+// a [*pawl.InvalidError] if the other headers leave no room for the name.
 func Edit(e *pawl.Envelope, payload []byte, now time.Time) error {
 	all := append(EditsOf(e), PastPayload{now.UTC().Truncate(time.Second), len(e.Payload), SumOf(e.Payload), e.Payload})
 	all = all[max(0, len(all)-maxEdits):]

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// CheckTransfer is [CheckBatch] for a job that takes the place of a dead job, which has no unique key.
+// CheckTransfer is [CheckBatch] for a job that takes the place of a dead job. Such a job has no unique key.
 func CheckTransfer(e *pawl.Envelope, maxPayload int) error {
 	if _, err := CheckBatch([]*pawl.Envelope{e}, maxPayload); err != nil {
 		return err
@@ -67,7 +67,7 @@ func CheckQueue(name string) error { return root.CheckName("queue", name) }
 // CheckKind checks the name of a kind. Its error is a [*pawl.InvalidError].
 func CheckKind(name string) error { return root.CheckName("kind", name) }
 
-// BlockedBy reports whether a job in the given state, which has the unique key of e, keeps e out.
+// BlockedBy reports whether a job that has the unique key of e and is in the given state keeps e out.
 func BlockedBy(e *pawl.Envelope, state pawl.State) bool {
 	if len(e.UniqueIn) == 0 {
 		return state != pawl.Dead && state != pawl.Completed
@@ -75,10 +75,10 @@ func BlockedBy(e *pawl.Envelope, state pawl.State) bool {
 	return slices.Contains(e.UniqueIn, state)
 }
 
-// Accept fills in what a queue fills in when it accepts a job at the time now. A queue calls it
-// for its own copy of the envelope. What the job has
-// from another queue stays; what this queue counts begins at zero. Accept gives no sequence. It
-// reports whether the job is ready at once.
+// Accept fills in the fields that a queue sets when it accepts a job at the time now. A queue
+// calls it for its own copy of the envelope. What the job has from another queue stays; what
+// this queue counts begins at zero. Accept does not set the sequence. It reports whether the
+// job is ready at once.
 func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	now = now.Round(0) // without its monotonic part
 	if e.ID.IsZero() {
@@ -99,7 +99,7 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	case !e.NotBefore.After(now):
 		e.NotBefore, ready = now, true
 	}
-	if e.Cost == 1 { // as a record has it
+	if e.Cost == 1 { // the form of a record
 		e.Cost = 0
 	}
 	if e.Weight == 1 {
@@ -113,8 +113,8 @@ func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	return ready
 }
 
-// WithIDs returns copies of jobs, each with an ID, so that a client finds them again after an error with an unknown
-// outcome.
+// WithIDs returns copies of jobs, each with an ID, so that a client can look them up after
+// [pawl.ErrUnknownOutcome].
 func WithIDs(jobs []*pawl.Envelope) []*pawl.Envelope {
 	sent := make([]*pawl.Envelope, len(jobs))
 	now := time.Now()

@@ -1,16 +1,15 @@
 package driver
 
-// In a queue with [pawl.Limits.Fair], keys take turns by start-time fair queuing. Each job gets a tag when
-// it becomes ready, and ready jobs of one priority run in the order of their tags. A tag comes one step
-// after the last tag of its key, or a part of that step as its weight says, and not before the front of its priority: the tags of the jobs that
-// started. So a key that begins to have jobs comes in at the front, and a key with many jobs reaches far
-// behind it.
+// In a queue with [pawl.Limits.Fair], keys take turns by start-time fair queuing. Each job gets a tag when it becomes
+// ready, and ready jobs of one priority run in the order of their tags. A tag comes one step after the last tag of its
+// key, or 1/weight of a step, and after the front of its priority: the tags of the jobs that started last. So the first
+// job of a key comes in at the front, and a key with many jobs reaches far behind it.
 //
-// The front moves by at most one step with each start. A job that starts out of order, such as one of
-// another kind than the jobs before it, so does not carry the front far behind the others.
+// The front moves by at most one step with each start. So a job that starts out of order, such as a job of another kind
+// than the jobs before it, does not move the front far behind the others.
 
-// FairStep is the distance between the tags of a key with jobs of weight 1. Every weight divides it, so that turns
-// are exact however many there are.
+// FairStep is the distance between the tags of a key with jobs of weight 1. Every weight divides it, so turns stay
+// exact.
 const FairStep = 2520
 
 // FairPart is the part of a step that a job takes, given its weight, or 0 for 1.

@@ -58,12 +58,12 @@ func Wants(r *pawl.Request, kind string) bool {
 	return ok
 }
 
-// Weight returns how many turns a queue has while one of weight 1 has one.
+// Weight returns how many turns a queue has while a queue of weight 1 has one.
 func Weight(r *pawl.Request, queue string) int { return max(r.Weights[queue], 1) }
 
-// Cancellation tells the holder of a lease, once, that the job is cancelled. A queue makes one for
-// each lease, as the field Cancelled of a [pawl.Lease]. The zero value has not fired; a nil one
-// never will. Its methods may be called from any goroutine:
+// Cancellation notifies the holder of a lease, once, that the job is cancelled. A queue makes one
+// for each lease, in the field Cancelled of [pawl.Lease]. The zero value has not fired; a nil one
+// never fires. Its methods may be called from any goroutine:
 //
 //   - Fire() makes it fire, and calls the functions that were given to OnFire. Only the first call
 //     does anything. The queue calls it once the cancel is durable.
@@ -72,9 +72,9 @@ func Weight(r *pawl.Request, queue string) int { return max(r.Weights[queue], 1)
 //   - Fired() bool reports whether it has fired.
 type Cancellation = lease.Cancellation
 
-// RunContext returns a context for the handler that runs the job of l, which is of q. Notes gets what the run
-// says of itself.
-// [pawl.Kind.Enqueue] learns from it which job that is; see [pawl.ErrOwnJob]. Workers call it.
+// RunContext returns a context for the handler that runs the job of l, a lease of q. [pawl.Kind.Enqueue]
+// reads from it which job that is; see [pawl.ErrOwnJob]. Notes collects the notes of the run. Workers call
+// RunContext.
 func RunContext(ctx context.Context, q pawl.Queue, l *pawl.Lease, notes *Notes) context.Context {
 	return root.RunContext(ctx, q, l, notes.collected())
 }

@@ -24,7 +24,7 @@ type Standing uint8
 const (
 	NoMember        Standing = iota
 	MemberPending            // it has not ended
-	MemberSucceeded          // it was acked, or its effect had taken place
+	MemberSucceeded          // it was acked, or skipped because its idempotency key was done
 	MemberDead               // it is dead
 	MemberRemoved            // it is gone without a success
 )
@@ -40,7 +40,7 @@ func StandingOf(state pawl.State) Standing {
 	return MemberPending
 }
 
-// GroupRow is what a queue keeps of a group: counts of its members, and what became of its callbacks.
+// GroupRow is what a queue stores about a group: counts of its members, and what became of its callbacks.
 type GroupRow struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -74,10 +74,11 @@ const (
 	Callbacks
 )
 
-// HasEnded reports whether the callback of the end has been due.
+// HasEnded reports whether the group has ended: it is closed, and no member is pending.
 func (r *GroupRow) HasEnded() bool { return r.Closed && r.Pending == 0 }
 
-// Due reports whether a callback is to be enqueued: the group has ended as the callback wants, and the callback waits.
+// Due reports whether a callback must be enqueued now: the group has ended as the callback requires, and the callback
+// waits.
 func (r *GroupRow) Due(which int) bool {
 	return r.Made && r.HasEnded() && r.Fired[which].Waits && (which == OnDone || r.Dead+r.Removed == 0)
 }
@@ -127,8 +128,8 @@ func presentTable(err error) error {
 	return err
 }
 
-// EachGroup calls fn for the groups in the order of their names, behind the name after, until fn
-// returns false. A damaged row comes with an error, and without a row.
+// EachGroup calls fn for the groups whose names follow after, in the order of their names, until fn returns false. A
+// damaged row comes with an error, and without a row.
 func EachGroup(r Reader, after string, fn func(name string, row *GroupRow, damage error) bool) error {
 	var span Span
 	if after != "" {
@@ -214,7 +215,7 @@ func (g *Groups) row(r Reader, name string) *GroupRow {
 	return row
 }
 
-// Admit reports why jobs cannot become members of a group: [pawl.ErrNotFound] if nobody made the group,
+// Admit returns an error if jobs cannot become members of a group: [pawl.ErrNotFound] if nobody made the group,
 // [pawl.ErrConflict] if it has ended or would have too many members.
 func (g *Groups) Admit(r Reader, name string, n int) error {
 	row := g.row(r, name)
@@ -252,9 +253,9 @@ func (g *Groups) Restore(r Reader, name string, to Standing) {
 	g.Move(r, name, NoMember, to)
 }
 
-// Flush writes the rows that changed and calls fire with each callback that is due, which the queue
-// stores like any new job, unless it holds a job of that ID. It fires each callback at most once ever, since it notes in the same
-// transaction that it fired. Skipped gets what is damaged.
+// Flush writes the rows that changed, and calls fire with each callback that is due. The queue stores it like any new
+// job, unless it holds a job with that ID. Each callback fires at most once ever, because the same transaction notes
+// that it fired. Flush calls skipped for each damaged row.
 func (g *Groups) Flush(w Writer, now time.Time, fire func(*pawl.Envelope), skipped func(error)) (err error) {
 	for _, name := range g.order {
 		row := g.touched[name]
@@ -282,14 +283,14 @@ func (g *Groups) Flush(w Writer, now time.Time, fire func(*pawl.Envelope), skipp
 	return err
 }
 
-// Ending is what the end of a group brings.
+// Ending is what follows from the end of a group.
 type Ending struct {
 	Due  []*pawl.Envelope // callbacks to enqueue
 	name string
 	gone []int // callbacks
 }
 
-// EndGroup notes in the row of a group that it has ended, if it has, and returns what that brings.
+// EndGroup notes in the row of a group that it has ended, if it has, and returns what follows from that.
 func EndGroup(r Reader, name string, row *GroupRow, now time.Time) (e Ending, err error) {
 	e.name = name
 	switch {

@@ -32,7 +32,7 @@ func CheckListed(max int) error {
 }
 
 // CheckKeys checks the arguments of a list of keys, as [CheckListed] does. It returns a
-// [*pawl.InvalidError] for a position that is no key.
+// [*pawl.InvalidError] if after is not a key.
 func CheckKeys(after string, max int) error {
 	if len(after) > pawl.MaxKeyBytes {
 		return invalid("after", "%q is longer than %d bytes", ellipsis.Abbreviate(after, 32), pawl.MaxKeyBytes)
@@ -74,8 +74,8 @@ func FilterScope(f pawl.Filter) string {
 		since.Unix(), since.Nanosecond(), before.Unix(), before.Nanosecond(), f.Order, f.Newest)
 }
 
-// FormatCursor returns the cursor of a place in a list, as [pawl.Listing.Next] describes it. A
-// place has 1 KiB at most.
+// FormatCursor returns the cursor of a place in a list; see [pawl.Listing.Next]. A place has at
+// most 1 KiB.
 func FormatCursor(place []byte, scope string) string {
 	b := append(make([]byte, cursorHeader, cursorHeader+len(place)), place...)
 	b[0] = cursorVersion
@@ -84,8 +84,8 @@ func FormatCursor(place []byte, scope string) string {
 }
 
 // ParseCursor returns the place of a cursor that [FormatCursor] made for the same scope, and a
-// [*pawl.InvalidError] for any other text. Who knows the checksum can forge a place, so the caller
-// checks it like any input.
+// [*pawl.InvalidError] for any other text. Anybody can forge a cursor, so the caller checks the
+// place like any input.
 func ParseCursor(text, scope string) (place []byte, err error) {
 	var b []byte
 	if len(text) <= maxCursor {
@@ -101,7 +101,7 @@ func cursorSum(place []byte, scope string) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(scope), castagnoli), castagnoli, place)
 }
 
-// BadCursor returns the error for a cursor of no list, or of another.
+// BadCursor returns the error for a text that is not a cursor of this list.
 func BadCursor() error {
 	return invalid("after", "it does not come from an earlier part of this list; begin without it")
 }

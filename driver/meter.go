@@ -9,18 +9,18 @@ import (
 
 // Bounds of what a [Meter] keeps. With them, its rows have less than 26 MB; see docs/internals/format.md.
 const (
-	maxMetered   = 100             // queues with counts of their own in an hour; others share those of the queue ""
+	maxMetered   = 100             // queues with counts of their own in an hour; others share the counts of the queue ""
 	maxPending   = 10 * maxMetered // minutes of queues that wait to be stored
 	maxBuilds    = 100
 	maxBuildText = 128 // bytes
 	hoursKept    = int64(ThroughputKept / time.Hour)
 )
 
-// Meter counts the transitions of a queue by queue and minute. It gathers them in memory, and an engine stores them in a
-// transaction of a later minute that it makes anyway: if [Meter.Due], then [Meter.Store] in it, and [Meter.Stored] after it.
-// The zero value is ready for use, and its methods may be called from any goroutine.
+// Meter counts the transitions of a queue by queue and minute. It keeps the counts in memory. In a later minute an
+// engine stores them in a transaction that it makes anyway: if [Meter.Due], it calls [Meter.Store] in the transaction
+// and [Meter.Stored] after it. The zero value is ready for use. Any goroutine may call the methods.
 type Meter struct {
-	// Build is noted when jobs are leased. If it is zero, it is the build of this program.
+	// Build is stored when jobs are leased. Zero means the build of this program.
 	Build Build
 
 	mu      sync.Mutex
@@ -115,12 +115,12 @@ func (m *Meter) waits() bool {
 	return !m.broken && (len(m.pending) > 0 || m.marks())
 }
 
-// marks reports whether the build is to be noted.
+// marks reports whether the build must be noted.
 func (m *Meter) marks() bool { return !m.ran.IsZero() && !m.marked }
 
 // Store stores what was counted so far, and removes what is too old. ID is that of the transaction; a later transaction
-// has a larger one. An error, or a panic of w, means that rows are damaged: the meter then counts nothing any more, and
-// the transaction must be rolled back.
+// has a larger one. An error, or a panic of w, means that rows are damaged: the meter then stops counting, and the
+// transaction must be rolled back.
 func (m *Meter) Store(w Writer, now time.Time, id uint64) error {
 	m.mu.Lock()
 	m.tried, m.id, m.storing = minuteOf(now), id, true
@@ -189,13 +189,14 @@ func (m *Meter) Stored(durable bool) {
 	}
 }
 
-// Read reports what is stored, as transaction id sees it, and what waits to be stored. A nil meter has nothing waiting.
+// Read reports what is stored, as transaction id sees it, and what waits to be stored. It may be called on a nil meter,
+// for which nothing waits.
 func (m *Meter) Read(r Reader, id uint64, now time.Time, q ThroughputQuery) (Throughput, error) {
 	t, err := q.empty(now)
 	if err != nil {
 		return t, err
 	}
-	// The counts in memory come last, so that a store meanwhile, of transaction m.id, is seen.
+	// The counts in memory come last, so that a concurrent store, of transaction m.id, is seen.
 	if err := readCounts(r, &t, q.Queue); err != nil {
 		return t, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// MeterSpace has the rows of [Meter], in docs/internals/format.md. They are in one table, so that a store makes it anew if it
-// is lost.
+// MeterSpace has the rows of [Meter], in docs/internals/format.md. They are in one table, so a store creates it again
+// if it is lost.
 var (
 	MeterSpace = NewSpace("pawl.throughput")
 	tableMeter = MeterSpace.Index("counts")
@@ -83,7 +83,7 @@ func parseBuild(key, value []byte) (b Build, err error) {
 }
 
 // storeCounts adds counts to the rows of their hours, and removes rows that are older than a week, or later than now,
-// as after the clock was set back. A damaged row begins anew.
+// as after the clock was set back. A damaged row starts again from zero.
 func storeCounts(w Writer, now time.Time, counts map[metered]*Totals) error {
 	named := make(map[int64]map[string]bool) // the queues that have a row, by hour
 	rows := make(map[string]*hourRow)        // by key

@@ -6,32 +6,33 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Mutation is a change of a package's own rows that rides in the group commit of a queue,
-// together with operations on jobs. Package workflow consists of them.
+// Mutation is a change of a package's own rows that shares the group commit of a queue,
+// together with operations on jobs. Package workflow is built on mutations.
 //
 // A mutation has two halves because an engine cannot undo one caller's part of a
-// transaction. Check runs right before Apply. Everybody waits for both, so they are short
-// and call nothing of the queue but ops. When a commit fails because of a neighbor, both
-// run again in another transaction, so they keep nothing of an earlier run. They must not
-// end their goroutine, as t.FailNow does.
+// transaction. Check runs right before Apply. Everybody waits for both, so they must be
+// short, and must call nothing of the queue except ops. If a commit fails because of
+// another mutation in it, both run again in a new transaction, so they must keep nothing
+// from an earlier run. They must not end their goroutine, as t.FailNow does.
 //
 // A panic in either half is an error of the mutation.
 type Mutation interface {
 	// Check decides whether the change can be made, and names the operations on jobs that
-	// belong to it. It writes no rows. An error refuses the whole mutation: it is the answer
-	// to the caller, and nothing happens.
+	// belong to it. It writes no rows. An error refuses the whole mutation: the caller gets
+	// the error, and nothing is changed.
 	Check(ops Ops) error
 
-	// Apply writes the rows. The operations have been carried out by then. An error is the
-	// answer to the caller. It also undoes the transaction, which costs the neighbors a
-	// second one, so Check refuses whatever it can foresee.
+	// Apply writes the rows. The operations have been carried out by then. The caller gets
+	// the error. An error also rolls back the transaction, and the other mutations in it
+	// then need a second one, so Check should refuse whatever it can foresee.
 	Apply(w Writer) error
 }
 
 // Ops is the operations on jobs that belong to a [Mutation]. Each method checks whether the
 // operation is possible, and fails as the queue's own method does. The operations are carried
 // out between Check and Apply. No operation sees the effect of an earlier one, so a mutation
-// names each job, and each unique key to take, at most once. Ops is of no use after Check.
+// names each job, and each unique key to take, at most once. Ops must not be used after
+// Check.
 type Ops interface {
 	Reader
 
@@ -51,10 +52,10 @@ type Ops interface {
 	Enqueue(jobs ...*pawl.Envelope) ([]pawl.Enqueued, error)
 
 	// Hold requires that a lease still holds its job, and extends it. What the job did so
-	// far counts as progress: earlier crashes in a row are forgotten.
+	// far counts as progress: the count of crashes in a row starts again at zero.
 	Hold(l *pawl.Lease) error
 
-	// Save is Hold, and stores how far the job is; see [pawl.CursorSaver].
+	// Save is Hold, and also stores how far the job is; see [pawl.CursorSaver].
 	Save(l *pawl.Lease, cursor []byte) error
 
 	// Ack ends a lease whose job is done.

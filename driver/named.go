@@ -7,15 +7,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Named are the jobs, and the unique keys to take, that the operations of a [Mutation] name. The zero
-// value is of a mutation without operations.
+// Named collects the jobs, and the unique keys to take, that the operations of a [Mutation] name. The
+// zero value is for a mutation without operations.
 type Named struct {
 	jobs []pawl.ID
 	keys []string
 }
 
-// Add adds those of one operation, which may share them. It refuses what an earlier operation named,
-// since the check of this one did not see that one. A key is its text with its scope.
+// Add adds the jobs and keys of one operation. It refuses what an earlier operation named, because
+// the check of this operation did not see the effect of the earlier one. A key is its text with its
+// scope.
 func (n *Named) Add(jobs []pawl.ID, keys []string) error {
 	for _, id := range jobs {
 		if slices.Contains(n.jobs, id) {

@@ -2,11 +2,11 @@ package driver
 
 import "github.com/gopawl/pawl"
 
-// Declared is a [Mutation] that names what it touches before it runs. A store that several
-// processes share locks and reads that in one step for all mutations of a group, and carries out
-// mutations that touch different things at the same time. It carries out a mutation that
-// declares nothing alone. A declaration is checked: a mutation that touches more than it declared
-// runs again, alone unless it declares more then. A store with a single process ignores declarations.
+// Declared is a [Mutation] that names what it touches before it runs. A store that several processes
+// share locks and reads these things in one step for all mutations of a group, and carries out
+// mutations that touch different things at the same time. A mutation that declares nothing runs
+// alone. A declaration is checked: a mutation that touches more than it declared runs again, alone
+// unless it declares more then. A store with a single process ignores declarations.
 type Declared interface {
 	Mutation
 
@@ -15,8 +15,8 @@ type Declared interface {
 	Declare(n *Needs)
 }
 
-// Needs is what a mutation touches. A job that is missing costs a round trip, a row that no owner
-// covers costs a second transaction.
+// Needs is what a mutation touches. An undeclared job costs a round trip. An undeclared row that no
+// owner covers costs a second transaction.
 type Needs struct {
 	Owners []RowKey    // rows that cover all keys which begin with theirs, in all tables of the space
 	Rows   []RowKey    // rows that cover themselves alone
@@ -39,8 +39,8 @@ type TableSpan struct {
 // Len returns how many declarations there are.
 func (n *Needs) Len() int { return len(n.Owners) + len(n.Rows) + len(n.Spans) + len(n.Jobs) }
 
-// Own declares that the mutation changes a row, or rows whose keys begin with its key. While the
-// row is missing, only a mutation that stores it may rely on it.
+// Own declares that the mutation changes a row, or rows whose keys begin with its key. While there
+// is no such row, only a mutation that stores it may rely on it.
 func (n *Needs) Own(t *Table, key []byte) { n.Owners = append(n.Owners, RowKey{t, key}) }
 
 // Row declares a row that has no owner.
@@ -55,13 +55,13 @@ func (n *Needs) Span(t *Table, s Span) { n.Spans = append(n.Spans, TableSpan{t, 
 // Job declares a job.
 func (n *Needs) Job(id pawl.ID) { n.Jobs = append(n.Jobs, id) }
 
-// Ahead is implemented by a [Reader] of which each read is a round trip.
+// Ahead is implemented by a [Reader] for which each read is a round trip.
 type Ahead interface {
-	// ReadAhead reads the declared spans in one round trip. Reads of them then take none.
+	// ReadAhead reads the declared spans in one round trip. Later reads of them take none.
 	ReadAhead(n *Needs) error
 }
 
-// ReadAhead has a reader read the declared spans at once, if it is [Ahead].
+// ReadAhead makes a reader read the declared spans at once, if it is [Ahead].
 func ReadAhead(r Reader, n *Needs) error {
 	if a, ok := r.(Ahead); ok {
 		return a.ReadAhead(n)

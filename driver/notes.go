@@ -16,11 +16,11 @@ const notesPortion = 1 << 20 // bytes of a call of StoreNotes
 // NoteStore stores and reads the notes of runs. A queue that keeps them in a form of its own implements it. A queue
 // with mutations need not; see [NotesOf].
 type NoteStore interface {
-	// StoreNotes stores notes of jobs that are there, in one commit. A progress does not replace that of
-	// a later run, or a later one of the same run. Of each job the logs of the last four runs stay.
+	// StoreNotes stores notes of jobs that the queue holds, in one commit. A progress does not replace the progress
+	// of a later run, or a later progress of the same run. The logs of the last four runs of each job stay.
 	//
-	// It also removes what is stored of jobs that are gone: of ended, and of a few others, so that
-	// repeated calls find all. It returns those of ended that are leased still.
+	// It also removes the notes of jobs that are gone: of those in ended, and of a few others, so that repeated
+	// calls find all. It returns those in ended that are still leased.
 	StoreNotes(ctx context.Context, notes []runnotes.Notes, ended []pawl.ID) (running []pawl.ID, err error)
 
 	// ReadProgress returns the last progress that is stored of each job, without those that have none.
@@ -30,8 +30,8 @@ type NoteStore interface {
 	ReadLogs(ctx context.Context, id pawl.ID) ([]pawl.RunLog, error)
 }
 
-// NotesOf returns where the notes of the runs of a queue are stored, nil if it keeps none. A queue, or a
-// closed file, whose rows can be read but not written has a NoteStore that only reads.
+// NotesOf returns where the notes of the runs of a queue are stored, nil if it keeps none. If the rows of q can be
+// read but not written, as in a closed file, the NoteStore only reads.
 func NotesOf(q any) NoteStore {
 	if able, declares := q.(Able); declares && able.Abilities()&pawl.RunNotes == 0 {
 		return nil
@@ -52,11 +52,10 @@ type Notes struct {
 	runs  *runnotes.Runs
 
 	mu    sync.Mutex
-	ended map[pawl.ID]bool // jobs that were to succeed, whose rows go with them
+	ended map[pawl.ID]bool // jobs that were about to succeed; their notes are removed with them
 }
 
-// NewNotes returns where the runs of a worker note what they say of themselves. It is nil for a queue
-// without [pawl.RunNotes].
+// NewNotes returns the notes for a worker of a queue. It returns nil for a queue without [pawl.RunNotes].
 func NewNotes(q pawl.Queue) *Notes {
 	if _, declares := q.(Able); !declares {
 		return nil
@@ -68,7 +67,7 @@ func NewNotes(q pawl.Queue) *Notes {
 	return &Notes{store: store, runs: runnotes.New(), ended: make(map[pawl.ID]bool)}
 }
 
-// Noted returns a channel that receives after a run noted something. It is nil for nil Notes.
+// Noted returns a channel that gets a value after a run noted something. It is nil for nil Notes.
 func (n *Notes) Noted() <-chan struct{} {
 	if n == nil {
 		return nil
@@ -84,8 +83,8 @@ func (n *Notes) collected() *runnotes.Runs {
 	return n.runs
 }
 
-// End is called when a handler has returned, before its job is settled. It stores the log of the run, unless
-// the job is to leave no record. It does nothing for a run that noted nothing.
+// End stores the log of a run, unless the job will leave no record. A worker calls it when a handler has returned,
+// before it settles the job. It does nothing for a run that noted nothing.
 func (n *Notes) End(ctx context.Context, l *pawl.Lease, leavesRecord bool) error {
 	if n == nil {
 		return nil
@@ -104,9 +103,9 @@ func (n *Notes) End(ctx context.Context, l *pawl.Lease, leavesRecord bool) error
 	return nil
 }
 
-// Store stores what was noted since the last call, in one commit unless it has more than a mebibyte. It
-// also removes the rows of jobs that are gone. It reports whether there was anything to do. After an error,
-// the next call tries again, and [Notes.Noted] receives.
+// Store stores what was noted since the last call, in one commit for each MiB. It also removes the rows of
+// jobs that are gone. It reports whether there was anything to do. After an error, the next call tries
+// again, and [Notes.Noted] receives.
 func (n *Notes) Store(ctx context.Context) (some bool, err error) {
 	if n == nil {
 		return false, nil
@@ -146,7 +145,7 @@ func (n *Notes) endedJobs() []pawl.ID {
 	return slices.Collect(maps.Keys(n.ended))
 }
 
-// forget forgets ended jobs but those that are running.
+// forget forgets ended jobs, except those that are still running.
 func (n *Notes) forget(ended, running []pawl.ID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

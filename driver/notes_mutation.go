@@ -14,7 +14,7 @@ import (
 
 const (
 	maxLogs      = 4  // runs of a job whose logs are kept
-	sweepPortion = 32 // rows whose jobs a store of notes looks for
+	sweepPortion = 32 // rows whose jobs a store of notes looks up
 )
 
 // rowViewer is a queue whose rows can be read.
@@ -145,7 +145,7 @@ func (m *noting) outgrown(r Reader, n *runnotes.Notes) error {
 	return presentTable(err)
 }
 
-// lose has the rows of a job go.
+// lose marks the rows of a job to be removed.
 func (m *noting) lose(r Reader, id pawl.ID) error {
 	m.lost = append(m.lost, id)
 	return presentTable(r.Scan(tableLogs, Span{Prefix: id[:]}, func(key, _ []byte) bool {
@@ -155,7 +155,7 @@ func (m *noting) lose(r Reader, id pawl.ID) error {
 }
 
 // sweep finds rows whose jobs are gone: those of jobs that were deleted, or that succeeded elsewhere.
-// Each call looks at the next rows of both tables, and after the last ones the first.
+// Each call looks at the next rows of both tables, and starts over after the last ones.
 func (m *noting) sweep(ops Ops) error {
 	var ids []pawl.ID
 	m.sweptTo = nil

@@ -11,15 +11,15 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// The tables of notes, in docs/internals/format.md. Their rows belong to no mutation: a run whose job is
-// elsewhere by now may still write its own.
+// The tables of notes, in docs/internals/format.md. Their rows belong to no mutation: a run that has lost its
+// job may still write its own.
 var (
 	noteSpace     = NewSpace("pawl.notes")
 	tableProgress = noteSpace.Index("progress")
 	tableLogs     = noteSpace.Index("logs")
 )
 
-// progressRow is what is kept of a progress.
+// progressRow is a progress as it is stored.
 type progressRow struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -29,7 +29,7 @@ type progressRow struct {
 	At, Began   int64 // nanoseconds since 1970
 }
 
-// logRow is what is kept of the log of a run.
+// logRow is the log of a run as it is stored.
 type logRow struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -43,7 +43,8 @@ func logKey(id pawl.ID, began time.Time) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(id[:]), uint64(began.UnixNano()))
 }
 
-// putNotes stores the notes of a run. Two stores of one worker may overtake each other, so neither goes back.
+// putNotes stores the notes of a run. Two stores of one worker may overtake each other, so an older one
+// changes nothing.
 func putNotes(w Writer, n *runnotes.Notes) error {
 	if n.Log != nil {
 		key := logKey(n.ID, n.Began)

@@ -57,7 +57,7 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 	case f.Unserved:
 		add(pawl.Obstacle{What: pawl.ByNoWorker})
 	}
-	if e.State != pawl.Ready { // limits count when it is due
+	if e.State != pawl.Ready { // limits count only once it is due
 		return all
 	}
 	limits := f.Queue.Limits
@@ -95,7 +95,7 @@ func (f *Facts) Obstacles() (all []pawl.Obstacle) {
 	return all
 }
 
-// prerequisites returns one obstacle for each sort of prerequisites that are not met.
+// prerequisites returns one obstacle for each kind of unmet prerequisite.
 func prerequisites(all []Prerequisite) (obstacles []pawl.Obstacle) {
 	holders := make(map[pawl.ObstacleKind][]pawl.ID)
 	for _, p := range all {
@@ -138,7 +138,7 @@ func Rests(until, now time.Time) time.Time {
 	return until
 }
 
-// NoKey returns the error for a key that a queue has no counts of.
+// NoKey returns the error for a key that a queue does not know.
 func NoKey(queue, key string) error {
 	return fmt.Errorf("key %q of queue %q: %w: none of its jobs is ready or leased, or the queue has no limits per key", key, queue, pawl.ErrNotFound)
 }

@@ -14,7 +14,7 @@ func CheckOverride(declared, l pawl.Limits) error {
 	return l.Validate()
 }
 
-// Override returns the limits in force where an operator has set limits and a program declares others.
+// Override returns the limits in force when a program declares limits and an operator has set others.
 func Override(declared, set pawl.Limits) pawl.Limits {
 	if set.InOrder, set.Fair = declared.InOrder, declared.Fair; set.InOrder != pawl.OrderNone {
 		set.RunningPerKey = min(set.RunningPerKey, 1)

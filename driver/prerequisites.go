@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The tables of what jobs wait for, in docs/internals/format.md. Each pair of a job and a prerequisite that
-// is not met yet has a row in both. So a job waits as long as it has rows, and nothing is counted twice.
+// The tables of what jobs wait for, in docs/internals/format.md. Each pair of a job and a prerequisite that is
+// not met yet has a row in both. So a job waits as long as it has rows.
 var (
 	afterSpace      = NewSpace("pawl.after")
 	tableWaits      = afterSpace.Index("waits")      // by the job that waits
@@ -29,8 +29,8 @@ type Prerequisite struct {
 	State pawl.State // of the prerequisite; "" if the queue does not hold it
 }
 
-// Met reports whether a job in a state lets those go that wait for it. It stays met, whatever becomes of
-// the job afterwards.
+// Met reports whether a job in a state meets the prerequisite. It stays met, whatever becomes of the job
+// afterwards.
 func (p Prerequisite) Met(state pawl.State) bool {
 	return state == pawl.Completed || p.Any && state == pawl.Dead
 }
@@ -38,7 +38,7 @@ func (p Prerequisite) Met(state pawl.State) bool {
 // Waits reports whether a job has prerequisites.
 func Waits(e *pawl.Envelope) bool { return len(e.After)+len(e.AfterAny) > 0 }
 
-// PrerequisitesOf returns what a job names, each job once. A success is an end, too.
+// PrerequisitesOf returns the prerequisites of a job, each once. A job in both After and AfterAny must succeed.
 func PrerequisitesOf(e *pawl.Envelope) iter.Seq[Prerequisite] {
 	return func(yield func(Prerequisite) bool) {
 		if !Waits(e) {
@@ -57,8 +57,8 @@ func PrerequisitesOf(e *pawl.Envelope) iter.Seq[Prerequisite] {
 	}
 }
 
-// CheckPrerequisites refuses a new job that names a job which is not known, with [pawl.ErrNotFound], and one
-// whose ID others wait for already, with [pawl.ErrConflict]: they could wait for each other.
+// CheckPrerequisites refuses a new job. It returns [pawl.ErrNotFound] if the job names a job that is not known,
+// and [pawl.ErrConflict] if others already wait for its ID: they could wait for each other.
 func CheckPrerequisites(e *pawl.Envelope, known, awaited func(pawl.ID) bool) error {
 	if !Waits(e) {
 		return nil
@@ -96,7 +96,7 @@ func (p *Prerequisites) Any(r Reader) bool {
 			p.any = true
 			return false
 		}))
-		p.any = p.any || err != nil // then look closely
+		p.any = p.any || err != nil // if in doubt, look at each job
 	}
 	return p.any
 }
@@ -132,7 +132,7 @@ func (p *Prerequisites) has(r Reader, t *Table, id pawl.ID) (found bool) {
 	return found || err != nil
 }
 
-// Forget removes what a job waits for, which leaves the queue.
+// Forget removes what a job waits for, when the job leaves the queue.
 func (p *Prerequisites) Forget(w Writer, id pawl.ID) error {
 	if !p.Waits(w, id) {
 		return nil
@@ -157,8 +157,7 @@ func (p *Prerequisites) Ended(r Reader, id pawl.ID, state pawl.State) bool {
 // Pending reports whether there is something to flush.
 func (p *Prerequisites) Pending() bool { return len(p.ended) > 0 }
 
-// Flush lets the jobs go that wait for no other job any more: it calls release with each of them. Skipped gets
-// what is damaged.
+// Flush calls release with each job that no longer waits for any job. It calls skipped for each damaged row.
 func (p *Prerequisites) Flush(w Writer, release func(pawl.ID), skipped func(error)) error {
 	for len(p.ended) > 0 {
 		ended := p.ended[0]
@@ -209,9 +208,9 @@ func ReadPrerequisites(r Reader, id pawl.ID) (all []Prerequisite, err error) {
 	return all, err
 }
 
-// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
-// first, and without dead ones. None of them can run unless these jobs succeed. Direct finds those that wait for
-// some jobs themselves. [pawl.ErrBatchTooLarge] means that there are more than [pawl.MaxBatchJobs].
+// Dependents returns the jobs that wait for the success of a job, directly or through other jobs: the nearest
+// first, and without dead ones. Direct finds the jobs that wait directly for some jobs. [pawl.ErrBatchTooLarge]
+// means that there are more than [pawl.MaxBatchJobs].
 func Dependents(id pawl.ID, direct func(needed []pawl.ID, found func(id pawl.ID, state pawl.State)) error) (all []pawl.ID, err error) {
 	known := map[pawl.ID]bool{id: true}
 	for level := []pawl.ID{id}; len(level) > 0 && err == nil; {
@@ -234,7 +233,7 @@ func Dependents(id pawl.ID, direct func(needed []pawl.ID, found func(id pawl.ID,
 	return all, err
 }
 
-// ReadDependents returns the jobs that wait for the success of a job themselves.
+// ReadDependents returns the jobs that wait directly for the success of a job.
 func ReadDependents(r Reader, id pawl.ID) (all []pawl.ID, err error) {
 	err = eachPair(r, tableDependents, id, func(waits pawl.ID, how byte, damage error) {
 		if damage == nil && how == metBySuccess {
@@ -341,8 +340,8 @@ func EachPrerequisite(r Reader, fn func(id pawl.ID, p Prerequisite, damage error
 	return err
 }
 
-// RepairPrerequisites makes the rows of a damaged store sound. A row makes its counterpart again. What keep
-// refuses goes, and so does what is in neither table.
+// RepairPrerequisites repairs the rows of a damaged store. It writes a missing counterpart of a row again. It
+// removes rows that cannot be read, and rows that keep refuses.
 func RepairPrerequisites(w Writer, keep func(id pawl.ID, p Prerequisite) bool) error {
 	type pair struct{ id, needed pawl.ID }
 	sound := make(map[pair]Prerequisite)

@@ -7,11 +7,11 @@ import (
 )
 
 // Pace is a [pawl.Rate] in the terms of the generic cell rate algorithm. A queue keeps one time for
-// each rate, the theoretical arrival time (TAT): until when the starts so far use it up. The zero
-// time stands for no start yet.
+// each rate, the theoretical arrival time (TAT): the starts so far use up the rate until then. The
+// zero time means that no job has started.
 type Pace struct {
 	step  time.Duration // how long a start of cost 1 uses the rate up; 0 for no rate
-	burst time.Duration // how long the starts of a burst do
+	burst time.Duration // how long the starts of a burst use it up
 	cost  int           // the highest cost
 }
 
@@ -29,9 +29,9 @@ func PaceOf(r pawl.Rate) Pace {
 // Limits reports whether there is a rate.
 func (p Pace) Limits() bool { return p.step > 0 }
 
-// Units returns how many starts a start of a job with a cost counts. A queue refuses a job of a higher cost
-// than its rate takes. Such a job can still be in a queue whose rate was declared later: it counts as one of
-// the highest cost.
+// Units returns how many starts the start of a job with a cost counts as. A queue refuses a job of a higher
+// cost than its rate takes. Such a job can still be in a queue whose rate was declared later. It counts as
+// a job of the highest cost.
 func (p Pace) Units(cost int) int { return min(max(1, cost), p.cost) }
 
 // Left returns how many jobs of cost 1 may start now. If it is not 0, one job of any cost may.
@@ -50,19 +50,19 @@ func (p Pace) Start(tat, now time.Time, cost int) time.Time {
 	return tat.Add(time.Duration(p.Units(cost)) * p.step)
 }
 
-// When returns from when on n jobs of cost 1 may start, at most Most.
+// When returns the time at which n jobs of cost 1 may start. N is at most Most.
 func (p Pace) When(tat time.Time, n int) time.Time {
 	return tat.Add(time.Duration(n)*p.step - p.burst)
 }
 
-// Last returns the latest TAT that starts until now can have left. A later one means that the clock
-// was set back. A queue then goes on from Last, as if a burst had just started whose last job had the
+// Last returns the latest TAT that is possible after starts until now. A later one means that the clock
+// was set back. A queue then continues from Last, as if a burst had just started whose last job had the
 // highest cost: no more jobs start than the rate allows, and none waits until the clock is where it was.
 func (p Pace) Last(now time.Time) time.Time {
 	return now.Add(p.burst + time.Duration(p.cost-1)*p.step)
 }
 
-// CheckRested checks the names of a queue and of a key whose rest is to end. Its error is a
+// CheckRested checks the names of a queue and of a key for a call that ends a rest. Its error is a
 // [*pawl.InvalidError].
 func CheckRested(queue, key string) error {
 	if err := CheckQueue(queue); err != nil {

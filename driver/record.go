@@ -17,7 +17,7 @@ func AppendRecord(dst []byte, e *pawl.Envelope, apart int) []byte {
 
 // ParseRecord reads what [AppendRecord] wrote. Its errors match [pawl.ErrCorrupt]. The payload of
 // the result is a part of b, which must not change afterwards. Apart is the size of a payload
-// that the record leaves out, 0 if it has the payload.
+// that the record leaves out, or 0 if it has the payload.
 func ParseRecord(b []byte) (e *pawl.Envelope, apart int, err error) { return root.ParseRecord(b) }
 
 // CheckRecord checks the version and the checksum of a record without decoding it. Its errors
@@ -30,8 +30,8 @@ func CheckRecord(b []byte) error { return root.CheckRecord(b) }
 func EncodePayload(v any) ([]byte, error) { return root.EncodePayload(v) }
 
 // DecodePayload reads what [EncodePayload] wrote into the value that v points to. The bytes may
-// come from anywhere. It returns [pawl.ErrPayloadEncoding] if they do not fit, also if the type of
-// v cannot hold a value, such as 300 in an int8, or lacks a field.
+// come from anywhere. It returns [pawl.ErrPayloadEncoding] if they do not fit. They do not fit
+// either if the type of v lacks a field or cannot hold a value, such as 300 in an int8.
 func DecodePayload(b []byte, v any) error { return root.DecodePayload(b, v, false) }
 
 // DecodeKnown is [DecodePayload], except that it skips fields that the type of v lacks.

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/metrics"
 )
 
-// Reporter logs what happened to the jobs of a queue, and calls whoever wants to know: the
-// receivers that the options of the queue name, and the listeners, which come and go.
+// Reporter logs what happened to the jobs of a queue, and calls the receivers in the options of the
+// queue and the listeners that were added since.
 type Reporter struct {
 	Logger     pawl.Logger
 	OnEvent    func(pawl.Event)  // nil for none
@@ -28,19 +28,19 @@ type Reporter struct {
 // maxCrashLines is how many crashes of one call of Emit are logged with a line each.
 const maxCrashLines = 100
 
-// Listened reports whether anybody wants events of every type.
+// Listened reports whether anything receives events of every type.
 func (r *Reporter) Listened() bool {
 	return r.OnEvent != nil || r.Collector != nil || r.listeners.Load() != nil
 }
 
-// Wants reports whether events of a type are needed. The log has deaths and crashes. A job that is
-// skipped may leave no record, so that a call of Await learns of its end only by the event.
+// Wants reports whether events of a type are needed. The log needs deaths and crashes. A job that is
+// skipped may leave no record, so a call of Await needs the event of its end.
 func (r *Reporter) Wants(t pawl.EventType) bool {
 	return t == pawl.EventDied || t == pawl.EventSkipped || isCrash(t) || r.Listened()
 }
 
-// Emit reports the events of a transaction that is durable. A panic of a receiver is logged, since
-// others wait for the transaction.
+// Emit reports the events of a transaction that is durable. It recovers and logs a panic of a
+// receiver, because others wait for the transaction.
 func (r *Reporter) Emit(events ...pawl.Event) {
 	crashes := 0
 	for _, e := range events {
@@ -63,7 +63,7 @@ func (r *Reporter) Emit(events ...pawl.Event) {
 func isCrash(t pawl.EventType) bool { return t == pawl.EventReaped || t == pawl.EventRecovered }
 
 func (r *Reporter) logCrash(e pawl.Event) {
-	if e.Job.Crashes == 0 { // the queue counts the crashes of processes alone
+	if e.Job.Crashes == 0 { // the queue counts only crashes of processes
 		r.Logger.Warn("lease expired", "id", e.Job.ID, "kind", e.Job.Kind, "queue", e.Job.Queue)
 		return
 	}
@@ -102,7 +102,7 @@ func (r *Reporter) guard(e pawl.Event, call func()) {
 	call()
 }
 
-// listener is one of them.
+// listener is one receiver that [Reporter.Listen] has added.
 type listener struct {
 	fn func(pawl.Event)
 
@@ -110,8 +110,8 @@ type listener struct {
 	stopped bool         // guarded by mu
 }
 
-// Listen adds fn to those who get every event. Stop removes it and waits for running calls of fn,
-// which is not called after stop has returned. So fn must not call it. Calling stop twice is harmless.
+// Listen makes fn receive every event. Stop removes fn and waits for running calls of fn, so fn must
+// not call stop. Fn is not called after stop has returned. Calling stop twice is harmless.
 func (r *Reporter) Listen(fn func(pawl.Event)) (stop func()) {
 	own := &listener{fn: fn}
 	r.change(func(all []*listener) []*listener { return append(all, own) })

@@ -8,22 +8,22 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Effect is an idempotency key that counts as done. While it does, a job of that kind and key
-// is removed without an attempt.
+// Effect is an idempotency key that counts as done until a time. Until then, a job of that kind and key is
+// removed without an attempt.
 type Effect struct {
 	Kind, Key string
 	Until     time.Time
 }
 
-// Another process read the input of a restore, or anybody wrote it, so nothing in it is trusted.
+// The input of a restore comes from another process, or from anybody, so nothing in it is trusted.
 
 // MaxCount is the largest value of a counter of a restored job. No real job reaches it,
 // and further counting does not overflow an int.
 const MaxCount = 1 << 30
 
-// CheckRestore refuses what no queue would have stored, and more than one call accepts. It is
-// the part of a queue's Restore that needs no transaction. MaxPayload is the queue's limit in
-// bytes. Its errors match those of [CheckRestoredJob] and of [Effect.Validate],
+// CheckRestore refuses what no queue would have stored, and more than one call accepts. A
+// queue's Restore calls it before its transaction. MaxPayload is the queue's limit in bytes.
+// Its errors match those of [CheckRestoredJob] and of [Effect.Validate],
 // [pawl.ErrBatchTooLarge] for more than [pawl.MaxBatchJobs] jobs or effects or more than
 // [pawl.MaxBatchBytes] by [JobSize], and [pawl.ErrConflict] for an ID or an envelope that
 // occurs twice.
@@ -140,11 +140,11 @@ func checkState(e *pawl.Envelope) error {
 	return nil
 }
 
-// Arrive turns a job that another process read, and that passed [CheckRestoredJob], into one that a
-// queue stores at the time now. It keeps the sequence and the history. A job that must end, since
-// it was cancelled, is leased until the queue ends it.
+// Arrive prepares a restored job for a queue that stores it at the time now. The job has passed
+// [CheckRestoredJob]. Arrive keeps the sequence and the history. A job that must end because it was
+// cancelled is leased until the queue ends it.
 func Arrive(e *pawl.Envelope, now time.Time) {
-	now = now.Round(0) // without its monotonic part, as all times of a stored job
+	now = now.Round(0) // without its monotonic part, like all times of a stored job
 	e.Delay, e.OnConflict, e.LeasedSince, e.FairTag = 0, pawl.UseExisting, time.Time{}, 0
 	if e.ID.IsZero() {
 		e.ID = pawl.NewID(now)
@@ -185,7 +185,7 @@ func Arrive(e *pawl.Envelope, now time.Time) {
 	}
 }
 
-// Arrival returns the state that a job will have which [Arrive] has prepared.
+// Arrival returns the state of a job that [Arrive] has prepared.
 func Arrival(e *pawl.Envelope, now time.Time) pawl.State {
 	switch {
 	case e.State == pawl.Dead || e.State == pawl.Completed:

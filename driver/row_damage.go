@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// RowDamage returns what is wrong with a row of progress, of logs, or of counts of the throughput. Nothing else depends on
-// such a row, so a salvage omits it. The answer for a row of another space is nil.
+// RowDamage returns what is wrong with a row of progress, of logs, or of counts of the throughput. Nothing else depends
+// on such a row, so a salvage omits a damaged one. It returns nil for a row of another space.
 func RowDamage(path [][]byte, key, value []byte) error {
 	var tables []*Table
 	for _, s := range []*Space{noteSpace, MeterSpace} {

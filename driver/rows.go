@@ -8,7 +8,7 @@ import (
 
 // ErrNoTable reports that a table is missing though other tables of its space exist: the
 // store is damaged. A store never creates such a table again, because a package must not
-// take lost rows for rows that never were. It matches [pawl.ErrCorrupt].
+// take lost rows for rows that never existed. It matches [pawl.ErrCorrupt].
 var ErrNoTable = fmt.Errorf("%w: a table is missing", pawl.ErrCorrupt)
 
 // Space names the tables of one package. A store creates all of them with the first row.
@@ -33,8 +33,8 @@ type Table struct {
 	index bool
 }
 
-// Table adds a table to the space. It is for package variables: a space that is in use does
-// not change.
+// Table adds a table to the space. Call it only to initialize package variables: a space in use
+// must not change.
 func (s *Space) Table(name string) *Table {
 	t := &Table{space: s, name: []byte(name)}
 	s.tables = append(s.tables, t)
@@ -83,8 +83,8 @@ type Reader interface {
 	Scan(t *Table, s Span, fn func(key, value []byte) bool) error
 }
 
-// Writer writes rows. All mutations of one transaction get the same Writer, compared by ==,
-// and another transaction has another one.
+// Writer writes rows. All mutations of one transaction get the same Writer, compared by ==.
+// Another transaction has another Writer.
 type Writer interface {
 	Reader
 
@@ -94,11 +94,11 @@ type Writer interface {
 	// Delete removes a row if there is one.
 	Delete(t *Table, key []byte) error
 
-	// DeleteSpan removes the rows of a span in key order, and stops once they had size
-	// bytes. It returns how many rows, and how many bytes, it removed.
+	// DeleteSpan removes the rows of a span in key order, and stops after size bytes. It returns
+	// how many rows, and how many bytes, it removed.
 	DeleteSpan(t *Table, s Span, size int) (rows, bytes int, err error)
 
-	// OnCommit has fn called once the transaction is durable. Fn is short and does not
-	// call the store.
+	// OnCommit calls fn once the transaction is durable. Fn must be short and must not call the
+	// store.
 	OnCommit(fn func())
 }

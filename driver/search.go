@@ -10,8 +10,8 @@ import (
 // MaxSearched is the most IDs that one call of a queue's FindIDs compares with the end of an ID.
 const MaxSearched = 10_000
 
-// Search collects the IDs of jobs that begin or end with a part of an ID. It first takes those that
-// begin with it, which an index has, and then compares all IDs in their order, in portions.
+// Search collects the IDs of jobs that begin or end with a part of an ID. It first takes those that begin
+// with it, from an index, and then compares all IDs in their order, in portions.
 type Search struct {
 	IDs    []pawl.ID
 	After  pawl.ID // the last ID that was compared
@@ -21,8 +21,8 @@ type Search struct {
 	left   int // of this portion
 }
 
-// NewSearch begins a search for at most a number of IDs, or continues it after a cursor. It returns a
-// [*pawl.InvalidError] for a part that is not one, and for a cursor of another search.
+// NewSearch begins a search for at most most IDs, or continues one after a cursor. It returns a
+// [*pawl.InvalidError] for a part that is not a part of an ID, and for a cursor of another search.
 func NewSearch(part, after string, most int) (*Search, error) {
 	digits, err := PartOfID(part)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Search) Left() int {
 }
 
 // Next returns the cursor of the next call, or "" after a search that has seen all IDs or has found as many
-// as it may. A portion that is not used up has met the last ID.
+// as it may. A portion with IDs left over has reached the last ID.
 func (s *Search) Next() string {
 	if s.left > 0 || len(s.IDs) >= s.most {
 		return ""

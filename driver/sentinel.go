@@ -1,13 +1,13 @@
 package driver
 
-// Sentinel is an error value of an engine that callers match with [errors.Is], also in another
-// process than the engine's: package admin sends the code, and sentinels with equal codes match.
-// Make one with [NewSentinel].
+// Sentinel is an error value of an engine that callers match with [errors.Is], even in another
+// process: package admin sends the code, and sentinels with equal codes match. Make one with
+// [NewSentinel].
 type Sentinel struct{ code, text string }
 
 // NewSentinel returns a sentinel. The code is a lower-case name that no other sentinel of the
-// program has, and it never changes. It is not one of package admin's own codes, such as "conflict":
-// package admin does not send such a sentinel.
+// program has, and it never changes. It must not be one of package admin's own codes, such as
+// "conflict": package admin does not send such a sentinel.
 func NewSentinel(code, text string) error { return &Sentinel{code, text} }
 
 // Error returns the text.

@@ -10,8 +10,9 @@ import (
 )
 
 // CheckSettle refuses a Settle that no queue accepts: [pawl.ErrBatchTooLarge] for too many
-// settlements, and [pawl.ErrInvalid] for one without a lease or an outcome, or for an abandon
-// without a reason of at most [pawl.MaxNameBytes], or for a result that is no ack's or too large.
+// settlements, and [pawl.ErrInvalid] for one without a lease or an outcome, for an abandon
+// without a reason of at most [pawl.MaxNameBytes], and for a result that is too large or not of
+// an ack.
 func CheckSettle(settlements []pawl.Settlement) error {
 	if len(settlements) > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d leases, at most %d are settled in one commit; split it",
@@ -55,8 +56,8 @@ func SupportsSettle(a pawl.Ability, settlements []pawl.Settlement) error {
 	return nil
 }
 
-// CheckRest refuses a throttle that nothing can follow: of the key of a job without one, or in a queue without
-// limits per key. Its error is a [*pawl.InvalidError].
+// CheckRest refuses a throttle of a key if the job has no key, or if its queue has no limits per key. Its
+// error is a [*pawl.InvalidError].
 func CheckRest(s *pawl.Settlement, key, queue string, l pawl.Limits) error {
 	switch {
 	case s.Outcome != pawl.OutcomeThrottle || s.Rest != pawl.ThisKey:
@@ -98,15 +99,15 @@ func CountsAttempt(r pawl.Reason) bool {
 	return r != pawl.ReasonSignature && r != pawl.ReasonPayload
 }
 
-// NewFailure returns the entry that a run which ended with cause leaves in the history. It
-// truncates the cause to [pawl.MaxErrorText] bytes.
+// NewFailure returns the entry in the history of a run that ended with cause. It truncates the cause to
+// [pawl.MaxErrorText] bytes.
 func NewFailure(attempt int, at time.Time, cause string) pawl.Failure {
 	return pawl.Failure{Attempt: attempt, At: at, Error: ellipsis.Truncate(cause, pawl.MaxErrorText)}
 }
 
 // FailureOf returns the entry of a run that ended with cause, without its attempt and time. The
-// stack comes from an error in the tree of cause with a method StackTrace() string. Both texts
-// are truncated to [pawl.MaxErrorText] bytes.
+// stack comes from an error in the tree of cause that has a method StackTrace() string. Both
+// texts are truncated to [pawl.MaxErrorText] bytes.
 func FailureOf(cause error) (f pawl.Failure) {
 	if cause == nil {
 		return f
@@ -126,8 +127,8 @@ func Took(l *pawl.Lease) time.Duration {
 	return time.Since(l.Started)
 }
 
-// MarkSettled notes that the job was acked in a transaction of the app, so that its worker neither
-// settles nor extends the lease any more. Queues call it once the transaction is durable.
+// MarkSettled notes that the job was acked in a transaction of the app, so that its worker no longer
+// settles or extends the lease. Queues call it once the transaction is durable.
 func MarkSettled(l *pawl.Lease) { root.MarkSettled(l) }
 
 // Settled reports whether [MarkSettled] was called.

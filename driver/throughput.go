@@ -24,7 +24,7 @@ type Period struct {
 	Totals
 }
 
-// Build is the build of a program, noted when it first leases jobs after another build did.
+// Build is the build of a program, stored when it leases jobs and the last build that did was another one.
 type Build struct {
 	At       time.Time
 	Version  string // of the main module, "(devel)" if there is none
@@ -63,7 +63,7 @@ type ThroughputQuery struct {
 const ThroughputKept = 7 * 24 * time.Hour
 
 // Step returns the length of the periods for a query: a minute for up to an hour, ten minutes for up to a day, and
-// otherwise an hour. It refuses a query that is not valid.
+// otherwise an hour. It returns a [*pawl.InvalidError] for a query that is not valid.
 func (q *ThroughputQuery) Step() (step, last time.Duration, err error) {
 	if q.Queue != "" {
 		err = CheckQueue(q.Queue)
@@ -112,7 +112,7 @@ func (t *Throughput) Total() (sum Totals) {
 	return sum
 }
 
-// CheckThroughput returns why a report cannot be the answer to a query; nil if it can.
+// CheckThroughput returns an error if a report cannot be the answer to a query.
 func CheckThroughput(q *ThroughputQuery, t *Throughput) error {
 	step, last, err := q.Step()
 	if err == nil && (t.Step != step || len(t.Periods) != int((last+step-1)/step) || len(t.Builds) > maxBuilds+1) {

@@ -6,8 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Totals counts the transitions of jobs that a process has made since it opened the queue. Unlike events
-// it costs next to nothing, so a queue counts whether anybody listens or not.
+// Totals counts the transitions of jobs that a process has made since it opened the queue. Unlike
+// events, the counts cost almost nothing, so a queue always keeps them.
 type Totals struct {
 	Changes   int64 // of every type
 	Enqueued  int64

@@ -13,8 +13,8 @@ var types = struct {
 	all map[pawl.Queue][]*map[string]func(payload []byte) error
 }{all: make(map[pawl.Queue][]*map[string]func([]byte) error)}
 
-// ServeTypes notes how a worker of a queue decodes the arguments of each kind that it handles, until end
-// is called. So an operator's edit of a job is checked by the type that will run it.
+// ServeTypes notes, until end is called, how a worker of a queue decodes the arguments of each kind that
+// it handles. [CheckType] then checks an operator's edit of a job against the type that will run it.
 func ServeTypes(q pawl.Queue, decode map[string]func(payload []byte) error) (end func()) {
 	if !reflect.ValueOf(q).Comparable() { // a wrapper that no operator's queue can be equal to
 		return func() {}
@@ -38,9 +38,9 @@ func ServeTypes(q pawl.Queue, decode map[string]func(payload []byte) error) (end
 	}
 }
 
-// CheckType decodes a payload as the type of each running worker of a queue that handles a kind. Known
-// is false if there is none in this process. The error is that of a run, which matches
-// [pawl.ErrPayloadEncoding] and names the field.
+// CheckType decodes a payload into the type of each running worker of a queue that handles a kind.
+// Known is false if there is no such worker in this process. The error is the same as that of a run:
+// it matches [pawl.ErrPayloadEncoding] and names the field.
 func CheckType(q any, kind string, payload []byte) (known bool, err error) {
 	queue, ok := q.(pawl.Queue)
 	if !ok || !reflect.ValueOf(q).Comparable() {

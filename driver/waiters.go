@@ -24,17 +24,17 @@ type Waiters struct {
 // waiter is one call. Its channel gets the job of an event that ended it, or nil to look again.
 type waiter struct{ ended chan *pawl.Envelope }
 
-// Awaitable is what [Waiters] need of a queue.
+// Awaitable is what [Waiters] need from a queue.
 type Awaitable interface {
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 	Done() <-chan struct{}
 }
 
-// Await is [pawl.Awaiter] for a queue. A queue of several processes gives the time after which each
-// call looks again, since notifications of other processes may get lost; the others give 0. No
-// goroutine is left when it returns.
+// Await implements [pawl.Awaiter] for a queue. Again is how long a call waits before it looks
+// again, for a queue that several processes share, since notifications of other processes may get
+// lost. Other queues give 0. Await leaves no goroutine behind.
 func (ws *Waiters) Await(ctx context.Context, q Awaitable, id pawl.ID, again time.Duration) (*pawl.Envelope, error) {
-	w := ws.join(id) // before the first look: what that does not see is reported
+	w := ws.join(id) // before the first look: what the look does not see is reported
 	defer ws.leave(id, w)
 	var tick <-chan time.Time
 	if again > 0 {
@@ -67,7 +67,7 @@ func (ws *Waiters) Await(ctx context.Context, q Awaitable, id pawl.ID, again tim
 	}
 }
 
-// last returns an end that was reported before the call gives up, or else an error.
+// last returns an end that was reported before the call gave up, or else an error.
 func (w *waiter) last(err error) (*pawl.Envelope, error) {
 	select {
 	case end := <-w.ended:
@@ -89,9 +89,9 @@ func stopped(q Awaitable) error {
 	return pawl.ErrClosed
 }
 
-// gone returns the job of a record that went while a call waited, without a report. A job succeeded
-// then: only an operator removes a dead job, and a death is reported. In a queue of several processes
-// the report may come too late.
+// gone returns a job whose record disappeared while a call waited, without a report. The job has
+// succeeded: only an operator removes a dead job, and a death is reported. In a queue that several
+// processes share, the report may come too late.
 func gone(last *pawl.Envelope, shared bool) (*pawl.Envelope, error) {
 	if shared {
 		return nil, fmt.Errorf("job %s: %w: it was there, and its record is gone; give it a retention, so that its end can be seen", last.ID, pawl.ErrNotFound)
@@ -104,8 +104,8 @@ func gone(last *pawl.Envelope, shared bool) (*pawl.Envelope, error) {
 // Any reports whether a call waits.
 func (ws *Waiters) Any() bool { return ws.waiting.Load() > 0 }
 
-// Report gives the end of a job to the calls that wait for it. A queue reports each death, each job
-// that was skipped, and each success with a result, whether it has listeners or not.
+// Report gives the end of a job to the calls that wait for it. A queue reports each death, each
+// skipped job, and each success with a result, even if it has no listeners.
 func (ws *Waiters) Report(e pawl.Event) {
 	if !ws.Any() || e.Type != pawl.EventSucceeded && e.Type != pawl.EventSkipped && e.Type != pawl.EventDied {
 		return
@@ -120,7 +120,8 @@ func (ws *Waiters) Report(e pawl.Event) {
 	}
 }
 
-// Look has the calls that wait for some jobs look again. A queue names the jobs whose leases ended.
+// Look makes the calls that wait for some jobs look again. A queue names the jobs whose leases
+// ended.
 func (ws *Waiters) Look(ids ...pawl.ID) {
 	if !ws.Any() {
 		return
@@ -134,7 +135,7 @@ func (ws *Waiters) Look(ids ...pawl.ID) {
 	}
 }
 
-// LookAll has all calls look again.
+// LookAll makes all calls look again.
 func (ws *Waiters) LookAll() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -162,7 +163,7 @@ func endOf(e pawl.Event) *pawl.Envelope {
 	return &job
 }
 
-// wake gives the call an end, or nil to have it look again, unless it has something already. The
+// wake gives the call an end, or nil to make it look again, unless it has something already. The
 // caller holds the mutex of the waiters, so nobody else sends.
 func (w *waiter) wake(end *pawl.Envelope) {
 	select {
