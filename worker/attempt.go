@@ -18,7 +18,7 @@ var (
 	// ErrTimeout is the cause at the job's timeout.
 	ErrTimeout = errors.New("the run took longer than its timeout")
 
-	// ErrDeadline is the cause at the job's deadline, where that comes first.
+	// ErrDeadline is the cause at the job's deadline, if that comes before the timeout.
 	ErrDeadline = errors.New("the deadline of the job has passed")
 
 	// ErrCancelled is the cause when the job is cancelled.
@@ -27,15 +27,16 @@ var (
 	// ErrStopping is the cause when the worker stops.
 	ErrStopping = errors.New("the worker is stopping")
 
-	// ErrLeaseInDoubt is the cause when the lease may have expired, and another process may have
-	// the job: the queue, such as a server that is away, did not answer an extension in time.
+	// ErrLeaseInDoubt is the cause when the lease may have expired, so that another process may
+	// have the job: the queue, such as a server that cannot be reached, did not answer an
+	// extension in time.
 	ErrLeaseInDoubt = errors.New("nobody knows whether the lease still holds")
 )
 
 // PanicError is the error of an attempt whose handler panicked, or called
 // runtime.Goexit as t.FailNow does.
 type PanicError struct {
-	Value any    // what was given to panic, or a text about Goexit
+	Value any    // the argument of panic, or a text about Goexit
 	Stack string // of the handler's goroutine
 }
 
@@ -44,14 +45,14 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // StackTrace returns Stack, which a queue keeps beside the error.
 func (e *PanicError) StackTrace() string { return e.Stack }
 
-// Unwrap returns the value when it is an error.
+// Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// attempt is one run of one leased job, from the moment its lease comes to the
-// worker until the queue has heard how it ended.
+// attempt is one run of one leased job, from the moment the worker gets its lease until the
+// lease is settled.
 type attempt struct {
 	*pawl.Lease
 	handler handler
@@ -60,19 +61,19 @@ type attempt struct {
 	ctx     context.Context // of the handler, once it has a slot
 	cancel  context.CancelCauseFunc
 	err     error     // of the handler; belongs to its goroutine
-	until   time.Time // when the lease expires, as far as the worker knows; zero once it is in doubt; the session's mu guards it
+	until   time.Time // when the lease expires, to the worker's knowledge; zero once it is in doubt; the session's mu guards it
 
-	// claimed goes to whoever settles the job: the return of the handler, or the
-	// worker when it does not wait for that any more.
+	// claimed is set by the one that settles the job: the return of the handler, or the worker
+	// if it no longer waits for that.
 	claimed atomic.Bool
 }
 
-// claim reports whether the caller is the one to settle.
+// claim reports whether the caller must settle the job.
 func (a *attempt) claim() bool { return a.claimed.CompareAndSwap(false, true) }
 
-// limit is how long a run that starts now may take, and the cause with which its
-// context then ends, nil for no limit. The timeout is that of the job, or else the
-// worker's; the deadline is a time of the wall clock.
+// limit returns how long a run that starts now may take, and the cause with which
+// its context then ends, or nil if there is no limit. The timeout is that of the
+// job, or else the worker's; the deadline is a time of the wall clock.
 func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
 	limit = a.Timeout
 	if limit == 0 {
@@ -96,8 +97,8 @@ func (a *attempt) ended() bool {
 	return a.Cancelled.Fired() || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
 }
 
-// settlingLease is the lease by which the queue is told how a run ended. The handler's own is
-// not changed for that: one that ignores its timeout may be using it.
+// settlingLease returns the lease for the settlement of a run. It is a copy, because a handler
+// that ignores its timeout may still be using its own lease.
 func (a *attempt) settlingLease(timedOut bool) *pawl.Lease {
 	if !timedOut {
 		return a.Lease
@@ -106,9 +107,9 @@ func (a *attempt) settlingLease(timedOut bool) *pawl.Lease {
 		Cancelled: a.Cancelled, Started: a.Started, TimedOut: true}
 }
 
-// run calls the handler and keeps what it returned in err. A panic becomes an
-// error, and so does runtime.Goexit, which t.FailNow calls: after it the goroutine
-// runs deferred functions only.
+// run calls the handler and stores in err what it returned. A panic becomes an
+// error, and so does runtime.Goexit, which t.FailNow calls. After Goexit the
+// goroutine runs only deferred functions.
 func (a *attempt) run(ctx context.Context) {
 	returned := false
 	defer func() {
@@ -119,7 +120,7 @@ func (a *attempt) run(ctx context.Context) {
 	}()
 	a.err = a.handler.run(driver.RunContext(ctx, a.queue, a.Lease, a.notes), a.Lease)
 	if a.err != nil {
-		_ = a.err.Error() // one that panics, such as a nil pointer in an error, does it here and not in the queue
+		_ = a.err.Error() // if it panics, as for a nil pointer in an error, it panics here and not in the queue
 	}
 	returned = true
 }
@@ -132,8 +133,8 @@ func panicked(value any) *PanicError {
 	return &PanicError{Value: value, Stack: stackOfPanic(string(debug.Stack()))}
 }
 
-// stackOfPanic leaves out what lies above the panic in a stack: the frames that
-// took the stack, which would fill what the history keeps of it.
+// stackOfPanic leaves out the frames above the panic, which took the stack. They would fill the
+// part that the history keeps.
 func stackOfPanic(stack string) string {
 	head, rest, _ := strings.Cut(stack, "\n") // goroutine 7 [running]:
 	if _, below, found := strings.Cut(rest, "\npanic("); found {

@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl/internal/errtree"
 )
 
-// decide says what the result of a run means for its job: the settlement, without its lease.
-// Interrupted tells that the run was told to stop before it returned; policy is the one that
-// applies; random is uniform in [0, 1).
+// decide returns the settlement, without its lease, that follows from the result of a run.
+// Interrupted means that a stop ended the context before the run returned; policy is the one
+// that applies; random is uniform in [0, 1).
 func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, random float64) pawl.Settlement {
 	nack := func(delay time.Duration) pawl.Settlement {
 		return pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: delay, Cause: err}
@@ -57,8 +57,8 @@ type payloadError struct{ err error }
 func (e *payloadError) Error() string { return e.err.Error() }
 func (e *payloadError) Unwrap() error { return e.err }
 
-// because puts the reason why a run was ended before the error that it then returned,
-// for the history: a handler mostly says no more than that its context ended.
+// because puts the reason why a run was ended before the error that it then returned, for
+// the history: usually the error of a handler says only that its context ended.
 func because(err, ended error) error {
 	for _, cause := range [...]error{ErrTimeout, ErrDeadline, ErrCancelled} {
 		if errors.Is(ended, cause) && !errors.Is(err, cause) {
@@ -68,8 +68,9 @@ func because(err, ended error) error {
 	return err
 }
 
-// delayAfter asks the policy. One that panics would take the process down outside
-// of the handler, again and again; the default strategy answers in its place.
+// delayAfter asks the policy. If the policy panics, delayAfter asks the default strategy
+// instead. Otherwise the panic, outside of the handler, would crash the process again and
+// again.
 func delayAfter(e *pawl.Envelope, err error, policy pawl.Policy, random float64) (delay time.Duration, ok bool) {
 	completed := driver.NextAttempt(e.Attempts)
 	r := pawl.Retry{Completed: completed, Attempt: driver.NextAttempt(completed), Err: err, Random: random}

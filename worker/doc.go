@@ -24,7 +24,7 @@
 //     passed. An error is a failed attempt. Nil is a success.
 //   - [ErrCancelled]: somebody cancelled the job. Nil is a success. After anything else the job is
 //     dead.
-//   - [ErrStopping]: the worker stops. An error returns the job to the queue and is no failure.
+//   - [ErrStopping]: the worker stops. An error returns the job to the queue and is not a failure.
 //     Nil is a success, and [pawl.Permanent] and [pawl.Snooze] keep their meaning.
 //   - [pawl.ErrLeaseLost]: the lease is over, and the job may run elsewhere. What the handler
 //     returns has no effect.
@@ -40,17 +40,17 @@
 //
 // A handler may ack its job in the transaction that stores its effect. It calls AckTx of the
 // queue, such as that of package bolt, with job.Lease. After the commit the job is done, whatever
-// the handler returns. The worker logs an error.
+// the handler returns. If that is an error, the worker logs it.
 //
 // A slot is free as soon as the handler returns. The worker acks several jobs at a time, so a job
 // that finished right before a crash may run again.
 //
 // # Around the handlers
 //
-// [Options].Middleware wraps every handler of a worker. [Options].Verify refuses jobs without a
-// valid signature before their payload is decoded. A job of a kind that has no handler here stays
-// ready for a worker that has one. A job whose kind has [pawl.Needs] stays ready until the [Gate] of
-// each need is open.
+// [Options].Middleware wraps every handler of a worker. With [Options].Verify, a job without a valid
+// signature becomes dead before its payload is decoded. A job of a kind that has no handler here
+// stays ready for a worker that has one. A job whose kind has [pawl.Needs] stays ready until the
+// [Gate] of each need is open.
 //
 // The code follows a job: fetch.go leases it, slots.go gives it a slot, attempt.go runs the
 // handler, decide.go decides what its result means, and settle.go settles the lease. A heartbeat

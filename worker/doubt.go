@@ -8,17 +8,17 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// shared reports whether another process may take a job back. Nobody else can end the leases of a
-// queue that one process has to itself, however long it takes to extend them.
+// shared reports whether another process may take a job back. If only one process has the queue
+// open, nothing else can end its leases, however long it takes to extend them.
 func (w *Worker) shared() bool {
 	able, ok := w.queue.(driver.Able)
 	return ok && able.Abilities()&pawl.Shared != 0
 }
 
-// endInDoubt is called when the earliest lease that a session knew of would have expired. It ends
-// the runs of the leases that no extension came back for: somebody else may have their jobs by
-// now. What waits for a slot does not start. It goes back, since the queue may still hold its
-// lease for this worker.
+// endInDoubt is called when the earliest lease of a session may have expired. It ends the runs
+// whose leases were not extended in time: another process may have their jobs by now. A job that
+// waits for a slot does not start. It goes back to the queue, which may still hold its lease for
+// this worker.
 func (s *session) endInDoubt() {
 	var runs, waiting []*attempt
 	now := time.Now()
@@ -47,7 +47,7 @@ func (s *session) endInDoubt() {
 	s.release(waiting)
 }
 
-// watch has endInDoubt called at a time, or earlier. The caller holds mu.
+// watch schedules a call of endInDoubt at a time, or earlier. The caller holds mu.
 func (s *session) watch(until time.Time) {
 	if s.nextDoubt.IsZero() || until.Before(s.nextDoubt) {
 		s.nextDoubt = until
@@ -55,8 +55,8 @@ func (s *session) watch(until time.Time) {
 	}
 }
 
-// extended notes until when leases hold that were extended by a call that began at a time. One
-// that was in doubt stays so: its run has been ended.
+// extended notes until when leases hold after a call that extended them and began at a time. A
+// lease in doubt stays in doubt: its run has been ended.
 func (s *session) extended(attempts iter.Seq[*attempt], began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

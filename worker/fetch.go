@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// fetchOne brings one job, if there is one.
+// fetchOne fetches one job, if there is one.
 func (s *session) fetchOne(ctx context.Context) error {
 	s.mu.Lock()
 	r, shut := s.request(1, 0, pawl.WaitNot), s.shut
@@ -26,8 +26,8 @@ func (s *session) fetchOne(ctx context.Context) error {
 	return nil
 }
 
-// fetchUntil brings jobs as there is demand. It returns nil when the queues are as
-// empty as until asks, ctx's error, or that of a queue that is beyond use.
+// fetchUntil fetches jobs as there is demand. It returns nil when the queues are as empty as until
+// asks, the error of ctx, or the error of a queue on which no later call can succeed.
 func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 	retries := pawl.DefaultStrategy()
 	for failed := 0; ; {
@@ -63,22 +63,23 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 	}
 }
 
-// isLacking reports whether the queue lacks what the worker's options need. That an error matches
-// [pawl.ErrUnsupported] does not say so: some errors of a system match it too.
+// isLacking reports whether the queue lacks what the worker's options need. It is not enough that an
+// error matches [pawl.ErrUnsupported]: some errors of an operating system match it too.
 func isLacking(err error) bool {
 	var refused *pawl.InvalidError
 	return errors.As(err, &refused) && refused.Lacks != 0
 }
 
-// request is what to ask of the queue. The caller holds mu.
+// request returns what to fetch from the queue. The caller holds mu.
 func (s *session) request(limit, ahead int, wait pawl.Wait) pawl.Request {
 	r := s.w.request
 	r.Kinds, r.Max, r.Ahead, r.Wait = s.kinds, limit, ahead, wait
 	return r
 }
 
-// demand waits until jobs are wanted, and returns what to ask for. The context ends when that is out
-// of date. The error is [pawl.ErrEmpty] if every gate is closed and until is not to wait for jobs.
+// demand waits until jobs are wanted, and returns the request. The context that it returns ends when
+// the request is out of date. The error is [pawl.ErrEmpty] if every gate is closed and until does
+// not wait for jobs.
 func (s *session) demand(ctx context.Context, until pawl.Wait) (r pawl.Request, fetching context.Context, err error) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -102,7 +103,7 @@ func (s *session) demand(ctx context.Context, until pawl.Wait) (r pawl.Request, 
 	return r, nil, ctx.Err()
 }
 
-// wanted is how many jobs to fetch now. It is 0 while enough wait for the slots, so that
+// wanted returns how many jobs to fetch now. It is 0 while enough wait for the slots, so that
 // fetches are few and large. The caller holds mu.
 func (s *session) wanted() int {
 	idle, ahead := s.idle(), s.pace.ahead(s.w.opts.Concurrency)
@@ -112,11 +113,11 @@ func (s *session) wanted() int {
 	return max(0, idle+ahead-len(s.waiting))
 }
 
-// askAgain has jobs fetched where that is wanted by now, and not by a fetch which is under
-// way. It follows whatever frees a slot, once those that wait had it. The caller holds mu.
+// askAgain starts or renews a fetch if more jobs are wanted than the fetch under way asks for. It is
+// called after a slot becomes free and the waiting jobs had their chance of it. The caller holds mu.
 func (s *session) askAgain() {
 	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
-		s.endFetch() // jobs that crashed want an idle slot
+		s.endFetch() // jobs that crashed need an idle slot
 	}
 	if s.wanted() > 0 {
 		s.demandChanged()

@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Gate holds jobs back whose kinds need what is not there; see [pawl.Needs] and Options.Gates. A new
-// gate is closed. An app opens and closes it as its own probe finds, a probe of the network for
-// example. Several workers may share one.
+// Gate holds back the jobs of kinds whose need is not met; see [pawl.Needs] and Options.Gates. A new
+// gate is closed. An app opens and closes it by what its own probe finds, for example a probe of the
+// network. Several workers may share one gate.
 type Gate struct {
 	mu       sync.Mutex
 	open     bool
@@ -22,8 +22,8 @@ type Gate struct {
 // Open lets workers take the jobs that need the gate.
 func (g *Gate) Open() { g.set(true) }
 
-// Close keeps workers from taking the jobs that need the gate. When it returns, no more of them starts.
-// Those that run go on. Those that a worker has fetched ahead go back to the queue, and count no
+// Close keeps workers from taking the jobs that need the gate. Once it has returned, no such job
+// starts. Running jobs go on. Jobs that a worker has fetched ahead go back to the queue, and count no
 // attempt.
 func (g *Gate) Close() { g.set(false) }
 
@@ -48,7 +48,7 @@ func (g *Gate) set(open bool) {
 	}
 }
 
-// watch has a session learn of each change until it calls end.
+// watch notifies a session of each change until the session calls end.
 func (g *Gate) watch(s *session) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +86,8 @@ func (w *Worker) lacking(h handler) string {
 	return ""
 }
 
-// watchGates follows the gates until it calls end. It reports to the queue which kinds the worker
-// takes, and to operators how it decodes their arguments.
+// watchGates follows the gates until the caller calls end. It reports to the queue which kinds the
+// worker takes, and registers how it decodes their arguments, for an operator's edit.
 func (s *session) watchGates() (end func()) {
 	var ends []func()
 	for _, g := range s.w.opts.Gates {
@@ -112,8 +112,8 @@ func (s *session) watchGates() (end func()) {
 	}
 }
 
-// gatesChanged has the session fetch the kinds whose gates are open now, and gives back what waits for
-// a slot behind a closed gate.
+// gatesChanged makes the session fetch the kinds whose gates are open now, and gives back the jobs
+// that wait for a slot and whose gate is closed.
 func (s *session) gatesChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +129,8 @@ func (s *session) gatesChanged() {
 	s.demandChanged()
 }
 
-// chooseKinds has the session fetch the kinds whose gates are open, and returns what the others need.
-// The caller holds mu.
+// chooseKinds makes the session fetch the kinds whose gates are open, and returns the needs of the
+// others. The caller holds mu.
 func (s *session) chooseKinds() (lacks map[string]string) {
 	s.kinds, lacks = []string{}, make(map[string]string)
 	for kind, h := range s.w.handlers {
@@ -145,8 +145,8 @@ func (s *session) chooseKinds() (lacks map[string]string) {
 	return lacks
 }
 
-// serve reports to the queue which kinds the worker takes, and which it does not take for want of
-// what they need. The caller holds mu.
+// serve reports to the queue which kinds the worker takes, and which it does not take because a need
+// is not met. The caller holds mu.
 func (s *session) serve(lacks map[string]string) {
 	before := s.endServing
 	s.endServing = func() {}
@@ -158,7 +158,7 @@ func (s *session) serve(lacks map[string]string) {
 	}
 }
 
-// takeShut takes the attempts out that wait for a slot and whose gate is closed. The caller holds mu.
+// takeShut removes the attempts that wait for a slot and whose gate is closed. The caller holds mu.
 func (s *session) takeShut() (shut []*attempt) {
 	keep := func(some []*attempt) []*attempt {
 		return slices.DeleteFunc(some, func(a *attempt) bool {

@@ -61,16 +61,16 @@ func (s *session) extend(ctx context.Context) {
 	s.extended(maps.Values(byLease), began)
 }
 
-// lost stops an attempt whose lease is gone. The job is somebody else's now, so
-// nothing is settled; one that settled while the call was under way is in order,
-// whether its worker did that or its handler.
+// lost stops an attempt whose lease is gone. Another holder has the job now, so
+// nothing is settled. If the worker or the handler settled the attempt during
+// the call, all is in order.
 func (s *session) lost(a *attempt) {
 	s.mu.Lock()
 	_, held := s.held[a]
 	waited := s.leaveWaiting(a)
 	cancel := a.cancel
 	if !a.claimed.Load() {
-		a.until = time.Time{} // what is lost is not in doubt
+		a.until = time.Time{} // a lost lease is not in doubt
 	}
 	s.mu.Unlock()
 	switch {
@@ -85,7 +85,7 @@ func (s *session) lost(a *attempt) {
 	}
 }
 
-// leaveWaiting takes an attempt out of those that wait for a slot, or for the return of the last
+// leaveWaiting removes an attempt from those that wait for a slot, or for the return of the last
 // handler of their job. The caller holds mu.
 func (s *session) leaveWaiting(a *attempt) (found bool) {
 	i := slices.Index(s.waiting, a)

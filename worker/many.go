@@ -27,8 +27,8 @@ type Many struct {
 	Wait time.Duration
 }
 
-// Each is the error of a handler of many jobs in which some failed: the error of each, by its index. The
-// jobs that it does not name have succeeded.
+// Each is the error of a handler of many jobs if some of them failed: the error of each, by its index in
+// jobs. The jobs that it does not name have succeeded.
 type Each map[int]error
 
 // Error describes the first error.
@@ -49,9 +49,10 @@ func (e Each) Error() string {
 // started. Each job has its own end: nil acks all jobs, [Each] fails those that it names, and any other
 // error, or a panic, fails all. [pawl.Snooze], [pawl.Permanent], and the like work in Each too.
 //
-// The context of the call ends once those of all its jobs have ended: the timeout of the jobs counts from
-// their starts, and a stop ends all. A job that is cancelled meanwhile does not end the call. If the call
-// goes on for Options.StuckGrace, that job is dead without it. Middleware wraps each job.
+// The context of the call ends once the contexts of all its jobs have ended: the timeout of each job
+// counts from its start, and a stop ends all. A job that is cancelled during the call does not end it. If
+// the call goes on for Options.StuckGrace, that job becomes dead without waiting for it. Middleware wraps
+// each job.
 func HandleMany[T any](w *Worker, k *pawl.Kind[T], m Many, fn func(ctx context.Context, jobs []*pawl.Job[T]) error) {
 	if m.Max < 0 || m.Wait < 0 {
 		w.refuse(fmt.Errorf("handler of kind %q: %w", k.Name(),
@@ -70,20 +71,20 @@ func HandleMany[T any](w *Worker, k *pawl.Kind[T], m Many, fn func(ctx context.C
 	Handle(w, k, b.handle)
 }
 
-// batcher joins the runs of single jobs to calls.
+// batcher combines the runs of single jobs into calls.
 type batcher[T any] struct {
 	most int
 	wait time.Duration
 	fn   func(ctx context.Context, jobs []*pawl.Job[T]) error
 
 	mu   sync.Mutex
-	next *batch[T] // takes jobs; nil without one
+	next *batch[T] // the call that takes jobs; nil if there is none
 }
 
 // batch is a call, from its first job to its end.
 type batch[T any] struct {
 	timer *time.Timer
-	done  chan struct{} // closed once errs is there
+	done  chan struct{} // closed once errs is set
 	errs  map[*pawl.Job[T]]error
 
 	// Until the call starts the batcher's mu guards these.
@@ -111,12 +112,12 @@ func (b *batcher[T]) handle(ctx context.Context, job *pawl.Job[T]) error {
 		if b.leave(c, job) {
 			return ctx.Err()
 		}
-		<-c.done // the handler has the job
+		<-c.done // the handler has the job already
 	}
 	return c.errs[job]
 }
 
-// leave takes a job out of a call that has not started.
+// leave removes a job from a call that has not started.
 func (b *batcher[T]) leave(c *batch[T], job *pawl.Job[T]) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +133,7 @@ func (b *batcher[T]) leave(c *batch[T], job *pawl.Job[T]) bool {
 	return true
 }
 
-// start makes a call, unless somebody has or all its jobs have left.
+// start starts a call, unless it has started or all its jobs have left.
 func (b *batcher[T]) start(c *batch[T]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +142,7 @@ func (b *batcher[T]) start(c *batch[T]) {
 	}
 }
 
-// startLocked is start for a call that takes jobs. The caller holds the mutex.
+// startLocked starts a call that takes jobs. The caller holds the mutex.
 func (b *batcher[T]) startLocked(c *batch[T]) {
 	b.next = nil
 	c.timer.Stop()

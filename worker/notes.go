@@ -8,11 +8,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// notesEvery is how often the progress and the logs of all jobs of a worker are stored at most.
+// notesEvery is the least time between two stores of the progress and the logs of a worker's jobs.
 const notesEvery = time.Second
 
-// storeNotes stores what runs say of themselves until ctx ends, and what is left then. Handlers do not
-// wait for it.
+// storeNotes stores the notes of runs until ctx ends, and then those that are left. Handlers do not wait
+// for it.
 func (s *session) storeNotes(ctx context.Context) {
 	for {
 		select {
@@ -29,7 +29,8 @@ func (s *session) storeNotes(ctx context.Context) {
 	}
 }
 
-// storeNotesOnce goes on when the worker stops, since the notes of a run that has ended are nowhere else.
+// storeNotesOnce is not ended by a stop of the worker, because the notes of an ended run are nowhere
+// else.
 func (s *session) storeNotesOnce() {
 	if some, err := s.notes.Store(s.settling); err != nil {
 		s.notesFailed(err)
@@ -38,8 +39,8 @@ func (s *session) storeNotesOnce() {
 	}
 }
 
-// endNotes stores the log of a run that has ended, before its job is settled: so the log of a failure
-// is there when the failure is. It fails the run in no case.
+// endNotes stores the log of a run that has ended, before its job is settled. So whoever sees the
+// failure also finds its log. An error of endNotes does not fail the run.
 func (s *session) endNotes(a *attempt, leavesRecord bool) {
 	if err := s.notes.End(s.settling, a.Lease, leavesRecord); err != nil {
 		s.notesFailed(err)

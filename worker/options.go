@@ -17,17 +17,17 @@ import (
 // the default.
 type Options struct {
 	// Queues names the queues to work on; they take turns. The default is
-	// pawl.DefaultQueue. Workers of one queue may handle different kinds: a worker is
-	// given only jobs of the kinds that it handles, and leaves the others where they are.
+	// pawl.DefaultQueue. Workers of one queue may handle different kinds: a worker
+	// fetches only jobs of kinds that it handles, and leaves the others in the queue.
 	Queues []string
 
-	// Weights says how many turns a queue has while one of weight 1 has one, from 1 to
-	// pawl.MaxWeight; 1 where it is not named.
+	// Weights says how many turns a queue has while a queue of weight 1 has one, from 1 to
+	// pawl.MaxWeight. A queue that is not named has weight 1.
 	Weights map[string]int
 
-	// RetryShare is the part of the jobs of each queue that are retries while it has
-	// both retries and first runs; see pawl.Request. The default is that both come in
-	// their common order.
+	// RetryShare is the share of retries among the jobs of each queue, while it has
+	// both retries and first runs; see pawl.Request. By default both come in their
+	// common order.
 	RetryShare float64
 
 	// Concurrency is how many handlers run at once. The default is GOMAXPROCS.
@@ -36,8 +36,8 @@ type Options struct {
 	// Timeout bounds a run whose job has no timeout. The default is none.
 	Timeout time.Duration
 
-	// Middleware wraps every handler, the first outermost. It runs with the handler: in
-	// its goroutine and under its timeout, and a panic in it is one of the handler.
+	// Middleware wraps every handler, the first outermost. It runs in the goroutine of the handler
+	// and under its timeout. A panic in it counts as a panic of the handler.
 	Middleware []Middleware
 
 	// Verify, if set, checks the signature of each job. A job that these keys do not verify does
@@ -45,16 +45,16 @@ type Options struct {
 	// attempt is counted. For a queue of forwarded dead jobs, use pawl.Keyring.Forwarded.
 	Verify *pawl.Keyring
 
-	// Gates has the gate of each thing that kinds of the worker need; see [pawl.Needs]. Jobs whose gate
-	// is closed stay in their queue.
+	// Gates has the gate for each need of the worker's kinds, by its name; see [pawl.Needs]. Jobs whose
+	// gate is closed stay in their queue.
 	Gates map[string]*Gate
 
-	// Policy is for jobs that have none and whose kind has none. The default is
+	// Policy is the policy of jobs that have none and whose kind has none. The default is
 	// pawl.DefaultStrategy.
 	Policy pawl.Policy
 
-	// Drain is how long a stop lets running handlers work on before their contexts
-	// end. The default is 4 s.
+	// Drain is how long running handlers may go on after a stop begins, before their contexts end.
+	// The default is 4 s.
 	//
 	// Docker and many supervisors kill a process 10 s after SIGTERM, and a killed process
 	// counts as a crash of every job that ran in it. With the defaults a stop takes at most
@@ -62,8 +62,8 @@ type Options struct {
 	// the time that the supervisor waits.
 	Drain time.Duration
 
-	// StopGrace is how long a stop then waits for handlers to return before it releases
-	// their jobs. The default is 3 s.
+	// StopGrace is how long a stop waits for handlers to return after it has ended their contexts.
+	// Then it releases their jobs. The default is 3 s.
 	StopGrace time.Duration
 
 	// StuckGrace is how long a handler may go on after its timeout, or its job's
@@ -72,13 +72,14 @@ type Options struct {
 	// is 30 s.
 	StuckGrace time.Duration
 
-	// Logger gets a line for each failed attempt that will be retried (a queue logs those
-	// that killed their job), and for what went wrong in the worker. The default is hclog.Default().
+	// Logger gets a line for each failed attempt that will be retried, and for what goes wrong in
+	// the worker. A queue logs the attempts after which a job is dead. The default is
+	// hclog.Default().
 	Logger pawl.Logger
 }
 
-// complete fills in the defaults, tells refuse all that is wrong, and returns what
-// every fetch is to ask for.
+// complete fills in the defaults, calls refuse with every mistake, and returns the request that
+// all fetches have in common.
 func (o *Options) complete(refuse func(error)) pawl.Request {
 	for _, limit := range [...]struct {
 		name string

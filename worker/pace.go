@@ -2,18 +2,18 @@ package worker
 
 import "time"
 
-// pace says how far ahead to fetch: enough that no slot runs dry during a commit
-// when handlers are short, nothing when they are long.
+// pace decides how far ahead to fetch: if handlers are short, enough that no slot is
+// idle during a commit; if they are long, nothing.
 type pace struct {
 	handler time.Duration // smoothed time of a handler
-	settle  time.Duration // smoothed time of a settle, thus of a commit
+	settle  time.Duration // smoothed time of a settle, and so of a commit
 }
 
-// minWait keeps jobs that are a little unequal from going back and forth.
+// minWait keeps jobs of slightly different lengths from going back and forth.
 const minWait = 100 * time.Millisecond
 
-// maxAhead bounds the jobs that wait in a worker: no more are fetched ahead, and none
-// while the payloads of those that wait have maxAheadBytes.
+// maxAhead bounds the jobs that wait in a worker. None are fetched ahead while the
+// payloads of the waiting ones have maxAheadBytes.
 const (
 	maxAhead      = 2048
 	maxAheadBytes = 16 << 20
@@ -21,7 +21,8 @@ const (
 
 func (p *pace) ran(d time.Duration) { p.handler = smooth(p.handler, max(d, time.Microsecond)) }
 
-// maxWait is how long jobs that were fetched ahead may see no slot come free.
+// maxWait is how long jobs that were fetched ahead may wait while no slot becomes
+// free.
 func (p *pace) maxWait() time.Duration { return max(minWait, 2*p.settle) }
 
 // overran notes that no handler has returned for that long.
@@ -37,8 +38,8 @@ func smooth(old, value time.Duration) time.Duration {
 	return old + (value-old)/8
 }
 
-// ahead is how many jobs all slots together finish in two commits: one that is
-// under way, and one that fetches.
+// ahead returns how many jobs all slots together finish during two commits: the one
+// under way, and the one that fetches.
 func (p *pace) ahead(slots int) int {
 	if p.handler == 0 {
 		return 0

@@ -7,17 +7,17 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// running is the jobs whose handlers have not returned, over all sessions of a
-// worker: while a job is in it, it does not run again, whether its handler is at
-// work, lost its lease, or was left behind by a stop. The zero value is empty.
+// running holds the jobs whose handlers have not returned, over all sessions of
+// a worker. While a job is in it, the job does not run again, even if its
+// handler lost its lease or was left behind by a stop. The zero value is empty.
 type running struct {
 	mu    sync.Mutex
 	jobs  map[pawl.ID]*attempt
 	stuck int // of those, the ones whose job was settled without them
 }
 
-// add notes that a handler starts. It answers false when one of the same job has not
-// returned.
+// add notes that a handler starts. It returns false if an earlier handler of the same job
+// has not returned.
 func (r *running) add(a *attempt) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *running) add(a *attempt) bool {
 }
 
 // returning reports whether the last handler of a job has settled it by itself and is about
-// to return: it is waited for.
+// to return. The next attempt then waits for it.
 func (r *running) returning(id pawl.ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *running) returning(id pawl.ID) bool {
 	return last != nil && driver.Settled(last.Lease)
 }
 
-// giveUp claims an attempt in place of its handler, which is stuck from then on, and
-// returns how many are. It answers false when the handler returned first.
+// giveUp claims an attempt in place of its handler, which is stuck from then on. It returns
+// how many handlers are stuck, and false if the handler returned first.
 func (r *running) giveUp(a *attempt) (stuck int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *running) giveUp(a *attempt) (stuck int, ok bool) {
 	return r.stuck, true
 }
 
-// remove notes that a handler has returned, one that was given up or not.
+// remove notes that a handler has returned, whether it was stuck or not.
 func (r *running) remove(id pawl.ID, givenUp bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *running) stuckNow() int {
 	return r.stuck
 }
 
-// count returns how many handlers work, and how many are stuck.
+// count returns how many handlers are busy, and how many are stuck.
 func (r *running) count() (busy, stuck int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

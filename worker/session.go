@@ -12,18 +12,19 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// maxUnsettled is how many jobs may be finished and not settled before no further
-// handler starts: that many, and one for each slot, may run again after a crash.
+// maxUnsettled is how many finished jobs may wait to be settled before no further handler
+// starts. After a crash that many, and one for each slot, may run again.
 const maxUnsettled = 2 * maxAhead
 
-// putOff is how long a job waits that comes and must not start. One whose last handler
-// here has not returned (it stuck, or its lease was lost) never runs twice at a time by
-// our own doing. One that was cancelled or is past its deadline dies in the queue as it
-// is told; it waits only where the queue's clock lags behind ours.
+// putOff is how long a job waits if it arrives and must not start. If its last handler
+// here has not returned (it is stuck, or lost its lease), waiting keeps the job from
+// running twice at a time in this worker. If the job was cancelled or is past its
+// deadline, the queue makes it dead when it is snoozed; it waits only if the queue's
+// clock lags behind ours.
 const putOff = 10 * time.Second
 
-// returnGrace is how long a job that comes waits for the last handler of it to return, where
-// that has settled it by itself.
+// returnGrace is how long a job that arrives waits for its last handler to return, if that
+// handler has settled it by itself.
 const returnGrace = time.Second
 
 // releaseGrace is how long a stop waits for the queue to take the last settles.
@@ -32,32 +33,32 @@ const releaseGrace = 1500 * time.Millisecond
 // session is one run of a worker, from its start to its return.
 type session struct {
 	w            *Worker
-	feeding      context.Context // when it ends no handler starts any more
+	feeding      context.Context // when it ends, no handler starts any longer
 	handling     context.Context // of every handler; ends with ErrStopping
 	stopHandling context.CancelCauseFunc
 	settling     context.Context // of every settle
 	stopSettling context.CancelFunc
 
-	open     sync.WaitGroup // one for each attempt that is not settled, and one while somebody acks
+	open     sync.WaitGroup // one for each attempt that is not settled, and one during an ack
 	notes    *driver.Notes  // of its runs
-	noteless atomic.Bool    // they could not be stored the last time
+	noteless atomic.Bool    // the last store of them failed
 	changed  chan struct{}  // capacity 1: the demand may have changed
 	leased   chan struct{}  // closed with the first lease
 
 	mu            sync.Mutex
-	kinds         []string              // that it fetches: those whose gates are open
-	shut          bool                  // there are none; a request without kinds would ask for all
-	endServing    func()                // reports to the queue that it serves these no more; nil after it
+	kinds         []string              // the kinds that it fetches: those whose gates are open
+	shut          bool                  // there are none; a request without kinds would ask for all kinds
+	endServing    func()                // reports to the queue that it no longer serves these; nil afterwards
 	length        time.Duration         // of the leases, once there was one
 	held          map[*attempt]struct{} // all that are not settled
 	waiting       []*attempt            // fetched ahead, in the order in which they start
 	behind        []*attempt            // of these, those that wait for the last handler of their job to return
 	aheadBytes    int                   // of their payloads
-	finished      pile                  // to be settled with the next ones
+	finished      pile                  // settled with the next ones
 	spare         pile                  // memory for the next pile; keeps no job
-	batching      bool                  // somebody settles what is finished
+	batching      bool                  // a goroutine settles what is finished
 	taken         int                   // slots: handlers that have not returned, stuck ones included
-	unsettled     int                   // handlers that have returned and whose job is not settled
+	unsettled     int                   // handlers that have returned and whose jobs are not settled
 	pace          pace
 	moved         time.Time          // when a job came or started last
 	giveBackTimer *time.Timer        // until waiting goes back
@@ -89,9 +90,9 @@ func newSession(ctx context.Context, w *Worker) *session {
 	return s
 }
 
-// work lets feed bring leases until it returns, and then sees all of them settled:
-// in peace when feed found no more, in the steps of a stop when it failed or ctx
-// ends.
+// work calls feed, which fetches leases until it returns, and then waits until all
+// of them are settled. If feed failed or ctx ends, it does so in the steps of a
+// stop.
 func (s *session) work(ctx context.Context, feed func() error) error {
 	beating, stopBeating := context.WithCancel(s.settling)
 	var heart sync.WaitGroup
@@ -168,7 +169,7 @@ func wait(done <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
-// all are the attempts that are not settled.
+// all returns the attempts that are not settled.
 func (s *session) all() []*attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +180,8 @@ func (s *session) all() []*attempt {
 	return all
 }
 
-// decide is the decision about a result, and the log line about a failure. Ended is
-// the cause with which the handler's context ended, if it did.
+// decide returns the decision about a result, and logs a failure. Ended is the cause with
+// which the handler's context ended, if it did.
 func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	if err != nil {
 		err = because(err, ended)

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// finished is an attempt whose handler has returned, or does not run, with what that means for its
+// finished is an attempt whose handler has returned, or does not run, with the settlement of its
 // job.
 type finished struct {
 	*attempt
@@ -28,7 +28,7 @@ func settlementsOf(batch []finished) []pawl.Settlement {
 	return settlements
 }
 
-// pile is attempts whose handlers have returned, and at the same index the settlement of each.
+// pile has attempts whose handlers have returned, and at the same index the settlement of each.
 type pile struct {
 	attempts    []*attempt
 	settlements []pawl.Settlement
@@ -41,8 +41,8 @@ func (p pile) emptied() pile {
 	return pile{p.attempts[:0], p.settlements[:0]}
 }
 
-// settleSoon has a finished attempt settled, together with all that finish while those
-// before it are on their way. The caller holds mu.
+// settleSoon starts to settle a finished attempt, together with all that finish while an earlier
+// call settles others. The caller holds mu.
 func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
 	s.finished.attempts = append(s.finished.attempts, a)
 	s.finished.settlements = append(s.finished.settlements, with)
@@ -52,8 +52,8 @@ func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
 	}
 }
 
-// settleFinished settles until nothing is left. Two piles take turns, so that a busy worker needs no
-// memory for each job.
+// settleFinished settles until nothing is left. Two piles take turns, so a busy worker allocates
+// nothing for each job.
 func (s *session) settleFinished() {
 	for {
 		s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *session) settleFinished() {
 }
 
 // settleBatch settles attempts in one call. What the queue does not settle with the others is
-// settled alone, and tried again as long as this takes. It returns false if the call failed: a
-// queue whose call was cut off may still read the settlements.
+// settled alone, and tried again as long as this takes. It returns false if the call failed:
+// the queue may still read the settlements of an interrupted call.
 func (s *session) settleBatch(attempts []*attempt, settlements []pawl.Settlement) bool {
 	began := time.Now()
 	failed := s.w.queue.Settle(s.settling, settlements...)
@@ -116,8 +116,8 @@ func (s *session) settleAlone(f finished) {
 	s.done(f.attempt)
 }
 
-// done forgets attempts whose handlers had returned. Nothing follows it, which may be
-// what the session's end waits for.
+// done forgets attempts whose handlers had returned. It must be the last step, because the end of
+// the session may wait for it.
 func (s *session) done(attempts ...*attempt) {
 	s.mu.Lock()
 	s.unsettled -= len(attempts)
@@ -136,14 +136,14 @@ func (s *session) forget(attempts ...*attempt) {
 	s.open.Add(-len(attempts))
 }
 
-// conclude settles a claimed attempt whose handler has not returned, or never ran, unless
-// that handler did it; and forgets it.
+// conclude settles a claimed attempt whose handler has not returned, or never ran, and forgets it.
+// It does not settle a job that its handler has acked.
 func (s *session) conclude(a *attempt, with pawl.Settlement) {
 	s.settle(finished{attempt: a, with: with})
 	s.forget(a)
 }
 
-// release gives attempts back that have not started, in one call.
+// release gives back attempts that have not started, in one call.
 func (s *session) release(attempts []*attempt) {
 	attempts = slices.DeleteFunc(attempts, func(a *attempt) bool { return !a.claim() })
 	for some := range slices.Chunk(attempts, pawl.MaxBatchJobs) {
@@ -165,12 +165,12 @@ func (s *session) tookToSettle(d time.Duration) {
 }
 
 // settle settles attempts in one call, and repeats it for those that failed. It does not give up on
-// a queue that cannot write just now, as on a full disk: the work is done, and forgetting it would
-// mean to do it again. It gives up when the queue is gone, when a lease is lost, or when the session
-// may not settle any longer.
+// a queue that cannot write at the moment, as on a full disk: the work is done, and forgetting it
+// would mean doing it again. It gives up if no later call can succeed, if a lease is lost, or if the
+// session may no longer settle.
 //
-// A try with an unknown outcome may have settled a job: its token is used up then, so
-// the next try settles the job or finds its lease gone.
+// A try with an unknown outcome may have settled a job. If so, its token is used up, so the next try
+// settles the job or finds its lease lost.
 //
 // A job that its handler acked in a transaction is settled already.
 func (s *session) settle(batch ...finished) {
@@ -228,8 +228,8 @@ func (s *session) unsettledOf(batch []finished, err error) (left []finished) {
 	return left
 }
 
-// logLost logs that a settlement found its lease gone. An earlier try of unknown outcome has settled
-// the job, if the lease cannot have expired yet.
+// logLost logs that a settlement found its lease lost. If the lease cannot have expired yet, an
+// earlier try with an unknown outcome has settled the job.
 func (s *session) logLost(f finished) {
 	s.mu.Lock()
 	holds := f.until.After(time.Now())
@@ -245,5 +245,6 @@ func (s *session) logLost(f finished) {
 }
 
 // over reports whether an error of the queue means that no later call can succeed. An unknown
-// outcome alone does not: the connection to a server broke, and the next call has a new one.
+// outcome alone does not mean that: the connection to a server broke, and the next call opens
+// another.
 func over(err error) bool { return errors.Is(err, pawl.ErrClosed) || errors.Is(err, pawl.ErrPoisoned) }

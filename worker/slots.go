@@ -10,10 +10,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// deliver takes leases in: it abandons what was not signed as it must be and starts as many
-// of the others as there are slots. Those that crashed before start first, since they were
-// leased for a free slot. A queue that returns a kind that was not asked for is broken; the
-// job is put off so that the worker does not spin.
+// deliver receives leases. It abandons jobs that lack a required signature, and starts as
+// many of the others as there are slots. Jobs that crashed before start first, because they
+// were leased for a free slot. If a broken queue returns a kind that was not asked for, the
+// job is snoozed so that the worker does not spin.
 func (s *session) deliver(leases []*pawl.Lease) {
 	forged := s.w.verify(leases)
 	var start, shut []*attempt
@@ -57,7 +57,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	s.startWaiting()
 }
 
-// verify returns what is wrong with the signatures of jobs, where they are required.
+// verify returns what is wrong with the signatures of jobs, if they are required.
 func (w *Worker) verify(leases []*pawl.Lease) map[*pawl.Lease]error {
 	if w.opts.Verify == nil {
 		return nil
@@ -82,8 +82,8 @@ func (s *session) startWaiting() {
 	}
 }
 
-// next takes a slot for the first attempt that waits and may start; nil when there is
-// none, or no slot. The caller holds mu.
+// next takes a slot for the first waiting attempt that may start. It returns nil if there is no
+// such attempt or no slot. The caller holds mu.
 func (s *session) next() *attempt {
 	for len(s.waiting) > 0 && s.taken < s.w.opts.Concurrency && s.unsettled < maxUnsettled && s.feeding.Err() == nil {
 		a := s.waiting[0]
@@ -107,8 +107,8 @@ func (s *session) next() *attempt {
 	return nil
 }
 
-// awaitReturn puts an attempt behind the last handler of its job, which has settled it by itself
-// and is about to return. One that does not is not waited for. The caller holds mu.
+// awaitReturn makes an attempt wait for the last handler of its job, which has settled it by
+// itself and is about to return, for at most returnGrace. The caller holds mu.
 func (s *session) awaitReturn(a *attempt) {
 	s.behind = append(s.behind, a)
 	time.AfterFunc(returnGrace, func() {
@@ -121,7 +121,7 @@ func (s *session) awaitReturn(a *attempt) {
 	})
 }
 
-// leaveBehind takes an attempt out of those that wait for a return. The caller holds mu.
+// leaveBehind removes an attempt from those that wait for a return. The caller holds mu.
 func (s *session) leaveBehind(a *attempt) (found bool) {
 	i := slices.Index(s.behind, a)
 	if i >= 0 {
@@ -132,12 +132,12 @@ func (s *session) leaveBehind(a *attempt) (found bool) {
 }
 
 // refused reports whether a job that has a slot must not start: it was cancelled, its
-// deadline has passed, or its last handler here has not returned. Otherwise it is among
-// the running from then on.
+// deadline has passed, or its last handler here has not returned. Otherwise it counts
+// as running from then on.
 func (w *Worker) refused(a *attempt) bool { return a.ended() || !w.running.add(a) }
 
-// slot is the goroutine of a slot while attempts wait for it. One that a handler ends by
-// runtime.Goexit leaves the others to a new goroutine.
+// slot is the goroutine of a slot while attempts wait for it. If a handler ends it by
+// runtime.Goexit, a new goroutine runs the other attempts.
 func (s *session) slot(a *attempt) {
 	defer func() {
 		if a != nil {
@@ -156,8 +156,8 @@ func (s *session) slot(a *attempt) {
 	}
 }
 
-// run is one attempt: it runs the handler, and goes on with what it returned. That part
-// is deferred so that runtime.Goexit in a handler does not skip it.
+// run makes one attempt: it runs the handler and handles its result. The second part is
+// deferred, so that runtime.Goexit in a handler does not skip it.
 func (s *session) run(a *attempt) {
 	ctx := a.ctx
 	defer func() { s.returned(a, context.Cause(ctx), driver.Took(a.Lease)) }()
@@ -173,9 +173,9 @@ func (s *session) run(a *attempt) {
 	a.run(ctx)
 }
 
-// returned frees the slot of an attempt whose handler returned, and has its job settled.
-// Cause is that of the handler's context. The decision about a failure belongs to the slot, so
-// that failures settle in groups as large as those of successes.
+// returned frees the slot of an attempt whose handler returned, and settles its job. Cause is
+// the cause of the handler's context. The slot decides about a failure, so failures settle in
+// groups as large as those of successes.
 func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	a.cancel(nil)
 	mine := a.claim()
@@ -199,7 +199,7 @@ func (s *session) returned(a *attempt, cause error, took time.Duration) {
 		s.pace.ran(took)
 	}
 	switch {
-	case !mine: // somebody else settles it
+	case !mine: // another goroutine settles it
 	case !settled:
 		s.settleSoon(a, with)
 	default:
@@ -217,14 +217,14 @@ func (s *session) finish(a *attempt) {
 	s.done(a)
 }
 
-// idle is how many slots nothing is there for. The caller holds mu.
+// idle returns how many slots have no job. The caller holds mu.
 func (s *session) idle() int {
 	return max(0, s.w.opts.Concurrency-s.taken-len(s.waiting))
 }
 
 // giveUp fails the attempt of a handler that ignores the end of its context, which came
-// after limit for this cause. The slot stays taken. Where the handler has acked the
-// job already there is nothing to fail.
+// after limit for this cause. The slot stays taken. If the handler has already acked
+// the job, there is nothing to fail.
 func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 	stuck, ok := s.w.running.giveUp(a)
 	if !ok {
@@ -248,9 +248,9 @@ func (s *session) releaseWaiting() {
 	s.release(waiting)
 }
 
-// giveBack returns what was fetched ahead to the queue, where it stands in order
-// with what came meanwhile: for longer than the pace foresaw no slot came free, or too many
-// jobs are not settled.
+// giveBack returns what was fetched ahead to the queue, where it takes its place in the
+// order. It is called if no slot became free for longer than the pace expected, or if too
+// many jobs are not settled.
 func (s *session) giveBack() {
 	s.mu.Lock()
 	left := s.pace.maxWait() - time.Since(s.moved)

@@ -18,7 +18,7 @@ var ErrHandlerExists = errors.New("kind has a handler already")
 type Worker struct {
 	queue    pawl.Queue
 	opts     Options
-	request  pawl.Request // what every fetch asks for alike
+	request  pawl.Request // what all fetches have in common
 	handlers map[string]handler
 	needs    pawl.Ability // of the queue, for its handlers
 	errs     []error      // what was wrong with the registration
@@ -35,8 +35,8 @@ type handler struct {
 	decode func(payload []byte) error
 }
 
-// New makes a worker over q. What is wrong with its settings is reported when it
-// starts.
+// New makes a worker for q. If the options are wrong, [Worker.Run], [Worker.Drain], and
+// [Worker.ProcessOnce] return the error.
 func New(q pawl.Queue, opts *Options) *Worker {
 	w := &Worker{queue: q, handlers: make(map[string]handler)}
 	if q == nil {
@@ -55,10 +55,10 @@ func New(q pawl.Queue, opts *Options) *Worker {
 func (w *Worker) refuse(err error) { w.errs = append(w.errs, err) }
 
 // Handle registers the handler of a kind, and of the former names of the kind; see
-// [pawl.Alias]. The start of the worker reports mistakes, before it touches a job:
-// [ErrHandlerExists] for a kind that has a handler, an [*pawl.InvalidError] for a kind that
-// was defined badly. Register everything before the worker starts: a later handler is
-// logged as an error and not used.
+// [pawl.Alias]. The worker returns an error for mistakes when it starts, before it touches
+// a job: [ErrHandlerExists] for a kind that has a handler already, and an
+// [*pawl.InvalidError] for a kind with a bad definition. Register everything before the
+// worker starts: a later handler is logged as an error and not used.
 //
 // A job whose arguments do not fit T does not run: it becomes dead with
 // [pawl.ReasonPayload], and counts no attempt.
@@ -105,9 +105,9 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 }
 
 // HandleTask is [Handle] for a task, whose handler returns a result. The commit of the ack stores
-// the result. A result that cannot be stored, see [pawl.Task.SetResult], fails the run for good: its
-// effect took place, and another run would repeat it. A queue without [pawl.Results] is an error at
-// the start of the worker.
+// the result. If the result cannot be stored (see [pawl.Task.SetResult]), the job becomes dead: its
+// effect took place, and another run would repeat it. On a queue without [pawl.Results], the start
+// of the worker returns an error.
 func HandleTask[In, Out any](w *Worker, t *pawl.Task[In, Out], fn func(ctx context.Context, job *pawl.Job[In]) (Out, error)) {
 	if _, err := t.Policy(); err != nil {
 		w.refuse(fmt.Errorf("handler of kind %q: %w", t.Name(), err))
@@ -130,18 +130,18 @@ func HandleTask[In, Out any](w *Worker, t *pawl.Task[In, Out], fn func(ctx conte
 	})
 }
 
-// Handles reports whether the worker has a handler of a kind, for packages that register handlers
-// and answer with an error where there is one already.
+// Handles reports whether the worker has a handler for a kind. It is for packages that register
+// handlers and return an error if there is one already.
 func (w *Worker) Handles(kind string) bool {
 	_, ok := w.handlers[kind]
 	return ok
 }
 
-// Run works until ctx ends, then stops: it fetches no more, lets running handlers
-// finish for Options.Drain, ends their contexts, waits for Options.StopGrace, and
-// releases the jobs that did not settle, for which it waits 1.5 s. A job that a stop
-// interrupts counts neither an attempt nor a crash. Run then returns nil, and nothing of
-// the worker runs any more but handlers that did not return; see [Worker.Stuck].
+// Run works until ctx ends, then stops: it fetches no more, lets running handlers finish
+// for Options.Drain, ends their contexts, waits for Options.StopGrace, and releases the
+// jobs that are not settled, within 1.5 s. A job that a stop interrupts counts neither
+// an attempt nor a crash. Run then returns nil. Nothing of the worker still runs, except
+// handlers that did not return; see [Worker.Stuck].
 //
 // It returns an error at once if handlers or options are wrong. If the queue was closed
 // ([pawl.ErrClosed]), refuses all work ([pawl.ErrPoisoned]), or lacks what the options ask for
@@ -159,8 +159,8 @@ func (w *Worker) Run(ctx context.Context) error {
 // job either, so it waits for every retry. Drain waits for the jobs of a paused queue, but not for
 // jobs of kinds that the worker does not handle, or whose gate is closed.
 //
-// If ctx ends first, Drain stops and returns ctx's error. If handlers that ignore their timeout
-// take every slot, Drain waits until ctx ends.
+// If ctx ends first, Drain stops and returns ctx's error. If stuck handlers take every slot, Drain
+// waits until ctx ends.
 func (w *Worker) Drain(ctx context.Context, until pawl.Wait) error {
 	if until != pawl.WaitDrained && until != pawl.WaitFinished {
 		return &pawl.InvalidError{Field: "until", Reason: "it is neither pawl.WaitDrained nor pawl.WaitFinished"}
