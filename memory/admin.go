@@ -10,15 +10,15 @@ import (
 
 // The verbs of operators, and of the app beside its workers.
 
-// Cancel ends a job. A waiting job is dead at once. A leased job is marked, and the Cancelled
-// signal of its lease fires. When the lease ends, the job is dead unless it was acked. Cancel
+// Cancel ends a job. A waiting job becomes dead at once. For a leased job, the Cancelled signal
+// of its lease fires, and when the lease ends, the job becomes dead unless it was acked. Cancel
 // returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown
 // one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }
 
-// Retry makes a dead job ready. Its history stays. Its attempts start again from 0 unless
+// Retry makes a dead job ready. Its history stays. Its count of attempts restarts at 0 unless
 // keepAttempts is set. Retry returns [pawl.ErrConflict] for a job that is not dead, that is past
 // its deadline, or whose unique key another job has. It returns [pawl.ErrNotFound] for an unknown
 // job.
@@ -26,7 +26,7 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
+// RunNow makes a delayed job ready at once, after the ready jobs of its priority. It returns
 // [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
@@ -38,8 +38,8 @@ func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
 
-// Pause stops fetches from a queue until [Queue.Resume]. Everything else goes on. A queue that never
-// had a job can be paused, too.
+// Pause stops fetches from a queue until [Queue.Resume]. Everything else goes on. A queue without
+// jobs can be paused, too.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A job keeps in After and AfterAny what it still waits for. While it waits, it is in its list, and a
-// fetch passes it over.
+// After and AfterAny of a job have what it still waits for. While it waits, it stays in its list, and a fetch
+// passes it over.
 
 type ended struct {
 	id    pawl.ID
@@ -51,7 +51,7 @@ func (t txn) Ended(id pawl.ID, state pawl.State) {
 	}
 }
 
-// forget removes what a job waits for, which leaves the queue.
+// forget removes what a job waits for, when the job leaves the queue.
 func (q *Queue) forget(j *job) {
 	if !j.waits() {
 		return
@@ -68,7 +68,7 @@ func (q *Queue) setDependents(id pawl.ID, jobs []*job) {
 	}
 }
 
-// release lets the jobs go whose prerequisites are met.
+// release unblocks the jobs whose prerequisites are met.
 func (q *Queue) release() {
 	for len(q.ended) > 0 {
 		e := q.ended[0]
@@ -84,7 +84,7 @@ func (q *Queue) release() {
 	}
 }
 
-// meet notes that a prerequisite is met. A job that waits for no other takes its turn with the other jobs of its
+// meet notes that a prerequisite is met. A job that no longer waits takes its turn with the other jobs of its
 // key.
 func (q *Queue) meet(j *job, id pawl.ID) {
 	ready := j.State == pawl.Ready
@@ -107,7 +107,7 @@ func (q *Queue) prerequisites(j *job) (all []driver.Prerequisite) {
 	return all
 }
 
-// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the nearest
+// Dependents returns the jobs that wait for the success of a job, directly or through other jobs: the nearest
 // first, and without dead ones. The job itself may be gone. [pawl.ErrBatchTooLarge] means that there are more
 // than [pawl.MaxBatchJobs].
 func (q *Queue) Dependents(ctx context.Context, id pawl.ID) (all []pawl.ID, err error) {

@@ -2,16 +2,17 @@ package memory
 
 import "time"
 
-// stillSleep is how long the alarm waits at least when the wall clock stood still
-// since it was set: one that a test has stopped would have it ring without end.
+// stillSleep is the least wait of the alarm if the wall clock stood still since it was
+// set. With a clock that a test has stopped, the alarm would otherwise ring without
+// end.
 const stillSleep = 10 * time.Millisecond
 
-// longestSleep is how long the alarm waits at most while jobs wait for a time of
-// day: a clock that was set meanwhile is noticed after it.
+// longestSleep is the longest wait of the alarm while jobs wait for a time of day.
+// After it the alarm notices a clock that was set.
 const longestSleep = time.Minute
 
-// setAlarm has the queue catch up when the next job, deadline or record is due, or the
-// next lease expires.
+// setAlarm makes the queue catch up when the next job, deadline, or record is due, or
+// the next lease expires.
 func (q *Queue) setAlarm() {
 	q.unsetAlarm()
 	if wait, ok := q.untilNext(); ok {
@@ -20,7 +21,7 @@ func (q *Queue) setAlarm() {
 	}
 }
 
-// unsetAlarm calls the alarm off. One that rings already goes on.
+// unsetAlarm stops the alarm, unless it is already ringing.
 func (q *Queue) unsetAlarm() {
 	if q.alarm != nil && q.alarm.Stop() {
 		q.ringing.Done()
@@ -42,7 +43,7 @@ func (q *Queue) ring() {
 	q.still = false
 }
 
-// untilNext is how long it is until something falls due; ok is false when nothing
+// untilNext returns how long it is until something falls due; ok is false if nothing
 // will.
 func (q *Queue) untilNext() (wait time.Duration, ok bool) {
 	sooner := func(d time.Duration) {
@@ -66,7 +67,7 @@ func (q *Queue) untilNext() (wait time.Duration, ok bool) {
 	return wait, ok
 }
 
-// untilTime is how long the alarm waits for a time of day.
+// untilTime returns how long the alarm waits for a time of day.
 func (q *Queue) untilTime(t time.Time) time.Duration {
 	wait := min(t.Sub(q.moves.Now), longestSleep)
 	if q.still {

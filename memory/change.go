@@ -7,12 +7,12 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Change carries out c on each job by itself, all in one transition, and returns an error for
-// each ID in their order, nil for a job that was changed: [pawl.ErrNotFound];
-// [pawl.ErrNotEligible] for a job in a state that the verb is not for, or that does not match
-// the condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique
-// key another job has. The second error says that the change as a whole did not come through;
-// then the first result is nil.
+// Change carries out c on each job by itself, all in one transition. It returns an error for
+// each ID, in their order: nil for a job that was changed; [pawl.ErrNotFound];
+// [pawl.ErrNotEligible] for a job in a state to which the verb does not apply, or that does
+// not match the condition; and [pawl.ErrConflict] for a dead job whose deadline has passed or
+// whose unique key another job has. If the second error is not nil, nothing has changed, and
+// the first result is nil.
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
 	if err := driver.CheckChange(&c, len(ids)); err != nil || len(ids) == 0 {
 		return nil, err
@@ -25,14 +25,13 @@ func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs
 		return nil
 	})
 	for _, signal := range cancelled {
-		signal.Fire() // without the mutex: what it calls is not ours
+		signal.Fire() // without the mutex, since it calls code of others
 	}
 	return errs, err
 }
 
-// DryRun returns what [Queue.Change] would return for each job now, and changes nothing. Of
-// several dead jobs with one unique key only the first would be retried, as in a Change of the
-// same IDs.
+// DryRun returns what [Queue.Change] would return for each job now, and changes nothing. Like
+// Change, it would retry only the first of several dead jobs with one unique key.
 func (q *Queue) DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) (errs []error, err error) {
 	if err := driver.CheckChange(&c, len(ids)); err != nil || len(ids) == 0 {
 		return nil, err

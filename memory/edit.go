@@ -11,8 +11,8 @@ import (
 // as by [Queue.Retry]. The job keeps its ID and its history, and a header names the old payload; see
 // driver.EditsOf.
 //
-// It returns [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in another state, that is signed, or that
-// does not match the condition, if there is one; [pawl.ErrConflict] as Retry does;
+// Errors: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in another state, for a signed job, and for
+// a job that does not match the condition, if there is one; [pawl.ErrConflict] as Retry does;
 // [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the headers have no room for the name.
 func (q *Queue) Edit(ctx context.Context, id pawl.ID, payload []byte, when pawl.Condition) error {
 	return q.do(ctx, func() error { return q.moves.Edit(id, bytes.Clone(payload), when, q.opts.MaxPayload) })

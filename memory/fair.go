@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// fair is what a queue whose keys take turns knows about them. Jobs without a key are those of the key "".
+// fair is what a queue knows about its keys if they take turns. Jobs without a key belong to the key "".
 type fair struct {
 	fronts map[int8]int64 // by priority
 	keys   map[string]*fairKey
@@ -22,7 +22,8 @@ type fairKey struct {
 
 func newFair() fair { return fair{make(map[int8]int64), make(map[string]*fairKey)} }
 
-// front is the front of a priority. It begins at a time, so that jobs that are ready without a tag come first.
+// front returns the front of a priority. It begins at the present time, so ready jobs without a tag come
+// first.
 func (f *fair) front(priority int8, now time.Time) int64 {
 	if at, ok := f.fronts[priority]; ok {
 		return at
@@ -63,7 +64,7 @@ func (l *line) startFair(j *job, now time.Time) {
 	}
 }
 
-// since is when a ready job became ready, or what stands for it in a queue whose keys take turns.
+// since returns when a ready job became ready, or its tag in a queue whose keys take turns.
 func (j *job) since() time.Time {
 	if j.FairTag != 0 {
 		return time.Unix(0, j.FairTag)

@@ -29,7 +29,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 		return nil, err
 	}
 	f := &fetch{Request: r, done: make(chan struct{})}
-	err = q.do(ctx, func() error { // which serves it, if it can be served now
+	err = q.do(ctx, func() error { // this serves it if it can be served now
 		q.waiting = append(q.waiting, f)
 		return nil
 	})
@@ -46,7 +46,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 	return f.leases, f.err
 }
 
-// withdraw takes a fetch back unless it was answered.
+// withdraw removes a waiting fetch. It returns false if the fetch was answered.
 func (q *Queue) withdraw(f *fetch) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,8 +58,8 @@ func (q *Queue) withdraw(f *fetch) bool {
 	return true
 }
 
-// serve answers the fetches that wait, in their order, as far as there are jobs for
-// them or they give up.
+// serve answers the waiting fetches, in their order, if there are jobs for them or
+// they give up.
 func (q *Queue) serve() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(f *fetch) bool {
 		lines := q.named(f.Queues)
@@ -77,7 +77,7 @@ func (q *Queue) serve() {
 		case len(f.leases) > 0:
 			q.report()
 			f.answer(nil)
-		case !q.unfinished() && f.givesUp(lines): // the ends of jobs that it skipped bring callbacks, and let jobs go
+		case !q.unfinished() && f.givesUp(lines): // skipped jobs have ended, which may bring callbacks and meet prerequisites
 			q.report()
 			f.answer(pawl.ErrEmpty)
 		default:
@@ -87,7 +87,7 @@ func (q *Queue) serve() {
 	})
 }
 
-// named are the queues of these names that ever had a job.
+// named returns the queues with these names that ever had a job.
 func (q *Queue) named(names []string) (lines []*line) {
 	for _, name := range names {
 		if l := q.find(name); l != nil {
@@ -97,7 +97,7 @@ func (q *Queue) named(names []string) (lines []*line) {
 	return lines
 }
 
-// grant leases a ready job. Its state and its history are no part of a lease.
+// grant leases a ready job. A lease has neither its state nor its history.
 func (q *Queue) grant(j *job) *pawl.Lease {
 	q.take(j)
 	q.tokens++
@@ -116,8 +116,8 @@ func (q *Queue) grant(j *job) *pawl.Lease {
 	return &pawl.Lease{Envelope: e, Token: j.token, Length: q.opts.Lease, Expires: j.expires, Cancelled: j.signal}
 }
 
-// givesUp reports whether a fetch for which there is no job does not want to wait
-// for what the queues still hold.
+// givesUp reports whether a fetch for which there is no job should not wait for
+// what the queues still hold.
 func (f *fetch) givesUp(lines []*line) bool {
 	switch f.Wait {
 	case pawl.WaitForJob:

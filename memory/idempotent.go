@@ -2,10 +2,10 @@ package memory
 
 import "github.com/gopawl/pawl/internal/core"
 
-// isRunning reports whether another job of the same effect is leased.
+// isRunning reports whether another job with the same effect is leased.
 func (q *Queue) isRunning(j *job) bool { return q.running[core.EffectName(&j.Envelope)] }
 
-// isDone reports whether the effect of a job is there already.
+// isDone reports whether the effect of a job is already done.
 func (q *Queue) isDone(j *job) bool {
 	return q.effects[core.EffectName(&j.Envelope)].After(q.moves.Now)
 }

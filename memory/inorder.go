@@ -5,7 +5,7 @@ import "github.com/gopawl/pawl"
 // inOrder is what a queue knows about the keys whose jobs run in order.
 type inOrder struct {
 	holders map[string]*job  // the job of each key that was leased and is not done
-	ready   map[string]*list // the ready jobs of each key, in the order of becoming due
+	ready   map[string]*list // the ready jobs of each key, in the order in which they became due
 }
 
 func newInOrder() inOrder {
@@ -59,7 +59,7 @@ func (l *line) freeKey(j *job) {
 	j.HoldsKey = false
 }
 
-// head is the job of a key that holds it, or else the first of its ready jobs, or nil.
+// head returns the job that holds a key, or else the first of its ready jobs, or nil.
 func (l *line) head(key string) *job {
 	if holder := l.order.holders[key]; holder != nil {
 		return holder
@@ -70,7 +70,8 @@ func (l *line) head(key string) *job {
 	return nil
 }
 
-// roomInOrder is 1 for the ready job of a key that may run, and 0 for the others.
+// roomInOrder returns 1 for the ready job of a key that may run, and 0 for the
+// others.
 func (l *line) roomInOrder(j *job) int {
 	if l.head(j.Key) == j && j.State == pawl.Ready {
 		return 1

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// look runs fn on the queue as it is now: what is due has happened, whether the
-// alarm rang already or not.
+// look runs fn on the present state of the queue: what is due has happened, even if the
+// alarm has not rung yet.
 func (q *Queue) look(ctx context.Context, fn func() error) error {
 	if q.err != nil {
 		return q.err
@@ -47,7 +47,7 @@ func (q *Queue) Stats(ctx context.Context) (stats pawl.Stats, err error) {
 // Totals counts the transitions since the queue was made.
 func (q *Queue) Totals() driver.Totals { return q.reporter.Totals() }
 
-// oldest is since when the longest waiting job is ready, of those that are not blocked.
+// oldest returns since when the first of the ready jobs that are not blocked is ready.
 func (q *Queue) oldest(l *line) (oldest time.Time) {
 	for _, j := range q.unblocked(l) {
 		if oldest.IsZero() || j.NotBefore.Before(oldest) {
@@ -57,8 +57,8 @@ func (q *Queue) oldest(l *line) (oldest time.Time) {
 	return oldest
 }
 
-// Job reads one job with its state, payload and history. [pawl.ErrNotFound] says
-// that it is not in the queue: it was never there, or is done.
+// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound]
+// if the queue never had the job, or no longer has it.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (found *pawl.Envelope, err error) {
 	err = q.look(ctx, func() error {
 		j, err := q.get(id)
@@ -70,10 +70,10 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (found *pawl.Envelope, err 
 	return found, err
 }
 
-// Jobs iterates over the jobs that f chooses, with state, payload and history, as
-// they are when the iteration begins, in the order that f asks for.
+// Jobs iterates over the jobs that f chooses, with state, payload, and history, in the
+// order of f. It shows the state at the beginning of the iteration.
 //
-// An error comes with nil and is the end.
+// An error comes with a nil job and ends the iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return func(yield func(*pawl.Envelope, error) bool) {
 		chosen, err := q.choose(ctx, f)
@@ -106,7 +106,7 @@ func (q *Queue) choose(ctx context.Context, f pawl.Filter) (chosen []*pawl.Envel
 	return chosen, err
 }
 
-// sorted are the jobs that may match a filter, in its order.
+// sorted returns the jobs that may match a filter, in its order.
 func (q *Queue) sorted(f pawl.Filter) []*job {
 	state := f.State
 	if f.Order == pawl.OrderCreated {
@@ -122,7 +122,8 @@ func (q *Queue) sorted(f pawl.Filter) []*job {
 	return jobs
 }
 
-// in are the jobs of a state in its order, or all jobs by their IDs, in a new list.
+// in returns the jobs of a state in its order, or all jobs by their IDs, in a new
+// slice.
 func (q *Queue) in(state pawl.State) (jobs []*job) {
 	switch state {
 	case pawl.Ready:

@@ -17,10 +17,10 @@ type job struct {
 	line    *line                // the queue that it is on
 	token   uint64               // of its lease, while it is leased
 	signal  *driver.Cancellation // to the holder of that lease
-	expires time.Time            // when it ends, on monotonic time
+	expires time.Time            // when the lease ends, by the monotonic clock
 }
 
-// detach copies all that an envelope leads to.
+// detach copies an envelope with everything that it points to.
 func detach(e *pawl.Envelope) *pawl.Envelope {
 	e.Payload = bytes.Clone(e.Payload)
 	e.Signature = bytes.Clone(e.Signature)
@@ -42,14 +42,14 @@ func detach(e *pawl.Envelope) *pawl.Envelope {
 	return e
 }
 
-// copy is all that there is to say about a job, for a caller to keep.
+// copy returns a complete copy of a job, for a caller to keep.
 func (j *job) copy() *pawl.Envelope {
 	e := j.Envelope
 	return detach(&e)
 }
 
-// list is jobs in an order. What the order looks at must not change while a job is
-// in the list.
+// list has jobs in an order. The fields that the order compares must not change
+// while a job is in the list.
 type list struct {
 	compare func(a, b *job) int
 	jobs    []*job
@@ -61,7 +61,7 @@ func (l *list) add(j *job) {
 }
 
 func (l *list) remove(j *job) {
-	if l.jobs[0] == j { // which moves no other
+	if l.jobs[0] == j { // this moves no other
 		l.jobs[0], l.jobs = nil, l.jobs[1:]
 		return
 	}

@@ -6,16 +6,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The ends of a job that come with time: its deadline while it waits, and the end of
-// its retention once it is completed.
+// What ends a job by time: its deadline while it waits, and the end of its retention
+// once it is completed.
 
-// isMortal reports whether a deadline will end the job where it is now.
+// isMortal reports whether a deadline will end the job in its present state.
 func (j *job) isMortal() bool {
 	waits := j.State == pawl.Ready || j.State == pawl.Delayed
 	return waits && !j.Deadline.IsZero()
 }
 
-// expire makes the jobs that wait past their deadline dead.
+// expire makes waiting jobs dead whose deadline has passed.
 func (q *Queue) expire() {
 	for len(q.mortal.jobs) > 0 && q.moves.IsLate(&q.mortal.jobs[0].Envelope) {
 		j := q.mortal.jobs[0]
@@ -24,10 +24,10 @@ func (q *Queue) expire() {
 	}
 }
 
-// retainedUntil is when the record of a completed job goes.
+// retainedUntil returns when the record of a completed job is removed.
 func (j *job) retainedUntil() time.Time { return j.Completed.Add(j.Retain) }
 
-// purge removes the records whose time is over.
+// purge removes the records whose retention has ended.
 func (q *Queue) purge() {
 	for len(q.completed.jobs) > 0 && !q.completed.jobs[0].retainedUntil().After(q.moves.Now) {
 		j := q.completed.jobs[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The limits of a queue. A job that is at one stays in its list, and a fetch passes it over.
+// The limits of a queue. A job that a limit blocks stays in its list, and a fetch passes it over.
 
 // pacer counts the starts of one rate.
 type pacer struct {
@@ -20,7 +20,7 @@ type pacer struct {
 
 func newPacer(r pawl.Rate) pacer { return pacer{driver.PaceOf(r), make(map[string]time.Time)} }
 
-// left is how many jobs of a key may start now.
+// left returns how many jobs of a key may start now.
 func (p *pacer) left(key string, now time.Time) int {
 	if !p.Limits() {
 		return math.MaxInt
@@ -45,7 +45,7 @@ func (p *pacer) start(key string, now time.Time, cost int) {
 // Limits implements [core.Txn].
 func (t txn) Limits(queue string) pawl.Limits { return t.limitsOf(queue) }
 
-// countKey adds n to the jobs of a job's key that are leased, or that wait.
+// countKey adds n to the count of leased or of waiting jobs of a job's key.
 func (l *line) countKey(j *job, n int) {
 	of := l.leased
 	if driver.IsWaiting(j.State) {
@@ -69,7 +69,7 @@ func (q *Queue) limitsOf(queue string) pawl.Limits {
 	return q.opts.Limits[queue]
 }
 
-// declared returns the limits that the program declares for a queue with others.
+// declared returns the limits that the program declares, for a queue whose limits an operator has set.
 func (q *Queue) declared(l *line) *pawl.Limits {
 	if !l.set {
 		return nil
@@ -78,11 +78,11 @@ func (q *Queue) declared(l *line) *pawl.Limits {
 	return &limits
 }
 
-// SetLimits sets other limits for a queue than the options declare, for an operator, until SetLimits with nil.
-// They hold for the jobs that are there. A queue may have limits before its first job.
+// SetLimits replaces the limits that the options declare for a queue, as an operator does, until SetLimits with nil.
+// They also apply to jobs that are already in the queue. A queue may have limits before its first job.
 //
-// The override has the order and the turns of keys that the options declare: it returns an
-// [*pawl.InvalidError] for others, and for limits that are not valid.
+// SetLimits returns an [*pawl.InvalidError] for limits that are not valid, and for limits whose InOrder or Fair differs
+// from the options.
 func (q *Queue) SetLimits(ctx context.Context, queue string, limits *pawl.Limits) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (q *Queue) SetLimits(ctx context.Context, queue string, limits *pawl.Limits
 	})
 }
 
-// backlog returns how many jobs of a queue wait, or those of one of its keys.
+// backlog returns how many jobs of a queue wait, or of one of its keys.
 func (q *Queue) backlog(queue, key string) int {
 	l := q.find(queue)
 	switch {
@@ -132,10 +132,10 @@ func (q *Queue) full(l *line) bool {
 	return l.rests[""].After(q.moves.Now) || l.limits.Running > 0 && l.counts.Leased >= l.limits.Running || q.poolFull(l.limits.Pool) || l.pace.left("", q.moves.Now) == 0
 }
 
-// poolFull reports whether a pool leaves no room to a queue that has this number in it.
+// poolFull reports whether a pool has no room for a queue with this Running.
 func (q *Queue) poolFull(p pawl.Pool) bool { return p.Running > 0 && q.pooled(p) >= p.Running }
 
-// pooled is how many jobs of the queues of a pool are leased.
+// pooled returns how many jobs of the queues of a pool are leased.
 func (q *Queue) pooled(p pawl.Pool) (leased int) {
 	for _, l := range q.lines {
 		if l.limits.Pool.Name == p.Name {
@@ -145,7 +145,7 @@ func (q *Queue) pooled(p pawl.Pool) (leased int) {
 	return leased
 }
 
-// room is how many more jobs with the key of a job may be leased.
+// room returns how many more jobs with the key of a job may be leased.
 func (q *Queue) room(l *line, j *job) int {
 	if j.Key == "" {
 		return math.MaxInt
@@ -163,8 +163,8 @@ func (q *Queue) room(l *line, j *job) int {
 	return room
 }
 
-// unblocked are the ready jobs of a queue that wait for no other, that have room for their key, and
-// whose effect no other job is about to have.
+// unblocked returns the ready jobs of a queue that wait for no other job, whose key has room, and whose effect no
+// leased job has.
 func (q *Queue) unblocked(l *line) (jobs []*job) {
 	before := make(map[string]int)
 	for _, j := range l.ready.jobs {
@@ -215,8 +215,8 @@ func (q *Queue) EndRest(ctx context.Context, queue, key string) error {
 	})
 }
 
-// eachRest calls fn with the times at which a rate, or the end of a rest, lets one more job start for which a fetch may
-// wait.
+// eachRest calls fn with the times at which a rate, or the end of a rest, lets one more job start. A fetch may wait for
+// these times.
 func (q *Queue) eachRest(fn func(time.Time)) {
 	if len(q.waiting) == 0 {
 		return

@@ -15,7 +15,7 @@ func (q *Queue) Throughput(ctx context.Context, query driver.ThroughputQuery) (t
 	return t, err
 }
 
-// storeCounts moves the counts of earlier minutes to the rows that other packages have, so that they are bounded.
+// storeCounts moves the counts of earlier minutes to rows, which bounds their number.
 func (q *Queue) storeCounts() {
 	if !q.meter.Due(q.moves.Now) {
 		return

@@ -8,8 +8,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The moves between the states. Whoever calls them holds the mutex and has checked
-// that they apply. A job is taken out of its list, changed, and put into the next.
+// The moves between the states. The caller holds the mutex and has checked that
+// the move applies. A job is taken out of its list, changed, and put into the
+// next.
 
 // take takes a job out of the list of its state.
 func (q *Queue) take(j *job) {
@@ -23,7 +24,7 @@ func (q *Queue) take(j *job) {
 	}
 }
 
-// put puts a job that is in no list into that of a state.
+// put puts a job that is in no list into the list of a state.
 func (q *Queue) put(j *job, state pawl.State) {
 	j.State = state
 	if state == pawl.Ready && !j.waits() {
@@ -66,7 +67,7 @@ func (q *Queue) listOf(j *job) *list {
 	panic(fmt.Sprintf("memory: a job is in the state %q", j.State))
 }
 
-// promote makes ready what is due. NotBefore stays: it is ready since it was due.
+// promote makes due jobs ready. NotBefore stays: a job is ready since it was due.
 func (q *Queue) promote() {
 	for len(q.delayed.jobs) > 0 && !q.delayed.jobs[0].NotBefore.After(q.moves.Now) {
 		j := q.delayed.jobs[0]

@@ -43,7 +43,7 @@ func (q *Queue) Mutate(ctx context.Context, m driver.Mutation, _ int) error {
 // Now returns the time by the queue's clock.
 func (q *Queue) Now() time.Time { return q.opts.Now() }
 
-// Done returns a channel that is closed when the queue is.
+// Done returns a channel that is closed when the queue is closed.
 func (q *Queue) Done() <-chan struct{} { return q.done }
 
 // ops implements [driver.Ops].

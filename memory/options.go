@@ -17,44 +17,44 @@ import (
 // Options are the settings of a queue. A nil *Options, and every zero field, means
 // the default.
 type Options struct {
-	// Lease is how long a lease lasts unless it is extended. The default is 30 s,
-	// the least 1 s.
+	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum 1
+	// s.
 	Lease time.Duration
 
-	// MaxCrashes is how many leases in a row may end in an expiry before the job
-	// is dead as poison. The default is 5; NoMaxCrashes turns it off.
+	// MaxCrashes is how many leases in a row may expire before the job becomes dead as poison.
+	// The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
-	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the
-	// most 64 MiB.
+	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the maximum 64
+	// MiB.
 	MaxPayload int
 
 	// Limits bound the running and the waiting jobs of queues, by name. The default is no limit.
 	Limits map[string]pawl.Limits
 
-	// Logger gets one error-level line for each job that dies. It must not call the
-	// queue. The default is hclog.Default().
+	// Logger gets an error-level line for each job that dies. It must not call the queue. The
+	// default is hclog.Default().
 	Logger pawl.Logger
 
-	// OnEvent is told every transition of every job, in their order, one at a time. It
-	// runs within the transition: it must neither block nor call the queue, which
-	// would wait for it.
+	// OnEvent receives every transition of every job, in their order, one at a time.
+	// It runs within the transition, so it must neither block nor call the queue.
 	OnEvent func(pawl.Event)
 
-	// Collector gets the counters of those events, on the same terms.
+	// Collector gets the counters derived from events; see driver.CountEvent. The rules of
+	// OnEvent apply to it. The default is nil.
 	Collector metrics.Collector
 
-	// Now is the wall clock, by which delayed jobs become due, deadlines pass and
-	// records are kept. The default is time.Now. Leases do not use it: they expire on
-	// monotonic time. A clock that is set is noticed by the next call, and within a
-	// minute without one. It must not call the queue.
+	// Now is the wall clock that decides when delayed jobs become due, deadlines
+	// pass, and records are removed. The default is time.Now. Leases do not use it:
+	// they expire on monotonic time. If the clock is set, the next call notices it,
+	// or the queue itself within a minute. Now must not call the queue.
 	Now func() time.Time
 }
 
-// NoMaxCrashes as Options.MaxCrashes lets a job crash for ever.
+// NoMaxCrashes as Options.MaxCrashes lets a job crash without limit.
 const NoMaxCrashes = -1
 
-// withDefaults fills in a copy and checks it.
+// withDefaults returns a checked copy with the defaults filled in.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {

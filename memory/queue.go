@@ -13,21 +13,20 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Queue is a job queue in memory. It implements [pawl.Queue]; its methods may be
-// called from any goroutine.
+// Queue is a job queue in memory. It implements [pawl.Queue]. Any goroutine may call its methods.
 type Queue struct {
 	opts Options
-	err  error // what is wrong with the options; every call returns it
+	err  error // the error of the options; every call returns it
 
 	waiters driver.Waiters
 
-	ringing sync.WaitGroup // one while the alarm is set or rings
+	ringing sync.WaitGroup // 1 while the alarm is set or rings
 	done    chan struct{}  // closed by Close
 
 	mu     mutex // guards what follows
 	closed bool
-	seq    uint64 // the last enqueue sequence that was given out
-	tokens uint64 // the last token that was given out
+	seq    uint64 // the last enqueue sequence that a job got
+	tokens uint64 // the last token that a lease got
 	jobs   map[pawl.ID]*job
 	lines  []*line // in the order of their first job
 
@@ -39,7 +38,7 @@ type Queue struct {
 	holders map[unique]*job      // of each unique key
 	running map[string]bool      // the idempotency keys of leased jobs
 	effects map[string]time.Time // until when a success of that key counts
-	sweepAt int                  // how many of those there are when the old ones go
+	sweepAt int                  // how many of those make the queue remove the old ones
 
 	moves     core.Moves[*job] // Now is the wall clock at the beginning of the transition under way
 	reporter  driver.Reporter
@@ -58,8 +57,8 @@ type Queue struct {
 	turns   uint64 // the last turn that a queue had
 	virtual uint64 // the start of that turn, in virtual time
 
-	waiting []*fetch    // in the order of their coming
-	alarm   *time.Timer // nil when nothing will fall due
+	waiting []*fetch    // in the order of their calls
+	alarm   *time.Timer // nil if nothing will fall due
 	still   bool        // the alarm rings, and the wall clock stood still since it was set
 }
 
@@ -84,13 +83,12 @@ type line struct {
 	kinds   map[string]*pawl.Counts
 	totals  driver.Totals // of the transition under way
 	fetched bool          // in the transition under way
-	turn    uint64        // its last one; 0 before the first
+	turn    uint64        // the number of its last turn; 0 before the first
 	finish  uint64        // of that turn, in virtual time
-	credit  float64       // what is left of its retry share
+	credit  float64       // the fraction of a retry that its share has left over
 }
 
-// New makes an empty queue. A bad option is reported by every call, as a
-// [*pawl.InvalidError].
+// New makes an empty queue. If an option is bad, every call returns a [*pawl.InvalidError].
 func New(opts *Options) *Queue {
 	q := &Queue{
 		jobs:       make(map[pawl.ID]*job),
@@ -124,8 +122,8 @@ func (q *Queue) Abilities() pawl.Ability {
 }
 
 // Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
-// later call. When it returns nothing of the queue runs, and its jobs are out of
-// reach.
+// later call. When it returns, nothing of the queue runs, and its jobs can no
+// longer be read.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	if !q.closed {
@@ -142,8 +140,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// mutex is a lock for which a call waits no longer than for its context. A mutation of another
-// package may hold it for as long as it runs.
+// mutex is a lock for which a call stops waiting when its context ends. A mutation of another package may
+// hold it for as long as it runs.
 type mutex chan struct{}
 
 func (m mutex) Lock()   { m <- struct{}{} }
@@ -162,11 +160,11 @@ func (m mutex) lock(ctx context.Context) (locked bool) {
 	}
 }
 
-// do makes one transition: the caller's own change, unless ctx has ended, and after
-// it all that is due anyway. A change that returns an error has changed nothing.
+// do makes one transition: the caller's own change, unless ctx has ended, and then everything that is due.
+// A change that returns an error has changed nothing.
 //
-// The change comes first: a holder whose lease has expired, but was not taken back
-// yet, may still settle. The job ran once, and this way it stays at that.
+// The change comes first, so that a holder whose lease has expired, but was not taken back yet, may still
+// settle. So the job runs only once.
 func (q *Queue) do(ctx context.Context, change func() error) error {
 	if q.err != nil {
 		return q.err
@@ -185,20 +183,21 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 	return err
 }
 
-// begin reads the wall clock, once for the whole transition. Without its monotonic
-// part a time follows the clock when that is set.
+// begin reads the wall clock, once for the whole transition. It drops the monotonic part, so that times
+// follow a clock that is set.
 func (q *Queue) begin() { q.moves.Now = q.opts.Now().Round(0) }
 
-// catchUp makes the moves that are due whoever calls, and sets the alarm for the
-// next. Deadlines come after all that may put a job into ready or delayed, the
-// caller's change too: a job that is put there past its deadline dies at once.
+// catchUp makes the moves that are due, and sets the alarm for the next.
+// Deadlines come after everything that may make a job ready or delayed,
+// including the caller's change: such a job that is past its deadline dies at
+// once.
 func (q *Queue) catchUp() {
 	q.promote()
 	q.reap()
 	q.expire()
 	q.purge()
 	q.finish()
-	for q.serve(); q.unfinished() || q.nextTurn; q.serve() { // a fetch skips jobs whose effect has taken place
+	for q.serve(); q.unfinished() || q.nextTurn; q.serve() { // a fetch skips jobs whose effect is done
 		q.nextTurn = false
 		q.finish()
 	}
@@ -206,7 +205,7 @@ func (q *Queue) catchUp() {
 	q.report()
 }
 
-// report counts and reports what the transition has done so far, before a caller is told.
+// report counts and reports what the transition has done so far, before a call returns.
 func (q *Queue) report() {
 	var all driver.Totals
 	for _, l := range q.counted {
@@ -223,8 +222,8 @@ func (q *Queue) report() {
 	q.counted, q.events = q.counted[:0], q.events[:0]
 }
 
-// finish does what follows from the ends of jobs: it counts them in their groups, and lets the jobs go that
-// waited for them.
+// finish does what follows from the ends of jobs: it counts them in their groups, and unblocks the jobs
+// that waited for them.
 func (q *Queue) finish() {
 	for q.unfinished() {
 		q.finishGroups()
@@ -234,7 +233,7 @@ func (q *Queue) finish() {
 
 func (q *Queue) unfinished() bool { return q.groups.Any() || len(q.ended) > 0 }
 
-// line finds the queue of that name, or makes it.
+// line returns the queue with a name, and makes it if there is none.
 func (q *Queue) line(name string) *line {
 	if l := q.find(name); l != nil {
 		return l
@@ -248,7 +247,7 @@ func (q *Queue) line(name string) *line {
 	return l
 }
 
-// find is line for a name that may be that of no queue: nil then.
+// find returns the queue with a name, nil if there is none.
 func (q *Queue) find(name string) *line {
 	if i := slices.IndexFunc(q.lines, func(l *line) bool { return l.name == name }); i >= 0 {
 		return q.lines[i]

@@ -19,8 +19,8 @@ func nameOf(t *driver.Table) tableName { return tableName{string(t.Space().Bytes
 type row struct{ key, value []byte }
 
 // rows implements [driver.Writer] on a snapshot of all tables. It copies a table before the first
-// write, so that the queue and other snapshots keep theirs. A transaction that commits gives its
-// tables to the queue, and one that fails drops them.
+// write, so the tables of the queue and of other snapshots do not change. A transaction that
+// commits gives its tables to the queue, and one that fails drops them.
 type rows struct {
 	tables   map[tableName][]row // in the order of their keys
 	own      map[tableName]bool  // the tables that it has copied
@@ -32,7 +32,7 @@ func (q *Queue) snapshot() *rows {
 	return &rows{tables: maps.Clone(q.tables), own: make(map[tableName]bool)}
 }
 
-// ViewRows runs fn over the rows that a [driver.Mutation] writes, as they are at one moment.
+// ViewRows calls fn with a snapshot of the rows that mutations write.
 func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	var rs *rows
 	err := q.look(ctx, func() error {

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The verbs of those who hold a lease.
+// The verbs of the holders of leases.
 
 // Settle implements [pawl.Queue].
 func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) error {
@@ -44,7 +44,7 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 	return driver.SettleErrors(settlements, errs)
 }
 
-// held finds the job of a lease, if its token is the one that counts.
+// held returns the job of a lease, if the lease has the job's present token.
 func (q *Queue) held(l *pawl.Lease) (*job, error) {
 	j, ok := q.jobs[l.ID]
 	if !ok || j.State != pawl.Leased || j.token != l.Token {

@@ -11,9 +11,9 @@ import (
 // dead job with its history, and stores e as [Queue.Enqueue] would. This is how a dead job
 // moves to another queue. It does not change the envelope.
 //
-// Errors: those of Enqueue; [pawl.ErrNotFound] when there is no job of that ID,
-// [pawl.ErrNotEligible] when it is not dead, or does not match the condition, if there is
-// one. A unique key is refused.
+// Errors: those of Enqueue; [pawl.ErrNotFound] if there is no job with that ID;
+// [pawl.ErrNotEligible] if it is not dead, or does not match the condition, if there is
+// one; and [pawl.ErrInvalid] if e has a unique key.
 func (q *Queue) Transfer(ctx context.Context, e *pawl.Envelope, when pawl.Condition) error {
 	if q.err != nil {
 		return q.err

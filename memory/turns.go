@@ -7,22 +7,22 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Which job a fetch gets next: the queues take turns, and in its turn a queue gives
-// its first job, or the first retry where those have a share of their own.
+// Which job a fetch gets next: the queues take turns, and in its turn a queue gives its first job, or its first retry
+// if the fetch has a retry share.
 
 // fullTurn is the length of a turn of weight 1, in virtual time.
 const fullTurn = 1 << 32
 
-// lastTurn is when virtual time begins anew.
+// lastTurn is when virtual time starts again at 0.
 const lastTurn = 1 << 62
 
-// shareSlack is what a sum of retry shares may fall short of 1 by rounding.
+// shareSlack is how far rounding may leave a sum of retry shares below 1.
 const shareSlack = 1e-9
 
-// next is the job to lease next, of which the queue has had its turn: the one whose
-// turn starts first, of those that have a job. Idle says whether a slot is free for it,
-// in which it starts at once. Without one a job that crashed is passed over; and one
-// that crashed twice or more is passed over while another of that sort is leased.
+// next takes the turn of the queue whose turn starts first, among those that have a
+// job, and returns the job to lease. Idle says whether the job starts at once, in a
+// free slot. If not, next passes over jobs that crashed. It passes over a job that
+// crashed twice or more while another such job is leased.
 func (q *Queue) next(lines []*line, f *fetch, idle bool) *job {
 	repeat := func() bool {
 		return slices.ContainsFunc(q.leased.jobs, func(j *job) bool { return j.Crashes >= 2 })
@@ -42,10 +42,10 @@ func (q *Queue) next(lines []*line, f *fetch, idle bool) *job {
 	return nil
 }
 
-// start is when the next turn of a queue starts, in virtual time. That is the time of
-// the fair queuing which is named after it: it stands at the start of the last turn,
-// a turn is the shorter the more weight its queue has, and a queue that had no job
-// for a while comes in now, without the turns that it missed.
+// start returns when the next turn of a queue starts, in the virtual time of
+// start-time fair queuing: the time is the start of the last turn, a turn is shorter
+// the more weight its queue has, and a queue that had no job for a while comes in
+// now, without the turns that it missed.
 func (q *Queue) start(l *line) uint64 { return max(l.finish, q.virtual) }
 
 // turn gives a queue its turn.
@@ -57,15 +57,15 @@ func (q *Queue) turn(l *line, weight int) {
 	if q.virtual < lastTurn {
 		return
 	}
-	for _, l := range q.lines { // before the time wraps it begins anew
+	for _, l := range q.lines { // before the time overflows, it starts again at 0
 		l.finish -= min(l.finish, q.virtual)
 	}
 	q.virtual = 0
 }
 
-// pick chooses the job that a queue gives in its turn, nil when it has none. The retry
-// share counts while there are first runs as well; 0 stands for the common order.
-// What a turn leaves of it is kept for the next.
+// pick chooses the job that a queue gives in its turn, nil if it has none. The retry
+// share counts while there are first runs as well; 0 means the common order. The
+// fraction that a turn leaves over is kept for the next.
 func (q *Queue) pick(l *line, f *fetch, may func(*job) bool) *job {
 	if f.RetryShare == 0 {
 		return q.first(l, f, may)
@@ -82,9 +82,9 @@ func (q *Queue) pick(l *line, f *fetch, may func(*job) bool) *job {
 	return fresh
 }
 
-// first is the first ready job of a queue that a fetch asks for and that may be leased. A job that
-// waits for another, or whose key is at its limit, is passed over. A job that it comes to whose effect is done is ended without a
-// run; one whose effect another job is about to have is passed over.
+// first returns the first ready job of a queue that a fetch asks for and that may be leased. It passes over a job that
+// waits for another, whose key is at its limit, or whose effect a leased job has. It ends a job whose effect is done,
+// without a run.
 func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 	if l.paused || q.full(l) {
 		return nil
@@ -94,7 +94,7 @@ func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 		case !driver.Wants(&f.Request, j.Kind) || j.waits() || q.room(l, j) == 0:
 			i++
 		case q.isDone(j):
-			q.skip(j) // and the next job moves up
+			q.skip(j) // the next job moves up
 			if l.inOrder(j) {
 				i = 0 // the next job of its key may be one that was passed over
 			}

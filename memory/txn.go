@@ -48,7 +48,7 @@ func (t txn) Number(j *job) {
 // Take takes a job out of the list of its state.
 func (t txn) Take(j *job) { t.take(j) }
 
-// Put puts a job that is in no list into that of a state.
+// Put puts a job that is in no list into the list of a state.
 func (t txn) Put(j *job, state pawl.State) { t.put(j, state) }
 
 // Remove removes a job that is in no list for good.
@@ -68,7 +68,7 @@ func (t txn) EndLease(j *job) {
 	if j.IdempotencyKey != "" {
 		delete(t.running, core.EffectName(&j.Envelope))
 	}
-	j.signal = nil // it leads to the attempt of the worker
+	j.signal = nil // it keeps the attempt of the worker in memory
 	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
 }
 
@@ -82,7 +82,7 @@ func (t txn) Hold(j *job) {
 	}
 }
 
-// Keep appends to the history of a job, of which the two ends are kept.
+// Keep appends to the history of a job, and keeps the two ends of the history.
 func (t txn) Keep(j *job, f pawl.Failure) {
 	j.History = append(j.History, f)
 	if len(j.History) > pawl.HistoryKeepHead+pawl.HistoryKeepTail {
@@ -102,8 +102,7 @@ func (t txn) Done(name string, until time.Time) {
 // FallsDue does nothing: the lists know what is due.
 func (t txn) FallsDue(time.Time) {}
 
-// Emit notes what happened to a job, which stands where that has put it, once nothing can keep the transition from being
-// made. [Queue.report] reports it.
+// Emit notes what happened to a job, after its move, once nothing can stop the transition. [Queue.report] reports it.
 func (t txn) Emit(j *job, e pawl.Event) {
 	l := j.line
 	if l.totals.Changes == 0 {
@@ -114,7 +113,7 @@ func (t txn) Emit(j *job, e pawl.Event) {
 	if !t.reporter.Wants(e.Type) && !t.waiters.Any() {
 		return
 	}
-	now := j.Envelope // not the queue's own, which goes on changing
+	now := j.Envelope // a copy, because the queue's own goes on changing
 	now.Cursor = nil
 	e.At, e.Job = t.moves.Now, &now
 	t.events = append(t.events, e)
@@ -125,7 +124,7 @@ func (t txn) Member(group string, from, to driver.Standing) {
 	t.groups.Move(t.snapshot(), group, from, to)
 }
 
-// Join returns why a group does not take new members.
+// Join returns an error if a group does not take new members.
 func (t txn) Join(group string, members int) error {
 	return t.groups.Admit(t.snapshot(), group, members)
 }

@@ -40,7 +40,7 @@ func (q *Queue) Why(ctx context.Context, id pawl.ID) (all []pawl.Obstacle, err e
 	return all, err
 }
 
-// leasedWhere returns some leased jobs, at most a number of them.
+// leasedWhere returns at most most leased jobs that match.
 func (q *Queue) leasedWhere(most int, match func(*job) bool) (ids []pawl.ID) {
 	for _, j := range q.leased.jobs {
 		if len(ids) < most && match(j) {
@@ -80,8 +80,8 @@ func (q *Queue) keyStats(l *line, key string) pawl.KeyStats {
 	return k
 }
 
-// Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
-// no counts of that key.
+// Key returns one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key, or
+// does not know the key.
 func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
 	err = q.look(ctx, func() error {
 		l := q.find(queue)
@@ -94,9 +94,9 @@ func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, er
 	return k, err
 }
 
-// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. They are
-// those with ready or leased jobs, those whose rate is used up in part, and those with delayed jobs if the
-// queue has [pawl.Limits].MaxWaitingPerKey. Short keys come first.
+// Keys returns up to max keys of a queue with limits per key, after a key: "" for the first. It returns
+// keys that have ready or leased jobs, keys whose rate is partly used up, and, if the queue has
+// [pawl.Limits].MaxWaitingPerKey, keys that have delayed jobs. Short keys come first.
 func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err
