@@ -12,16 +12,16 @@ func (x *execution) compare(want, got *entry) error {
 	err := &DeterminismError{Want: want.String(), Got: got.String(), Seq: want.seq, Wrote: want.Build}
 	switch {
 	case !want.same(got) && want.Build == x.engine.opts.Build:
-		err.Reason = "the build has the same name, so what is between calls was not the same again, as a clock, " +
-			"chance, the order of a map, a goroutine: do that in a step; or the code was changed under that name"
+		err.Reason = "the build name is the same, so code between calls gave another result, such as a clock, " +
+			"a random number, the order of a map, or a goroutine: do that in a step; or the code changed and the build name did not"
 	case !want.same(got):
-		err.Reason = "keep the calls before as they were, in their order, or tell older runs apart by Version"
+		err.Reason = "repeat the calls of the journal in their order, or distinguish older runs by Version"
 	case string(want.Key) != string(got.Key) && got.Kind == KindUndo:
 		err.Got += " of another branch, or with another fingerprint"
-		err.Reason = "keep the order in which branches name their undo steps until the run has ended"
+		err.Reason = "keep the order in which branches add their undo steps until the run has ended"
 	case string(want.Key) != string(got.Key):
 		err.Got += " with another fingerprint"
-		err.Reason = "the step was made with other input than now, which has to come from the input of the run and from steps"
+		err.Reason = "the step had other arguments before; compute them only from the input of the run and the results of steps"
 	default:
 		return nil
 	}

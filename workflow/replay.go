@@ -47,8 +47,8 @@ func (e *Engine) Replay(ctx context.Context, run pawl.ID) error {
 		return nil
 	}
 	return x.complete(&DeterminismError{Want: "the result " + resultText(stored), Got: "the result " + resultText(output),
-		Reason: "all calls are the same, but not what is computed between them, as with a clock, chance, the order of a map, " +
-			"or a variable that a step writes; do that in a step and return it from there"})
+		Reason: "the calls are the same, but code between them gave another result, such as a clock, a random number, the order of " +
+			"a map, or a variable that a step writes; do that in a step and return its result"})
 }
 
 // maxResultText limits how much of a result an error shows.

@@ -246,7 +246,7 @@ func (s *scope) mayCall() error {
 	case s.current != nil:
 		return fmt.Errorf("%w: %s is under way; make calls one after another, outside of steps, or in branches with a Run of their own", ErrNested, s.current)
 	case s.waits != nil:
-		return fmt.Errorf("%w: the function of this Run waits; a branch makes its calls by its own", ErrNested)
+		return fmt.Errorf("%w: the function of this Run waits; make the calls of a branch with the Run of the branch", ErrNested)
 	case s.ended:
 		return fmt.Errorf("%w: the function of this Run has returned", ErrNested)
 	}

@@ -316,7 +316,7 @@ func (c *call) mayTake() error {
 	}
 	if later := x.sharing.recorded[orderOf(c.name)]; len(later) > 0 {
 		return x.stopLocked(x.complete(&DeterminismError{Want: later[0].String(), Got: c.e.String(), Seq: later[0].seq, Wrote: later[0].Build, Line: callLine(),
-			Reason: "a new change of a shared value would come before those in the journal; tell older runs apart by Version"}))
+			Reason: "a new change of a shared value would come before those in the journal; distinguish older runs by Version"}))
 	}
 	return nil
 }
@@ -368,14 +368,14 @@ func (w *sharedWait) redo(each *sharedCase, stored []byte) (reason string, err e
 	case err != nil:
 		return "its function fails now: " + err.Error(), nil
 	case next == nil:
-		return "its condition held before, and does not now; keep the functions of changes and conditions, or tell older runs apart by Version", nil
+		return "its condition was true before, and is false now; keep the functions of changes and conditions, or distinguish older runs by Version", nil
 	}
 	same, err := x.sameSum(stored, next)
 	if err != nil {
 		return "", err
 	}
 	if !same {
-		return "its function computed another value before; keep the functions of changes and conditions, or tell older runs apart by Version; " +
+		return "its function computed another value before; keep the functions of changes and conditions, or distinguish older runs by Version; " +
 			"they must not use a clock, chance, the order of a map, or a variable of another branch", nil
 	}
 	each.on.state = next

@@ -39,8 +39,8 @@ func (s *scope) spin() {
 	refused := s.refusal
 	s.x.mu.Unlock()
 	if first {
-		s.x.engine.opts.Logger.Warn("a function goes on without end after it was told that its run does not, and is ended; "+
-			"have it return the error of a call that is not a *StepError",
+		s.x.engine.opts.Logger.Warn("ended a function that kept making calls after its run stopped; "+
+			"return each error of a call that is not a *StepError",
 			"flow", s.x.row.Flow, "id", s.x.row.ID, "branch", s.name, "error", refused)
 	}
 	if over {

@@ -268,7 +268,7 @@ func (suite) Scenario22FingerprintChanged(t *testing.T) {
 				return
 			}
 			blocked(k, h.Run(), "2", []string{"step print done: page", "wait proceed pending"},
-				`step "print" with another fingerprint`, "made with other input than now")
+				`step "print" with another fingerprint`, "had other arguments before")
 		})
 	}
 }

@@ -38,7 +38,7 @@ func (suite) SharedChangedCode(t *testing.T) {
 		want string
 	}{
 		"change":    {counts(1, func(n *int) { *n += 3 }, past(3)), "computed another value before"},
-		"condition": {counts(1, two, past(4)), "its condition held before"},
+		"condition": {counts(1, two, past(4)), "its condition was true before"},
 		"type":      {counts("", func(*string) {}, func(*string) bool { return true }), "of another type"},
 	} {
 		sub(t, name, func(t *testing.T, k *kit) {

@@ -101,7 +101,7 @@ func (suite) Scenario31SpinningIsReported(t *testing.T, k *kit) {
 	k.log, k.warm = hclog.New(&hclog.LoggerOptions{Output: &lines}), cold
 	k.open(f)
 	succeeds(k, start(k, f, "1", 0))
-	require.Equal(t, 1, strings.Count(lines.String(), "have it return the error of a call that is not a *StepError"))
+	require.Equal(t, 1, strings.Count(lines.String(), "return each error of a call that is not a *StepError"))
 }
 
 // Rule: the same holds for a loop that ignores that the run is cancelled, that its branch has
