@@ -7,9 +7,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// What jobs wait for are rows of [driver.Prerequisites]. A job that waits is blocked: it is in delayed, and
-// counts for its key once it waits no more. The transaction that ends a job lets those go that waited for
-// it. If no job waits for another, nothing is read.
+// What jobs wait for are rows of [driver.Prerequisites]. A job that waits is blocked: it is in delayed, and counts for
+// its key once it no longer waits. The transaction that ends a job lets those go that waited for it. If no job waits
+// for another, nothing is read.
 
 // mayAwait reports whether some job may wait for another.
 func (t *txn) mayAwait() bool { return t.awaits == nil || t.awaits.Load() }
@@ -58,7 +58,7 @@ func (t *txn) prerequire(e *pawl.Envelope) {
 		return
 	}
 	if t.awaits != nil {
-		t.awaits.Store(true) // and if the transaction fails, it is looked at in vain
+		t.awaits.Store(true) // if the transaction fails, the look finds nothing
 	}
 	t.fail(t.after.Add(t.others(), e, t.stateOf))
 }
@@ -93,7 +93,7 @@ func (t *txn) finishEnds() {
 	}
 }
 
-// release makes a job ready that waits for no other any more. A job that is delayed or dead is not blocked.
+// release makes a job ready that no longer waits for another. A job that is delayed or dead is not blocked.
 func (t *txn) release(id pawl.ID) {
 	j, at, err := t.find(id)
 	if err != nil {

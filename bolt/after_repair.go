@@ -49,9 +49,8 @@ func isAwait(at place) bool {
 	return at.state == pawl.Ready && string(at.table.name) == string(bucketDelayed) && at.key[0] == waitsForJobs
 }
 
-// repairPrerequisites makes what jobs wait for agree with where they are. A row whose counterpart is lost
-// makes it again. A job that is blocked by prerequisites of which no row is left becomes dead: it must not
-// start too early.
+// repairPrerequisites makes what jobs wait for agree with where they are. A row whose counterpart is lost makes it
+// again. A job that is blocked by prerequisites without any row becomes dead: it must not start too early.
 func (s *salvor) repairPrerequisites() error {
 	met := make(map[pawl.ID]bool) // jobs with a prerequisite that is met
 	err := s.update(func(t *txn) {

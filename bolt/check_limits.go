@@ -71,7 +71,7 @@ func (c *check) countKey(j stored, p place) {
 		return
 	}
 	if p.state == pawl.Ready && p.table == c.delayed && p.key[0] == waitsForJobs {
-		return // it counts for its key once it waits no more
+		return // it counts for its key once it no longer waits
 	}
 	ordered := queue.limits.InOrder != pawl.OrderNone
 	if p.state == pawl.Ready && p.table == c.delayed && !waits && !ordered {

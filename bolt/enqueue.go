@@ -32,9 +32,8 @@ type newJob struct {
 	dropped  bool // a later job of the batch replaces it
 }
 
-// newEnqueue prepares jobs that passed driver.CheckBatch, as far as possible without a
-// transaction. It works on copies, so the envelopes stay as they are. Seq is the sequence
-// before the first job's.
+// newEnqueue prepares jobs that passed driver.CheckBatch. It needs no transaction. It works on
+// copies, so the envelopes stay unchanged. Seq is the sequence before the first job's.
 func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, bytes int) {
 	op = new(enqueue)
 	if op.jobs = op.one[:]; len(jobs) > 1 {

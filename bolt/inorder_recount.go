@@ -37,7 +37,7 @@ func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
 		case err != nil:
 		case k[0] == waitsForTime:
 			visit(row.id, row.flags, place{pawl.Delayed, t.delayed, bytes.Clone(k), row.line()}, nil)
-		case k[0] == waitsForJobs: // it counts for its key once it waits no more
+		case k[0] == waitsForJobs: // it counts for its key once it no longer waits
 		default:
 			visit(row.id, row.flags, place{pawl.Ready, t.delayed, bytes.Clone(k), row.line()}, bytes.Clone(row.ready))
 		}

@@ -66,8 +66,8 @@ func (c *keyLeases) set(count *leaseCount, n int) {
 	c.idle = 0
 }
 
-// leasesByKey returns the counts for the state of the transaction. Whoever ends a lease calls it before, so
-// that it does not count them anew in between.
+// leasesByKey returns the counts for the state of the transaction. A caller that ends a lease calls it first, so that
+// it does not count them anew in between.
 func (t *txn) leasesByKey() *keyLeases {
 	c := t.keyLeases
 	if c == nil { // of a salvage, or of a dry run

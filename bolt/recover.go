@@ -102,7 +102,7 @@ func (s *store) readLease(key, sealed []byte) (row leaseRow, err error) {
 		return row, nil
 	}
 	if j, recordErr := s.listed(pawl.ID(key)); recordErr == nil {
-		row.flags, row.lane = j.flags(), laneOf(j.Envelope) // the rest is of no use to a job that is leased no more
+		row.flags, row.lane = j.flags(), laneOf(j.Envelope) // a job that is no longer leased does not use the rest
 		row.line, _, err = s.line(j.Envelope)
 	} else if len(sealed) == leaseWidth+4 {
 		row.line, err = lineAt(sealed[8:]), nil

@@ -54,8 +54,8 @@ type restore struct {
 	effects []driver.Effect
 }
 
-// newRestore prepares jobs that passed driver.CheckRestore, as far as possible without a transaction.
-// It works on copies. Seq is the sequence before the first job's.
+// newRestore prepares jobs that passed [driver.CheckRestore]. It needs no transaction. It works on copies. Seq is the
+// sequence before the first job's.
 func newRestore(jobs []*pawl.Envelope, effects []driver.Effect, now time.Time, seq uint64) (op *restore, bytes int) {
 	op = &restore{jobs: make([]newJob, len(jobs)), effects: effects}
 	now = now.Round(0)

@@ -37,8 +37,8 @@ import (
 //     one get a new number. A job whose record says how it ended does not run again.
 //   - Groups of jobs are counted again. Members that are lost count as removed. If such a group has no pending members
 //     left, it enqueues its callbacks when it is closed again.
-//   - The app's own buckets are copied as far as they can be read. Their rows have no
-//     checksums, so nobody can verify them.
+//   - The readable part of the app's own buckets is copied. Their rows have no checksums, so nobody
+//     can verify them.
 //
 // Progress, see [driver.WithProgress], is in bytes read from the damaged file. A search of all pages
 // reads them again. The repairs at the end do not count.

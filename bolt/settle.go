@@ -29,7 +29,7 @@ type finished struct {
 	ran      bool // the attempt began
 }
 
-// settle prepares a settlement as far as possible without a transaction.
+// settle does the part of a settlement that needs no transaction.
 func (q *Queue) settle(s *pawl.Settlement) settle {
 	l := s.Lease
 	op := settle{given: s, finished: finished{

@@ -42,8 +42,8 @@ type rows struct {
 	queue queueNumber // the queue of the lines; 0 for all queues
 }
 
-// mayBegin reports whether a list may continue after key. It rejects a key that cannot be a row
-// of the list, as far as the spans show.
+// mayBegin reports whether a list may continue after key. It rejects a key that cannot be a row of
+// the list, if the spans show it.
 func (r rows) mayBegin(key []byte) bool {
 	switch {
 	case r.merge == byLine:

@@ -33,7 +33,7 @@ func (b *table) bucket() *bbolt.Bucket {
 
 func (b *table) open() {
 	b.opened = b.root.Bucket(b.name)
-	if b.opened == nil { // the root page is damaged; whoever runs the transaction recovers
+	if b.opened == nil { // the root page is damaged; the caller of the transaction recovers
 		panic(fmt.Errorf("%w: bucket %q is not where it was found", pawl.ErrCorrupt, b.name))
 	}
 	if b.fill != 0 {

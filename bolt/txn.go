@@ -57,7 +57,7 @@ type txn struct {
 	renewed     map[uint64]bool // leases extended
 	ended       []holding       // leases settled or taken back
 	cancelled   []holding       // leases of jobs that must end
-	counted     driver.Tally    // its transitions, of which events has some
+	counted     driver.Tally    // its transitions; events has some of them
 	events      []pawl.Event    // deaths and crashes, and all other events when there is a listener
 	damage      []error         // damaged rows that were skipped
 	leftBlocked bool            // jobs were blocked, and damage may keep them from being unblocked
