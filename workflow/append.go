@@ -44,8 +44,7 @@ func (r *Run) append(name string, value []byte) error {
 	return nil
 }
 
-// atWork returns the step of the scope of which an attempt runs, nil if there is none, and what the attempt has
-// appended.
+// atWork returns the running step of the scope, nil if there is none, and what its attempt has appended.
 func (s *scope) atWork() (*entry, *appends) {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()

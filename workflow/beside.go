@@ -21,7 +21,7 @@ const (
 
 	deathWait = time.Second // of a waiter, before it waits for the death of the job, too
 
-	deathLook = 8 // one of so many looks of a waiter is for the death of the job, which is rare
+	deathLook = 8 // every so many looks, a waiter looks for the death of the job, which is rare
 )
 
 // isShared reports whether other processes may change the runs of a store.

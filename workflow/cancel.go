@@ -37,8 +37,8 @@ func (s *scope) abandonBranch(name string, b *branch) error {
 	return c.decide(&raceResult{Winner: -1, Branches: namesOf(all)}, all, "the branch that started it was cancelled")
 }
 
-// openBranches is the name of the call by which a function that has returned an error abandons
-// the branches that have not ended.
+// openBranches is the name of the call that a function makes after it has returned an error, to
+// abandon the branches that have not ended.
 const openBranches = "open branches"
 
 // abandonOpen abandons the open branches of a function that has returned an error. If that cannot

@@ -8,10 +8,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A run is cancelled at its deadline by whoever has its lease, in a commit that does what
-// [Engine.Cancel] does. An attempt that begins after the deadline begins with that commit. During an
-// attempt, a timer waits for the deadline. The job of a run that waits becomes ready at the deadline
-// at the latest.
+// At its deadline, a run is cancelled by the holder of its lease, in a commit that does what [Engine.Cancel] does. An
+// attempt that begins after the deadline begins with that commit. During an attempt, a timer waits for the deadline.
+// The job of a run that waits becomes ready at the deadline at the latest.
 
 // late reports whether the run has to be cancelled now because of its deadline.
 func (row *runRow) late(now time.Time) bool {

@@ -5,7 +5,7 @@ import "github.com/gopawl/pawl/driver"
 // A run that begins later than it was started takes its places when it begins: one with a delay, a fork, an import,
 // one whose flow had no limit then, and any whose flow has a rate.
 
-// enter is the mutation that gives a run the places that it needs, or has it wait in line.
+// enter is the mutation that gives a run the places that it needs, or puts it in line.
 type enter struct {
 	x      *execution
 	row    *runRow

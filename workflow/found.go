@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Table attributes is the index by which lists find runs: by attribute, by parent, and by key. A key of it is
-// a name, a value, and the run, so the runs of a value are in the order of their starts.
+// Table attributes is the index for lists of runs: by attribute, by parent, and by key. A key of it is a name, a value,
+// and the run, so the runs of a value are in the order of their starts.
 
 // The names of what is not an attribute. No attribute begins with an underscore.
 const (
@@ -24,7 +24,7 @@ func foundBy(name, value string) []byte {
 	return append(append(append(append(b, name...), 0), value...), 0)
 }
 
-// foundKeys returns the keys of the rows by which a run is found.
+// foundKeys returns the keys of the index rows of a run.
 func (row *runRow) foundKeys(run pawl.ID) (keys [][]byte) {
 	add := func(name, value string) { keys = append(keys, append(foundBy(name, value), run[:]...)) }
 	if !row.Parent.IsZero() {
@@ -39,7 +39,7 @@ func (row *runRow) foundKeys(run pawl.ID) (keys [][]byte) {
 	return keys
 }
 
-// putFound stores the rows by which a run is found.
+// putFound stores the index rows of a run.
 func (r rows) putFound(run pawl.ID, row *runRow) error {
 	for _, key := range row.foundKeys(run) {
 		if err := r.put(tableFound, key, nil); err != nil {

@@ -25,7 +25,7 @@ type waitCondition struct {
 	paused   bool
 	note     string // for operators: the error of a failed step that will be retried, or which children or condition it waits for
 
-	passed bool          // its time is over, as far as the process waited
+	passed bool          // its time is over, if the process waited for it
 	woken  chan struct{} // closed when the scope continues
 }
 

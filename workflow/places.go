@@ -134,7 +134,7 @@ func (l *lot) free() bool { return l.limit == 0 || l.taken < l.limit }
 // the row, and reports whether the run may begin. One that a rate limits stays in its lines until [places.begin].
 func (p *places) take(ops driver.Ops, r rows, run pawl.ID, row *runRow) (all bool, err error) {
 	kinds := p.limits.needs(row)
-	if err := p.leaveLines(r, row, kinds...); err != nil { // its flow has no such limit any more
+	if err := p.leaveLines(r, row, kinds...); err != nil { // its flow no longer has such a limit
 		return false, err
 	}
 	row.Due = 0

@@ -160,8 +160,8 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 	return &call{s, got, false, false}, nil
 }
 
-// mute reports whether the scope makes no new calls any more. A branch that it begins then has
-// no entry, because that branch makes no calls either. The caller holds the lock.
+// mute reports whether the scope makes no more new calls. A branch that it begins then has no
+// entry, because that branch makes no calls either. The caller holds the lock.
 func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" && !s.inUndo() }
 
 // mayAdd numbers a call that the journal does not have. The caller holds the lock.

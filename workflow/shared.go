@@ -138,8 +138,8 @@ func (s *shared) begin(r *Run, kind EntryKind, name string) (*call, error) {
 	return r.s.begin(kind, name, nil)
 }
 
-// usableBy refuses a scope of another run, or one that is not run again together with the one that made
-// the value: that of an undo step.
+// usableBy refuses a scope of another run, or a scope that is not run again together with the scope that made the
+// value: that of an undo step.
 func (s *shared) usableBy(by *scope) error {
 	reason := ""
 	switch {

@@ -17,8 +17,8 @@ import (
 // without those before it. What a branch of a race has changed stays changed if it loses, and it has used
 // its signals by then. See acts.
 //
-// Whoever changes a value also offers it to the calls that wait, before anybody can change it again. So no
-// condition is missed that holds between two changes, whatever the scheduling of goroutines.
+// A change also offers the value to the waiting calls, before anybody can change it again. So a condition that holds
+// between two changes is not missed, whatever the scheduling of goroutines.
 
 // sharing is what an execution knows of its shared values. While a function looks at one, the lock is held, and
 // never that of the execution.
@@ -77,8 +77,8 @@ type sharedWait struct {
 	missed bool // a value has changed since the call looked; the execution's lock guards it
 }
 
-// caughtUp has a call wait for its turn. One that waited before looks once all scopes have come as far as
-// the journal. A new one looks, and perhaps changes something, once all that waited before have looked.
+// caughtUp makes a call wait for its turn. A call that waited before looks once all scopes have come as far as the
+// journal. A new one looks, and perhaps changes something, once all that waited before have looked.
 func (w *sharedWait) caughtUp() error {
 	c, x := w.c, w.c.x
 	if len(w.cases) == 0 {

@@ -13,16 +13,16 @@ import (
 // until a worker has it and it may begin. The mutation that lets it begin counts the start in each rate, takes its
 // places, and removes it from its lines, all at once. So a run that waits uses up nothing.
 //
-// The first n runs in line may begin, where n is how many starts the rate has left, and how many places are
-// free. The one that is third needs three, so nobody overtakes. A run in the line of its flow keeps its number in
-// that of its key.
+// The first n runs in line may begin, where n is how many starts the rate has left, and how many places are free. The
+// third run in line needs three, so nobody overtakes. A run in the line of its flow keeps its number in the line of its
+// key.
 //
-// The job of a run is delayed until its turn, as far as its number in line says when that is. Whoever shortens a line
-// looks at the job of the first run, and makes it ready if it would come too late. A run that comes too early waits
-// again.
+// The job of a run is delayed until its turn, which its number in line predicts. A mutation that shortens a line looks
+// at the job of the first run, and makes it ready if it would come too late. A run that comes too early waits again.
 
-// wait has the run wait at a position in line. If another run moves it, its job is still delayed as in the line that it
-// left, see [places.rouse]. If the first run in line waits for its flow, whoever ends that wait calls the others.
+// wait makes the run wait at a position in line. If another run moves it, its job keeps its delay from the line that it
+// left, see [places.rouse]. If the first run in line waits for its flow, the mutation that ends that wait calls the
+// others.
 func (p *places) wait(r rows, l *lot, position int, run pawl.ID, row *runRow) error {
 	due := l.due(position, row)
 	row.Due = unixNano(due)

@@ -28,7 +28,7 @@ func (s *Stream[T]) Name() string { return s.name }
 // Item is one item of a stream.
 type Item[T any] struct {
 	N       uint64 // its number in the stream, from 1
-	Skipped uint64 // how many items directly before it the reader has missed, since they are not kept any more
+	Skipped uint64 // how many items directly before it the reader has missed, because they are no longer kept
 	At      time.Time
 	Value   T
 

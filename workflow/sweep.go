@@ -12,7 +12,7 @@ import (
 
 // An ended run has a row in table ended, under its removal time. It is removed in portions:
 //
-//  1. the rows by which it is found, so that nobody sees half of a run and its ID is free
+//  1. the rows that lead to it, so that nobody sees half of a run and its ID is free
 //  2. everything that it wrote, as much as a portion has room for
 //  3. its row in ended
 //
@@ -38,7 +38,7 @@ type sweep struct {
 	runs int  // runs that are gone with all their rows
 }
 
-// headRows is the maximum number of rows by which a run is found.
+// headRows is the maximum number of rows that lead to a run.
 const headRows = 3
 
 // these removes the runs of due rows in ended.
@@ -124,7 +124,7 @@ func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 	return nil
 }
 
-// ownedByRun are the tables whose keys begin with a run, except those by which it is found.
+// ownedByRun are the tables whose keys begin with a run, except those that lead to it.
 var ownedByRun = [...]*driver.Table{tableSteps, tableBlobs, tableSignals, tableSeen, tableAnswers, tablePublished, tableStreams, tableItems}
 
 // orLater handles an error: it skips damage.
@@ -141,7 +141,7 @@ func (s *sweep) later(now time.Time, run pawl.ID) error {
 	return s.put(tableEnded, endedKey(now.Add(DefaultRetention), run), nil)
 }
 
-// removeHead removes the rows by which a run is found.
+// removeHead removes the rows that lead to a run.
 func (r rows) removeHead(run pawl.ID, row *runRow) error {
 	if known, err := r.find(row.Flow, row.ID); err != nil || known == run {
 		if err := r.delete(tableIDs, idKey(row.Flow, row.ID)); err != nil {

@@ -224,7 +224,7 @@ func (u *unpacker) texts() (all []string) {
 	return all
 }
 
-// pairs reads the length of a list of pairs, each of which has 3 bytes at least.
+// pairs reads the length of a list of pairs. A pair has at least 3 bytes.
 func (u *unpacker) pairs() int {
 	n := u.count()
 	if n > len(u.b)/3 {

@@ -34,7 +34,7 @@ func Version(r *Run, name string, min, max int) (int, error) {
 	x.mu.Lock()
 	known := s.versions[name] != nil
 	x.mu.Unlock()
-	if !known { // others may wait for the end of this scope before they come as far as the journal
+	if !known { // others may wait for the end of this scope before they reach the end of the journal
 		if err := s.awaitTurn(KindVersion); err != nil {
 			return 0, err
 		}

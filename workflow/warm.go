@@ -15,15 +15,15 @@ import (
 // functions again. So a wake costs the same however long the journal is. The journal has
 // everything that such a run knows. A run that is dropped continues from its journal.
 //
-// Whoever leases the run takes it out of the hub before anything else, so a run in the hub fits
-// its journal. The exception is a store that several processes share: there a run that continues
+// The worker that leases the run first takes it out of the hub, so a run in the hub fits its
+// journal. The exception is a store that several processes share: there a run that continues
 // compares its journal with what it wrote last.
 
 const (
 	// DefaultWarm is how many suspended runs stay in memory by default.
 	DefaultWarm = 1_000
 
-	maxWarmBytes = 64 << 20 // of all runs in memory, as far as warmBytes counts them
+	maxWarmBytes = 64 << 20 // of all runs in memory, as warmBytes counts them
 	scopeBytes   = 16 << 10 // of a function that waits, with its stack
 	entryBytes   = 512      // of an entry that was read from the journal, without its result
 )
@@ -221,7 +221,7 @@ func (x *execution) goOn(ctx context.Context, l *pawl.Lease, t *turn) bool {
 	return true
 }
 
-// waking finds out what a run that stayed in memory need not wait for any more.
+// waking finds out what a run that stayed in memory no longer has to wait for.
 type waking struct {
 	x    *execution
 	idle []*scope
