@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// ackedLeases are leases that were acked within transactions of the app, of which nobody knows yet
-// whether they have been committed.
+// ackedLeases are leases that were acked within transactions of the app. Nobody knows yet whether
+// they have been committed.
 type ackedLeases struct {
 	mu sync.Mutex
 	by map[ackedLease]*acked
@@ -34,7 +34,7 @@ type acked struct {
 
 func keyOf(l *pawl.Lease) ackedLease { return ackedLease{l.ID, l.Token} }
 
-// add notes an ack, and forgets those of which nobody has asked for two lengths of a lease.
+// add notes an ack, and forgets those that nobody has asked for within two lengths of a lease.
 func (a *ackedLeases) add(one *acked, length time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *ackedLeases) add(one *acked, length time.Duration) {
 	a.by[keyOf(one.lease)] = one
 }
 
-// find returns the acks of leases, as far as there are any, and keeps them for another two lengths.
+// find returns the known acks of leases, and keeps them for another two lengths of a lease.
 func (a *ackedLeases) find(leases []*pawl.Lease, length time.Duration) (found []*acked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,8 +36,8 @@ ORDER BY j.id FOR UPDATE`
 	// sqlMarkNamed marks new jobs that others waited for before they came.
 	sqlMarkNamed = `UPDATE pawl.job SET awaited = true WHERE id IN (SELECT needed FROM pawl.after WHERE needed = ANY($1))`
 
-	// sqlLockJobs excludes all others who look for a job, until the commit. A restored job may wait for one that is
-	// not there, of which no row can be locked, and which another transaction may be about to store.
+	// sqlLockJobs excludes all others who look for a job, until the commit. A restored job may wait for one that is not
+	// there, so there is no row to lock, and another transaction may be about to store it.
 	sqlLockJobs = `LOCK TABLE pawl.job IN EXCLUSIVE MODE`
 
 	// sqlHeldUp names those of the jobs $1 for which a job waits that another session has locked. It locks the others.
@@ -60,7 +60,7 @@ type prerequisites struct {
 	pairs    []pair           // of new jobs, to write
 	ended    []endedJob       // jobs that others may wait for
 	met      []pair           // to remove
-	released []pawl.ID        // jobs that wait no more, to write
+	released []pawl.ID        // jobs that no longer wait, to write
 	releases int              // how many jobs it let go
 	awaited  map[pawl.ID]bool // jobs that others may wait for, whatever their rows say
 	named    map[pawl.ID]bool // new jobs whose IDs were given
@@ -115,7 +115,7 @@ func (t *txn) Await(j *job) {
 // Awaited reports whether other jobs wait for a job that waits itself.
 func (t *txn) Awaited(id pawl.ID) bool { return t.awaited[id] }
 
-// Ended notes that a job has succeeded or is dead. It lets the new jobs go that waited for it.
+// Ended notes that a job has succeeded or is dead. It unblocks the new jobs that waited for it.
 func (t *txn) Ended(id pawl.ID, state pawl.State) {
 	if !t.awaited[id] && !t.jobs[id].awaited {
 		return
@@ -134,7 +134,7 @@ func (t *txn) Ended(id pawl.ID, state pawl.State) {
 	}
 }
 
-// finishEnds lets the stored jobs go that waited for those which have ended.
+// finishEnds unblocks the stored jobs that waited for the ended jobs.
 func (t *txn) finishEnds() error {
 	ended := t.ended
 	t.ended = nil
@@ -201,7 +201,7 @@ func (t *txn) movable(jobs []*job) ([]*job, error) {
 	return slices.DeleteFunc(jobs, func(j *job) bool { return heldUp[j.ID] }), err
 }
 
-// letGo notes that a stored job waits no more. A job that is delayed or dead stays where it is.
+// letGo notes that a stored job no longer waits. A job that is delayed or dead stays where it is.
 func (t *txn) letGo(j *job) {
 	j.waits = false
 	t.released = append(t.released, j.ID)
@@ -215,7 +215,7 @@ func (t *txn) letGo(j *job) {
 	}
 }
 
-// writePrerequisites stores what jobs wait for, and what they wait for no more.
+// writePrerequisites stores what jobs wait for, and what they no longer wait for.
 func (t *txn) writePrerequisites(jobs []*job) {
 	var forgotten, waiting, named []pawl.ID
 	for _, j := range jobs {

@@ -139,7 +139,7 @@ func (t *txn) knownBounds() (*bounds, error) {
 	return t.readBounds()
 }
 
-// boundsNamed names the bounds that an enqueue locks, as far as this process knows them.
+// boundsNamed names the bounds that an enqueue locks, among those that this process knows.
 func (q *Queue) boundsNamed(op *enqueue) (names []string) {
 	known := q.bounds.Load()
 	if known == nil || len(known.of) == 0 {

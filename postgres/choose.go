@@ -22,7 +22,7 @@ type selection struct {
 
 	rooms   map[string]*room // of the queues with limits
 	crowded bool             // more keys may have another head than one transaction looks at
-	goesOn  bool             // there are more keys or late jobs to look at, at once and not in vain
+	goesOn  bool             // there are more keys or late jobs, and a look at them now can find something
 
 	// Of a round.
 

@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// doorbell notifies the other processes of a queue of what this process has committed, and listens for
-// their notifications. It has a connection of its own, because a NOTIFY within a transaction of the
-// scheduler would block other commits on the whole server until its own commit is synced. After a
-// message, news wait for 5 ms, so a busy process sends about 200 messages a second at most. A message
-// may get lost with its connection, so the queue polls, too.
+// doorbell notifies the other processes of a queue when this process has committed, and listens for their
+// notifications. It has a connection of its own, because a NOTIFY within a transaction of the scheduler would block
+// other commits on the whole server until its own commit is synced. After a message, news wait for 5 ms, so a busy
+// process sends about 200 messages a second at most. A message may get lost with its connection, so the queue polls,
+// too.
 type doorbell struct {
 	q      *Queue
 	name   string // of this process, in its messages
@@ -30,7 +30,7 @@ type doorbell struct {
 	ring     context.CancelFunc
 }
 
-// news are changes of which a process notifies the others.
+// news are changes that a process notifies the others of.
 type news struct {
 	hello     bool            // the others missed earlier news
 	any       bool            // any queue may have a job

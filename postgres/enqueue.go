@@ -56,7 +56,7 @@ func (op *enqueue) needs(n *needs) {
 	}
 }
 
-// withQueue returns an envelope of which the queue is filled in.
+// withQueue returns an envelope with its queue filled in.
 func withQueue(e *pawl.Envelope) *pawl.Envelope {
 	if e.Queue != "" {
 		return e

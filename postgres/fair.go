@@ -40,8 +40,8 @@ ON CONFLICT (queue, prio) DO UPDATE SET tag = excluded.tag`
 // fairness is what a transaction knows of queues whose keys take turns.
 type fairness struct {
 	ours   map[string]bool   // queues whose row it has locked
-	fronts map[frontOf]int64 // as far as it has read them; 0 for none
-	lasts  map[keyTags]int64 // the last tags of keys, as far as it has read them
+	fronts map[frontOf]int64 // those that it has read; 0 for none
+	lasts  map[keyTags]int64 // the last tags of keys, those that it has read
 	begun  []frontOf         // to write
 	moved  map[frontOf]bool  // to write
 	late   bool              // jobs of the queues of a fetch are late, or due

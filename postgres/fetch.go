@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// fetch is a call of Fetch. It is accepted by a transaction, and waits then for one that has jobs
+// fetch is a call of Fetch. It is accepted by a transaction, and then waits for one that has jobs
 // for it.
 type fetch struct {
 	pawl.Request
@@ -50,7 +50,7 @@ func (f *fetch) apply(t *txn) error {
 	return nil
 }
 
-// serve answers the fetches that wait, in their order, as far as there are jobs for them or they
+// serve answers the waiting fetches in their order: those for which there are jobs, and those that
 // give up.
 func (t *txn) serve() error {
 	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
@@ -280,7 +280,8 @@ func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) 
 	return s.look(queues, full, keys, m, n)
 }
 
-// look reads and locks the first n candidates of each line and lane of queues behind the marks, but for some keys.
+// look reads and locks the first n candidates of each line and lane of queues behind the marks, without those of some
+// keys.
 func (s *selection) look(queues, full, keys [][]byte, m marks, n int) (map[string][]*candidate, error) {
 	lanes := []int16{0, 1}
 	if s.idle > 0 {

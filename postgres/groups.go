@@ -98,7 +98,7 @@ func (t *txn) countable(jobs []*job) ([]*job, error) {
 	}
 	var tables []int32
 	var keys [][]byte
-	locked := make(map[string]bool) // as far as it is not known otherwise
+	locked := make(map[string]bool) // unless it is known otherwise
 	for _, r := range n.Rows {
 		if _, known := tr.known(string(r.Key)); !known {
 			tables, keys, locked[string(r.Key)] = append(tables, tr.id), append(keys, r.Key), true

@@ -13,7 +13,7 @@ import (
 const (
 	placeReady     = 0 // leased jobs too: they have a token
 	placeDelayed   = 1
-	placeWaiting   = -1 // ready, but for what it waits for
+	placeWaiting   = -1 // ready, except that it waits for something
 	placeDead      = 3
 	placeCompleted = 4
 	placeTurn      = -2 // ready, but not its turn
@@ -109,7 +109,7 @@ func placeOf(state pawl.State) int16 {
 	return placeReady
 }
 
-// since returns the place of a job, and the time by which that is sorted, or the tag in its place.
+// since returns the place of a job, and the time or the tag that orders the jobs of that place.
 func (j *job) since() (place int16, since int64) {
 	at := j.NotBefore
 	switch j.State {
@@ -143,12 +143,12 @@ func (j *job) lane() int16 {
 	return lane
 }
 
-// prio returns the priority of a job, of which the smallest goes first.
+// prio returns the priority of a job as a number. The smallest goes first.
 func (j *job) prio() int16 { return prioOf(j.Priority) }
 
 func prioOf(priority int8) int16 { return 127 - int16(priority) }
 
-// isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
+// isRepeat reports whether a job is a repeat suspect. At most one of these is leased at a time.
 func (j *job) isRepeat() bool { return j.Crashes >= 2 }
 
 // repeatSlot is the name of the row of effects that the leased repeat suspect holds.

@@ -51,8 +51,8 @@ func (t *txn) linesOf(jobs []*job) ([]int32, error) {
 	return numbers, nil
 }
 
-// makeLines makes lines as far as they are missing, and returns their numbers. The queue knows them
-// from the commit on.
+// makeLines makes lines that are missing, and returns the numbers of all. The queue knows them from
+// the commit on.
 func (t *txn) makeLines(queues, kinds [][]byte) (map[string]int32, error) {
 	t.write(sqlAddQueues, queues)
 	t.write(sqlAddLines, queues, kinds)

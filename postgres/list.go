@@ -49,7 +49,7 @@ type page struct {
 	last   *key // nil at the beginning
 }
 
-// key is where a job is in the order of a list, as far as the order has these columns.
+// key is where a job is in the order of a list. An order has only some of these columns.
 type key struct {
 	queue      int32
 	prio       int16

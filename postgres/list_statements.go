@@ -1,9 +1,8 @@
 package postgres
 
-// The statements that read the keys of lists: queue, priority, time, sequence and ID as far as they
-// are in the order of the list, whether the filter chooses the job, and the bytes of its parts. Each
-// goes along an index from the key of the last job. "<after>" and "<order>" stand for the
-// direction, "<onward>" for a comparison that includes the key.
+// The statements that read the keys of lists: queue, priority, time, sequence, and ID, if they are in the order of the
+// list, whether the filter chooses the job, and the bytes of its parts. Each goes along an index from the key of the
+// last job. "<after>" and "<order>" stand for the direction, "<onward>" for a comparison that includes the key.
 
 const (
 	// sizeOfParts is what reading a job costs.

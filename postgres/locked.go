@@ -23,8 +23,8 @@ const (
 // lockWait returns how long a group waits for a lock. Most locks are those of commits under way.
 func lockWait(lease time.Duration) time.Duration { return min(lease/16, time.Second/2) }
 
-// part carries out each half of calls of which one waits for a lock. It waits briefly, and when it has
-// taken long, it defers all calls that may wait.
+// part carries out each half of some calls, one of which waits for a lock. It waits briefly, and when it has taken
+// long, it defers all calls that may wait.
 func (q *Queue) part(calls []*call) {
 	if q.brief == 0 {
 		q.brief, q.partUntil = leastBrief, time.Now().Add(lockWait(q.opts.Lease))

@@ -13,15 +13,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// How many jobs of each kind of work fall due in one transaction: so many portions of so many jobs. A
-// claim has at most as many jobs as a portion.
+// The limits of the work that falls due in one transaction: the number of portions, and of jobs in a portion. A claim
+// has at most as many jobs as a portion.
 const (
 	portions = 10
 	portion  = 1000
 )
 
-// maintain makes the moves that are due whoever calls. Deadlines come after all that may put a job
-// into ready or delayed: a job that is put there past its deadline is dead at once.
+// maintain makes the moves that are due, whatever the calls of the transaction are. Deadlines come
+// after all that may put a job into ready or delayed: a job that is put there past its deadline is
+// dead at once.
 func (t *txn) maintain() error {
 	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // of other processes, too
 	if due {
@@ -87,7 +88,7 @@ func (t *txn) promote(most int) (more bool, err error) {
 	return true, nil
 }
 
-// inPortions moves the jobs that a statement reads, as far as one transaction does that.
+// inPortions moves the jobs that a statement reads, up to the limit of one transaction.
 func (t *txn) inPortions(statement string, move func(*job)) (more bool, err error) {
 	for range portions {
 		rows, err := t.tx.Query(t.ctx, t.q.sql(statement), nanos(t.Now), portion)
@@ -127,8 +128,8 @@ func (t *txn) lookAhead() error {
 	return nil
 }
 
-// releaseDoubtful releases the leases of a commit of unknown outcome, as far as it came through. Their
-// fetches have returned an error.
+// releaseDoubtful releases the leases of a commit with an unknown outcome, if it happened. Their fetches have returned
+// an error.
 func (t *txn) releaseDoubtful() error {
 	if len(t.q.doubtful) == 0 {
 		return nil
@@ -151,7 +152,7 @@ func (t *txn) releaseDoubtful() error {
 	return t.flush()
 }
 
-// doubt is a lease that nobody got. It is in the store if its commit came through.
+// doubt is a lease that nobody got. It is in the store if its commit happened.
 type doubt struct {
 	id    pawl.ID
 	token int64
@@ -255,9 +256,9 @@ func (t *txn) nextLook() (time.Time, error) {
 	return t.mono.Add(max(timeOf(*until).Sub(t.Now), retrySleep)), nil
 }
 
-// recover takes back leases of processes that have ended, as far as one transaction does that, in the
-// order of their tokens. It returns how many claims these were, and the last token. A claim with a job
-// that another session has locked stays for the next look.
+// recover takes back leases of ended processes in the order of their tokens, up to the limit of one transaction. It
+// returns how many claims these were, and the last token. A claim with a job that another session has locked stays for
+// the next look.
 func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, portions, t.q.reapAfter)
 	if err != nil {

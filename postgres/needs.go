@@ -16,8 +16,8 @@ type needs struct {
 
 	named    []pawl.ID // the IDs of new jobs
 	ordered  []string  // queues of new jobs with keys
-	awaited  []pawl.ID // jobs of which it has to know whether others wait for them
-	restores bool      // a new job may wait for one that is not there
+	awaited  []pawl.ID // jobs that others may wait for, which it has to find out
+	restores bool      // a new job may wait for a job that does not exist
 
 	rows  []*driver.Needs // of mutations
 	alone bool            // a mutation has declared nothing

@@ -206,7 +206,7 @@ func (q *Queue) disconnect() {
 	q.conn = nil
 }
 
-// releaseLast releases the leases that nobody got. Whoever took them back later would count crashes.
+// releaseLast releases the leases that nobody got. If another process took them back later, it would count crashes.
 func (q *Queue) releaseLast() {
 	if len(q.doubtful) == 0 {
 		return
@@ -222,7 +222,7 @@ func (q *Queue) releaseLast() {
 	t.conclude()
 }
 
-// leave removes the row of the process, unless leases of it are out.
+// leave removes the row of the process, unless it has leases.
 func (q *Queue) leave() {
 	if q.conn == nil || q.conn.IsClosed() || len(q.held)+len(q.doubtful) > 0 {
 		return
@@ -234,12 +234,12 @@ func (q *Queue) leave() {
 		ids       []int64
 	}{{sqlUnclaim, q.unclaimed}, {sqlRemoveEnded, []int64{q.process}}} {
 		if _, err := q.conn.Exec(ctx, q.sql(c.statement), c.ids); err != nil {
-			return // whoever looks removes it when it is past its time
+			return // another process removes it when its time is over
 		}
 	}
 }
 
-// These limit how long a good-bye to the server takes.
+// These limit how long the disconnect from the server takes.
 const (
 	closeTimeout   = time.Second
 	releaseTimeout = 3 * time.Second

@@ -15,7 +15,7 @@ import (
 type room struct {
 	queue         string
 	limits        pawl.Limits
-	oldest        time.Time // of the heads of keys, as far as somebody has read them
+	oldest        time.Time // of the heads of keys that were read
 	perKey        int       // how many jobs of a key run at a time; 0 for no limit
 	pace, keyPace driver.Pace
 	now           time.Time
@@ -57,7 +57,7 @@ func (r *room) left() int {
 	return left
 }
 
-// ownLeft returns how many jobs of the queue may be leased, as far as its own limits go.
+// ownLeft returns how many jobs of the queue may be leased under its own limits.
 func (r *room) ownLeft() int {
 	if r.rests[""].After(r.now) {
 		return 0
@@ -69,7 +69,7 @@ func (r *room) ownLeft() int {
 	return left
 }
 
-// leftOf returns how many jobs of a key may be leased, as far as the limits of keys go.
+// leftOf returns how many jobs of a key may be leased under the limits of keys.
 func (r *room) leftOf(key string) int {
 	if key == "" {
 		return math.MaxInt
@@ -109,7 +109,7 @@ func (r *room) start(p driver.Pace, key string, cost int) {
 	r.tats[key], r.started[key] = p.Start(tat, r.now, cost), true
 }
 
-// full returns the keys of which no job may be leased.
+// full returns the keys without room for another lease.
 func (r *room) full() (keys []string) {
 	for key := range r.byKey {
 		if r.leftOf(key) == 0 {

@@ -23,7 +23,7 @@ type rows struct {
 	tables map[*driver.Table]*tableRows
 	named  map[string]*tableRows   // the same, by their names
 	fresh  map[*driver.Table]int32 // numbers of tables that the queue does not know yet
-	spaces map[*driver.Space]int   // how many tables they have, as far as it has looked
+	spaces map[*driver.Space]int   // how many tables they have; only spaces that it has looked at
 
 	cover    cover
 	onCommit []func()
@@ -34,12 +34,12 @@ func newRows(q *Queue, ctx context.Context, tx Tx) *rows {
 		fresh: make(map[*driver.Table]int32), spaces: make(map[*driver.Space]int)}
 }
 
-// tableRows are the rows of a table as far as a transaction knows them.
+// tableRows are the rows of a table that a transaction knows.
 type tableRows struct {
 	id   int32    // 0 while the space has no tables
 	keys []string // of rows, in order
 	rows map[string]*row
-	full keyRanges // the ranges of which every row is in rows
+	full keyRanges // the ranges whose rows are all in rows
 }
 
 // row is a row that was read, or is to be written.
@@ -96,7 +96,7 @@ func (tr *tableRows) entry(key string) *row {
 	return r
 }
 
-// learn notes a row as the server has it. A row that the transaction has changed stays as it is.
+// learn notes a row as the server has it. A row that the transaction has changed stays unchanged.
 func (tr *tableRows) learn(key string, value []byte) {
 	r := tr.entry(key)
 	if r.read {

@@ -21,7 +21,7 @@ type scheduler struct {
 	conn     *pgx.Conn      // nil while there is none
 	cleanups sync.WaitGroup // of connections that are closed
 	process  int64          // the row of this process
-	commits  int64          // how many commits it tried, each of which has its own number
+	commits  int64          // how many commits it tried; each has its own number
 
 	held      map[pawl.ID]*held
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
@@ -149,7 +149,7 @@ func (q *Queue) isDue() bool {
 
 func (q *Queue) lookIsDue() bool { return !time.Now().Before(q.nextLook) }
 
-// wall returns the time of the wall clock as far as this process knows it.
+// wall returns this process's estimate of the wall clock.
 func (q *Queue) wall() time.Time {
 	if q.opts.Now != nil {
 		return q.opts.Now().Round(0)

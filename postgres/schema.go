@@ -18,7 +18,7 @@ const format = 1
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock is the advisory lock of whoever creates or upgrades a schema.
+// migrationLock is the advisory lock for creating or upgrading a schema.
 const migrationLock = 0x7061776c // "pawl"
 
 // migrate creates the tables of a schema that has none, unless they have to exist, and refuses

@@ -41,7 +41,7 @@ func (t sqlTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return &sqlBatch{tx: t, ctx: ctx, queries: b.QueuedQueries}
 }
 
-// sqlRows are rows as far as the queue reads them.
+// sqlRows are rows with the methods that the queue needs.
 type sqlRows struct {
 	pgx.Rows // nil: the other methods are not called
 	rows     *sql.Rows

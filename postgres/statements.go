@@ -138,7 +138,7 @@ SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[],
 FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[]) AS t(id, since, place, lane, holds, record)
 WHERE j.id = t.id`
 
-	// sqlUpdateFair is sqlUpdate for jobs of which some have tags, or lose them.
+	// sqlUpdateFair is sqlUpdate for jobs some of which have tags, or lose them.
 	sqlUpdateFair = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
 	fair = COALESCE(t.fair, j.fair), due = t.due, cancelled = false, token = NULL, leased_since = NULL
 FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[], $7::bytea[], $8::int8[])
@@ -185,8 +185,9 @@ const claim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
 UPDATE pawl.job j SET token = $1, leased_since = $4`
 
 const (
-	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks, but for the
-	// keys $12 of the queues $11, which are at their limits. A lane of repeat suspects has none while one of them is leased.
+	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks, except those of
+	// the keys $12 of the queues $11, which are at their limits. A lane of repeat suspects has none while one of them
+	// is leased.
 	sqlPeek = `SELECT q.name, q.line, j.* FROM (SELECT q.id, q.name, l.id AS line FROM ` + linesOf + ` AND NOT q.paused) q
 CROSS JOIN unnest($3::int2[]) AS lanes(lane)
 LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
@@ -211,7 +212,7 @@ WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 	// sqlClaim leases jobs that a peek has locked, and returns what the peek has not.
 	sqlClaim = claim + ` WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
 
-	// sqlClaimHeads leases jobs of which some hold their keys from now on.
+	// sqlClaimHeads leases jobs. From now on, some of them hold their keys.
 	sqlClaimHeads = claim + `, holds = CASE WHEN j.turn IS NOT NULL THEN true END WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
 
 	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.

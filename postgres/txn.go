@@ -32,7 +32,7 @@ type txn struct {
 
 	jobs     map[pawl.ID]*job   // that were read or made
 	touched  []*job             // those to write, in the order in which they were first changed
-	holders  map[string]pawl.ID // of unique keys, as far as the calls have come
+	holders  map[string]pawl.ID // of unique keys, for the calls so far
 	owners   map[string]pawl.ID // of unique keys, as they were read
 	effects  map[string]effect  // to write, by name
 	restored []driver.Effect    // to write
@@ -52,7 +52,7 @@ type txn struct {
 	groups driver.Groups
 	limits map[string]queueLimits // of the queues of its fetches; nil until they are read
 	pooled bool                   // it has locked the pools of these queues
-	taken  map[string]pawl.Limits // of the queues of new jobs with a cost, as far as they are read
+	taken  map[string]pawl.Limits // of the queues of new jobs with a cost, once they are read
 	rest   time.Time              // when a rate has room for a fetch that waits; zero for never
 	broken error                  // ends the transaction, whatever the answer of a call
 	vain   bool                   // there is nothing to commit
@@ -64,7 +64,7 @@ type txn struct {
 	looking []*fetch // that it has accepted
 	leasing []*fetch // that it has jobs for
 	events  []pawl.Event
-	totals  driver.Totals // its transitions, of which events has some
+	totals  driver.Totals // its transitions; events has some of them
 	news    news          // for other processes
 	answers []error       // of the calls
 	results []func()      // give callers their results, if the transaction may have been committed
@@ -77,7 +77,7 @@ type stage int
 const (
 	stageFence stage = iota
 	stageCalls
-	stageUpkeep // what is due and the fetches that wait, whoever calls
+	stageUpkeep // what is due, and the waiting fetches, whatever the calls are
 )
 
 // began reports whether there is a transaction that has its process to itself.
