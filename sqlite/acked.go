@@ -11,8 +11,8 @@ import (
 	pawldriver "github.com/gopawl/pawl/driver"
 )
 
-// ackedLeases are leases that were ended within transactions of the app, of which nobody knows yet
-// whether they have been committed.
+// ackedLeases are leases that were ended within transactions of the app. Nobody knows yet whether
+// they have been committed.
 type ackedLeases struct {
 	mu sync.Mutex
 	by map[ackedLease]*acked

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// fetch is a call of Fetch. It is accepted by a transaction, and waits then for one that has jobs
+// fetch is a call of Fetch. It is accepted by a transaction, and then waits for one that has jobs
 // for it.
 type fetch struct {
 	pawl.Request
@@ -36,7 +36,7 @@ func (f *fetch) apply(t *txn) error {
 	return nil
 }
 
-// serve answers the fetches that wait, in their order, as far as there are jobs for them or they
+// serve answers the waiting fetches in their order: those for which there are jobs, and those that
 // give up.
 func (t *txn) serve() {
 	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)

@@ -33,7 +33,7 @@ type tick struct{}
 
 func (tick) apply(*txn) error { return nil }
 
-// look runs fn on the queue as it is now, in a transaction that only reads: what is due has
+// look runs fn on the current state of the queue, in a read-only transaction: what is due has
 // happened.
 func (q *Queue) look(ctx context.Context, fn func(c conn) error) error {
 	switch err := q.intake.Refuses(); {
@@ -51,7 +51,7 @@ func (q *Queue) look(ctx context.Context, fn func(c conn) error) error {
 	return q.view(ctx, fn)
 }
 
-// view is look as far as it reads.
+// view is the part of look that reads.
 func (q *Queue) view(ctx context.Context, fn func(c conn) error) (err error) {
 	var c *own
 	select {
@@ -96,7 +96,7 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return found[0].Job, nil
 }
 
-// lookSound is look for jobs. If some of them have a damaged record, it has them set aside, and looks
+// lookSound is look for jobs. If some of them have a damaged record, it first moves them out of the way, and then looks
 // again.
 func (q *Queue) lookSound(ctx context.Context, fn func(c conn) ([]pawl.Listed, error)) (found []pawl.Listed, err error) {
 	look := func() error {

@@ -12,7 +12,7 @@ import (
 
 // The places of jobs in the table, which the partial indexes name. All have one byte in a row.
 const (
-	placeWaiting   = 1 // ready, but for what it waits for
+	placeWaiting   = 1 // ready, except that it waits for something
 	placeReady     = 2
 	placeDelayed   = 3
 	placeLeased    = 4
@@ -80,7 +80,7 @@ func placeOf(state pawl.State) int64 {
 	return placeReady
 }
 
-// since returns the place of a job, and the time by which that is sorted.
+// since returns the place of a job, and the time that orders the jobs of that place.
 func (j *job) since() (place, since int64) {
 	at := j.NotBefore
 	if j.waits {
@@ -137,7 +137,7 @@ func recordOf(j *job) []byte {
 	return driver.AppendRecord(nil, &j.Envelope, size)
 }
 
-// isRepeat reports whether a job is a repeat suspect, of which one is leased at a time.
+// isRepeat reports whether a job is a repeat suspect. At most one of these is leased at a time.
 func (j *job) isRepeat() bool { return j.Crashes >= 2 }
 
 // createdOf returns the time in an ID, which begins with it.

@@ -53,7 +53,7 @@ type page struct {
 	last   *key // nil at the beginning
 }
 
-// key is where a job is in the order of a list, as far as the order has these columns.
+// key is where a job is in the order of a list. An order has only some of these columns.
 type key struct {
 	queue, prio, since, seq int64
 	id                      pawl.ID
@@ -296,7 +296,7 @@ func seqOf(columns []string) string {
 	return "0"
 }
 
-// arguments returns the arguments of the statement, but for its limit.
+// arguments returns the arguments of the statement, without its limit.
 func (s stream) arguments(p *page, last *key) []sqldriver.Value {
 	args := slices.Clone(s.args)
 	for _, column := range strings.Split(s.order, ", ") {

@@ -8,14 +8,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// How many jobs of each kind of work fall due in one transaction: so many portions of so many jobs.
+// The limits of the work that falls due in one transaction: the number of portions, and of jobs in a portion.
 const (
 	portions = 10
 	portion  = 1000
 )
 
-// maintain makes the moves that are due whoever calls. Deadlines come after all that may put a job
-// into ready or delayed: a job that is put there past its deadline is dead at once.
+// maintain makes the moves that are due, whatever the calls of the transaction are. Deadlines come
+// after all that may put a job into ready or delayed: a job that is put there past its deadline is
+// dead at once.
 func (t *txn) maintain() {
 	due, more := !t.q.due.After(t.Now), false
 	if due {
@@ -50,8 +51,7 @@ WHERE place < 4 AND deadline IS NOT NULL AND deadline <= ? ORDER BY deadline, se
 	sqlLeased = `SELECT ` + columns + ` FROM pawl_job INDEXED BY pawl_job_leased WHERE place = 4 ORDER BY seq LIMIT ?`
 )
 
-// promote makes ready what is due, as far as one transaction does that. NotBefore stays: it is ready
-// since it was due.
+// promote makes ready what is due, up to the limit of one transaction. NotBefore stays: it is ready since it was due.
 func (t *txn) promote() (more bool) {
 	for range portions {
 		if t.exec(sqlPromote, nanos(t.Now), int64(portion)) == 0 {
@@ -62,7 +62,7 @@ func (t *txn) promote() (more bool) {
 	return true
 }
 
-// inPortions moves the jobs that a statement reads, as far as one transaction does that.
+// inPortions moves the jobs that a statement reads, up to the limit of one transaction.
 func (t *txn) inPortions(statement string, move func(*job)) (more bool) {
 	for range portions {
 		jobs := t.readAll(statement, nanos(t.Now), int64(portion))

@@ -115,7 +115,7 @@ func (t *txn) Hold(j *job) {
 	}
 }
 
-// Emit notes what happened to a job, as it is now.
+// Emit records what happened to a job, with its current state.
 func (t *txn) Emit(j *job, e pawl.Event) {
 	t.totals.Count(e.Type, 1)
 	if !t.q.reporter.Wants(e.Type) && j.Result == nil {

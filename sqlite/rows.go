@@ -15,7 +15,7 @@ type rows struct {
 	c      conn
 	err    error
 	tables map[*driver.Table]int64 // their numbers
-	spaces map[*driver.Space]int   // how many tables they have, as far as it has looked
+	spaces map[*driver.Space]int   // how many tables they have; only spaces that it has looked at
 
 	onCommit []func()
 }

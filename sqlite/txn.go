@@ -42,12 +42,12 @@ type txn struct {
 	repeat    bool                // it has leased a job that crashed twice or more
 	reaped    int
 	awaits    *bool // whether some job waits for another; nil before it has looked
-	released  int   // jobs that wait no more
+	released  int   // jobs that no longer wait
 
 	rows *rows // of other packages; nil without a mutation
 
 	events  []pawl.Event
-	totals  pawldriver.Totals // its transitions, of which events has some
+	totals  pawldriver.Totals // its transitions; events has some of them
 	results []func()          // give callers their results, if the transaction may have been committed
 	after   []func()          // run after the commit
 }
@@ -212,7 +212,7 @@ func (t *txn) save(j *job) {
 		place, j.lane(), since, int64(noToken), recordOf(j), int64(j.Seq))
 }
 
-// addHistory stores the failure with a number, of which a job keeps the two ends.
+// addHistory stores the failure with a number. A job keeps its first and its last failures.
 func (t *txn) addHistory(j *job, n int, f pawl.Failure) {
 	t.exec(`INSERT INTO pawl_history (seq, n, attempt, at, error, stack) VALUES (?, ?, ?, ?, ?, ?)`,
 		int64(j.Seq), int64(n), int64(f.Attempt), nanos(f.At), []byte(f.Error), []byte(f.Stack))
