@@ -73,7 +73,7 @@ type request struct {
 // while an answer does not fit into the buffers.
 const maxPipeline = 128
 
-// exchange sends requests and reads their answers, each of which may take as long as wait. Sent is
+// exchange sends requests and reads their answers. Each answer may take as long as wait. Sent is
 // false if the server got nothing. An error leaves the connection broken.
 func (c *conn) exchange(wait time.Duration, requests ...request) (sent bool, err error) {
 	for some := range slices.Chunk(requests, maxPipeline) {

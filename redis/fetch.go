@@ -64,7 +64,7 @@ func (op *fetch) request(g *group) any {
 		Verb: "fetch", Max: min(op.Max, fetchJobs), Share: op.RetryShare, Wait: op.Wait, Size: fetchBytes,
 		Token: tokenText(op.token), Ends: timeText(g.mono.Add(g.q.opts.Lease)),
 	}
-	w.Ahead = w.Max - max(min(op.Max-op.Ahead, w.Max), 0) // as many start at once, as far as there are so many
+	w.Ahead = w.Max - max(min(op.Max-op.Ahead, w.Max), 0) // as many start at once, if there are that many
 	for _, name := range op.Queues {
 		if !slices.ContainsFunc(w.Queues, func(q wireQueue) bool { return q.Name == name }) {
 			w.Queues = append(w.Queues, wireQueue{name, driver.Weight(&op.Request, name)})

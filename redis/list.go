@@ -92,7 +92,7 @@ func (p *page) Read(ctx context.Context, room int) error {
 	return p.fill(ctx, members, ids)
 }
 
-// fill reads the jobs of members, until they have so many bytes that the rest waits.
+// fill reads the jobs of members, until they reach the limit of bytes.
 func (p *page) fill(ctx context.Context, members, ids []string) error {
 	for len(ids) > 0 && p.Bytes < core.ListBytes {
 		n := min(len(ids), 20)

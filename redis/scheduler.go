@@ -31,7 +31,7 @@ type group struct {
 	mono   time.Time // the clock of leases
 	sent   time.Time // on monotonic time
 	calls  []*call
-	plain  []*call  // of which all jobs are plain
+	plain  []*call  // calls with only plain jobs
 	leased []string // the rows and records of the jobs that it leased, for the fetches in their order
 	runs   map[[2]int]pawl.Event
 }
@@ -239,8 +239,8 @@ func (g *group) conclude(a *wireAnswer) {
 	}
 }
 
-// fail answers the calls of a group that was not carried out, or of which that is not known. Fetches that wait go
-// on waiting if nothing was changed.
+// fail answers the calls of a group that was not carried out, or whose outcome is unknown. Fetches that wait go on
+// waiting if nothing was changed.
 func (g *group) fail(err error) {
 	for _, c := range slices.Concat(g.plain, g.calls) {
 		if p, ok := c.operation.(*put); ok && errors.Is(err, pawl.ErrUnknownOutcome) {

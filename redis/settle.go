@@ -78,7 +78,7 @@ func (op *settle) request(g *group) any {
 	return wireAck{"ack", string(leases)}
 }
 
-// wireAck are settlements all of which are acks.
+// wireAck is the form of settlements that are all acks.
 type wireAck struct {
 	Verb   string `msgpack:"v"`
 	Leases string `msgpack:"l"` // the ID and the token of each

@@ -124,7 +124,7 @@ func (s *Scheduler) lookBuffered(r driver.Reader, v *view) (names []string, err 
 	return names, err
 }
 
-// sound reads a row. It returns nil for one that is passed over, and logs that once.
+// sound reads a row. It returns nil for a row that is skipped, and logs that once.
 func (s *Scheduler) sound(r driver.Reader, name string) (*row, error) {
 	row, err := read(r, name)
 	switch {

@@ -39,7 +39,7 @@ type row struct {
 	Next int64 // the first tick after Last
 	Due  int64 // when Next is decided; 0 while the schedule is paused, retired, or broken
 
-	Alive    []pawl.ID  // its latest jobs, as far as they had not ended at the last decision
+	Alive    []pawl.ID  // its latest jobs that had not ended at the last decision
 	Buffered []buffered // ticks that wait for the end of these jobs
 	Entries  uint64     // the number of its newest entry in the history
 	Tail     *entry     // that entry, if the next decision can join it

@@ -68,7 +68,7 @@ func (q *Queue) finishOne(n *settling) {
 		}
 		return
 	}
-	// A lock token works once, so whoever settles again finds out what became of an unknown outcome.
+	// A lock token works once, so a second settlement finds out what became of an unknown outcome.
 	n.Kept = errors.Is(n.Err, ErrUnavailable) || errors.Is(n.Err, errRefused) || errors.Is(n.Err, pawl.ErrUnknownOutcome)
 }
 
