@@ -54,9 +54,9 @@ type Info struct {
 	Deadline time.Time // when it is cancelled, zero for never
 	Due      time.Time // when a sleeping or waiting run continues by itself, zero for never; a paused run has none
 	Waits    []string  // names of the signals that it waits for
-	Place    string    // what has too many open runs for it to begin, "key tenant/42" or "flow order"; see MaxOpen
-	Rate     string    // what has too many starts for it to begin before Due (or now, if paused), "key tenant/42" or "flow order"; see StartRate
-	Holders  []pawl.ID // some of the runs that it waits for then, at most pawl.MaxHolders; a list of runs has none
+	Place    string    // what has too many open runs for this run to begin: "key tenant/42" or "flow order"; see MaxOpen
+	Rate     string    // what has too many starts for this run to begin before Due, or now if it is paused: "key tenant/42" or "flow order"; see StartRate
+	Holders  []pawl.ID // some of the runs that it waits for, at most pawl.MaxHolders; a list of runs has none
 	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none
 	Unread   int       // signals that were received and not consumed
 	Steps    int       // entries in its journal, at its last suspension or its end

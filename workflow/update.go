@@ -131,8 +131,8 @@ func (q *Request[Req, Ans]) Answer(r *Run, ans Ans, err error) error {
 	})
 }
 
-// UpdateError is the error with which a run has answered a request, as [Update.Call] returns it.
-// errors.Is works as for a [StepError]. It matches [ErrRejected] if the run did not accept the request.
+// UpdateError is the error that a run answered a request with, as [Update.Call] returns it. errors.Is works as for a
+// [StepError]. It matches [ErrRejected] if the run did not accept the request.
 type UpdateError struct {
 	Update string
 	Run    pawl.ID
