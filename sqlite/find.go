@@ -18,7 +18,7 @@ const (
 
 // FindIDs returns up to most IDs of jobs that begin or end with part, which is at least four
 // hexadecimal digits, with or without dashes. It returns [pawl.ErrInvalid] for any other part. To find
-// the end of an ID, it compares at most [driver.MaxSearched] IDs, after a cursor: "" for the beginning, or the next
+// the end of an ID, it compares at most driver.MaxSearched IDs, after a cursor: "" for the beginning, or the next
 // of an earlier call. Next is "" at the end, and when most IDs were found.
 func (q *Queue) FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error) {
 	var search *driver.Search

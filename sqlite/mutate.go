@@ -14,7 +14,7 @@ import (
 
 // Mutate carries out a mutation as part of a group commit and returns when it is durable. A failed
 // mutation is undone without the others of the group. The mutation does not have to declare its rows;
-// see [driver.Declared].
+// see driver.Declared.
 //
 // Size is roughly how many bytes the mutation writes. It keeps commits within limits.
 //

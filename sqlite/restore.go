@@ -30,7 +30,7 @@ ON CONFLICT (name) DO UPDATE SET done_until = max(done_until, excluded.done_unti
 // Restore emits [pawl.EventEnqueued] for each job, and also [pawl.EventDied] for each job that becomes
 // dead during the restore.
 //
-// Errors: those of [driver.CheckRestore]; [pawl.ErrConflict] if the queue has a job of that ID, or
+// Errors: those of driver.CheckRestore; [pawl.ErrConflict] if the queue has a job of that ID, or
 // if a job and a stored job share a unique key and each is in a state that blocks the other. Jobs of
 // one call do not block each other, since they coexisted where they came from.
 func (q *Queue) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {

@@ -220,7 +220,7 @@ func (rs *rows) DeleteSpan(t *driver.Table, s driver.Span, size int) (n, removed
 // OnCommit implements [driver.Writer].
 func (rs *rows) OnCommit(fn func()) { rs.onCommit = append(rs.onCommit, fn) }
 
-// ViewRows runs fn in a read transaction over the rows that a [driver.Mutation] writes. The
+// ViewRows runs fn in a read transaction over the rows that a driver.Mutation writes. The
 // transaction reads one snapshot.
 func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) error {
 	var result error

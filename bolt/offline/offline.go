@@ -1,5 +1,5 @@
 // Package offline opens the queue in the file of a stopped app, for operators. Its File is an
-// [admin.Store]. Command jobctl uses it when no app serves the file.
+// admin.Store. Command jobctl uses it when no app serves the file.
 package offline
 
 import (
