@@ -66,8 +66,8 @@ func Inspect(ctx context.Context, r Reader, id pawl.ID) (*pawl.Envelope, error) 
 	return e, nil
 }
 
-// deaths is the condition that jobs are still dead of the listed deaths. A job that was retried
-// and died again does not match.
+// deaths is the condition that jobs still have the listed deaths. A job that was retried and
+// died again does not match.
 type deaths map[pawl.ID]pawl.Death
 
 // Matches implements pawl.Condition.

@@ -10,8 +10,8 @@ import (
 )
 
 // each calls do for every job in order, up to width at a time, and returns how many are done. It
-// continues after an error unless the queue or ctx is at its end. The returned error is that of the
-// first failed job in the order of ids, whatever the order of completion.
+// continues after an error, unless the queue has stopped or ctx has ended. The returned error is
+// that of the first failed job in the order of ids, whatever the order of completion.
 func each(ctx context.Context, ids []pawl.ID, width int, do func(pawl.ID) (done bool, err error)) (done int, err error) {
 	var mu sync.Mutex // guards the following and the results
 	next, failed, first, stopped := 0, 0, len(ids), false

@@ -31,13 +31,13 @@ func (fn SinkFunc) Store(ctx context.Context, job *pawl.Envelope) error { return
 type ForwardOptions struct {
 	// Parallel is the number of jobs to forward at a time. The default is 1: one after the
 	// other, in the order of their death within each queue. With more, the sink is called from
-	// several goroutines. Files then share commits, so 64 is many times as fast as 1.
+	// several goroutines. The jobs then share commits, so 64 is many times as fast as 1.
 	Parallel int
 
 	// Collector counts each job that the sink did not store as metrics.JobsDLQFailed.
 	Collector metrics.Collector
 
-	// Logger receives an error with severity=critical for each of them. The default is
+	// Logger receives an error with severity=critical for each such job. The default is
 	// hclog.Default().
 	Logger pawl.Logger
 }
@@ -67,7 +67,7 @@ func (o *ForwardOptions) withDefaults() (c ForwardOptions, err error) {
 //     and the next Forward stores it again and removes it.
 //
 // Forward continues after a job that fails and returns the first error. It skips damaged jobs, and
-// jobs that were retried, forwarded or removed by others meanwhile.
+// jobs that others retried, forwarded, or removed since they were listed.
 func Forward(ctx context.Context, s Store, to Sink, opts *ForwardOptions, f pawl.Filter) (forwarded int, err error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -113,7 +113,7 @@ func forward(ctx context.Context, s Store, to Sink, o *ForwardOptions, f pawl.Fi
 	case errors.Is(err, pawl.ErrConflict) && movedWithin(ctx, s, id, &death):
 		return true, nil
 	case errors.Is(err, pawl.ErrNotFound):
-		return false, nil // forwarded or removed by others meanwhile
+		return false, nil // forwarded or removed by others since it was listed
 	default:
 		return false, fmt.Errorf("job %s: stored in the sink, but not removed from its queue: %w", id, err)
 	}

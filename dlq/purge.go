@@ -39,7 +39,8 @@ func removeDead(ctx context.Context, s Store, id pawl.ID, when pawl.Condition) e
 // probably a mistake. If f.DiedBefore is set too, the earlier time counts.
 //
 // Each job is checked again in the transaction that removes it. Purge skips jobs that others retried
-// or removed meanwhile, even if they died again, and damaged jobs, whose time of death is unknown.
+// or removed since they were listed, even if they died again, and damaged jobs, whose time of death
+// is unknown.
 func Purge(ctx context.Context, s Store, before time.Time, f pawl.Filter) (purged int, err error) {
 	if before.IsZero() {
 		return 0, &pawl.InvalidError{Field: "time", Reason: "it is zero; jobs that died before this time are removed"}

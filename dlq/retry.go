@@ -34,9 +34,9 @@ func Retry(ctx context.Context, s Store, opts *RetryOptions, ids ...pawl.ID) (in
 }
 
 // RetryAll makes the dead jobs that match f ready again and returns how many it changed. A job that
-// dies again meanwhile stays dead. RetryAll skips damaged jobs, and jobs that others retried or
-// removed meanwhile. It continues after other errors, such as a unique key that is taken or a
-// deadline that has passed, and returns the first.
+// dies again before RetryAll returns stays dead. RetryAll skips damaged jobs, and jobs that others
+// retried or removed since they were listed. It continues after other errors, such as a unique key
+// that is taken or a deadline that has passed, and returns the first.
 func RetryAll(ctx context.Context, s Store, opts *RetryOptions, f pawl.Filter) (retried int, err error) {
 	ids, listed, err := choose(ctx, s, f)
 	if err == nil {

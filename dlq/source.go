@@ -82,8 +82,8 @@ type entry struct {
 	Error string    `json:"error"`
 }
 
-// sourceHeaders returns the headers of a dead job and those of its death. Older failed runs are left
-// out, and the newest is shortened, to fit.
+// sourceHeaders returns the headers of a dead job and those of its death. To fit, it leaves out
+// older failed runs and shortens the newest.
 func sourceHeaders(dead *pawl.Envelope) (map[string]string, error) {
 	past, _ := SourceOf(dead) // zero unless it was forwarded before
 	death := dead.Death

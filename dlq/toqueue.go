@@ -22,14 +22,14 @@ type Target interface {
 // ToQueue returns a sink that enqueues each dead job in q, on the named queue, by default
 // [FailedJobs].
 //
-// The new job has the ID, payload, kind, origin, creation time, headers, signature, timeout,
-// retries, policy and priority of the dead one, so its signature stays valid; if it had an
-// idempotency key, pawl.Keyring.Forwarded verifies it. The job is ready at once and starts without attempts, schedule, deadline, unique key, idempotency key and retention.
-// Additional headers say how the job died and which idempotency key it had; see [SourceOf]. Store
-// refuses a job whose own headers leave no room for them.
+// The new job has the ID, payload, kind, origin, creation time, headers, signature, timeout, retries, policy and
+// priority of the dead one, so its signature stays valid; if it had an idempotency key, pawl.Keyring.Forwarded verifies
+// it. The job is ready at once, with no attempts, schedule, deadline, unique key, idempotency key, or retention.
+// Additional headers say how the job died and which idempotency key it had; see [SourceOf]. Store refuses a job whose
+// own headers leave no room for them.
 //
-// If q is the store that the job is in, which holds each ID only once, and q is a [Transferer], the
-// new job replaces the dead one in one transition. Forwarding to the job's own queue is refused with
+// A store holds each ID only once. So if q is the store of the dead job and a [Transferer], the new
+// job replaces the dead one in one transition. Forwarding to the job's own queue is refused with
 // pawl.ErrConflict; use [Retry] for that.
 //
 // A job that q already holds from an earlier Forward counts as stored. If that job has already
