@@ -6,9 +6,9 @@
 //	_, err = ImportRow.Enqueue(ctx, q, row, pawl.InGroup("import/7"))
 //	err = group.Close(ctx, q, "import/7")
 //
-// The queue keeps the counts of a group in the transaction that moves a member, so they equal a walk over
-// the jobs after every commit. The commit in which the last member ends also enqueues the callback: once
-// ever, whatever crashes.
+// The queue updates the counts of a group in the transaction that moves a member, so after every commit
+// they equal a count of the jobs. The commit in which the last member ends also enqueues the callback. It
+// does so only once, whatever crashes.
 package group
 
 import (
@@ -24,7 +24,7 @@ import (
 // DefaultRetain is how long a group is kept after its end, unless [Group.Retain] says otherwise.
 const DefaultRetain = 24 * time.Hour
 
-// Group is what to make.
+// Group describes the group to make.
 type Group struct {
 	Name string // 1 to 255 bytes
 
@@ -67,9 +67,10 @@ func Make(ctx context.Context, q Queue, g Group) error {
 	return nil
 }
 
-// Close has a group end once no member is pending. A group without members ends at once. After Close
-// only those may rely on adding members who run as one: a group that has ended takes no more. To
-// close a group again does nothing, except after a repair of the file: then it enqueues what is due.
+// Close lets a group end once no member is pending. A group without members ends at once. After
+// Close, only a running member can rely on adding members, because a group that has ended takes no
+// more. Closing a group again does nothing, except after a repair of the file: then it enqueues what
+// is due.
 //
 // Errors: [pawl.ErrNotFound] if there is no such group, and those of the queue.
 func Close(ctx context.Context, q Queue, name string) error {
@@ -121,9 +122,9 @@ func Get(ctx context.Context, q Queue, name string) (s Status, err error) {
 // MaxListed is the most groups that one call of [List] returns.
 const MaxListed = 1000
 
-// List returns up to max groups in the order of their names, behind the name after, "" for the first
-// ones. A max that is not between 1 and [MaxListed] gives [pawl.ErrInvalid]. A damaged group has only its
-// name and Damaged.
+// List returns up to max groups whose names follow after, in the order of their names. Use "" for the
+// first ones. A max that is not between 1 and [MaxListed] gives [pawl.ErrInvalid]. A damaged group has
+// only its name and Damaged.
 func List(ctx context.Context, q Queue, after string, max int) (list []Status, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
@@ -149,7 +150,8 @@ type Members interface {
 }
 
 // Cancel cancels the pending members of a group, and returns how many. It reads all jobs of the queue, and
-// cancels up to [pawl.MaxBatchJobs] in one transition. A member that runs ends as its handler lets it.
+// cancels up to [pawl.MaxBatchJobs] in one transition. For a running member, it ends the context of the
+// handler, and the member ends when the handler returns.
 func Cancel(ctx context.Context, q Members, name string) (cancelled int, err error) {
 	if name == "" {
 		return 0, &pawl.InvalidError{Field: "group", Reason: "it is empty; give its name"}
@@ -169,7 +171,7 @@ func Cancel(ctx context.Context, q Members, name string) (cancelled int, err err
 		if err != nil {
 			return cancelled, fmt.Errorf("cancel group %q: %w", name, err)
 		}
-		for _, e := range errs { // one that has ended meanwhile needs no more
+		for _, e := range errs { // a member that has ended in the meantime needs no cancel
 			if e == nil {
 				cancelled++
 			}
@@ -200,7 +202,7 @@ func timeOf(nanos int64) time.Time {
 
 func notFound(name string) error { return fmt.Errorf("group %q: %w", name, pawl.ErrNotFound) }
 
-// supports refuses a queue that declares that it has no groups.
+// supports refuses a queue that declares abilities without [pawl.Groups].
 func supports(q Queue) error {
 	if able, ok := q.(driver.Able); ok && able.Abilities()&pawl.Groups == 0 {
 		return &pawl.InvalidError{Field: "group", Reason: "the queue has no groups; see pawl.Require", Lacks: pawl.Groups}

@@ -10,10 +10,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// rowBytes is about what a change of a group writes.
+// rowBytes is roughly how many bytes a change of a group writes.
 const rowBytes = 256
 
-// expirePortion is among how many groups Make looks for those whose time is over, twice.
+// expirePortion is how many groups Make checks for an ended retention, in each of two places.
 const expirePortion = 100
 
 // making is the mutation that stores a group.
@@ -101,7 +101,7 @@ func (m *making) Check(ops driver.Ops) error {
 	return m.look(ops, "", now) // names often ascend, so the first ones are the oldest
 }
 
-// look finds groups whose time is over among those behind a name.
+// look finds groups whose retention has ended, among those after a name.
 func (m *making) look(r driver.Reader, after string, now time.Time) error {
 	looked := 0
 	return driver.EachGroup(r, after, func(name string, row *driver.GroupRow, damage error) bool {
@@ -113,8 +113,8 @@ func (m *making) look(r driver.Reader, after string, now time.Time) error {
 	})
 }
 
-// expired reports whether the time of a group is over. A group of the same name may be made then, so no
-// member may be left that a retry could count.
+// expired reports whether the retention of a group has ended. A group of the same name may then be
+// made, so no member may be left that a retry could count.
 func expired(row *driver.GroupRow, now time.Time) bool {
 	return row.Made && row.HasEnded() && row.Dead == 0 && row.Ended != 0 && now.UnixNano()-row.Ended >= row.Retain
 }
@@ -126,7 +126,7 @@ func (m *making) Apply(w driver.Writer) error {
 			return err
 		}
 	}
-	if err := driver.DeleteGroup(w, m.name); err != nil { // the callbacks of one that is over
+	if err := driver.DeleteGroup(w, m.name); err != nil { // the callbacks of an expired group
 		return err
 	}
 	for which, e := range m.callbacks {

@@ -13,8 +13,7 @@ import (
 // RowsForm is the version of the form of [Rows] that this build writes.
 const RowsForm = driver.RowForm
 
-// Rows are a group in the form in which it is stored, for a move to another store. Its members are jobs, and travel
-// as such.
+// Rows are a group in the form in which it is stored, for a move to another store. Its members are moved as jobs.
 type Rows struct {
 	Name      string
 	Form      int
@@ -28,12 +27,12 @@ type CallbackRow struct {
 	Value []byte
 }
 
-// rowsBytes is about how much one call of [ReadRows] returns.
+// rowsBytes is roughly how many bytes one call of [ReadRows] returns.
 const rowsBytes = 1 << 20
 
-// ReadRows returns the rows of groups, in the order of their names: up to max of those behind a name, "" for the
-// first ones, and fewer if they are large. It returns none only if there are no more. A damaged group has only
-// its name, and Form 0.
+// ReadRows returns the rows of up to max groups whose names follow after, in the order of their names, and fewer
+// if they are large. Use "" for the first ones. It returns none only if there are no more. A damaged group has
+// only its name, and Form 0.
 func ReadRows(ctx context.Context, q Queue, after string, max int) (list []Rows, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, &pawl.InvalidError{Field: "max", Reason: fmt.Sprintf("%d is not between 1 and %d", max, MaxListed)}
@@ -63,7 +62,7 @@ func ReadRows(ctx context.Context, q Queue, after string, max int) (list []Rows,
 	return list, err
 }
 
-// read fills in the rows. Those of a damaged group stay empty.
+// read fills in the rows. The rows of a damaged group stay empty.
 func (rows *Rows) read(r driver.Reader, row *driver.GroupRow) error {
 	if row == nil {
 		return nil
@@ -156,8 +155,8 @@ func wrongRows(name, text string, args ...any) error {
 	return &pawl.InvalidError{Field: "group", Reason: fmt.Sprintf("%q: ", name) + fmt.Sprintf(text, args...)}
 }
 
-// Jobs returns the IDs of the callbacks of the group, and whether one that waits is signed, or the error of rows
-// that [Restore] refuses.
+// Jobs returns the IDs of the callbacks of the group, and whether a waiting callback is signed. It returns an error for
+// rows that [Restore] refuses.
 func (rows *Rows) Jobs() (ids []pawl.ID, signed bool, err error) {
 	p, err := rows.parse()
 	if err != nil {
@@ -174,7 +173,7 @@ func (rows *Rows) Jobs() (ids []pawl.ID, signed bool, err error) {
 	return ids, signed, nil
 }
 
-// Rename replaces the IDs of the callbacks, for a target in which they have others.
+// Rename replaces the IDs of the callbacks, for a target in which they have other IDs.
 func (rows *Rows) Rename(id func(pawl.ID) pawl.ID) error {
 	p, err := rows.parse()
 	if err != nil {
@@ -195,11 +194,11 @@ func (rows *Rows) Rename(id func(pawl.ID) pawl.ID) error {
 	return err
 }
 
-// Restore stores groups that come from another store, all or none, after their members. The members that the
-// queue has count where they stand. Those that are gone have succeeded, as far as the rows say so, or were removed. A
-// group that has ended enqueues what is due.
+// Restore stores groups from another store, all or none, after their members. Members that the queue has count by
+// their state. Of the others, as many count as succeeded as the rows say, and the rest as removed. A group that has
+// ended enqueues what is due.
 //
-// Errors: [pawl.ErrConflict] if somebody made a group of one of the names; [pawl.ErrInvalid] for rows that no queue has
+// Errors: [pawl.ErrConflict] if there is a group with one of the names; [pawl.ErrInvalid] for rows that no queue has
 // written; [pawl.ErrUnsupported]; and those of the queue.
 func Restore(ctx context.Context, q Queue, groups ...*Rows) error {
 	m := &restoring{}
@@ -258,8 +257,8 @@ func (m *restoring) Check(ops driver.Ops) error {
 	return nil
 }
 
-// counted returns the row of a group of which there counts the members that the queue has had. The others are gone:
-// they were removed or have succeeded, as the row says. What it does not explain counts as removed.
+// counted returns the row of a group with the counts of the members that the queue has, which are in there. The other
+// members succeeded or were removed, as row says. Members that it does not explain count as removed.
 func counted(row, there *driver.GroupRow) *driver.GroupRow {
 	r := *row
 	gone := max(0, row.Total-there.Total)
