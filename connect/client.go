@@ -25,7 +25,7 @@ type Client struct {
 	close  sync.Once
 	closed error
 
-	turn chan struct{} // held to find, give up and close a link
+	turn chan struct{} // held to find, give up, and close a link
 
 	mu         sync.Mutex
 	link       *link // nil while none is known
@@ -45,7 +45,7 @@ var (
 // Errors: those of bolt.Open, such as bolt.ErrInsecure for a symbolic link; bolt.ErrLocked if the owner
 // cannot be reached, together with the reason: admin.ErrNotLive if it does not serve the file, or
 // admin.ErrUnreachable if it is stopped or stuck; admin.ErrDistrusted for a socket of another user; and
-// those of admin.Serve. Close the client when it is of no more use: it may own the file.
+// those of admin.Serve. Close the client after use: it may own the file.
 func Open(ctx context.Context, path string, opts *Options) (*Client, error) {
 	c, err := newClient(path, opts)
 	if err != nil {
@@ -65,7 +65,7 @@ func newClient(path string, opts *Options) (*Client, error) {
 		err = &pawl.InvalidError{Field: "path", Reason: "is empty"}
 	}
 	if err == nil {
-		path, err = filepath.Abs(path) // the working directory may change before the next owner opens it
+		path, err = filepath.Abs(path) // the working directory may change before this client opens it again
 	}
 	if err != nil {
 		return nil, err
@@ -93,15 +93,15 @@ func (c *Client) Close() error {
 }
 
 // Use calls fn with the [admin.Admin] of the file, for everything that an operator can do: list jobs,
-// retry and cancel them, pause queues, and so on. If the owner ends before it was asked, or while it only
-// reads, Use calls fn again with the next one. If it ends amid a change, the error matches
+// retry and cancel them, pause queues, and so on. If the owner ends before it gets the request, or during
+// a read, Use calls fn again with the next owner. If it ends during a change, the error matches
 // pawl.ErrUnknownOutcome, and fn is not called again. Fn must not close the Admin or keep it.
 func (c *Client) Use(ctx context.Context, fn func(admin.Admin) error) error {
 	return c.use(ctx, func(l *link) error { return fn(l.Admin) })
 }
 
-// flapping is how soon after a failure the same owner must not fail again. It bounds what a call does
-// with an owner whose answers this build does not understand.
+// flapping is the time after a failure in which a second failure of the same owner ends the call. It
+// bounds the tries with an owner whose answers this build does not understand.
 const flapping = time.Minute
 
 // use is Use for a link.
@@ -121,8 +121,8 @@ func (c *Client) use(ctx context.Context, fn func(*link) error) error {
 	}
 }
 
-// ended reports whether a call failed because the owner has ended, so that it may be made again. It
-// gives up the link if nothing more can be expected of it.
+// ended reports whether a call failed because the owner has ended, so that it may be made again. It gives
+// up the link if the link is of no more use.
 func (c *Client) ended(ctx context.Context, l *link, err error) bool {
 	unknown := errors.Is(err, pawl.ErrUnknownOutcome)
 	switch {
@@ -137,14 +137,14 @@ func (c *Client) ended(ctx context.Context, l *link, err error) bool {
 	return !unknown
 }
 
-// Enqueue implements [pawl.Enqueuer]. If the owner ends between the moment when it got the jobs and its
-// answer, Enqueue looks for the jobs in the file of the next owner. If they are there, they are stored and
-// synced, and the error is nil. Otherwise it matches pawl.ErrUnknownOutcome, and the result has the IDs of
-// the jobs: enqueue the jobs again under these IDs, with Envelope.ID, and nothing is stored twice. If they
-// are stored after all, that call returns pawl.ErrConflict.
+// Enqueue implements [pawl.Enqueuer]. If the owner ends after it got the jobs and before it answered,
+// Enqueue looks for the jobs in the file of the next owner. If they are there, they are stored and synced,
+// and the error is nil. Otherwise it matches pawl.ErrUnknownOutcome, and the result has the IDs of the
+// jobs: enqueue the jobs again under these IDs, with Envelope.ID, and nothing is stored twice. If they are
+// stored after all, that call returns pawl.ErrConflict.
 //
-// A job that has ended leaves no trace without pawl.Retain. If a worker may end the jobs before they are
-// enqueued again, give them a retention or an idempotency key.
+// Without pawl.Retain, a job that has succeeded leaves no trace. If a worker may end the jobs before they
+// are enqueued again, give them a retention or an idempotency key.
 func (c *Client) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) (done []pawl.Enqueued, err error) {
 	if len(jobs) == 0 {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// oldPause is how long Elect waits between two looks for an owner that cannot tell when it ends.
+// oldPause is how long Elect waits between two checks of an owner that cannot report its end.
 const oldPause = time.Second
 
 // Elect waits until this process owns the file, and calls run with the queue, usually to run a worker.
@@ -78,7 +78,7 @@ func (c *Client) elected(ctx context.Context) (*bolt.Queue, error) {
 		l, err := c.reach(ctx)
 		switch {
 		case errors.Is(err, bolt.ErrLocked) && !errors.Is(err, admin.ErrDistrusted) && ctx.Err() == nil:
-			c.pause(ctx, lastPause) // reach has tried for as long as Options.Timeout
+			c.pause(ctx, lastPause) // reach has already tried for Options.Timeout
 			continue
 		case err != nil:
 			return nil, err
@@ -98,7 +98,7 @@ func (c *Client) elected(ctx context.Context) (*bolt.Queue, error) {
 	}
 }
 
-// candidate notes a process that waits for the file until ctx ends.
+// candidate notes, until ctx ends, that another process waits for the file.
 func (c *Client) candidate(ctx context.Context) {
 	c.mu.Lock()
 	c.candidates++
@@ -111,7 +111,7 @@ func (c *Client) candidate(ctx context.Context) {
 	c.yield()
 }
 
-// yield gives the file up, in the background, if this process only has it and another wants it.
+// yield gives up the file, in the background, if this process runs nothing with it and another wants it.
 func (c *Client) yield() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *Client) unneeded() bool {
 	return c.link != nil && c.link.queue != nil && c.elections == 0 && c.candidates > 0
 }
 
-// handOver gives the file up. No call of this client looks for the file meanwhile.
+// handOver gives up the file. During it, no call of this client looks for the file.
 func (c *Client) handOver() {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// link is the way to a file: through its owner, or as its owner.
+// link gives access to a file, through its owner or as its owner.
 type link struct {
 	admin.Admin
 	process admin.Process // the owner
@@ -28,7 +28,7 @@ func (l *link) same(other *link) bool {
 	return l.process.PID == other.process.PID && l.process.Started.Equal(other.process.Started)
 }
 
-// close gives the file up, or hangs up.
+// close gives up the file, or closes the connection to its owner.
 func (l *link) close() error {
 	var err error
 	if l.server != nil {
@@ -41,7 +41,7 @@ func (l *link) close() error {
 }
 
 // How long a client pauses before it looks for the file or its owner again, and how long it leaves a
-// file that it has given up to the process that wants it.
+// given-up file to the process that wants it.
 const (
 	firstPause = 5 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
@@ -144,7 +144,7 @@ func (c *Client) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// own is the link of an owner.
+// own returns the link of an owner.
 func (c *Client) own(q *bolt.Queue) (*link, error) {
 	server, err := admin.Serve(q, &admin.Options{Name: c.opts.Name, Logger: c.opts.Logger, Candidate: c.candidate})
 	if errors.Is(err, pawl.ErrUnsupported) {
@@ -158,7 +158,7 @@ func (c *Client) own(q *bolt.Queue) (*link, error) {
 	return &link{Admin: admin.Of(q), queue: q, server: server}, nil
 }
 
-// dial is the link through the owner.
+// dial returns a link through the owner.
 func (c *Client) dial(ctx context.Context) (*link, error) {
 	a, err := admin.DialFile(ctx, c.path, nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Options are the settings of a [Client]. A nil *Options and every zero field mean the default.
 type Options struct {
 	// Queue configures the queue while this process owns the file. Its LockTimeout is ignored. Give
-	// every process the same options: those of the owner hold.
+	// every process the same options: those of the owner apply.
 	Queue *bolt.Options
 
 	// Name is the name of the program that operators see. The default is the name of its file.
