@@ -42,8 +42,9 @@ var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96") // ends in the target's IPv4 address (RFC 6052)
 )
 
-// checkAddress returns nil if a may be connected to, else the reason why not. Addresses in the
-// allowed ranges always may be. own reports whether an address belongs to this machine.
+// checkAddress returns nil if a connection to a is allowed, and otherwise the reason why it is
+// not. Addresses in the allowed ranges always may be. own reports whether an address belongs
+// to this machine.
 func checkAddress(a netip.Addr, allowed []netip.Prefix, own func(netip.Addr) bool) error {
 	if a.Zone() != "" {
 		return fmt.Errorf("%s has a zone, so it is on a network of this machine", a)

@@ -58,12 +58,12 @@
 //
 // # Commands: no orphans
 //
-// A killed worker cannot end its commands. On Linux the kernel kills the first process of each.
-// For its descendants, and on other systems, the runner keeps one file per run in its state
-// folder. The command and everything it starts hold a lock on that file through an inherited
-// descriptor (number 99). The next runner on the folder kills the holders of those locks before
-// it runs anything. If the previous run of a job cannot be ended, the job fails with an error
-// that names the process, and is retried.
+// A killed worker cannot end its commands. On Linux, the kernel kills the first process of each
+// command. For its descendants, and on other systems, the runner keeps one file per run in its
+// state folder. The command and everything it starts hold a lock on that file through an
+// inherited descriptor (number 99). The next runner on the folder kills the holders of those
+// locks before it runs anything. If the previous run of a job cannot be ended, the job fails
+// with an error that names the process, and is retried.
 //
 //   - On Linux the runner finds the processes of a run by the descriptor, by PAWL_RUN in their
 //     environment, and by the session and group of processes found that way. It does not find a
@@ -81,17 +81,17 @@
 //
 // # Requests: what may be reached
 //
-// Only http and https to public addresses are allowed. Refused are the machine itself, including
-// its own public addresses, private networks, link-local addresses (where clouds keep
-// credentials) and every other special range, also as IPv6 addresses that lead there. A public
-// address that a router leads back inside (NAT) cannot be recognized. A host is resolved once,
-// refused if any of its addresses is, and the connection goes to a checked address, so a name
-// server gains nothing by changing its answer. HTTPOptions.Allow, AllowHosts, Hosts and Ports
-// widen or narrow the rules. Proxies from the environment are not used, because they would
+// Only http and https to public addresses are allowed. The sender refuses the machine itself,
+// including its own public addresses, private networks, link-local addresses (where clouds keep
+// credentials), and every other special range, including IPv6 addresses that lead there. A public
+// address that a router leads back inside (NAT) cannot be recognized. The sender resolves a host
+// once, refuses it if any of its addresses is refused, and connects to a checked address. So a
+// name server gains nothing by changing its answer. HTTPOptions.Allow, AllowHosts, Hosts and
+// Ports widen or narrow the rules. Proxies from the environment are not used, because they would
 // connect to unchecked addresses. If all traffic must pass through a proxy, let the proxy decide,
 // and use another handler.
 //
-// Redirects are checked like the first address, at most [MaxRedirects] are followed, and never
+// Redirects are checked like the first address. At most [MaxRedirects] are followed, and none
 // from https to http. The job's headers and body are not sent to another host. Methods other
 // than GET and HEAD are repeated only after status 307 or 308.
 //

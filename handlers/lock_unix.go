@@ -36,8 +36,8 @@ func openLocked(ctx context.Context, path string, timeout time.Duration) (*os.Fi
 	}
 }
 
-// locked reports whether a process holds the lock of a file, by taking it briefly. ForkLock
-// keeps commands from starting meanwhile, which would inherit the lock.
+// locked reports whether a process holds the lock of a file, by taking it briefly. During that,
+// ForkLock keeps commands from starting, because they would inherit the lock.
 func locked(path string) bool {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -52,7 +52,7 @@ func NewLogs(dir string, keep int) (*Logs, error) {
 	return l, nil
 }
 
-// Path returns the path of the file for the output of a run, which may not exist.
+// Path returns the path of the file for the output of a run. The file may not exist.
 func (l *Logs) Path(r Run) string { return filepath.Join(l.dir, logName(r)) }
 
 // Keep stores the output of a run. It ignores errors: a full disk does not fail a job.

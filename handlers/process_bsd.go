@@ -4,8 +4,8 @@ package handlers
 
 import "syscall"
 
-// attributes starts a command in its own session. The kernel offers nothing here to end it with
-// its worker; the next runner on the same state folder does.
+// attributes starts a command in its own session. The kernel cannot end it with its worker
+// here; the next runner on the same state folder ends it.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // awaitExit reports false: here a child's exit is known only after it was reaped. If nobody is

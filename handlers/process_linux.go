@@ -2,8 +2,8 @@ package handlers
 
 import "syscall"
 
-// attributes starts a command in its own session, and has the kernel kill its first process
-// when the thread that started it dies, and so when the worker is killed.
+// attributes starts a command in its own session. The kernel kills its first process when the
+// thread that started it dies, and so when the worker is killed.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -15,8 +15,8 @@ const (
 	wNoWait   = 0x1000000
 )
 
-// awaitExit waits until a child has exited, without reaping it, and reports whether it could.
-// Until it is reaped, its process and group numbers are not reused.
+// awaitExit waits until a child has exited, without reaping it, and reports whether that
+// worked. Until it is reaped, its process and group numbers are not reused.
 func awaitExit(pid int) bool { return waitid(pid, wExited|wNoWait) == 0 }
 
 // exited reports whether an unreaped child has exited.

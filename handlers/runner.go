@@ -102,7 +102,7 @@ type Runner struct {
 // The runner records running commands in stateDir, so that nothing of a run is alive when its
 // job runs again. It creates the folder with mode 0700 if needed. Give each queue its own folder
 // on a local disk, beside the queue's file and as durable. Only one runner at a time can use the
-// folder. It takes recorded runs for orphans of a dead worker and ends them before it returns;
+// folder. It treats recorded runs as orphans of a dead worker and ends them before it returns;
 // [Runner.Orphans] lists them.
 //
 // On systems other than Linux, macOS and the BSDs the error matches errors.ErrUnsupported.
@@ -164,5 +164,5 @@ func (r *Runner) settings(allow []string, o *ExecOptions) (err error) {
 func (r *Runner) Orphans() []Orphan { return slices.Clone(r.orphans) }
 
 // Close releases the state folder. Stop the worker first: Close does not end running commands,
-// and the next runner on the folder takes them for orphans.
+// and the next runner on the folder treats them as orphans.
 func (r *Runner) Close() error { return r.state.close() }

@@ -35,8 +35,8 @@ type HTTPOptions struct {
 	// 10.1.2.0/24.
 	Allow []netip.Prefix
 
-	// AllowHosts lists host names that jobs may reach whatever their addresses are. Whoever
-	// controls such a name decides where requests go.
+	// AllowHosts lists host names that jobs may reach whatever their addresses are. The owner
+	// of such a name decides where requests go.
 	AllowHosts []string
 
 	// Hosts, if not nil, lists the only host names that jobs may reach. Their addresses are
@@ -62,7 +62,8 @@ type HTTPOptions struct {
 	UserAgent string
 
 	// TLS holds certificate authorities and client certificates. Every server that a job can
-	// reach may ask for the latter. Certificates are always verified, and TLS 1.2 is the minimum.
+	// reach may ask for a client certificate. Certificates are always verified, and TLS 1.2 is
+	// the minimum.
 	TLS *tls.Config
 }
 

@@ -35,7 +35,7 @@ const (
 // A run has a file there, from before its command starts until nothing of it is alive. The
 // command and everything it starts inherit a lock on the file (flock). The lock belongs to the
 // open file description, so it is held while any of them lives and has it open, even after the
-// worker died. A crash leaves:
+// worker has died. A crash leaves:
 //
 //   - before the command starts: a file that at most names the run, not locked
 //   - before its process is recorded: a file that names the run, locked
