@@ -34,9 +34,9 @@ type Histogram struct {
 	Counts []int64   // of the values that are at most the bound of the same index
 }
 
-// Families reads the state of a queue, the counters of a tally, which may be nil, and the families of
-// producers. It returns the metrics that [Handler] lists, in an order that does not change. Its error is that of
-// the queue or of a producer.
+// Families reads the state of a queue, the counters of a tally, which may be nil, and the families of producers.
+// It returns the metrics that [Handler] lists, in an order that does not change. It returns the error of the
+// queue or of a producer.
 func Families(ctx context.Context, q Source, t *Tally, more ...Producer) ([]Family, error) {
 	stats, err := q.Stats(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func merge(all *pawl.QueueStats, q pawl.QueueStats) {
 	}
 }
 
-// label is a name as the value of a label, which is valid UTF-8.
+// label returns a name as the value of a label, in valid UTF-8.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
 // families returns the counters and the distributions.

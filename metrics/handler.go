@@ -14,8 +14,8 @@ type Source interface {
 }
 
 // Handler serves the state of a queue and the counters of a tally in the text format of Prometheus,
-// version 0.0.4. Give the same tally to the queue as its collector. Without a tally it serves the
-// state alone.
+// version 0.0.4. Give the same tally to the queue as its collector. If t is nil, it serves only the
+// state.
 //
 // State, read from the queue at each request:
 //
@@ -26,7 +26,7 @@ type Source interface {
 //   - pawl_queue_rest_seconds{queue}: how long the queue still rests, see pawl.Throttle.
 //   - pawl_held_keys{queue}: keys that a dead job holds, see pawl.OrderHold.
 //   - pawl_file_bytes, pawl_file_free_bytes, pawl_file_max_bytes: the size of the file, how much of it is
-//     free, and from how many used bytes on new jobs are refused, if there is such a bound.
+//     free, and at how many used bytes new jobs are refused, if there is such a bound.
 //
 // More are the producers of other figures: the workers of the process, workflow.Read(q) for the runs of
 // workflows, and schedule.Read(q) for schedules. Their methods Families list what they have.
@@ -52,7 +52,7 @@ func Handler(q Source, t *Tally, more ...Producer) http.Handler {
 	})
 }
 
-// answering serves GET and HEAD, and lets nobody keep the answer.
+// answering serves GET and HEAD, and forbids caching.
 func answering(get http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

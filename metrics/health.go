@@ -9,8 +9,9 @@ import (
 
 // Health answers a supervisor that asks whether to restart the process. The answer is 200 while the
 // queue is open, and 503 with the reason once it was closed or refuses all work (pawl.ErrPoisoned).
-// Of a queue without a method Done it is 503 if the queue cannot be read. A full disk, a paused queue,
-// dead jobs, and a server that cannot be reached are healthy: a restart does not help.
+// For a queue without a method Done, it is 503 if the queue cannot be read. A full disk, a paused
+// queue, dead jobs, and a server that cannot be reached count as healthy, because a restart does not
+// help.
 func Health(q Source) http.Handler {
 	return answering(func(w http.ResponseWriter, r *http.Request) {
 		answer(w, "healthy", alive(r.Context(), q))

@@ -1,7 +1,6 @@
-// Package metrics has the counters of queues: their names, where they go, a [Tally] that keeps them
-// in memory, a [Handler] that serves them to Prometheus, and handlers for a supervisor, [Health] and
-// [Ready]. docs/contract.md says which event
-// counts where.
+// Package metrics has the counters of queues: their names, a [Collector] that receives them, a
+// [Tally] that keeps them in memory, a [Handler] that serves them to Prometheus, and the handlers
+// [Health] and [Ready] for a supervisor. docs/contract.md says which event counts where.
 package metrics
 
 import (
@@ -9,8 +8,8 @@ import (
 	"sync"
 )
 
-// Collector is where counters go. Its methods are called from any goroutine, and
-// neither block nor call a queue.
+// Collector receives counters. Any goroutine may call its methods. They must neither block nor
+// call a queue.
 type Collector interface {
 	// Increment adds 1 to a counter.
 	Increment(name string, l Labels)
@@ -19,8 +18,8 @@ type Collector interface {
 	Observe(name string, l Labels, value float64)
 }
 
-// Labels tell what a figure is about. There are no others: their number is bounded
-// by what the program defines, and a [Tally] bounds it by [MaxLabels].
+// Labels say what a figure is about. There are no other labels. The program bounds their number
+// by what it defines, and a [Tally] by [MaxLabels].
 type Labels struct {
 	Queue string
 	Kind  string
@@ -31,7 +30,7 @@ const (
 	JobsFetched           = "jobs_fetched"
 	JobsSucceeded         = "jobs_succeeded"
 	JobsFailed            = "jobs_failed"   // runs that failed
-	JobsRequeued          = "jobs_requeued" // of those, the ones with retries left; a deadline or a cancel may come first
+	JobsRequeued          = "jobs_requeued" // failed runs with retries left; a deadline or a cancel may come first
 	RetriesTotal          = "retries_total" // the same as JobsRequeued
 	RetryExhaustedTotal   = "retry_exhausted_total"
 	JobsFailedPermanently = "jobs_failed_permanently" // jobs that died, whatever the reason
@@ -48,10 +47,10 @@ const (
 	JobsRecovered         = "jobs_recovered"
 	JobsDLQFailed         = "jobs_dlq_failed" // dead jobs that could not be forwarded
 
-	JobsAgeSeconds      = "jobs_age_seconds"      // from when a job was due to its start
+	JobsAgeSeconds      = "jobs_age_seconds"      // from the time when a job was due until its start
 	JobsExecSeconds     = "jobs_exec_seconds"     // of runs that succeeded
-	RetryDelaySeconds   = "retry_delay_seconds"   // that a failed run was given
-	RetryLatencySeconds = "retry_latency_seconds" // from a failed run to the start of its retry
+	RetryDelaySeconds   = "retry_delay_seconds"   // from a failed run until its retry is due
+	RetryLatencySeconds = "retry_latency_seconds" // from a failed run until the start of its retry
 )
 
 // Discard is the collector that drops everything.
@@ -63,15 +62,15 @@ func (Discard) Increment(string, Labels) {}
 // Observe implements [Collector].
 func (Discard) Observe(string, Labels, float64) {}
 
-// MaxLabels is how many different [Labels] a [Tally] keeps apart, and how many queues a [Handler]
-// does. It counts the rest together, as [Other].
+// MaxLabels is how many different [Labels] a [Tally] counts separately, and how many queues a
+// [Handler] does. They count the rest together, as [Other].
 const MaxLabels = 1000
 
 // Other is the queue and the kind of all that exceeds [MaxLabels].
 const Other = "other"
 
-// Tally is the collector that keeps its figures in memory. The zero value is empty
-// and ready for use.
+// Tally is a collector that keeps its figures in memory. The zero value is empty and ready for
+// use.
 type Tally struct {
 	mu     sync.Mutex
 	labels map[Labels]bool
@@ -145,8 +144,8 @@ func (t *Tally) Snapshot() Snapshot {
 	return s
 }
 
-// Total adds up a counter over all queues and kinds, 0 for one that was never counted.
-// There is none for jobs enqueued: they are the queue's events.
+// Total returns the sum of a counter over all queues and kinds, or 0 for a counter that was never
+// counted.
 func (s Snapshot) Total(name string) (total int64) {
 	for f, n := range s.Counts {
 		if f.Name == name {
@@ -156,7 +155,7 @@ func (s Snapshot) Total(name string) (total int64) {
 	return total
 }
 
-// Distribution puts a distribution of all queues and kinds together.
+// Distribution merges a distribution over all queues and kinds.
 func (s Snapshot) Distribution(name string) (all Distribution) {
 	for f, d := range s.Distributions {
 		switch {

@@ -26,7 +26,7 @@ func (p *page) write(f *Family) {
 	}
 }
 
-// sample writes a value. Labels are names and values by turns.
+// sample writes a value. Labels are alternating names and values.
 func (p *page) sample(name string, value float64, labels ...string) {
 	p.text = append(p.text, name...)
 	for i := 0; i < len(labels); i += 2 {

@@ -6,10 +6,10 @@ import (
 )
 
 // Producer has families of its own. A *worker.Worker, a *workflow.Reader, and a *schedule.Reader are
-// producers. An app may have others. Families of one name are put together, and so are samples with
-// the same labels: gauges and counters are added up.
+// producers. An app may have others. Families with the same name are merged. Samples with the same
+// labels are added up.
 type Producer interface {
-	// Families returns the figures of this moment. It may be called from any goroutine.
+	// Families returns the present figures. It may be called from any goroutine.
 	Families(ctx context.Context) ([]Family, error)
 }
 
@@ -52,8 +52,7 @@ func NewFamily(name, kind, help string, labels ...string) Family {
 	return Family{Name: name, Help: help, Type: kind, Labels: labels}
 }
 
-// Add adds a sample. Labels are the values in the order of the family's labels; what is not valid UTF-8 in them is
-// replaced.
+// Add adds a sample. Labels are the values in the order of the family's labels. Invalid UTF-8 in them is replaced.
 func (f *Family) Add(value float64, labels ...string) {
 	values := make([]string, len(labels))
 	for i, one := range labels {
