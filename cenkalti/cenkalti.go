@@ -11,13 +11,13 @@ import (
 )
 
 // ToBackOff turns a policy into a backoff.BackOff for a retry loop inside the
-// process, as backoff.Retry runs it. The first NextBackOff is the wait before
-// attempt 2; after maxRetries of them, or when the policy gives up, it answers
-// backoff.Stop. Random draws the jitter in [0, 1), for example rand.Float64 of
-// math/rand/v2.
+// process, as backoff.Retry runs it. The first NextBackOff returns the wait
+// before attempt 2. After maxRetries calls, or when the policy gives up, it
+// returns backoff.Stop. Random draws the jitter in [0, 1), for example
+// rand.Float64 of math/rand/v2.
 //
-// The policy sees no error: a BackOff is not told of one. The result is not safe
-// for use by several goroutines at once.
+// The policy sees no error, because a BackOff does not receive one. The result is not safe for
+// use by several goroutines at once.
 func ToBackOff(p pawl.Policy, maxRetries int, random func() float64) backoff.BackOff {
 	return &policyBackOff{policy: p, maxRetries: maxRetries, random: random}
 }
@@ -51,13 +51,14 @@ func (b *policyBackOff) Reset() { b.completed = 0 }
 const maxSteps = 1000
 
 // FromBackOff turns a factory of backoff.BackOff into a policy. Each decision
-// makes a fresh BackOff and steps it attempt-1 times, at most 1 000 times and
-// then held, so a drawn interval is drawn anew each time. backoff.Stop gives up.
+// makes a new BackOff and calls its NextBackOff attempt-1 times, but at most
+// 1,000 times, so random intervals differ between decisions. backoff.Stop gives
+// up.
 //
-// MaxElapsedTime of a *backoff.ExponentialBackOff, 15 minutes by default, is
-// turned off: it measures a loop inside one process, and a job's retries are
-// bounded by its max retries. A BackOff that wraps another cannot be looked
-// into; set its MaxElapsedTime to 0 yourself.
+// FromBackOff turns off MaxElapsedTime of a *backoff.ExponentialBackOff, 15
+// minutes by default: it measures a loop inside one process, and MaxRetries
+// bounds the retries of a job. For a BackOff that wraps another, set the
+// MaxElapsedTime to 0 yourself.
 func FromBackOff(factory func() backoff.BackOff) pawl.Policy { return backOffPolicy(factory) }
 
 type backOffPolicy func() backoff.BackOff

@@ -12,7 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Enqueuer returns q with a span for each Enqueue, whose context travels with the jobs.
+// Enqueuer returns an Enqueuer that makes a span for each Enqueue in q. The context of
+// the span travels with the jobs.
 func (t *Tracing) Enqueuer(q pawl.Enqueuer) pawl.Enqueuer { return enqueuer{t, q} }
 
 type enqueuer struct {
@@ -54,13 +55,13 @@ func (q enqueuer) begin(ctx context.Context, destination string, attributes []at
 	single := len(jobs) == 1 || q.t.opts.BatchSpan
 	kind := trace.SpanKindClient
 	if single && (len(jobs) > 1 || jobs[0] == nil || !q.t.creation(jobs[0]).IsValid()) {
-		kind = trace.SpanKindProducer // its context is that of the jobs
+		kind = trace.SpanKindProducer // the jobs carry its context
 	}
 	var links []trace.Link
 	contexts := make([]context.Context, len(jobs))
 	for i, e := range jobs {
 		switch {
-		case e == nil: // which the queue refuses
+		case e == nil: // the queue refuses it
 		case q.t.creation(e).IsValid():
 			links = append(links, trace.Link{SpanContext: q.t.creation(e)})
 		case !single:
@@ -89,7 +90,7 @@ func (q enqueuer) copy(send context.Context, b *batch, jobs []*pawl.Envelope, co
 			continue
 		}
 		own, twice := copies[e]
-		if !twice { // what is twice in the batch is for the queue to refuse
+		if !twice { // the queue refuses an envelope that is in the batch twice
 			c := *e
 			own = &c
 			carrier := propagation.MapCarrier{}
@@ -127,7 +128,7 @@ func (b *batch) end(jobs []*pawl.Envelope, done []pawl.Enqueued) {
 	}
 }
 
-// common is the queue of all jobs, "" for jobs of several.
+// common returns the queue of all jobs, or "" for jobs of several queues.
 func common(jobs []*pawl.Envelope) (queue string) {
 	for i, e := range jobs {
 		if e == nil || i > 0 && queueOf(e) != queue {
@@ -145,7 +146,7 @@ func queueOf(e *pawl.Envelope) string {
 	return e.Queue
 }
 
-// name is that of a span, by the conventions for messaging.
+// name returns the name of a span, by the conventions for messaging.
 func name(operation, queue string) string {
 	if queue == "" {
 		return operation

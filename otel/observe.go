@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/metrics"
 )
 
-// gauges are the figures of a queue's state, by their names in package metrics.
+// gauges has the figures of a queue's state, by their names in package metrics.
 var gauges = []struct{ name, as, unit string }{
 	{"pawl_jobs", "pawl.jobs", "{job}"},
 	{"pawl_oldest_ready_seconds", "pawl.oldest_ready", "s"},
@@ -20,9 +20,9 @@ var gauges = []struct{ name, as, unit string }{
 	{"pawl_file_max_bytes", "pawl.file.max", "By"},
 }
 
-// Observe exports the state of a queue as gauges, which are read at each collection:
-// pawl.jobs{queue, state}, pawl.oldest_ready{queue}, pawl.queue.paused{queue}, pawl.file.size,
-// pawl.file.free, and pawl.file.max. They are the figures of [metrics.Handler]. The function that it returns ends that.
+// Observe exports the state of a queue as gauges, which are read at each collection: pawl.jobs{queue, state},
+// pawl.oldest_ready{queue}, pawl.queue.paused{queue}, pawl.file.size, pawl.file.free, and pawl.file.max. They are the
+// figures of [metrics.Handler]. Stop ends the export.
 func (t *Tracing) Observe(q metrics.Source) (stop func() error, err error) {
 	instruments := make(map[string]metric.Float64ObservableGauge, len(gauges))
 	var all []metric.Observable

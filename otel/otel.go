@@ -74,7 +74,7 @@ type Tracing struct {
 	process   metric.Float64Histogram
 }
 
-// New returns tracing with options. Its error is that of the meter provider.
+// New returns tracing with the given options, or the error of the meter provider.
 func New(opts *Options) (*Tracing, error) {
 	t := &Tracing{}
 	if opts != nil {
@@ -117,8 +117,8 @@ func (t *Tracing) Headers(ctx context.Context) map[string]string {
 // maxContext is how many bytes the headers of a trace may have.
 const maxContext = 512
 
-// fit returns headers with those of a trace, as far as a job may have them. Tracing must not make a queue
-// refuse a job.
+// fit adds the headers of a trace to the headers of a job, if they are within the limits of a job. Tracing must
+// not make a queue refuse a job.
 func fit(headers map[string]string, carrier propagation.MapCarrier) map[string]string {
 	bytes := func(headers map[string]string) (n int) {
 		for key, value := range headers {
@@ -127,7 +127,7 @@ func fit(headers map[string]string, carrier propagation.MapCarrier) map[string]s
 		return n
 	}
 	if bytes(carrier) > maxContext {
-		delete(carrier, "tracestate") // the longest by far, and the only one that a trace can do without
+		delete(carrier, "tracestate") // the longest by far, and the only one that a trace does not need
 	}
 	own := bytes(carrier)
 	if len(carrier) == 0 || own > maxContext || len(headers)+len(carrier) > pawl.MaxHeaders || bytes(headers)+own > pawl.MaxHeaderBytes {
@@ -147,7 +147,7 @@ func (t *Tracing) creation(e *pawl.Envelope) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
-// operation are the attributes of an operation on a queue.
+// operation returns the attributes of an operation on a queue.
 func operation(name, kind, queue string) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("messaging.system", "pawl"),

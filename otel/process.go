@@ -37,7 +37,7 @@ func (t *Tracing) Handlers(next worker.HandlerFunc) worker.HandlerFunc {
 		}
 		ctx, span := t.tracer.Start(ctx, name("process", l.Queue), start...)
 		err = errPanic
-		defer func() { // runs in a panic too, which goes on
+		defer func() { // also runs in a panic, which continues
 			outcome, failed := outcomeOf(err)
 			if failed {
 				attributes = append(attributes, fail(span, err))
@@ -53,7 +53,7 @@ func (t *Tracing) Handlers(next worker.HandlerFunc) worker.HandlerFunc {
 	}
 }
 
-// outcomeOf names what the handler asked for.
+// outcomeOf returns the name of what the handler asked for.
 func outcomeOf(err error) (outcome string, failed bool) {
 	if err == nil {
 		return "ack", false

@@ -20,11 +20,12 @@ const readLimit = 10 * time.Second
 
 // NewCollector returns a collector of the figures that [metrics.Handler] lists: the state of a queue,
 // read at each collection, and the counters of a tally. Give the same tally to the queue as its
-// collector. A nil tally means the state alone. More are other producers, such as workers.
+// collector. With a nil tally, it exports only the state. More are other producers, such as workers.
 //
 // If the queue cannot be read within 10 s, the collection fails with its error. To export several
 // queues in one registry, register each with labels of its own, for example with
-// prometheus.WrapRegistererWith. Otherwise the collection fails, since a series would be there twice.
+// prometheus.WrapRegistererWith. Otherwise the collection fails, because two queues have the same
+// series.
 func NewCollector(q metrics.Source, t *metrics.Tally, more ...metrics.Producer) client.Collector {
 	return collector{q, t, more}
 }
