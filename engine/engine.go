@@ -32,8 +32,8 @@ import (
 )
 
 // Queue is a queue that its caller closes. The queues of packages bolt, postgres, and sqlite also
-// implement workflow.Store, dlq.Store, and admin.Store. That of package inline implements the first
-// two, and that of package redis the last two. Assert the interface that you need:
+// implement workflow.Store, dlq.Store, and admin.Store. The queue of package inline implements the
+// first two, and the queue of package redis the last two. Assert the interface that you need:
 //
 //	runs := workflow.Open(q.(workflow.Store), nil)
 type Queue interface {
@@ -43,9 +43,9 @@ type Queue interface {
 	Close() error
 }
 
-// Opener opens a queue with the default options of its engine. For the scheme [File] and the schemes
-// of [RegisterPath], where is only what follows the scheme. For other schemes, where is the place that [Open] got.
-// An error must not contain a password.
+// Opener opens a queue with the default options of its engine. For the scheme [File] and the schemes of
+// [RegisterPath], where is only what follows the scheme. For other schemes, where is the whole place. An error
+// must not contain a password.
 type Opener func(ctx context.Context, where string) (Queue, error)
 
 // File is the scheme of a path without a scheme, such as "jobs.db".
@@ -71,7 +71,7 @@ func Register(scheme string, open Opener) {
 	engines.by[scheme] = open
 }
 
-// RegisterPath is like [Register] for a scheme whose places are no URLs: paths, such as "sqlite:app.sqlite", and the
+// RegisterPath is like [Register] for a scheme whose places are not URLs: paths, such as "sqlite:app.sqlite", and the
 // connection strings of "servicebus:". The opener gets only what follows the scheme.
 func RegisterPath(scheme string, open Opener) {
 	Register(scheme, open)

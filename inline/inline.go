@@ -217,12 +217,12 @@ func (q *Queue) finish(ctx context.Context, id pawl.ID, given *pawl.Envelope) {
 				return
 			}
 		case e.State == pawl.Delayed && !e.BackoffSince.IsZero():
-			_ = q.RunNow(ctx, id) // a retry; somebody else may have been first
+			_ = q.RunNow(ctx, id) // a retry; another call may have been first
 		case e.State == pawl.Leased:
-			select { // somebody else runs it
+			select { // another call runs it
 			case <-ended:
 			case <-q.closed:
-				return // and nobody can settle it
+				return // nothing can settle it
 			case <-ctx.Done():
 			}
 		default:

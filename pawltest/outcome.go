@@ -27,7 +27,7 @@ type Outcome struct {
 
 	Delay  time.Duration // before a retry or after a snooze
 	Reason pawl.Reason   // why the job is dead
-	Cause  string        // error of the failed run or of the death
+	Cause  string        // error of the failed run, or why the job died
 }
 
 func outcomeOf(e pawl.Event) Outcome {

@@ -15,7 +15,7 @@ import (
 // RunOne makes w run one job, if one is ready in q, and returns its outcome. An error of the handler is
 // an outcome and does not fail the test; an error of the worker does.
 //
-// w must work on q, or on a wrapper of q, and no other worker may run jobs of q meanwhile.
+// w must work on q, or on a wrapper of q, and no other worker may run jobs of q at the same time.
 func RunOne(t testing.TB, q *Queue, w *worker.Worker) Outcome {
 	t.Helper()
 	before := len(q.since(0))
@@ -42,8 +42,8 @@ const maxJumps = 10_000
 
 // Drain makes w run jobs until no job of q is ready, leased or delayed. Whenever only delayed jobs are
 // left, such as retries, it moves the clock of q to the time of the first. It returns an [Outcome] for
-// each run, and for each job that died meanwhile without a run, in order. Jobs that died before, such
-// as by [Queue.Advance], are not included.
+// each run, and for each job that died during Drain without a run, in order. Jobs that died before,
+// such as by [Queue.Advance], are not included.
 //
 // Jobs of kinds and queues that w does not work on stay. Drain waits for jobs on a paused queue and
 // for leases of others, as [worker.Worker.Drain] does. It fails the test if jobs never end.
