@@ -15,13 +15,13 @@ import (
 
 // Admin is what an operator does to a queue. It has three implementations, and one test suite
 // covers all of them: [Of] in the process that has the queue open, [Dial] from another process,
-// and [Offline] for the queue of a stopped app, which is also [Shared] for the queue on a server.
+// and [Offline] for the queue of a stopped app. [Shared] is the third one for a queue on a
+// server.
 //
 // Its methods are safe for concurrent use. When its context ends, a method returns the context's
-// error; a change that the queue accepted may have happened. In all three implementations errors
+// error; a change that the queue accepted may have happened. In all three implementations, errors
 // match the sentinels of package pawl and of the engine, and [ErrUnreachable] if the app does not
-// answer.
-// An operation that the engine of the queue lacks returns an [*UnsupportedError].
+// answer. An operation that the engine of the queue lacks returns an [*UnsupportedError].
 type Admin interface {
 	// Stats returns how many jobs each queue has in each state, and which process has the
 	// queue open. It reads a few rows, whatever the number of jobs.
@@ -45,24 +45,24 @@ type Admin interface {
 	Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
 	// Await returns a job once it is dead or completed; see [pawl.Awaiter]. So [pawl.Task.Wait]
-	// takes an Admin, in any process. If the record goes at the end of the job, an Admin of another
-	// process may return it as completed, without its result. In the file of a stopped app a
-	// job that has not ended returns [ErrNotLive].
+	// takes an Admin, in any process. If the record is removed at the end of the job, an Admin of
+	// another process may return the job as completed, without its result. In the file of a stopped
+	// app, Await returns [ErrNotLive] for a job that has not ended.
 	Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
-	// Progress returns how far jobs are, of up to [MaxIDs]: what their last runs noted, which is stored
+	// Progress returns how far up to [MaxIDs] jobs are, as their last runs noted it. A note is stored
 	// within a second. Jobs that noted nothing are left out. See [pawl.Job.Progress].
 	Progress(ctx context.Context, ids ...pawl.ID) ([]JobProgress, error)
 
-	// Logs returns what is kept of the logs of the last runs of a job, the oldest first, or
-	// [pawl.ErrNotFound]. See [pawl.Log].
+	// Logs returns the stored logs of the last runs of a job, the oldest first, or [pawl.ErrNotFound]. See
+	// [pawl.Log].
 	Logs(ctx context.Context, id pawl.ID) ([]pawl.RunLog, error)
 
 	// Why returns what keeps a job from running now, or [pawl.ErrNotFound]. A job without an obstacle
 	// waits for its turn.
 	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
 
-	// Dependents returns the jobs that wait for the success of a job, or for that of a job which does: the
+	// Dependents returns the jobs that wait for the success of a job, directly or through other jobs: the
 	// nearest first, and without dead ones. None of them can run once the job is dead or gone. See
 	// [pawl.After]. [pawl.ErrBatchTooLarge] means that there are more than [pawl.MaxBatchJobs].
 	Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error)
@@ -91,8 +91,8 @@ type Admin interface {
 	Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error)
 
 	// Edit replaces the payload of a job that waits or is dead; a dead one becomes ready, as by Retry. It
-	// keeps its ID and history, and a header names the old payload; see [driver.EditsOf]. Where a worker
-	// of the app runs the kind, Edit first decodes the payload as its type, and an error that matches
+	// keeps its ID and history, and a header names the old payload; see [driver.EditsOf]. If a worker of
+	// the app runs the kind, Edit first decodes the payload into its type, and an error that matches
 	// [pawl.ErrPayloadEncoding] names the field that does not fit. Errors for the job are those of Do, and
 	// [ErrWorkflowJob] for the job of a workflow run. See [Editor].
 	Edit(ctx context.Context, e Edit) (Edited, error)
@@ -164,8 +164,8 @@ type Stats struct {
 	// nil without one.
 	Done map[string]Done
 
-	// Totals counts what the process has done since it opened the queue; nil without one, and of an engine
-	// that does not count.
+	// Totals counts what the process has done since it opened the queue; nil without a process, and for an
+	// engine that does not count.
 	Totals *Totals
 }
 
@@ -308,17 +308,17 @@ type Edit struct {
 	ID      pawl.ID
 	Payload []byte // MessagePack; see [EncodeJSON]
 
-	// Was is the SHA-256, in hex, of the payload that the editor has read: another one is refused with
-	// [pawl.ErrNotEligible] in the transaction. "" replaces any.
+	// Was is the SHA-256, in hex, of the payload that the editor has read. If the job has another one by
+	// now, Edit returns [pawl.ErrNotEligible]. "" replaces any payload.
 	Was string
 
-	DryRun bool // only check it
+	DryRun bool // only check the payload
 }
 
 // Edited is what is known of a new payload.
 type Edited struct {
-	// Typed reports that the payload was decoded as the type of its kind. It is false if no worker of this
-	// app runs the kind now: nobody has checked the payload then.
+	// Typed reports that the payload was decoded into the type of its kind. It is false if no worker of
+	// this app runs the kind now. Then nothing has checked the payload.
 	Typed bool
 }
 

@@ -28,7 +28,7 @@ type awaited struct {
 var opAwait = define(operation[awaitRequest, awaited]{
 	path: "jobs/await", waits: true, work: func(h *handler) *gate { return h.waits },
 	do: func(ctx context.Context, a Admin, r *awaitRequest) (awaited, error) {
-		e, err := a.Job(ctx, r.ID) // what a job that goes on is answered with
+		e, err := a.Job(ctx, r.ID) // the answer for a job that goes on
 		if err != nil {
 			return awaited{}, err
 		}
@@ -40,7 +40,7 @@ var opAwait = define(operation[awaitRequest, awaited]{
 			return awaited{end, true}, nil
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return awaited{Job: e}, nil
-		case errors.Is(err, pawl.ErrNotFound): // it ended since
+		case errors.Is(err, pawl.ErrNotFound): // it has ended since
 			return awaited{succeeded(e), true}, nil
 		}
 		return awaited{}, err
@@ -53,7 +53,8 @@ var opAwait = define(operation[awaitRequest, awaited]{
 	},
 })
 
-// succeeded returns the end of a job whose record went while somebody waited for it: dead jobs stay.
+// succeeded returns the end of a job whose record disappeared during a wait. The job succeeded,
+// because dead jobs stay.
 func succeeded(last *pawl.Envelope) *pawl.Envelope {
 	e := *last
 	e.State, e.Payload, e.Completed = pawl.Completed, nil, time.Now()

@@ -189,14 +189,14 @@ func (c *client) understood(response *http.Response) (err error) {
 	default:
 		err = garbled(fmt.Sprintf("answered %s, but is not a pawl endpoint; check the path", truncate(response.Status)))
 	}
-	if status >= 300 && status < 500 { // whoever refused the request did not carry it out
+	if status >= 300 && status < 500 { // a server that refused the request did not carry it out
 		return &reply{err}
 	}
 	return err
 }
 
-// reply is an error that the other side answered with, without doing anything else or with a word
-// about what it did.
+// reply is an error that the other side answered with. It either did nothing else, or the error
+// says what it did.
 type reply struct{ error }
 
 // Unwrap returns the error of the answer.

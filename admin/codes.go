@@ -166,7 +166,7 @@ func eachSentinel(err error, fn func(*driver.Sentinel)) {
 	}
 }
 
-// err returns the error that p was made from, as far as p describes it: its text, what it
+// err returns the error that p was made from, with the parts that p has: its text, what it
 // matches, the field of an invalid value, and where a workflow does not match its journal.
 func (p *problem) err() error {
 	if p == nil {

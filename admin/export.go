@@ -26,8 +26,8 @@ type ExportOptions struct {
 	// count as done, the paused queues that have no job, schedules, and groups.
 	//
 	// A workflow run is exported with its job, and so are the runs that it waits for. Most runs
-	// that have ended have no job. They are exported if the filter is empty, or if it asks only
-	// for a queue or a kind that they have; any other condition applies only to jobs.
+	// that have ended have no job. They are exported if the filter is empty, or if it only
+	// selects their queue or kind. Any other condition applies only to jobs.
 	Filter Filter
 
 	// Progress receives how many jobs were written, and how many there are; -1 if that is

@@ -20,7 +20,7 @@ func (f Filter) Matches(e *pawl.Envelope) bool {
 // driver asks for it.
 func (f Filter) ReadsBody() bool { return f.Error != "" || len(f.Payload) > 0 }
 
-// StateSince returns since when a job has been in its state, as far as its record shows:
+// StateSince returns since when a job has been in its state, by its record:
 //
 //   - dead, completed, leased: when it became dead, succeeded, or was leased
 //   - ready: when its time came. A job that was interrupted in between has kept

@@ -10,8 +10,8 @@ import (
 // Groups is what an operator does to groups of jobs. The guarantees of [Admin] apply here too. Methods that
 // take a name return [pawl.ErrNotFound] if there is no such group.
 type Groups interface {
-	// List reads one page of groups, in the order of their names: up to a number behind the name
-	// after, "" for the first page. Next is where the next page begins, "" after the last.
+	// List reads one page of groups, in the order of their names: up to limit groups after the name after,
+	// "" for the first page. Next is where the next page begins, "" after the last.
 	List(ctx context.Context, after string, limit int) (groups []group.Status, next string, err error)
 
 	// Show reads one group.
@@ -23,8 +23,8 @@ type Groups interface {
 	// Cancel cancels the pending members of a group, and returns how many; see [group.Cancel].
 	Cancel(ctx context.Context, name string) (int, error)
 
-	// Rows reads the groups behind a name in the form in which they are stored, for an [Export]: as
-	// many as fit into an answer, none at the end. See [group.ReadRows].
+	// Rows reads the groups after a name in the form in which they are stored, for an [Export]: as many as
+	// fit into an answer, none at the end. See [group.ReadRows].
 	Rows(ctx context.Context, after string) ([]group.Rows, error)
 
 	// RestoreRows stores groups in this form, all or none, for an [Import]. See [group.Restore].
@@ -130,7 +130,7 @@ func (g clientGroups) Close(ctx context.Context, name string) error {
 }
 
 func (d directGroups) Close(ctx context.Context, name string) error {
-	if _, err := d.Show(ctx, name); err != nil { // opens no file for writing in vain
+	if _, err := d.Show(ctx, name); err != nil { // so that it opens a file for writing only if needed
 		return err
 	}
 	q, err := d.queue()

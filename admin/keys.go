@@ -9,14 +9,14 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Explainer is a [Store] that knows all that keeps a job from running, and the keys of its queues.
-// For another store, [Admin.Why] knows the state of the job and the pause of its queue.
+// Explainer is a [Store] that knows everything that keeps a job from running, and the keys of its
+// queues. For another store, [Admin.Why] knows only the state of the job and the pause of its queue.
 type Explainer interface {
 	// Why returns what keeps a job from running now, or [pawl.ErrNotFound].
 	Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error)
 
 	// Key reads one key of a queue. It returns [pawl.ErrNotFound] if the queue has no limits per key,
-	// or no counts of that key.
+	// or does not know the key.
 	Key(ctx context.Context, queue, key string) (pawl.KeyStats, error)
 
 	// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. Short
@@ -24,7 +24,7 @@ type Explainer interface {
 	Keys(ctx context.Context, queue, after string, max int) ([]pawl.KeyStats, error)
 }
 
-// obstacles are why a job does not run.
+// obstacles says why a job does not run.
 type obstacles struct{ Obstacles []pawl.Obstacle }
 
 // mostObstacles is more than a job can have.

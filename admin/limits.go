@@ -6,12 +6,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// LimitSetter is a [Store] whose operators can set other limits for a queue than its program declares, such as
-// *bolt.Queue and *memory.Queue.
+// LimitSetter is a [Store] with limits that an operator can set in place of those that the program declares,
+// such as *bolt.Queue and *memory.Queue.
 type LimitSetter interface {
 	// SetLimits stores limits that stay in force, whatever programs declare, until SetLimits with nil. They
-	// hold for the jobs that are there. Their InOrder and Fair are those that the program declares, or else
-	// SetLimits returns [pawl.ErrInvalid].
+	// also apply to jobs that are already in the queue. SetLimits returns [pawl.ErrInvalid] if InOrder or
+	// Fair differs from what the program declares.
 	SetLimits(ctx context.Context, queue string, l *pawl.Limits) error
 }
 

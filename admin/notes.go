@@ -14,7 +14,7 @@ type JobProgress struct {
 	pawl.Progress
 }
 
-// mostLogs is more than is kept of a job.
+// mostLogs is more than a queue keeps of a job.
 const mostLogs = 10
 
 type progressRequest struct{ IDs []pawl.ID }
@@ -86,7 +86,7 @@ func (d direct) Logs(ctx context.Context, id pawl.ID) (logs []pawl.RunLog, err e
 	return store.ReadLogs(ctx, id)
 }
 
-// notes returns where the queue keeps what runs noted.
+// notes returns the store of the notes of runs.
 func (d direct) notes() (driver.NoteStore, error) {
 	if s := driver.NotesOf(d.q); s != nil {
 		return s, nil

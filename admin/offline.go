@@ -16,10 +16,10 @@ type OfflineStore interface {
 // flows: operations that need them return [ErrNotLive]. Its Close closes the store.
 func Offline(q OfflineStore) Admin { return offlineQueue{direct{q: q}, q} }
 
-// Shared returns the [Admin] of a queue that the processes of apps have open too, such as one on a
-// server. The events and the code of flows are in those processes: Events returns an
-// [*UnsupportedError], and Verify returns [ErrNotLive] as it does for the queue of a stopped app. Its
-// Close closes the store.
+// Shared returns the [Admin] of a queue that processes of apps also have open, such as a queue on a
+// server. Only those processes have the events and the code of flows. So Events returns an
+// [*UnsupportedError], and Verify returns [ErrNotLive], as for the queue of a stopped app. Its Close
+// closes the store.
 func Shared(q OfflineStore) Admin { return offlineQueue{direct{q: q, live: true}, q} }
 
 // offlineQueue is the result of Offline and of Shared.

@@ -15,8 +15,8 @@ type rowStore[R any] interface {
 	RestoreRows(ctx context.Context, rows ...*R) error
 }
 
-// rowKind is a kind of things that have names and rows beside the jobs: schedules, or groups. R are the rows of one
-// of them. An export has a line for each.
+// rowKind is a kind of things that have names and rows beside the jobs: schedules, or groups. R is the rows of one
+// thing. An export has a line for each.
 //
 // The lines come before the jobs, so that what happens during the export is not lost: a tick is decided again
 // in the target, and a callback that is enqueued is there as a job or waits. They are stored after the jobs, so that

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// JobOfRun is what the status of an open run does not say: whether its job is running or only could be, since when, and
-// its own last error.
+// JobOfRun is what the status of an open run does not say: whether its job is running or only ready to, since when, and
+// its last error.
 type JobOfRun struct {
 	Job    *pawl.Envelope // nil: the run has ended, or its error explains the problem
 	Live   bool           // an app has the file
@@ -58,8 +58,8 @@ func (j JobOfRun) waits(run *workflow.Info) string {
 	return ""
 }
 
-// WhyDelayed returns what a workflow run waits for if that is why its job is delayed, as [WorkflowRun.WaitsFor] does. It
-// returns nil for the job of no run, and for one whose delay is that of a retry.
+// WhyDelayed returns what a workflow run waits for, as [WorkflowRun.WaitsFor] does, if that is why its job is delayed.
+// It returns nil for a job that belongs to no run, and for a job that waits for a retry.
 func WhyDelayed(ctx context.Context, a Admin, id pawl.ID, kind string, moment func(time.Time) string) ([]string, error) {
 	if !strings.HasPrefix(kind, workflow.KindPrefix) {
 		return nil, nil

@@ -22,7 +22,7 @@ type Schedules interface {
 	Show(ctx context.Context, name string, ticks int) (*Schedule, error)
 
 	// History reads what became of the ticks of a schedule, oldest first: the entries that are kept,
-	// behind a number.
+	// after a number.
 	History(ctx context.Context, name string, after uint64) ([]schedule.Entry, error)
 
 	// Put stores a schedule that belongs to operators.
@@ -38,7 +38,7 @@ type Schedules interface {
 	// of the period is excluded.
 	Backfill(ctx context.Context, name string, from, to time.Time, max int) (int, error)
 
-	// Rows reads the schedules behind a name in the form in which they are stored, for an [Export]:
+	// Rows reads the schedules after a name in the form in which they are stored, for an [Export]:
 	// as many as fit into an answer, none at the end. See [schedule.Reader.Rows].
 	Rows(ctx context.Context, after string) ([]schedule.Rows, error)
 
@@ -60,14 +60,14 @@ type ScheduleList struct {
 	Firing    Firing
 }
 
-// Firing says whether somebody fires schedules.
+// Firing says whether a process fires schedules.
 type Firing string
 
 const (
 	FiringYes     Firing = "yes"     // the app does
-	FiringNo      Firing = "no"      // the app does not, and it has the queue alone
+	FiringNo      Firing = "no"      // the app does not, and no other process has the queue
 	FiringStopped Firing = "stopped" // no process has the queue open
-	FiringUnknown Firing = "unknown" // other processes may
+	FiringUnknown Firing = "unknown" // other processes may fire them
 )
 
 // Schedule is a schedule with its next ticks.
@@ -94,7 +94,7 @@ const (
 type ScheduleAction struct {
 	Verb    Verb
 	Note    string          // of Pause, for other operators
-	CatchUp bool            // Resume fires late ticks as [schedule.Terms.CatchUp] says; else none
+	CatchUp bool            // Resume fires late ticks as [schedule.Terms.CatchUp] says; otherwise it fires none
 	Terms   *schedule.Terms // of Set
 }
 
@@ -132,7 +132,7 @@ func changeSchedule[T any](ctx context.Context, d directSchedules, name string, 
 	return changeSchedules(d, fn)
 }
 
-// firing reports whether somebody fires the schedules.
+// firing reports whether a process fires the schedules.
 func (d directSchedules) firing() Firing {
 	if !d.live {
 		return FiringStopped

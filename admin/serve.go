@@ -27,8 +27,9 @@ type Options struct {
 	Logger pawl.Logger
 
 	// Candidate is called for each process that waits until this one gives the file up; see
-	// [AwaitEnd]. The context ends when that process waits no longer, and when the server closes.
-	// Candidate returns at once, and does not close the server by itself. Nil ignores them.
+	// [AwaitEnd]. The context ends when that process stops waiting, and when the server closes.
+	// Candidate must return at once, and must not close the server itself. Nil ignores these
+	// processes.
 	Candidate func(context.Context)
 }
 
@@ -45,8 +46,8 @@ const (
 	closeGrace    = 2 * time.Second // how long requests may finish when the server closes
 )
 
-// largestRest is the most that a job has besides its payload: a result or a cursor in base64, a full history of
-// the longest errors, in which JSON may write each byte as six, and some fields.
+// largestRest is the most bytes that a job has besides its payload: a result or a cursor in base64,
+// a full history of the longest errors, in which JSON may write each byte as six, and some fields.
 const largestRest = 2*pawl.MaxResult + 2*6*(pawl.HistoryKeepHead+pawl.HistoryKeepTail)*pawl.MaxErrorText + 1<<20
 
 // Server serves a queue to operators of this machine; see [Serve].

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Store is what an [Admin] needs of a queue, such as a *bolt.Queue. Package queuetest has cases
+// Store is what an [Admin] needs from a queue, such as a *bolt.Queue. Package queuetest has cases
 // for each of its methods, so an engine that passes the suite can be operated.
 //
 // An engine may also have the methods of [Backuper], [Checker], [Counter], [Editor], [Explainer],
@@ -33,16 +33,16 @@ type Store interface {
 	// list return [pawl.ErrInvalid]. An unreadable job is in the list, with its error.
 	ListParts(ctx context.Context, f pawl.Filter, parts driver.Parts, after string, max int) (pawl.Listing, error)
 
-	// FindIDs returns at most a number of IDs that begin or end with part, which has four
-	// hexadecimal digits or more, or else returns [pawl.ErrInvalid]. It compares a bounded number
-	// of IDs after a cursor, so it may return none before the end, where next is "".
+	// FindIDs returns at most most IDs that begin or end with part. It returns [pawl.ErrInvalid]
+	// if part does not have four hexadecimal digits or more. It compares a bounded number of IDs
+	// after a cursor, so it may return none before the end, where next is "".
 	FindIDs(ctx context.Context, part, after string, most int) (ids []pawl.ID, next string, err error)
 
 	// DryRun returns what Change would return for each job now, and changes nothing. It judges
 	// jobs that share a unique key together.
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 
-	// Transfer replaces the dead job that has the job's ID by the job, in one transition; see
+	// Transfer replaces a dead job with the job of the same ID, in one transition; see
 	// [dlq.Transferer]. It returns [pawl.ErrNotEligible] for a job that is not dead or does not
 	// match the condition.
 	Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error
@@ -91,8 +91,8 @@ type Counter interface {
 // Listener is a [Store] that emits events.
 type Listener interface {
 	// Listen calls fn for each event from now on, after its transition is durable, and from
-	// several goroutines. It does not call fn after stop has returned. Fn is short and does not
-	// call the queue.
+	// several goroutines. It does not call fn after stop has returned. Fn must be short and
+	// must not call the queue.
 	Listen(fn func(pawl.Event)) (stop func())
 
 	// Done returns a channel that is closed when the queue stops.

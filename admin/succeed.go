@@ -9,11 +9,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// DialFile is [Dial] for the app that serves the queue in the file at path. If nothing serves it, as
-// far as its folder says, DialFile returns [ErrNotLive]. An app that has ended without a word returns
-// [ErrUnreachable], and so does one that accepts the connection and does not answer within 400 ms, or
-// within the Timeout of the options if that is longer. A note or a socket of a user without a right to
-// the file returns [ErrDistrusted].
+// DialFile is [Dial] for the app that serves the queue in the file at path. DialFile returns
+// [ErrNotLive] if the folder of the file names no app. It returns [ErrUnreachable] if the app was
+// killed, or accepts the connection and does not answer within 400 ms, or within the Timeout of the
+// options if that is longer. It returns [ErrDistrusted] if a user without a right to the file owns the
+// note or the socket.
 func DialFile(ctx context.Context, path string, opts *DialOptions) (Admin, error) {
 	at, err := placeOf(path)
 	if err != nil {
@@ -33,11 +33,11 @@ func DialFile(ctx context.Context, path string, opts *DialOptions) (Admin, error
 	return app, nil
 }
 
-// AwaitEnd waits until the app behind a, the result of [Dial] or [DialFile], serves no longer: it
+// AwaitEnd waits until the app behind a, the result of [Dial] or [DialFile], no longer serves: it
 // ended, closed its server, or was silent for a minute. It then returns nil. AwaitEnd does not poll:
 // the system closes the connection of an app that ends, even of one that was killed.
 //
-// Meanwhile the app knows that a process waits for its file. It may give the file up; see
+// During the wait, the app knows that a process waits for its file. It may give up the file; see
 // Options.Candidate.
 //
 // Errors: the context's; [ErrBusy] if too many processes wait; [pawl.ErrUnsupported] for an app of an
@@ -55,7 +55,7 @@ func AwaitEnd(ctx context.Context, a Admin) error {
 			}
 		}
 		_ = s.Close()
-		err = nil // it began to serve this stream, so whatever ended it is an end
+		err = nil // it began to serve this stream, so the end of the stream is the end of the app
 	}
 	switch {
 	case ctx.Err() != nil:

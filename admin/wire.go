@@ -109,8 +109,7 @@ type listedJob struct {
 	Error *problem `json:"error"` // of a damaged job
 }
 
-// briefJob is the entry in a page for a damaged job, or for a job of which only [IDs] were
-// requested.
+// briefJob is the entry in a page for a damaged job, or for a job in the detail [IDs].
 type briefJob struct {
 	ID    string   `json:"id"`
 	Kind  Text     `json:"kind,omitempty"`

@@ -110,7 +110,7 @@ type RunAction struct {
 	// list reported earlier does not count. An empty list selects all.
 	If []workflow.Status
 
-	// DryRun returns what the action would return now, as far as reading can determine, and
+	// DryRun returns what the action would return now, if reading alone can determine that, and
 	// changes nothing.
 	DryRun bool
 }

@@ -146,7 +146,7 @@ type WorkflowStream struct {
 // WorkflowItem is an item of a stream in JSON.
 type WorkflowItem struct {
 	Number  uint64 `json:"number"`
-	Skipped uint64 `json:"skipped"` // items directly before it that are not kept any more
+	Skipped uint64 `json:"skipped"` // items directly before it that are no longer kept
 	At      Stamp  `json:"at"`
 	Step    *Text  `json:"step"`    // the step that appended it
 	Attempt uint64 `json:"attempt"` // number of the first item of that attempt of the step, 0 without a step

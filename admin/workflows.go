@@ -34,7 +34,7 @@ type Workflows interface {
 	Show(ctx context.Context, run pawl.ID, depth RunDepth) (*WorkflowRun, error)
 
 	// Items reads up to [MaxLimit] items of a stream of a run, from the item with the number from on; 0 is the first.
-	// Their values are MessagePack. It may return fewer than there are: continue behind the last until there are none.
+	// Their values are MessagePack. It may return fewer than there are: continue after the last until there are none.
 	Items(ctx context.Context, run pawl.ID, name string, from uint64) ([]workflow.Item[[]byte], error)
 
 	// Do carries out one action on up to [MaxIDs] runs, each by itself, and returns an error for
