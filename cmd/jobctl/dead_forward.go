@@ -33,8 +33,8 @@ func (a *app) deadForwardCommand() *cobra.Command {
 		ready: f.ready, apply: f.apply,
 	}
 	return a.changing(v, "forward", "move dead jobs to another queue or file",
-		`Moves dead jobs to another queue, where they are ready jobs: their headers contain
-why each one is dead. With --to-db that queue is in another file, live or stopped,
+		`Moves dead jobs to another queue, where they are ready. The headers of each say why it
+was dead. With --to-db that queue is in another file, live or stopped,
 which must exist: each job is stored there first and then removed here, so after an
 interruption it is in at least one of the files.`,
 		`  jobctl --db jobs.db dead forward --all --to-queue failed_jobs

@@ -31,10 +31,10 @@ func (a *app) exportCommand() *cobra.Command {
 	to := ""
 	c := a.command(&spec{
 		use: "export [FILTER...] [--to FILE]", short: "write jobs, runs, and schedules as JSON lines for 'import'",
-		long: `Writes jobs as JSON lines, with everything needed to store them again unchanged: one
-line for the export, one for each queue, job and, only without filters, each schedule,
-group, and completed idempotency key, and a last one with the counts, so that a
-truncated export is detected. Each job has the form of 'jobctl job show -o jsonl --payload base64'. While
+		long: `Writes jobs as JSON lines, with everything needed to store them again unchanged. The
+first line is about the export. Then each queue and each job has a line, and, without
+filters, so has each schedule, group, and completed idempotency key. The last line has
+the counts, so that a truncated export is detected. Each job has the form of 'jobctl job show -o jsonl --payload base64'. While
 the app runs, the export is not a snapshot: to export one moment, export a backup.
 
 Workflow runs have their own lines, with everything that the file has about them. A

@@ -121,8 +121,9 @@ does nothing, except after a salvage: then it enqueues the callbacks that are du
 func (a *app) groupCancelCommand() *cobra.Command {
 	return a.oneGroup("cancel", &spec{
 		short: "cancel the pending members of a group",
-		long: `Cancels the members of a group that have not ended. A member that waits becomes dead at
-once. One that runs ends as its handler lets it. Reads all jobs of the queue.`,
+		long: `Cancels the members of a group that have not ended. A waiting member becomes dead at
+once. For a running member, the context of its handler ends, and the member ends when
+the handler returns. The command reads all jobs of the queue.`,
 	}, func(ctx context.Context, g admin.Groups, name string) error {
 		n, err := g.Cancel(ctx, name)
 		if err == nil && a.people() {

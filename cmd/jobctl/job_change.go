@@ -7,7 +7,7 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// The commands that change jobs, but for those that enqueue, forward and purge them.
+// The commands that change jobs, except those that enqueue, forward, and purge them.
 
 func (a *app) jobRetryCommand() *cobra.Command { return a.retryCommand("job retry") }
 
@@ -69,7 +69,7 @@ func (a *app) jobRunNowCommand() *cobra.Command {
 		apply: act(&admin.Action{Verb: admin.RunNow}),
 	}
 	return a.changing(v, "run-now", "make delayed jobs ready at once",
-		`Makes jobs that wait for a time or for a retry ready at once.`,
+		`Makes delayed jobs, including those that wait for a retry, ready at once.`,
 		`  jobctl --db jobs.db job run-now 01902a3b-7a40-7000-8000-0123456789ab
   jobctl --db jobs.db job run-now -q email -s delayed`, nil)
 }

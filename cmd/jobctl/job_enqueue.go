@@ -193,8 +193,8 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 	return a.with(ctx, func(queue admin.Admin) error { return a.wait(ctx, queue, stored.ID) })
 }
 
-// waitRetain is how long the record of a job is kept whose end is waited for, so that it cannot go
-// before the wait begins.
+// waitRetain is how long the record of a job is kept if --wait is set, so that it is still there
+// when the wait begins.
 const waitRetain = 10 * time.Minute
 
 // checkQueues rejects an unexpected new queue: the name may be misspelled, no worker serves it,

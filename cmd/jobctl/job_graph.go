@@ -51,7 +51,7 @@ type graph struct {
 	lines   []*graphJob
 	byName  map[string]*graphJob
 	bytes   int              // of all arguments
-	ordered []*pawl.Envelope // each job behind those that it waits for
+	ordered []*pawl.Envelope // each job after those that it waits for
 	path    []*graphJob      // the jobs that are being placed
 }
 
@@ -137,7 +137,7 @@ func (g *graph) add(a *app, n int, l *graphLine) error {
 	return nil
 }
 
-// connect sets what a job waits for. What its line omits is that of the flags.
+// connect sets what a job waits for. The flags supply what its line omits.
 func (g *graph) connect(j *graphJob, l *graphLine) (err error) {
 	j.After, j.AfterAny = l.jobLine.After, l.jobLine.AfterAny
 	if l.After != nil {
@@ -175,7 +175,7 @@ func (g *graph) resolve(j *graphJob, field string, names []string) (ids []pawl.I
 	return ids, nil
 }
 
-// place appends a job to the order, behind those that it waits for.
+// place appends a job to the order, after those that it waits for.
 func (g *graph) place(j *graphJob) error {
 	switch j.state {
 	case placed:

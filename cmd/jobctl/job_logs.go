@@ -19,9 +19,9 @@ func (a *app) jobLogsCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "logs ID [-f]", short: "what the last runs of a job logged", args: -1,
 		long: `Prints what the last runs of a job logged by pawl.Log, the oldest first: the first and
-the last lines of each run. A run that took its process down is among them, but for its
-last second. A job that succeeded has logs only while its record is kept. ID may also be
-the beginning or the end of an ID.
+the last lines of each run. The log of a run that crashed its process may lack the last
+second. A job that succeeded has logs only while its record is kept. ID may also be the
+beginning or the end of an ID.
 
 -f prints what a running app adds, within about a second, until the job has ended.`,
 		example: "  jobctl --db jobs.db job logs 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job logs -f 9ab…",
@@ -39,7 +39,7 @@ the beginning or the end of an ID.
 	return c
 }
 
-// logsView is what is kept of the logs of a job, in JSON.
+// logsView is the stored logs of a job, in JSON.
 type logsView struct {
 	ID   pawl.ID   `json:"id"`
 	Logs []logView `json:"logs"`
@@ -103,7 +103,7 @@ func (p *logPrinter) print(logs []pawl.RunLog) {
 	}
 }
 
-// added returns the lines of a log behind its first bytes, with one that stands for those that are not kept.
+// added returns the lines of a log after its first bytes, with one line for those that are not kept.
 func added(l *pawl.RunLog, after int64) (lines []string) {
 	head, between := l.Head[min(after, int64(len(l.Head))):], l.Dropped
 	after = max(after-int64(len(l.Head)), 0)
@@ -129,9 +129,9 @@ func (p *logPrinter) follow(ctx context.Context, queue admin.Admin, id pawl.ID) 
 	isLive, err := live(ctx, queue)
 	for err == nil && isLive {
 		e, look := queue.Job(ctx, id)
-		logs, err := queue.Logs(ctx, id) // after the state, so that those of the end are among them
+		logs, err := queue.Logs(ctx, id) // after the state, so that the last logs are among them
 		if errors.Is(look, pawl.ErrNotFound) || errors.Is(err, pawl.ErrNotFound) {
-			return nil // it succeeded, and its logs went with it
+			return nil // it succeeded, and its logs were removed with it
 		}
 		if err := errors.Join(look, err); err != nil {
 			return err

@@ -236,7 +236,7 @@ func (a *app) showRare(e *pawl.Envelope) {
 	}
 }
 
-// showIDs prints the jobs that a job waits for, of which there may be many.
+// showIDs prints the jobs that a job waits for, which may be many.
 func (a *app) showIDs(name string, ids []pawl.ID) {
 	const shown = 10
 	for i, id := range ids {
@@ -249,7 +249,7 @@ func (a *app) showIDs(name string, ids []pawl.ID) {
 	}
 }
 
-// stateOf returns the state with its meaning, also for a job in a file at rest.
+// stateOf returns the state with its meaning, also for a job in the file of a stopped app.
 func stateOf(e *pawl.Envelope, atRest bool) string {
 	switch {
 	case e.State == pawl.Leased && !atRest && e.Cancelled:

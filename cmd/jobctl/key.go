@@ -29,7 +29,7 @@ func (a *app) keyListCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "list QUEUE [--blocked] [--held] [-n N] [--after KEY]", short: "keys of a queue, and what they wait for", args: 1, ids: true,
 		long: `Lists the keys of a queue that limits how many jobs of a key run or start. They are the
-keys with ready or running jobs, and those whose rate is used up in part. Short keys
+keys with ready or running jobs, and those whose rate is partly used up. Short keys
 come first. NEXT is when the rate of a key lets its next job start, or "held" if a
 dead job holds the key.`,
 		example: "  jobctl --db jobs.db key list sync\n  jobctl --db jobs.db key list sync --blocked -n 0",

@@ -24,10 +24,10 @@ type releasedView struct {
 func (a *app) keyReleaseCommand() *cobra.Command {
 	dry := false
 	c := a.command(&spec{
-		use: "release QUEUE KEY", short: "let a key go on that a dead job holds, or that rests", args: 2,
+		use: "release QUEUE KEY", short: "unblock a key that a dead job holds, or that rests", args: 2,
 		long: `Lets the other jobs of a key run although a dead job holds it. The job stays dead. If
-it is retried later, it waits for its turn anew. A key that rests after a throttle
-rests no more. A key that neither rests nor is held is an error.`,
+it is retried later, it waits for its turn again. The command also ends the rest of a
+key after a throttle. A key that neither rests nor is held is an error.`,
 		example: "  jobctl --db jobs.db key list sync --held\n  jobctl --db jobs.db key release sync tenant/42",
 		json:    "one object with queue, key, job (the ID of the dead job; null: none),\n  rested, dry_run\n",
 		exits:   []int{exitNoMatch}, complete: a.completeQueue,
@@ -68,7 +68,7 @@ func (a *app) releaseKey(ctx context.Context, args []string, dry bool) error {
 	})
 }
 
-// releaseKey lets a key go on, unless it is dry.
+// releaseKey releases a key, or ends its rest, unless dry is set.
 func releaseKey(ctx context.Context, queue admin.Admin, name string, k *pawl.KeyStats, dry bool) error {
 	if k.Held {
 		errs, err := queue.Do(ctx, admin.Action{Verb: admin.ReleaseKey, DryRun: dry}, k.Head)

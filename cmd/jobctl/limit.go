@@ -181,8 +181,9 @@ func (a *app) limitListCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "list", short: "queues with limits", ids: true,
 		long: `Lists the queues that have limits: how many of their jobs run and wait at a time,
-how many start in a period, and which pool they share with other queues. A number in parentheses is what the program declares, where
-an operator has set another one. BY is operator if an operator has set limits.`,
+how many start in a period, and which pool they share with other queues. If an
+operator has set another number, the number that the program declares follows in
+parentheses. BY is operator if an operator has set limits.`,
 		example: "  jobctl --db jobs.db limit list",
 		json:    "a list of objects with\n" + limitFields + "With -o ids the names of the queues.\n",
 		run: func(ctx context.Context, _ []string) error {
@@ -244,7 +245,7 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 			r, err := parseRate(text)
 			f.set = append(f.set, func(l *pawl.Limits) {
 				if r.Starts > 0 && r.MaxCost == 0 {
-					r.MaxCost = field(l).MaxCost // or the queue would refuse jobs that it takes now
+					r.MaxCost = field(l).MaxCost // otherwise the queue would refuse jobs that it takes now
 				}
 				*field(l) = r
 			})
@@ -264,17 +265,17 @@ func (a *app) limitSetCommand() *cobra.Command {
 	f := new(limitFlags)
 	c := a.command(&spec{
 		use: "set [QUEUE] [--running COUNT] [--rate RATE] …", short: "set other limits than the program declares", args: 1,
-		long: `Sets limits of a queue, in place of those that its program declares. They hold at once,
-also for the jobs that are there, and stay in force over restarts of the program until
-'jobctl limit reset'. Limits without a flag keep the values that are in force now.
-Lower limits end no job that runs. The order and the turns of keys are the program's.
+		long: `Sets limits of a queue, in place of those that its program declares. They apply at
+once, also to the jobs in the queue, and stay in force across restarts of the program
+until 'jobctl limit reset'. Limits without a flag keep their present values. Lower
+limits do not end running jobs. The program alone sets the order and the turns of keys.
 
-Each queue of a pool has a number of its own. Without QUEUE, --pool NAME stands for
-every queue of that pool, so --pool-running changes all of their numbers, one queue
-after the other. Each of them then has limits of yours, as if you had named it.
+Each queue of a pool has a number of its own. Without QUEUE, --pool NAME means every
+queue of that pool, so --pool-running changes all of their numbers, one queue after the
+other. The limits of each of them then come from the operator, as if you had named it.
 
-If a limit per key changes, every job of the queue that has a key is read, in one
-transaction.`,
+If a limit per key changes, the command reads every job of the queue that has a key, in
+one transaction.`,
 		example: `  jobctl --db jobs.db limit set sync --running 5 --rate-per-key 100/1m/20
   jobctl --db jobs.db limit set sync --rate none
   jobctl --db jobs.db limit set sync --pool gpu --pool-running 2
@@ -304,8 +305,8 @@ func (a *app) limitResetCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "reset [QUEUE] [--pool NAME]", short: "return to the limits of the program", args: 1,
 		long: `Drops the limits that 'jobctl limit set' gave to a queue, or to every queue of a pool.
-Those that its program declared last hold at once. Without such limits, nothing
-changes.`,
+The limits that its program declared last apply at once. If there are none to drop,
+nothing changes.`,
 		example: `  jobctl --db jobs.db limit reset sync
   jobctl --db jobs.db limit reset --pool gpu`,
 		json:  "one object, or without QUEUE a list of objects, with\n" + limitFields,
@@ -351,8 +352,8 @@ func (a *app) setLimits(ctx context.Context, words string, args []string, pool s
 	})
 }
 
-// setPool changes the limits of each queue of a pool, and prints them. A change to nil, which drops those of an operator, is
-// for the queues that only declare the pool, too.
+// setPool changes the limits of each queue of a pool, and prints them. A change to nil, which drops the limits of an
+// operator, also applies to queues that only declare the pool.
 func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, change func(*pawl.QueueStats) *pawl.Limits) error {
 	s, err := queue.Stats(ctx)
 	if err != nil {
@@ -361,7 +362,7 @@ func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, chang
 	var changed []string
 	for i := range s.Queues {
 		name := s.Queues[i].Name
-		_, q, err := statsOf(ctx, queue, name) // as they are now: a change of another queue may take long
+		_, q, err := statsOf(ctx, queue, name) // read again, because a change of another queue may take long
 		if err == nil {
 			limits := change(q)
 			if q.Limits.Pool.Name != pool && (limits != nil || q.Declared == nil || q.Declared.Pool.Name != pool) {

@@ -25,7 +25,7 @@ type pausing struct {
 
 func (a *app) queuePauseCommand() *cobra.Command {
 	p := &pausing{app: a, word: "pause", ask: "Pause %s?", pause: true}
-	return p.command("stop giving jobs of queues to workers",
+	return p.command("stop workers from fetching jobs of queues",
 		`Stops all fetching from queues until 'jobctl queue resume', even across a restart of
 the app. Running jobs continue, and jobs can be enqueued. Pausing a paused queue is
 not an error.`)

@@ -65,8 +65,8 @@ func (a *app) schedListCommand() *cobra.Command {
 		use: "list [-n COUNT] [--after NAME]", short: "schedules, and when they fire next", ids: true,
 		long: `Lists schedules in the order of their names. NEXT is when a schedule fires next. MISSED
 counts ticks that came too late, and FAILED those whose job the queue refused. STATE
-is paused until someone resumes the schedule, retired if its program does not define
-it any more, and broken if its times cannot be computed. A star marks terms that an
+is paused until someone resumes the schedule, retired if its program no longer defines
+it, and broken if its times cannot be computed. A star marks terms that an
 operator has set.`,
 		example: "  jobctl --db jobs.db sched list\n  jobctl --db jobs.db sched list -o ids",
 		json:    "one object with next (a cursor for --after; null at the end) and\n  schedules: a list of objects with the fields below\nWith -o jsonl only the objects of schedules, one per line.\n" + scheduleFields,
@@ -110,7 +110,7 @@ func (a *app) listSchedules(ctx context.Context, p *paging) error {
 	return nil
 }
 
-// sayFiring says if nobody fires the schedules.
+// sayFiring prints a message if nothing fires the schedules.
 func (a *app) sayFiring(f admin.Firing) {
 	switch f {
 	case admin.FiringNo:
@@ -253,7 +253,7 @@ func definedBy(group string) string {
 	return "the program, group " + plain.Text(group)
 }
 
-// lateTicks says which ticks fire that come late.
+// lateTicks returns which late ticks fire, in words.
 func lateTicks(t *schedule.Terms) string {
 	text := fmt.Sprintf("the latest %d fire", t.CatchUp)
 	switch t.CatchUp {

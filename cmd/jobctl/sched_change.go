@@ -95,10 +95,10 @@ type removedView struct {
 func (a *app) schedRemoveCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "remove NAME", short: "remove a schedule with its history", args: 1,
-		long: `Removes a schedule that an operator added, or that its program does not define any more,
-with its history, after a question. Jobs that it has enqueued stay. It also removes a
-schedule that is broken because its row is damaged: add it again, or start its
-program, which does.`,
+		long: `Removes a schedule that an operator added, or that its program no longer defines, with
+its history, after a question. Jobs that it has enqueued stay. It also removes a
+schedule that is broken because its row is damaged. To get that back, add it again, or
+start its program, which adds it.`,
 		example: "  jobctl --db jobs.db sched remove nightly",
 		json:    "one object with name, removed\n",
 		exits:   []int{exitNoMatch, exitConflict},

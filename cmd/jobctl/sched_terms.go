@@ -45,7 +45,7 @@ func (t *termFlags) over(terms schedule.Terms) schedule.Terms {
 	for _, apply := range t.set {
 		apply(&terms)
 	}
-	if t.terms.Buffer > 0 { // it may stand before --overlap
+	if t.terms.Buffer > 0 { // it may come before --overlap
 		terms.Buffer = t.terms.Buffer
 	}
 	return terms

@@ -32,7 +32,7 @@ type selection interface {
 type jobSelection struct {
 	filterFlags
 	ids     []pawl.ID
-	cascade bool // and the jobs that wait for the success of those that were named
+	cascade bool // also the jobs that wait for the success of the named ones
 }
 
 func (s *jobSelection) read(a *app, words string, args []string) (err error) {
@@ -43,7 +43,7 @@ func (s *jobSelection) read(a *app, words string, args []string) (err error) {
 	return err
 }
 
-// named puts a job before those that wait for it. So whatever interrupts the change, the same command finds
+// named puts a job before those that wait for it. So if the change is interrupted, the same command finds
 // the rest.
 func (s *jobSelection) named(ctx context.Context, queue admin.Admin) (all results, err error) {
 	for _, id := range s.ids {

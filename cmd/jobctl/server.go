@@ -16,7 +16,7 @@ import (
 // serverKind is a kind of server that jobctl can open.
 type serverKind struct {
 	url    *regexp.Regexp // matches the beginning of its URLs
-	anyURL string         // stands for one that cannot be shown
+	anyURL string         // replaces a URL that must not be shown
 	backup string         // what to do instead of 'jobctl db backup'
 	secret string         // where a password is safe
 	open   func(ctx context.Context, place string, create bool, a *app) (server, error)
@@ -30,8 +30,8 @@ type server interface {
 	Clients(ctx context.Context) (int, error)
 }
 
-// servers are all kinds. The apps alone know how many crashes make a job poison, so jobctl makes none of them dead for
-// the leases that it takes back.
+// servers are all kinds. Only the apps know how many crashes make a job poison, so jobctl makes no job dead when it
+// takes back leases.
 var servers = []serverKind{
 	{regexp.MustCompile(`^(?i:postgres(ql)?)://`), "postgres://...", "use pg_dump, or 'jobctl export'",
 		"PGPASSWORD, a passfile such as ~/.pgpass, or JOBCTL_DB",
@@ -74,14 +74,14 @@ func isServer(db string) bool { return kindOf(db) != nil }
 // otherPlace is a place of an engine that jobctl does not open.
 var otherPlace = regexp.MustCompile(`^(?i:(sqlite|inline):|([a-z][a-z0-9+.-]+)://)`)
 
-// otherScheme returns the scheme of such a place, and "" for a file and a server. Messages have the
-// scheme alone, since the rest may contain a password.
+// otherScheme returns the scheme of such a place, and "" for a file and a server. Messages show only the scheme,
+// since the rest may contain a password.
 func otherScheme(db string) string {
 	m := otherPlace.FindStringSubmatch(db)
 	if m == nil || isServer(db) {
 		return ""
 	}
-	if scheme := strings.ToLower(m[1] + m[2]); scheme != "file" { // a path all the same
+	if scheme := strings.ToLower(m[1] + m[2]); scheme != "file" { // this is still a path
 		return scheme
 	}
 	return ""
@@ -106,9 +106,9 @@ func shownServer(db string) (shown string, secret bool) {
 	return shown + u.Host + u.EscapedPath(), secret
 }
 
-// aim decides where the queue is: where a flag names it, or else where JOBCTL_DB does. It reports
-// false if nothing names it. It moves the URL of a server to where no message finds it, and leaves
-// what messages show.
+// aim decides where the queue is, from a flag or else from JOBCTL_DB. It returns false if neither
+// names it. It moves the URL of a server to a field that no message prints, and leaves the text
+// that messages show.
 func (a *app) aim() bool {
 	f := &a.flags
 	explicit := f.db != ""

@@ -33,7 +33,7 @@ queue, served if a worker takes its jobs, no worker if the app runs but does not
 take them, and stopped if no app has the file. If a queue bounds how many of its jobs
 wait, a line has the number and the bound. Each pool has a line: how many jobs of its
 queues are leased, the highest number that one of them has for the pool, and the
-queues. A number in parentheses is that of a queue with a lower one.
+queues. A queue with a lower number has that number in parentheses.
 
 Another line counts workflow runs, if there are any. Active runs run, sleep or wait.
 A run whose job is dead is active too; its job counts as DEAD in its queue. With very
@@ -67,8 +67,8 @@ queue, and pool:NAME. to the queues of a pool.`,
 	return c
 }
 
-// stats prints once, or repeatedly. It opens the queue anew each time, so it notices when the
-// app starts or stops, and a stopped app can start.
+// stats prints once, or repeatedly. It opens the queue again each time, so it notices when the app
+// starts or stops, and a stopped app can start.
 func (a *app) stats(ctx context.Context, f *statsFlags) error {
 	if f.every > 0 && a.flags.output == "json" {
 		return endless("stats")
@@ -169,7 +169,7 @@ func (a *app) printStats(s *admin.Stats, now time.Time) {
 	}
 }
 
-// space returns how much of a file is unused, and the bound on the rest, as far as they are known.
+// space returns how much of a file is unused, and the bound on the rest, if they are known.
 func space(s pawl.Storage) string {
 	var parts []string
 	if s.Free >= 0 {

@@ -32,13 +32,13 @@ func (a *app) uiCommand() *cobra.Command {
 	c := a.command(&spec{
 		use: "ui [--port PORT] [--no-browser] [--read-only]", short: "the dashboard in a browser",
 		long: `Shows queues, jobs, failures, workflow runs, and schedules in a browser, of a running
-app and of the file of a stopped one. It listens on 127.0.0.1 alone, opens the browser,
+app and of the file of a stopped one. It listens only on 127.0.0.1, opens the browser,
 and runs until it is interrupted.
 
 The address has a token that works once: the browser exchanges it for a cookie. Other
-users of this machine can see the address among the arguments of the browser while that
-starts; --no-browser prints it and starts nothing. If the app starts or stops meanwhile,
-start the command again.`,
+users of this machine can see the address among the arguments of the browser while it
+starts; --no-browser prints the address and starts no browser. If the app starts or
+stops while the command runs, start the command again.`,
 		example: "  jobctl --db jobs.db ui\n  jobctl --db jobs.db ui --read-only --no-browser --port 8080",
 		run:     func(ctx context.Context, _ []string) error { return a.ui(ctx, &f) },
 	})
@@ -63,7 +63,7 @@ func (a *app) ui(ctx context.Context, f *uiFlags) error {
 			return err
 		}
 		d, err := dashboard.New(queue, &dashboard.Options{
-			Authorize: func(*http.Request, dashboard.Action) bool { return true }, // whoever has the cookie
+			Authorize: func(*http.Request, dashboard.Action) bool { return true }, // everyone with the cookie
 			User:      func(*http.Request) string { return "jobctl ui" },
 			ReadOnly:  f.readOnly,
 			Target:    a.target(),
@@ -179,6 +179,6 @@ func openBrowser(url string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // its end matters to nobody
+	go func() { _ = cmd.Wait() }() // its end does not matter
 	return nil
 }

@@ -56,7 +56,7 @@ func (a *app) workCommand() *cobra.Command {
 	s := &spec{
 		use: "work --exec --allow PROGRAM... | --http", short: "run enqueued commands and requests", args: 0,
 		long: `Runs the jobs that 'jobctl job enqueue --exec' and '--http' add: commands, HTTP
-requests, or both. It has the file open until it ends, and serves it meanwhile, so
+requests, or both. It has the file open until it ends, and serves it, so
 every other command of jobctl works at the same time. Jobs of other kinds on its
 queues stay ready.
 

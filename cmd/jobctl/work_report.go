@@ -20,7 +20,7 @@ const maxLines = 4096
 // reports the outcome; both carry the ID of the job.
 type report struct {
 	app  *app
-	stop context.CancelFunc // ends the worker: nothing reads the output any more
+	stop context.CancelFunc // ends the worker: nothing reads the output any longer
 
 	mu     sync.Mutex
 	runs   map[pawl.ID]*ranJob // handled but not settled; guarded by mu
@@ -177,7 +177,7 @@ func (r *report) failed() bool {
 	return r.err != nil
 }
 
-// close writes the rest, and totals for people. No job changes any more.
+// close writes the rest, and totals for people. No job changes after that.
 func (r *report) close() error {
 	r.mu.Lock()
 	r.closed = true
