@@ -17,10 +17,9 @@
 // several hundred random calls, with stale leases and steps of time among them. Each
 // result is compared with a model of the contract that is short enough to read.
 //
-// Run checks the methods of [pawl.Queue] for every implementation. [Config] says what else
-// holds for the queue, driver.Able declares its abilities, and Run leaves out the cases that do
-// not apply. For each ability that is absent, a case requires its refusal. For a queue over a
-// message broker, [Reduced] says which rules it keeps only in part, and the cases check that
-// instead. A case skips itself when it needs an absent ability beside its subject, or an optional method ([Inspector],
-// [Retrier], [Canceller], [Pauser], [NowRunner], [Deleter], io.Closer).
+// Run checks the methods of [pawl.Queue] for every implementation. [Config] says what else holds for the queue,
+// driver.Able declares its abilities, and Run leaves out the cases that do not apply. For each ability that is absent,
+// a case requires its refusal. For a queue over a message broker, [Reduced] says which rules it keeps only in part,
+// and the cases check that instead. A case skips itself if it needs another ability that is absent, or an optional
+// method that is missing ([Inspector], [Retrier], [Canceller], [Pauser], [NowRunner], [Deleter], io.Closer).
 package queuetest

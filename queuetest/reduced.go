@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Reduced says which rules of the contract a queue keeps only in part, because of its broker. The cases check what it says in
-// place of the rule, such as a bound in place of an exact time. Where it gives up a rule, the cases of the rule
-// do not apply, and the group "reduced" proves what the queue does instead.
+// Reduced says which rules of the contract a queue keeps only in part, because of its broker. The cases check the
+// values here instead of the rule, such as a bound instead of an exact time. If the queue gives up a rule, the cases of
+// the rule do not apply, and the group "reduced" checks what the queue does instead.
 type Reduced struct {
 	// Delays is how much later than its time a delayed job may become ready.
 	Delays time.Duration
@@ -20,18 +20,19 @@ type Reduced struct {
 	// Waits is how long a fetch may take to notice that its work has ended, or that there is a job of a new kind.
 	Waits time.Duration
 
-	// Looks is how long a fetch that does not wait may look for jobs. It then gets what becomes ready meanwhile.
+	// Looks is how long a fetch that does not wait may look for jobs. It then also gets what becomes ready in that
+	// time.
 	Looks time.Duration
 
 	// Lags says that a fetch which does not wait may miss a job that became ready a moment before.
 	Lags bool
 
-	// Orphans is how much longer a lease holds whose client is gone.
+	// Orphans is how much longer than its length the lease of a client that is gone holds.
 	Orphans time.Duration
 
-	// Unordered says that jobs of several kinds, retries, and released jobs come in any order, and that fetches
-	// which wait are served in any order. Cases then require the same jobs in any order. New jobs of one kind come
-	// in the order in which they were stored all the same.
+	// Unordered says that jobs of several kinds, retries, and released jobs come in any order, and that waiting
+	// fetches are served in any order. Cases then require the same jobs in any order. New jobs of one kind still
+	// come in the order in which they were stored.
 	Unordered bool
 
 	// NoSuspects says that a job which crashed is fetched like any other.

@@ -25,7 +25,7 @@ type Open func(t testing.TB, dir string, s Settings) pawl.Queue
 // Settings are the settings of a queue. Zero fields mean the defaults of the contract.
 type Settings struct {
 	Lease      time.Duration    // how long a lease lasts; 30 s
-	MaxCrashes int              // the limit of crashes; 5, and none when it is negative
+	MaxCrashes int              // the limit of crashes; 5, and none if it is negative
 	Now        func() time.Time // the wall clock; time.Now
 
 	// Limits bound the jobs of queues, for a queue with pawl.LimitKeys; none. A queue that persists
@@ -44,9 +44,9 @@ type Config struct {
 	// folder.
 	Persists bool
 
-	// Alone says that whoever opens a queue is its only process, so that the leases found
-	// at open are orphans: open takes them back, and counts a crash for each. Without it,
-	// a lease outlasts the client that it was granted to, until it expires.
+	// Alone says that only one process at a time opens a queue, so leases found at open
+	// are orphans: Open takes them back, and counts a crash for each. Without Alone, a
+	// lease outlasts its client until it expires.
 	Alone bool
 
 	// Another opens another client of the queue in the same folder, beside those that are
