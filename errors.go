@@ -39,12 +39,11 @@ var (
 	// transaction began. Nothing was stored and nothing changed.
 	ErrNotAccepted = errors.New("operation was not accepted")
 
-	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect entirely
-	// or not at all. If the error also matches ErrPoisoned, reopen the queue to find out.
-	// Otherwise, as after a broken connection to a server, the next call may work. It is safe to
-	// settle a lease again, because a token settles once. After an enqueue, look up the job by its
-	// ID. If the queue does not find it, it was not stored, or it has succeeded already: only an
-	// idempotency key or [Retain] shows which.
+	// ErrUnknownOutcome says that the commit itself failed, so the operation took effect entirely or not
+	// at all. If the error also matches ErrPoisoned, reopen the queue to find out. Otherwise, as after a
+	// broken connection to a server, the next call may work. It is safe to settle a lease again, because
+	// a token settles once. After an enqueue, look up the job by its ID. If the queue does not find it,
+	// it was not stored, or it has succeeded already: only an idempotency key or [Retain] shows which.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
 	// ErrPoisoned says that the queue refuses all work, because a sync to the disk failed or a

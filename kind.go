@@ -24,9 +24,8 @@ type kindSettings struct {
 	needs         []string // besides a worker
 }
 
-// Define makes the kind called name. Options given here are the defaults of its
-// jobs. The first use of the kind returns an [*InvalidError] for a bad name,
-// option, or type.
+// Define makes the kind called name. Options given here are the defaults of its jobs.
+// The first use of the kind returns an [*InvalidError] for a bad name, option, or type.
 //
 // Arguments travel as MessagePack. The exported fields of a struct travel, each by the
 // name in its msgpack tag, or else in its json tag, or else by its own name. A struct

@@ -68,9 +68,8 @@ type Pool struct {
 //
 // In order means that one job of a key is under way at a time, from its first lease until it is
 // acked, dead, or deleted. The others wait, in the order in which they became due, whatever their
-// priority. A job keeps its place through retries, snoozes, releases, crashes, and restarts. A
-// key orders all kinds of its queue. A job whose kind no worker handles holds up the jobs behind
-// it.
+// priority. A job keeps its place through retries, snoozes, releases, crashes, and restarts. A key
+// orders all kinds of its queue. A job whose kind no worker handles holds up the jobs behind it.
 type KeyOrder uint8
 
 // The orders of the jobs of a key.
@@ -96,9 +95,8 @@ func (o KeyOrder) String() string {
 // Rate limits how often jobs start. The zero Rate sets no limit.
 //
 // No period of length Per has more than Starts starts, wherever it begins. A start at its beginning
-// counts, and one at its end does not. Each grant of a lease is a start: also for a retry, after a
-// crash, and for a job that a worker fetches ahead. A start of a job with a [Cost] counts as that
-// many starts.
+// counts, and one at its end does not. Each grant of a lease is a start: also for a retry, after a crash,
+// and for a job that a worker fetches ahead. A start of a job with a [Cost] counts as that many starts.
 //
 // Burst jobs may start at once after a pause, and then one every Per/(Starts-Burst+1). So a burst
 // lowers the sustained rate: with 100 starts a minute and a burst of 1, a job may start every 0.6

@@ -28,10 +28,9 @@ func IsPermanent(err error) bool {
 	return ok
 }
 
-// RetryAfter marks a handler's error with the delay before the next attempt, in
-// place of the policy's. The policy's cap does not bound it. The job's
-// MaxRetries still does bound how many retries there are. A negative delay
-// counts as 0, a nil error stays nil.
+// RetryAfter marks a handler's error with the delay before the next attempt, in place of
+// the policy's. The policy's cap does not bound it. The job's MaxRetries still does
+// bound how many retries there are. A negative delay counts as 0, a nil error stays nil.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil

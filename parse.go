@@ -15,9 +15,8 @@ import (
 )
 
 // parseRecord reads what [appendRecord] wrote. Its errors match [ErrCorrupt]. The
-// payload of the result is a part of b, which must not change afterwards. Apart
-// is the size of a payload that the record leaves out, or 0 if it has the
-// payload.
+// payload of the result is a part of b, which must not change afterwards. Apart is
+// the size of a payload that the record leaves out, or 0 if it has the payload.
 func parseRecord(b []byte) (e *Envelope, apart int, err error) {
 	if err := checkRecord(b); err != nil {
 		return nil, 0, err

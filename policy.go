@@ -169,8 +169,7 @@ func (s Strategy) Before(attempt int, random float64) time.Duration {
 }
 
 // saturate turns a non-negative number of nanoseconds into a duration. It
-// compares before it converts, because the largest int64 has no exact
-// float64.
+// compares before it converts, because the largest int64 has no exact float64.
 func (s Strategy) saturate(d float64) time.Duration {
 	longest := time.Duration(math.MaxInt64)
 	if s.capped {

@@ -4,13 +4,12 @@ import "context"
 
 // Enqueuer is the half of a [Queue] that takes jobs in.
 type Enqueuer interface {
-	// Enqueue stores jobs, all or none, and returns when they are durable. It returns what
-	// became of each job, in the order of the jobs, and does not change the envelopes. In the
-	// copy that it stores it fills in ID, Origin and Created unless they are set, Queue, Seq and
-	// NotBefore. A job whose NotBefore lies in the past is ready at once. With
-	// [ErrUnknownOutcome] it also returns what became of the jobs if they are stored, so that
-	// they can be looked up by ID. With any other error nothing is stored, and it returns
-	// nothing else.
+	// Enqueue stores jobs, all or none, and returns when they are durable. It returns what became
+	// of each job, in the order of the jobs, and does not change the envelopes. In the copy that
+	// it stores it fills in ID, Origin and Created unless they are set, Queue, Seq and NotBefore.
+	// A job whose NotBefore lies in the past is ready at once. With [ErrUnknownOutcome] it also
+	// returns what became of the jobs if they are stored, so that they can be looked up by ID.
+	// With any other error nothing is stored, and it returns nothing else.
 	//
 	// If the UniqueKey of a job is taken, in the queue or by an earlier job of the batch, its
 	// OnConflict decides. If that is UseExisting, Enqueue stores nothing for it and returns the

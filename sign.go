@@ -17,11 +17,10 @@ const MinSecretBytes = sha256.Size
 
 const maxSignature = 64
 
-// Keyring signs jobs and verifies their signatures. A signature is an HMAC-SHA256 of
-// what never changes in a job: ID, origin queue, kind, payload, idempotency key, time of
-// creation, and key ID. Attempts, schedule, history, headers, and the present queue are
-// not signed, so a requeued job still verifies. For dead jobs that were forwarded see
-// [Keyring.Forwarded].
+// Keyring signs jobs and verifies their signatures. A signature is an HMAC-SHA256 of what
+// never changes in a job: ID, origin queue, kind, payload, idempotency key, time of creation,
+// and key ID. Attempts, schedule, history, headers, and the present queue are not signed, so
+// a requeued job still verifies. For dead jobs that were forwarded see [Keyring.Forwarded].
 //
 // A signature proves who made a job, but a copy of a signed job verifies too. Within
 // one file, IDs are unique. To stop copies from elsewhere, give the job an

@@ -15,8 +15,7 @@ import (
 
 // Admin is what an operator does to a queue. It has three implementations, and one test suite
 // covers all of them: [Of] in the process that has the queue open, [Dial] from another process,
-// and [Offline] for the queue of a stopped app. [Shared] is the third one for a queue on a
-// server.
+// and [Offline] for the queue of a stopped app. [Shared] is the third one for a queue on a server.
 //
 // Its methods are safe for concurrent use. When its context ends, a method returns the context's
 // error; a change that the queue accepted may have happened. In all three implementations, errors

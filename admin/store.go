@@ -42,9 +42,8 @@ type Store interface {
 	// jobs that share a unique key together.
 	DryRun(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error)
 
-	// Transfer replaces a dead job with the job of the same ID, in one transition; see
-	// [dlq.Transferer]. It returns [pawl.ErrNotEligible] for a job that is not dead or does not
-	// match the condition.
+	// Transfer replaces a dead job with the job of the same ID, in one transition; see [dlq.Transferer].
+	// It returns [pawl.ErrNotEligible] for a job that is not dead or does not match the condition.
 	Transfer(ctx context.Context, job *pawl.Envelope, when pawl.Condition) error
 
 	// Effects reads some of the idempotency keys that count as done, after a cursor, with the

@@ -10,11 +10,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// ToBackOff turns a policy into a backoff.BackOff for a retry loop inside the
-// process, as backoff.Retry runs it. The first NextBackOff returns the wait
-// before attempt 2. After maxRetries calls, or when the policy gives up, it
-// returns backoff.Stop. Random draws the jitter in [0, 1), for example
-// rand.Float64 of math/rand/v2.
+// ToBackOff turns a policy into a backoff.BackOff for a retry loop inside the process,
+// as backoff.Retry runs it. The first NextBackOff returns the wait before attempt 2.
+// After maxRetries calls, or when the policy gives up, it returns backoff.Stop. Random
+// draws the jitter in [0, 1), for example rand.Float64 of math/rand/v2.
 //
 // The policy sees no error, because a BackOff does not receive one. The result is not safe for
 // use by several goroutines at once.
@@ -51,9 +50,8 @@ func (b *policyBackOff) Reset() { b.completed = 0 }
 const maxSteps = 1000
 
 // FromBackOff turns a factory of backoff.BackOff into a policy. Each decision
-// makes a new BackOff and calls its NextBackOff attempt-1 times, but at most
-// 1,000 times, so random intervals differ between decisions. backoff.Stop gives
-// up.
+// makes a new BackOff and calls its NextBackOff attempt-1 times, but at most 1,000
+// times, so random intervals differ between decisions. backoff.Stop gives up.
 //
 // FromBackOff turns off MaxElapsedTime of a *backoff.ExponentialBackOff, 15
 // minutes by default: it measures a loop inside one process, and MaxRetries

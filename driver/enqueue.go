@@ -75,10 +75,9 @@ func BlockedBy(e *pawl.Envelope, state pawl.State) bool {
 	return slices.Contains(e.UniqueIn, state)
 }
 
-// Accept fills in the fields that a queue sets when it accepts a job at the time now. A queue
-// calls it for its own copy of the envelope. What the job has from another queue stays; what
-// this queue counts begins at zero. Accept does not set the sequence. It reports whether the
-// job is ready at once.
+// Accept fills in the fields that a queue sets when it accepts a job at the time now. A queue calls it
+// for its own copy of the envelope. What the job has from another queue stays; what this queue counts
+// begins at zero. Accept does not set the sequence. It reports whether the job is ready at once.
 func Accept(e *pawl.Envelope, now time.Time) (ready bool) {
 	now = now.Round(0) // without its monotonic part
 	if e.ID.IsZero() {

@@ -22,11 +22,10 @@ type Effect struct {
 const MaxCount = 1 << 30
 
 // CheckRestore refuses what no queue would have stored, and more than one call accepts. A
-// queue's Restore calls it before its transaction. MaxPayload is the queue's limit in bytes.
-// Its errors match those of [CheckRestoredJob] and of [Effect.Validate],
-// [pawl.ErrBatchTooLarge] for more than [pawl.MaxBatchJobs] jobs or effects or more than
-// [pawl.MaxBatchBytes] by [JobSize], and [pawl.ErrConflict] for an ID or an envelope that
-// occurs twice.
+// queue's Restore calls it before its transaction. MaxPayload is the queue's limit in bytes. Its
+// errors match those of [CheckRestoredJob] and of [Effect.Validate], [pawl.ErrBatchTooLarge] for
+// more than [pawl.MaxBatchJobs] jobs or effects or more than [pawl.MaxBatchBytes] by [JobSize],
+// and [pawl.ErrConflict] for an ID or an envelope that occurs twice.
 func CheckRestore(jobs []*pawl.Envelope, effects []Effect, maxPayload int) error {
 	if n := max(len(jobs), len(effects)); n > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d, at most %d jobs and as many effects fit in one commit; split it", pawl.ErrBatchTooLarge, n, pawl.MaxBatchJobs)

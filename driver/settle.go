@@ -10,9 +10,8 @@ import (
 )
 
 // CheckSettle refuses a Settle that no queue accepts: [pawl.ErrBatchTooLarge] for too many
-// settlements, and [pawl.ErrInvalid] for one without a lease or an outcome, for an abandon
-// without a reason of at most [pawl.MaxNameBytes], and for a result that is too large or not of
-// an ack.
+// settlements, and [pawl.ErrInvalid] for one without a lease or an outcome, for an abandon without
+// a reason of at most [pawl.MaxNameBytes], and for a result that is too large or not of an ack.
 func CheckSettle(settlements []pawl.Settlement) error {
 	if len(settlements) > pawl.MaxBatchJobs {
 		return fmt.Errorf("%w: %d leases, at most %d are settled in one commit; split it",

@@ -67,10 +67,9 @@ func Make(ctx context.Context, q Queue, g Group) error {
 	return nil
 }
 
-// Close lets a group end once no member is pending. A group without members ends at once. After
-// Close, only a running member can rely on adding members, because a group that has ended takes no
-// more. Closing a group again does nothing, except after a repair of the file: then it enqueues what
-// is due.
+// Close lets a group end once no member is pending. A group without members ends at once. After Close,
+// only a running member can rely on adding members, because a group that has ended takes no more.
+// Closing a group again does nothing, except after a repair of the file: then it enqueues what is due.
 //
 // Errors: [pawl.ErrNotFound] if there is no such group, and those of the queue.
 func Close(ctx context.Context, q Queue, name string) error {

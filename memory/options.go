@@ -17,19 +17,17 @@ import (
 // Options are the settings of a queue. A nil *Options, and every zero field, means
 // the default.
 type Options struct {
-	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum 1
-	// s.
+	// Lease is how long a lease lasts unless extended. The default is 30 s, the minimum 1 s.
 	Lease time.Duration
 
 	// MaxCrashes is how many leases in a row may expire before the job becomes dead as poison.
 	// The default is 5. NoMaxCrashes removes the limit.
 	MaxCrashes int
 
-	// MaxPayload is the most bytes of one job's payload. The default is 1 MiB, the maximum 64
-	// MiB.
+	// MaxPayload is the most bytes of one payload. The default is 1 MiB, the maximum 64 MiB.
 	MaxPayload int
 
-	// Limits bound the running and the waiting jobs of queues, by name. The default is no limit.
+	// Limits has the limits of queues, by name. The default is no limit.
 	Limits map[string]pawl.Limits
 
 	// Logger gets an error-level line for each job that dies. It must not call the queue. The

@@ -121,9 +121,8 @@ func (q *Queue) Abilities() pawl.Ability {
 	return driver.Settings | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues | pawl.SharedPools
 }
 
-// Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every
-// later call. When it returns, nothing of the queue runs, and its jobs can no
-// longer be read.
+// Close stops the queue: fetches that wait get [pawl.ErrClosed], and so does every later
+// call. When it returns, nothing of the queue runs, and its jobs can no longer be read.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	if !q.closed {
@@ -188,9 +187,8 @@ func (q *Queue) do(ctx context.Context, change func() error) error {
 func (q *Queue) begin() { q.moves.Now = q.opts.Now().Round(0) }
 
 // catchUp makes the moves that are due, and sets the alarm for the next.
-// Deadlines come after everything that may make a job ready or delayed,
-// including the caller's change: such a job that is past its deadline dies at
-// once.
+// Deadlines come after everything that may make a job ready or delayed, including
+// the caller's change: such a job that is past its deadline dies at once.
 func (q *Queue) catchUp() {
 	q.promote()
 	q.reap()

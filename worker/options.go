@@ -25,9 +25,8 @@ type Options struct {
 	// pawl.MaxWeight. A queue that is not named has weight 1.
 	Weights map[string]int
 
-	// RetryShare is the share of retries among the jobs of each queue, while it has
-	// both retries and first runs; see pawl.Request. By default both come in their
-	// common order.
+	// RetryShare is the share of retries among the jobs of each queue, while it has both
+	// retries and first runs; see pawl.Request. By default both come in their common order.
 	RetryShare float64
 
 	// Concurrency is how many handlers run at once. The default is GOMAXPROCS.
@@ -72,9 +71,8 @@ type Options struct {
 	// is 30 s.
 	StuckGrace time.Duration
 
-	// Logger gets a line for each failed attempt that will be retried, and for what goes wrong in
-	// the worker. A queue logs the attempts after which a job is dead. The default is
-	// hclog.Default().
+	// Logger gets a line for each failed attempt that will be retried, and for what goes wrong in the
+	// worker. A queue logs the attempts after which a job is dead. The default is hclog.Default().
 	Logger pawl.Logger
 }
 

@@ -90,9 +90,8 @@ func newSession(ctx context.Context, w *Worker) *session {
 	return s
 }
 
-// work calls feed, which fetches leases until it returns, and then waits until all
-// of them are settled. If feed failed or ctx ends, it does so in the steps of a
-// stop.
+// work calls feed, which fetches leases until it returns, and then waits until all of
+// them are settled. If feed failed or ctx ends, it does so in the steps of a stop.
 func (s *session) work(ctx context.Context, feed func() error) error {
 	beating, stopBeating := context.WithCancel(s.settling)
 	var heart sync.WaitGroup
