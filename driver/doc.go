@@ -40,6 +40,6 @@
 // A worker reads [Settled] and the [Cancellation] of a lease, calls [RunContext] for its handler,
 // and checks policies with [CheckPolicy].
 //
-// A package with rows of its own describes them with a [Space] and its [Table]s, and changes them
-// together with jobs in a [Mutation]. It can encode its values with [EncodePayload].
+// A package with rows of its own describes them with [Space] and [Table], and changes them together with
+// jobs in a [Mutation]. It can encode its values with [EncodePayload].
 package driver
