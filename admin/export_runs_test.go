@@ -26,6 +26,7 @@ import (
 // Rule: a filter selects jobs; the run of each is exported with the runs that it waits for. Runs
 // without a job are selected by queue and by flow, and by no other filter.
 func TestExportOfSomeRuns(t *testing.T) {
+	race.SkipLone(t)
 	open := []string{"wait:1", "wait:paused", "wait:told", "sleep:1", "retry:1", "shift:1", "race:1", "parent:1", "child:1/slow", "large:1"}
 	all := append([]string{"long:1", "long:2", "wait:dead", "fail:1", "race:won", "quick:1", "quick:1/quick", "wait:off"}, open...)
 	synctest.Test(t, func(t *testing.T) {

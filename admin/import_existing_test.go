@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/memdir"
+	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 )
 
@@ -91,6 +92,7 @@ func TestImportOfExistingJobs(t *testing.T) {
 // Rule: an import that ended anywhere continues with KeepIDs and SkipExisting as if nothing had
 // happened.
 func TestImportIsResumed(t *testing.T) {
+	race.SkipLone(t)
 	from := simpleQueue(t, 2100, func(i int, e *pawl.Envelope) { // three portions
 		if e.Payload = make([]byte, 50); i%2 == 0 {
 			e.State = pawl.Delayed

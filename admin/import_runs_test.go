@@ -201,6 +201,7 @@ func lastOf(t *testing.T, export string) *workflow.Rows {
 // Rule: a run whose name is taken is a conflict, and nothing is stored; or it is skipped with
 // its job, as is a parent that waits for it. The others are stored, and the result counts both.
 func TestImportOfRunsThatAreThere(t *testing.T) {
+	race.SkipLone(t)
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
 		for _, keep := range []bool{true, false} {
@@ -240,6 +241,7 @@ func TestImportOfRunsThatAreThere(t *testing.T) {
 
 // Rule: a job of a run that has ended in the target is not stored again.
 func TestImportOfRunsThatHaveEnded(t *testing.T) {
+	race.SkipLone(t)
 	synctest.Test(t, func(t *testing.T) {
 		export, _ := exportOfRuns(t, nil)
 		for _, keep := range []bool{true, false} {

@@ -43,6 +43,7 @@ func numbersInOrder(q *bolt.Queue, t *testing.T) (numbers []int) {
 // Rule: a portion fits into a request to a running app, except a single larger job; and no job
 // is lost.
 func TestImportPortions(t *testing.T) {
+	race.SkipLone(t)
 	from := simpleQueue(t, 1300, func(i int, e *pawl.Envelope) {
 		switch i {
 		case 0, 600, 1299:
@@ -135,6 +136,7 @@ func TestImportOfJobsThatShareAUniqueKey(t *testing.T) {
 
 // Rule: no portion ends within a group, and groups do not make portions small.
 func TestImportOfManyGroups(t *testing.T) {
+	race.SkipLone(t)
 	from, to := simpleQueue(t, 2010, func(i int, e *pawl.Envelope) {
 		e.UniqueKey = fmt.Sprint("shared", i%470) // four or five of each
 	}), transferQueue(t)
@@ -184,6 +186,7 @@ func TestImportDryRun(t *testing.T) {
 
 // Rule: progress never decreases, never exceeds its total, and ends at it.
 func TestImportProgress(t *testing.T) {
+	race.SkipLone(t)
 	from := simpleQueue(t, 1100, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 2000) })
 	export := exportOf(t, Of(from))
 	for _, dry := range []bool{false, true} {
