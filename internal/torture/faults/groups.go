@@ -161,7 +161,7 @@ func (g *groupTry) due() (n int) {
 // transition has a process make one transition, kills it in there, and compares the file with what may be.
 func (g *groupTry) transition(verb string) error {
 	p := &killPoint{at: g.Rand.IntN(5)}
-	r, err := supervise(g.Ctx, g.Dir, p.plan, "faults-group", g.path, verb, g.Rand.Uint64(), max(1, g.members/50))
+	r, err := supervise(g.Ctx, g.Dir, p.plan, "faults-group", g.path, verb, g.Rand.Uint64(), max(2, g.members/50))
 	if err != nil {
 		return err
 	}
