@@ -123,6 +123,7 @@ func (suite) Scenario41Values(t *testing.T, k *kit) {
 // Rule: a journal may have the documented number of entries and bytes. The next call is refused
 // with an error that a function may handle.
 func (suite) Scenario41Journal(t *testing.T, k *kit) {
+	race.SkipLone(t)
 	many := workflow.Define("many", func(r *workflow.Run, _ int) (int, error) {
 		const branches, perBranch = 100, 98
 		_, err := workflow.Each(r, "b", numbers(branches), strconv.Itoa, branches, func(r *workflow.Run, _ int) (int, error) {
