@@ -54,6 +54,8 @@ modules: ## run the tests of all modules but the library
 # Otherwise each process sleeps for a second before it exits, and tests start hundreds. A race
 # that has been found still ends it with an error.
 race: export GORACE := atexit_sleep_ms=0 $(GORACE)
+# What is compiled without the path of this folder serves other checkouts too.
+race: export GOFLAGS := -trimpath $(GOFLAGS)
 # The driver of sqlite is translated C, which takes minutes to build for the detector. The server of jetstream runs in
 # the process of its tests, whose leases are in real time, and the detector slows it down. The tests of the dashboard in a
 # browser wait for the browser: those of package dashboard run under the detector.
