@@ -57,17 +57,18 @@ func TestNextIsThatOfTheOracle(t *testing.T) {
 // compare requires the same times of an oracle and of s.
 func compare(t *testing.T, s Spec, loc *time.Location, from time.Time, minutes int) {
 	t.Helper()
-	o := readOracle(s.String())
+	o, clocks := readOracle(s.String()), clocks{loc: loc}
 	next := s.Next(from.Add(-time.Second), loc)
-	shown := clockOf(from.Add(-time.Minute), loc) // the latest that the clock has shown
+	shown := clocks.at(from.Add(-time.Minute)) // the latest that the clock has shown
 	for back := range 3 * 24 * 60 {
-		shown = max(shown, clockOf(from.Add(-time.Duration(back+1)*time.Minute), loc))
+		shown = max(shown, clocks.at(from.Add(-time.Duration(back+1)*time.Minute)))
 	}
+	everyHour := o.everyHour()
 	for i := range minutes {
 		at := from.Add(time.Duration(i) * time.Minute)
-		clock := clockOf(at, loc)
+		clock := clocks.at(at)
 		happens := false
-		if o.everyHour() {
+		if everyHour {
 			happens = o.matches(clock)
 		} else {
 			for c := shown + 1; c <= clock && !happens; c++ {
@@ -84,10 +85,22 @@ func compare(t *testing.T, s Spec, loc *time.Location, from time.Time, minutes i
 	}
 }
 
-// clockOf is what a clock shows, in minutes since 1970.
-func clockOf(at time.Time, loc *time.Location) int64 {
-	_, offset := at.In(loc).Zone()
-	return (at.Unix() + int64(offset)) / 60
+// clocks tells what a clock shows. It looks into the zone once for each period without a change.
+type clocks struct {
+	loc        *time.Location
+	start, end time.Time
+	offset     int
+}
+
+// at is what the clock shows, in minutes since 1970.
+func (c *clocks) at(at time.Time) int64 {
+	if at.Before(c.start) || !at.Before(c.end) {
+		_, c.offset = at.In(c.loc).Zone()
+		if c.start, c.end = at.In(c.loc).ZoneBounds(); c.end.IsZero() {
+			c.end = time.Unix(1<<40, 0)
+		}
+	}
+	return (at.Unix() + int64(c.offset)) / 60
 }
 
 func load(t *testing.T, zone string) *time.Location {

@@ -100,7 +100,11 @@ func (s *Spec) nextOnDays(t int64, loc *time.Location) int64 {
 		shown = max(shown, before.end+before.offset)
 	}
 	clock := s.nextClock(shown)
-	for at := stretchAt(clock-farthest, loc); ; at = stretchAt(at.end, loc) {
+	at := now
+	if from := clock - farthest; from < now.start || from >= now.end {
+		at = stretchAt(from, loc)
+	}
+	for ; ; at = stretchAt(at.end, loc) {
 		switch {
 		case clock < at.start+at.offset: // in the gap before this stretch
 			return at.start
