@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl crawler reports pictures
+.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs oracle compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl crawler reports pictures
 
 # The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, otel, and workflowvet are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
@@ -76,6 +76,9 @@ BENCHTIME = 1s
 bench: ## run every Go benchmark for BENCHTIME; ARGS=-short shortens long ones
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(ARGS) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | grep -v -e '^./cmd/' -e '^./bench/' | xargs -n1 dirname | sort -u)
+
+oracle: ## compare the times of schedules with those that a look at every minute from 1990 to 2060 finds
+	go test ./schedule -count=1 -run NextIsThatOfTheOracle -whole
 
 allocs: ## compare allocations with the stored ones; ARGS=-update stores them
 	@found=$$(go test -count=1 -v -run '^TestAllocations$$' . ./bolt ./worker $(ARGS)); failed=$$?; \

@@ -129,6 +129,9 @@ func stretchAt(t int64, loc *time.Location) stretch {
 	if !end.IsZero() {
 		s.end = end.Unix()
 	}
+	if s.end <= t { // the last day of a leap year: https://go.dev/issue/81583
+		s.end += 24 * 60 * 60
+	}
 	return s
 }
 

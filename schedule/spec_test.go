@@ -63,6 +63,10 @@ var known = []struct {
 	{"the time zone of an expression comes first", "CRON_TZ=Asia/Tokyo 0 9 * * * # the office opens", "UTC", "2026-11-23T00:00:00Z",
 		[]string{"2026-11-24T09:00:00+09:00"}},
 	{"a fraction of a second later is later", "* * * * * *", "UTC", "2026-11-23T00:00:00.999Z", []string{"2026-11-23T00:00:01Z"}},
+	{"the last day of a leap year, in a zone with a rule for all years to come", "0 12 * * *", "Antarctica/Troll", "2040-12-30T12:00:00Z",
+		[]string{"2040-12-31T12:00:00Z", "2041-01-01T12:00:00Z"}},
+	{"the same by the hour", "0 * * * *", "America/New_York", "2096-12-31T23:00:00Z",
+		[]string{"2097-01-01T00:00:00Z", "2097-01-01T01:00:00Z"}},
 	{"before 1970", "0 0 * * *", "UTC", "1968-12-30T23:59:59.5Z", []string{"1968-12-31T00:00:00Z", "1969-01-01T00:00:00Z"}},
 }
 
