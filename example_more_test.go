@@ -38,7 +38,7 @@ func ExampleUnique() {
 	job, err := SendInvoice.Enqueue(ctx, q, invoice,
 		pawl.Unique(invoice.Number),                // one at a time waits or runs; another enqueue gets its ID
 		pawl.IdempotencyKey(invoice.Number),        // and once one has succeeded, no other runs for a day
-		pawl.Deadline(time.Now().Add(2*time.Hour))) // after that nobody wants it any more
+		pawl.Deadline(time.Now().Add(2*time.Hour))) // nobody wants it later
 	again, err2 := SendInvoice.Enqueue(ctx, q, invoice, pawl.Unique(invoice.Number))
 	fmt.Println(job.Existing, again.Existing, again.ID == job.ID, err, err2)
 	// Output: false true true <nil> <nil>

@@ -96,7 +96,7 @@ func (k *Keyring) Verify(e *Envelope) error {
 	if had := e.Headers[HeaderIdempotencyKey]; k.forwarded && key == "" {
 		key = had
 	} else if key == "" && had != "" && hmac.Equal(e.Signature, signature(secret, e, had)) {
-		return fmt.Errorf("%w: the job lost its idempotency key, as a dead job does that is forwarded; use Keyring.Forwarded for the worker of a queue of those", ErrSignature)
+		return fmt.Errorf("%w: the job has lost its idempotency key, because it was forwarded after its death; use Keyring.Forwarded for the worker of this queue", ErrSignature)
 	}
 	if !hmac.Equal(e.Signature, signature(secret, e, key)) {
 		return fmt.Errorf("%w: it does not match the job", ErrSignature)

@@ -33,7 +33,7 @@ type storedRun struct {
 }
 
 // errApart concerns the lines of a run, which must be consecutive.
-var errApart = errors.New("it stands between the lines of a run, of which the last is missing")
+var errApart = errors.New("it stands between the lines of a run whose last line is missing")
 
 // run checks a line of a run.
 func (c *checking) run(x *exportRun, offset int64) error {

@@ -150,7 +150,7 @@ func (s *Server) start(q FileStore, process Process, listener net.Listener, o *O
 	go func() {
 		defer close(s.served)
 		if err := s.http.Serve(s.limiter); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			log.Error("operators are not served any more", "error", err)
+			log.Error("operators can no longer be served", "error", err)
 		}
 	}()
 }

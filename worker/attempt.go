@@ -30,7 +30,7 @@ var (
 	// ErrLeaseInDoubt is the cause when the lease may have expired, so that another process may
 	// have the job: the queue, such as a server that cannot be reached, did not answer an
 	// extension in time.
-	ErrLeaseInDoubt = errors.New("nobody knows whether the lease still holds")
+	ErrLeaseInDoubt = errors.New("it is unknown whether the lease still holds")
 )
 
 // PanicError is the error of an attempt whose handler panicked, or called

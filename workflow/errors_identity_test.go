@@ -65,7 +65,7 @@ var journalTexts = map[string]struct {
 	"worker.ErrDeadline":      {worker.ErrDeadline, "the deadline of the job has passed"},
 	"worker.ErrCancelled":     {worker.ErrCancelled, "the job was cancelled"},
 	"worker.ErrStopping":      {worker.ErrStopping, "the worker is stopping"},
-	"worker.ErrLeaseInDoubt":  {worker.ErrLeaseInDoubt, "nobody knows whether the lease still holds"},
+	"worker.ErrLeaseInDoubt":  {worker.ErrLeaseInDoubt, "it is unknown whether the lease still holds"},
 	"worker.ErrHandlerExists": {worker.ErrHandlerExists, "kind has a handler already"},
 }
 
