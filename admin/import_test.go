@@ -186,7 +186,6 @@ func TestImportDryRun(t *testing.T) {
 
 // Rule: progress never decreases, never exceeds its total, and ends at it.
 func TestImportProgress(t *testing.T) {
-	race.SkipLone(t)
 	from := simpleQueue(t, 1100, func(_ int, e *pawl.Envelope) { e.Payload = make([]byte, 2000) })
 	export := exportOf(t, Of(from))
 	for _, dry := range []bool{false, true} {

@@ -41,7 +41,7 @@ type grant struct {
 }
 
 func newLeaseTable(length time.Duration) *leaseTable {
-	lt := &leaseTable{length: length, lastToken: rand.Uint64(), byToken: make(grants)}
+	lt := &leaseTable{length: length, lastToken: rand.Uint64(), byToken: grants{pages: make(map[uint64]*grantPage)}}
 	lt.head.prev, lt.head.next = &lt.head, &lt.head
 	return lt
 }
@@ -135,43 +135,52 @@ func (lt *leaseTable) unlink(g *grant) {
 	g.prev, g.next = nil, nil // a reference to this lease must not keep the later ones alive
 }
 
-// newToken returns the token of a new lease. Tokens count up from a random number, so that a lease of an
-// earlier process never has the same one.
+// newToken returns the token of a new lease. Tokens count up from a random number, so in practice no lease of an
+// earlier process has the same one.
 func (lt *leaseTable) newToken() uint64 {
 	lt.lastToken++
 	return lt.lastToken
 }
 
-// grants finds leases by token. Leases that were granted together are in one page, so a look at one of them costs
-// the same beside a hundred thousand others. In one map of all leases, each look would miss the caches.
-type grants map[uint64]*grantPage
+// grants finds leases by token. Leases that were granted together are in one page, so to find them costs
+// the same beside a hundred thousand others. In one map of all leases, each search would miss the caches.
+type grants struct {
+	pages map[uint64]*grantPage
+	spare *grantPage // an empty one, or nil
+}
 
+// grantPage is small, since a single lease keeps it in memory.
 type grantPage struct {
-	leases [64]*grant
+	leases [pageTokens]*grant
 	n      int // how many there are
 }
 
-func (gs grants) get(token uint64) *grant {
-	if p := gs[token/64]; p != nil {
-		return p.leases[token%64]
+const pageTokens = 16
+
+func (gs *grants) get(token uint64) *grant {
+	if p := gs.pages[token/pageTokens]; p != nil {
+		return p.leases[token%pageTokens]
 	}
 	return nil
 }
 
-func (gs grants) add(g *grant) {
-	p := gs[g.token/64]
+func (gs *grants) add(g *grant) {
+	p := gs.pages[g.token/pageTokens]
 	if p == nil {
-		p = new(grantPage)
-		gs[g.token/64] = p
+		if p, gs.spare = gs.spare, nil; p == nil {
+			p = new(grantPage)
+		}
+		gs.pages[g.token/pageTokens] = p
 	}
-	p.leases[g.token%64] = g
+	p.leases[g.token%pageTokens] = g
 	p.n++
 }
 
-func (gs grants) remove(g *grant) {
-	p := gs[g.token/64]
-	p.leases[g.token%64] = nil
+func (gs *grants) remove(g *grant) {
+	p := gs.pages[g.token/pageTokens]
+	p.leases[g.token%pageTokens] = nil
 	if p.n--; p.n == 0 {
-		delete(gs, g.token/64)
+		delete(gs.pages, g.token/pageTokens)
+		gs.spare = p
 	}
 }

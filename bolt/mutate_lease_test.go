@@ -187,7 +187,7 @@ func TestPlanMarksTheLeaseSettledOnceItIsDurable(t *testing.T) {
 				for _, late := range settling {
 					require.ErrorIs(t, late.end(t.Context(), q, l), pawl.ErrLeaseLost, late.name)
 				}
-				require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken) })))
+				require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken.pages) })))
 			})
 		})
 	}

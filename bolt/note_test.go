@@ -53,6 +53,8 @@ func TestLeaseThatComesBeforeTheNote(t *testing.T) {
 				require.Equal(t, l.Token, lt.head.next.token)
 				require.Same(t, lt.byToken.get(l.Token), lt.head.next)
 				require.Same(t, lt.head.next, lt.head.prev, "there is another in the order of expiry")
+				require.Len(t, lt.byToken.pages, 1)
+				require.Equal(t, 1, lt.byToken.pages[l.Token/pageTokens].n)
 			})))
 		},
 	} {

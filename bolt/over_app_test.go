@@ -197,7 +197,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 	require.Len(t, appRows(t, db), callers*rounds*2/3)
 	settled(t, q)
 	require.Zero(t, countsOf(t, q, pawl.DefaultQueue))
-	require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken) })))
+	require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken.pages) })))
 	checkNow(t, q)
 }
 

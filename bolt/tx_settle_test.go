@@ -74,7 +74,7 @@ func TestAckTxEndsTheLease(t *testing.T) {
 		for _, verb := range settling {
 			require.ErrorIs(t, verb.end(t.Context(), q, l), pawl.ErrLeaseLost, verb.name)
 		}
-		require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken) })))
+		require.NoError(t, q.do(t.Context(), visit(func() { require.Empty(t, q.scheduler.leases.byToken.pages) })))
 		pass(time.Minute)
 		synctest.Wait()
 		e := find(t, q, kept)

@@ -376,7 +376,7 @@ func (w *sharedWait) redo(each *sharedCase, stored []byte) (reason string, err e
 	}
 	if !same {
 		return "its function computed another value before; keep the functions of changes and conditions, or distinguish older runs by Version; " +
-			"they must not use a clock, chance, the order of a map, or a variable of another branch", nil
+			"they must not use a clock, a random number, the order of a map, or a variable of another branch", nil
 	}
 	each.on.state = next
 	return "", nil

@@ -16,12 +16,12 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-var placesSeeds = flag.Int("places.seeds", 10, "random histories of runs with places")
+var placesSeeds = flag.Int("places.seeds", max(2, race.Fewer(10)), "random histories of runs with places")
 
 // Rule: whatever happens to the runs, no limit is exceeded, no run waits for a place that is free, and the runs in a line begin
 // in the order in which they came to it.
 func (suite) PlacesAtRandom(t *testing.T) {
-	for seed := range uint64(max(2, race.Fewer(*placesSeeds))) {
+	for seed := range uint64(*placesSeeds) {
 		sub(t, fmt.Sprint(seed), func(t *testing.T, k *kit) { newPlacesWalk(k, seed).walk() })
 	}
 }
@@ -99,7 +99,7 @@ func (w *placesWalk) act(n int) {
 
 // Rule: however the limits change from build to build, the rows of places agree with the runs, and all runs begin in the end.
 func (suite) ChangedLimitsAtRandom(t *testing.T) {
-	for seed := range uint64(max(2, race.Fewer(*placesSeeds))) {
+	for seed := range uint64(*placesSeeds) {
 		sub(t, fmt.Sprint(seed), func(t *testing.T, k *kit) { newPlacesWalk(k, seed).change() })
 	}
 }

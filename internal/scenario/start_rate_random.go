@@ -19,7 +19,6 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/internal/memdir"
-	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -86,7 +85,7 @@ func clerk(k *kit, s *starts, opts ...workflow.Option) *workflow.Flow[int, strin
 // Rule: whatever happens to the runs, no period has more starts than a rate permits, no run waits that may start, no limit of
 // open runs is exceeded, and the runs of a line start in order.
 func (suite) StartRatesAtRandom(t *testing.T) {
-	for seed := range uint64(max(2, race.Fewer(*placesSeeds))) {
+	for seed := range uint64(*placesSeeds) {
 		sub(t, fmt.Sprint(seed), func(t *testing.T, k *kit) {
 			w := &startsWalk{k: k, rand: rand.New(rand.NewPCG(seed, 2)), keys: make(map[string]string), stood: make(map[string]bool)}
 			w.walk()
