@@ -7,9 +7,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// What jobs wait for are rows of [driver.Prerequisites]. A job that waits is blocked: it is in delayed, and counts for
-// its key once it no longer waits. The transaction that ends a job lets those go that waited for it. If no job waits
-// for another, nothing is read.
+// The rows of [driver.Prerequisites] say which jobs a job waits for. A job that waits is blocked: its row is in
+// delayed, and it does not count for its key. The transaction that ends a job releases the jobs that waited for it. If
+// no job waits for another, nothing is read.
 
 // mayAwait reports whether some job may wait for another.
 func (t *txn) mayAwait() bool { return t.awaits == nil || t.awaits.Load() }
@@ -28,7 +28,7 @@ func (t *txn) stateOf(id pawl.ID) pawl.State {
 	return at.state
 }
 
-// admitWaiting refuses new jobs that wait for jobs which are not there.
+// admitWaiting refuses new jobs that wait for jobs that do not exist.
 func (t *txn) admitWaiting(jobs []newJob) error {
 	var earlier map[pawl.ID]bool
 	for i := range jobs {
@@ -52,18 +52,18 @@ func (t *txn) admitWaiting(jobs []newJob) error {
 	return nil
 }
 
-// prerequire notes what a new job waits for, before it has a place.
+// prerequire stores what a new job waits for, before the job has a row in ready or delayed.
 func (t *txn) prerequire(e *pawl.Envelope) {
 	if !driver.Waits(e) {
 		return
 	}
 	if t.awaits != nil {
-		t.awaits.Store(true) // if the transaction fails, the look finds nothing
+		t.awaits.Store(true) // if the transaction fails, lookups find nothing
 	}
 	t.fail(t.after.Add(t.others(), e, t.stateOf))
 }
 
-// await blocks a job that waits for others, which its line counts as ready already.
+// await blocks a job that waits for others. The counts of its line include the job as ready already.
 func (t *txn) await(ready []byte, row indexRow) {
 	t.countBlocked(lineAt(ready), 1)
 	key := awaitKey(nil, ready)
@@ -77,15 +77,14 @@ func (t *txn) hasEnded(id pawl.ID, state pawl.State) {
 	}
 }
 
-// forgetPrerequisites removes what a job waits for, which leaves the queue.
+// forgetPrerequisites removes the prerequisites of a job that leaves the queue.
 func (t *txn) forgetPrerequisites(id pawl.ID) {
 	if t.mayAwait() {
 		t.fail(t.after.Forget(t.others(), id))
 	}
 }
 
-// finishEnds does what follows from the ends of jobs: it counts them in their groups, and lets the jobs go
-// that waited for them.
+// finishEnds handles the jobs that ended: it counts them in their groups, and releases the jobs that waited for them.
 func (t *txn) finishEnds() {
 	for t.err == nil && (t.groups.Any() || t.after.Pending()) {
 		t.finishGroups()
@@ -93,7 +92,7 @@ func (t *txn) finishEnds() {
 	}
 }
 
-// release makes a job ready that no longer waits for another. A job that is delayed or dead is not blocked.
+// release unblocks a job that no longer waits for another. It skips a delayed or dead job, which is not blocked.
 func (t *txn) release(id pawl.ID) {
 	j, at, err := t.find(id)
 	if err != nil {

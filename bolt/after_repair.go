@@ -5,8 +5,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// prerequisites requires that a ready job is blocked by prerequisites if and only if it has some, and that
-// none of them is met.
+// prerequisites requires that a ready job is blocked if and only if it has prerequisites, and that none of these
+// is met.
 func (c *check) prerequisites() {
 	waits := make(map[pawl.ID]bool)
 	err := driver.EachPrerequisite(c.others(), func(id pawl.ID, p driver.Prerequisite, damage error) bool {
@@ -49,8 +49,9 @@ func isAwait(at place) bool {
 	return at.state == pawl.Ready && string(at.table.name) == string(bucketDelayed) && at.key[0] == waitsForJobs
 }
 
-// repairPrerequisites makes what jobs wait for agree with where they are. A row whose counterpart is lost makes it
-// again. A job that is blocked by prerequisites without any row becomes dead: it must not start too early.
+// repairPrerequisites makes the rows of prerequisites agree with the states of jobs. Of the two rows of a
+// prerequisite, one restores the other. A job that is blocked by prerequisites and has no such row becomes dead:
+// it must not start too early.
 func (s *salvor) repairPrerequisites() error {
 	met := make(map[pawl.ID]bool) // jobs with a prerequisite that is met
 	err := s.update(func(t *txn) {

@@ -7,10 +7,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A queue may bound how many of its jobs wait, in all or for each key. Its lines count the waiting jobs of
-// the queue. If it has a bound for keys, the row of a key counts those of the key, wherever they wait:
-// besides the jobs in its lanes these are delayed jobs, and those that wait for an effect or for other jobs.
-// A job counts when it gets a place in ready or delayed, and no more when it leaves for another state.
+// A queue may bound how many of its jobs wait, in total or per key. Its lines count the waiting jobs of the
+// queue. If it has a bound per key, the row of a key also counts the waiting jobs of the key: those in its
+// lanes, delayed jobs, and jobs that wait for an effect or for other jobs. A job counts as long as it has a
+// row in ready or delayed.
 //
 // Only Enqueue and EnqueueTx are refused. A refused call writes nothing, not even the row of a key.
 
@@ -24,7 +24,7 @@ func (t *txn) anyBounded(jobs []newJob) bool {
 	return false
 }
 
-// admitBacklog refuses new jobs for which there is no room among those that wait.
+// admitBacklog refuses new jobs that would exceed a bound on waiting jobs.
 func (t *txn) admitBacklog(jobs []newJob) error {
 	if !t.anyBounded(jobs) {
 		return nil
@@ -57,7 +57,7 @@ func (t *txn) admitBacklog(jobs []newJob) error {
 	})
 }
 
-// boundsOf returns the number and the limits of a queue that is there, and zero limits for another one.
+// boundsOf returns the number and the limits of a queue. The limits of a queue that does not exist are zero.
 func (t *txn) boundsOf(name string) (queueNumber, pawl.Limits) {
 	n, ok := t.numbers[name]
 	if !ok {
@@ -73,7 +73,8 @@ func (t *txn) boundsOf(name string) (queueNumber, pawl.Limits) {
 	return n, *t.limitsOf(n)
 }
 
-// waiting returns how many jobs of a queue wait. Damaged counts of a line hide that line and those after it.
+// waiting returns how many jobs of a queue wait. If the counts of a line are damaged, the result omits that
+// line and all later ones.
 func (t *txn) waiting(n queueNumber) (waiting int) {
 	add := func(row *lineRow) { waiting += row.counts.Ready + row.counts.Delayed }
 	for ln, row := range t.lines {
@@ -92,8 +93,8 @@ func (t *txn) waiting(n queueNumber) (waiting int) {
 	return waiting
 }
 
-// backlogOf returns how many jobs of a key wait. It writes nothing. Jobs with a damaged row are counted anew
-// as soon as one of them is stored or moves.
+// backlogOf returns how many jobs of a key wait. It writes nothing. If the row of the key is damaged, it
+// returns 0: the next job of the key that is stored or moved has the row recounted.
 func (t *txn) backlogOf(n queueNumber, key string) int {
 	t.limitAt = limitKey(t.limitAt[:0], n, key)
 	if r := t.keyRows[string(t.limitAt)]; r != nil {
@@ -110,7 +111,7 @@ func (t *txn) backlogOf(n queueNumber, key string) int {
 	return r.backlog
 }
 
-// joinBacklog counts a job that is about to get a place in ready or delayed.
+// joinBacklog counts a job that is about to get a row in ready or delayed.
 func (t *txn) joinBacklog(n queueNumber, e *pawl.Envelope) {
 	if e.Key == "" || t.limitsOf(n).MaxWaitingPerKey == 0 {
 		return
@@ -120,11 +121,11 @@ func (t *txn) joinBacklog(n queueNumber, e *pawl.Envelope) {
 	}
 }
 
-// leaveBacklog counts a job that has left ready or delayed.
+// leaveBacklog stops counting a job that has left ready and delayed.
 func (r *keyRow) leaveBacklog() { r.backlog = max(0, r.backlog-1) }
 
-// recountBacklog counts the waiting jobs of each key of a queue anew. The rows of keys in the transaction
-// count none.
+// recountBacklog recounts the waiting jobs of each key of a queue. The caller has set the counts in the
+// transaction to 0.
 func (t *txn) recountBacklog(n queueNumber) {
 	if t.limitsOf(n).MaxWaitingPerKey == 0 {
 		return
@@ -135,7 +136,7 @@ func (t *txn) recountBacklog(n queueNumber) {
 		}
 		key := t.keyNameOf(row.id)
 		if key == "" {
-			return // it is dead soon
+			return // a later step makes it dead
 		}
 		at := limitKey(nil, n, key)
 		r := t.usedKey(at)

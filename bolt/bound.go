@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// ErrFull says that the jobs would exceed [Options.MaxBytes]. Nothing was stored. The call works again once
-// other jobs are done or deleted.
+// ErrFull says that the jobs would exceed [Options.MaxBytes]. Nothing was stored. Retry the call once other
+// jobs are done or deleted.
 var ErrFull = driver.NewSentinel("full", "the file has no room for more jobs")
 
 // leastBound is the smallest MaxBytes. An empty queue uses about a tenth of it.
@@ -26,7 +26,7 @@ type bound struct {
 	taken int64     // bytes that it took
 }
 
-// take takes room in a transaction, or returns ErrFull.
+// take reserves room in a transaction, or returns ErrFull.
 func (b *bound) take(tx *bbolt.Tx, bytes int64) error {
 	if b == nil || b.max == 0 || bytes == 0 {
 		return nil
@@ -49,7 +49,7 @@ func unused(db *bbolt.DB) int64 {
 	return int64(s.FreePageN+s.PendingPageN) * int64(db.Info().PageSize)
 }
 
-// sizeOf is how many bytes new jobs will use, about.
+// sizeOf returns roughly how many bytes new jobs will use.
 func sizeOf(jobs []newJob) (bytes int64) {
 	for i := range jobs {
 		if j := &jobs[i]; !j.existing && !j.dropped {

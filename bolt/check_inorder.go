@@ -6,7 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// inOrder notes a job of a key whose jobs run in order.
+// inOrder records a job of a key whose jobs run in order.
 func (s *keyScan) inOrder(j stored, p place, c *check) {
 	switch {
 	case j.HoldsKey:
@@ -26,8 +26,8 @@ func (s *keyScan) inOrder(j stored, p place, c *check) {
 	}
 }
 
-// keyOrder requires that a key has a head if it has ready jobs, that the head alone can be fetched,
-// and that it is the job that holds the key or the first that became due.
+// keyOrder requires that a key with ready jobs has a head, that only the head can be fetched, and
+// that the head is the job that holds the key or else the first that became due.
 func (c *check) keyOrder(key []byte, row *keyRow, found *keyScan) {
 	if row.waiting != found.waiting {
 		c.wrong("key %q counts %d jobs that wait for their turn, a scan finds %d", key, row.waiting, found.waiting)

@@ -28,7 +28,7 @@ func (c *check) expiryRow(k []byte) {
 			c.wrong("deadline %x is that of no job", k)
 		}
 	case endsEffect:
-		if row, _ := parseEffectRow(of, c.effects.Get(of)); row.done.Before(timeAt(k)) { // later if it was done again
+		if row, _ := parseEffectRow(of, c.effects.Get(of)); row.done.Before(timeAt(k)) { // the row is later if the effect was done again
 			c.wrong("row %x would end effect %q, which is not done until then", k, of)
 		}
 	case endsRest:
@@ -91,9 +91,10 @@ func (c *check) effectRows() (holders map[string]pawl.ID) {
 	return holders
 }
 
-// waiting requires that each waiting job's deadline has a row in expiry, and that a ready job
-// can unblock each job that was blocked by an effect. A job whose unique key leads nowhere is
-// not an error: another job, with its own choice of states, may have taken the key and be gone.
+// waiting requires that the deadline of each waiting job has a row in expiry, and that for each
+// job that an effect blocks, a ready job exists that can unblock it. A job whose unique key
+// leads nowhere is not an error: another job, with its own choice of states, may have taken the
+// key and be gone.
 func (c *check) waiting(holders map[string]pawl.ID) {
 	ready := make(map[string]bool) // effects of ready jobs, by queue
 	blockedJobs := make(map[string]pawl.ID)

@@ -8,19 +8,19 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// keyScan is what a scan finds of one key of a queue that limits keys.
+// keyScan is what a scan finds about one key of a queue that limits keys.
 type keyScan struct {
 	leased  int
 	backlog int // waiting jobs, if the queue bounds those of a key
 	lanes   map[laneAt]*laneScan
 	last    tags // of a queue whose keys take turns
 
-	// Of a queue that runs the jobs of a key in order:
+	// Only in a queue that runs the jobs of a key in order:
 	holders []pawl.ID // jobs that hold the key by their record
 	running []pawl.ID // other jobs that are leased
 	ready   []pawl.ID // ready jobs that do not wait for their turn
 	waiting int       // jobs that wait for their turn
-	first   keyTurn   // of the first of them
+	first   keyTurn   // turn of the first waiting job
 }
 
 type laneScan struct {
@@ -105,9 +105,9 @@ func (c *check) countKey(j stored, p place) {
 	}
 }
 
-// keyRows requires that the rows of keys match a scan, and that the first waiting jobs of each
-// lane, as many as the key has room for, are in ready. If a rate leaves less room than the leases, the
-// key must be looked at again.
+// keyRows requires that the rows of keys match a scan. It also requires that as many of the first
+// waiting jobs of each lane are in ready as the key has room for. If a rate or a rest leaves less
+// room, the key must have a wake.
 func (c *check) keyRows() {
 	c.values(c.store.keys, -1, func(k, _ []byte) {
 		row, err := parseKeyRow(k, c.store.keys.Get(k))

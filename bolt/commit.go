@@ -44,8 +44,9 @@ func (l *lastCommit) get() (at time.Time, err error) {
 	return l.at, l.err
 }
 
-// maxRefusals is how many calls of a group the disk may refuse before calls of at least that
-// size are not tried any more. A rollback is expensive: bbolt walks the whole file.
+// maxRefusals is how many calls of a group the disk may refuse. After that, no call of at least
+// the size of the smallest refused call is tried. A rollback is expensive: bbolt walks the
+// whole file.
 const maxRefusals = 8
 
 // turn runs an app's transaction or a pass. The error is fatal.
@@ -69,9 +70,9 @@ func (s *scheduler) pass(group []*call) error {
 	return s.passApart(group, refused, before)
 }
 
-// passApart retries what failed as one transaction: each call alone, and the maintenance alone.
-// So only calls that are too large for the disk or touch a damaged row fail. Before says
-// whether the queue was degraded already.
+// passApart retries a pass that failed as one transaction. It runs each call and the
+// maintenance in a transaction of its own, so that the only calls that fail are too large for
+// the disk or touch a damaged row. Before says whether the queue was degraded already.
 func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
 	refusals, tooLarge := 0, math.MaxInt // size of the smallest refused call
 	var full error                       // error of the disk
@@ -99,14 +100,14 @@ func (s *scheduler) passApart(group []*call, refused undone, before bool) error 
 	} else if err != nil {
 		return err
 	}
-	// An accepted fetch cannot be withdrawn any more, so it must not wait for a job that
-	// arrives later.
+	// Nobody can withdraw an accepted fetch, so it must not wait for a job that arrives later.
 	s.failFetches(refused.error)
 	return nil
 }
 
 // commit runs a group in one transaction, with the maintenance if requested, and answers the
-// callers once it is durable. If it returns an error, it has answered nobody.
+// callers once the transaction is durable. If commit returns an error, it has answered no
+// caller.
 func (s *scheduler) commit(group []*call, maintain bool) error {
 	err := s.transact(func(t *txn) error {
 		for _, c := range group {
@@ -114,7 +115,7 @@ func (s *scheduler) commit(group []*call, maintain bool) error {
 				c.op.apply(t)
 			}
 		}
-		if maintain && t.err == nil { // an undone transaction serves nobody
+		if maintain && t.err == nil { // a transaction that will be undone serves no fetch
 			s.maintain(t)
 		}
 		if maintain {
@@ -149,7 +150,7 @@ func (s *scheduler) transact(fn func(*txn) error) error {
 		return err
 	}
 	s.lookups += t.lookups()
-	if s.wakeFor(t.late) { // for what the service of fetches moved
+	if s.wakeFor(t.late) { // for jobs that moved while fetches were served
 		s.backlog = true
 	}
 	s.durable = time.Now()

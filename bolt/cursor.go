@@ -2,8 +2,8 @@ package bolt
 
 import "github.com/gopawl/pawl/driver"
 
-// The place of a cursor is the number of the range of rows, and the key of the last row read in it,
-// which may be gone by now.
+// A cursor has the number of a range of rows, and the key of the last row read in that range. That
+// row may be gone by now.
 
 func formatCursor(part int, last []byte, scope string) string {
 	return driver.FormatCursor(append([]byte{byte(part)}, last...), scope)

@@ -9,8 +9,8 @@ import (
 // maxSeen limits how many damaged rows are logged, and remembered as logged.
 const maxSeen = 1000
 
-// damageLog logs each damaged row once that a durable transaction skipped: one of the scheduler, or one of the app,
-// on whose goroutine its commit runs.
+// damageLog logs each damaged row that a durable transaction skipped, and logs it only once. Transactions of the
+// scheduler and of the app use it, on different goroutines.
 type damageLog struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -50,7 +50,7 @@ func (r *reader) Effects(ctx context.Context, after string, max int) (effects []
 			switch {
 			case err != nil:
 				damage = err
-			case !e.Until.IsZero(): // otherwise it is only leased
+			case !e.Until.IsZero(): // otherwise a leased job holds the key, and the effect is not done
 				effects = append(effects, e)
 			}
 		}

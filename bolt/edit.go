@@ -26,7 +26,7 @@ type edit struct {
 
 	job     stored
 	at      place
-	headers map[string]string // of the job afterwards
+	headers map[string]string // of the edited job
 }
 
 func (op *edit) check(t *txn) (err error) {
@@ -51,8 +51,8 @@ func (op *edit) check(t *txn) (err error) {
 	return err
 }
 
-// apply keeps the payload where it is, in the record or apart, and the recent failures in front of the
-// record, so that the row of a job that waits stays true, and the job keeps its turn.
+// apply stores the new payload where the old one was, in the record or apart from it. It keeps the recent failures in
+// front of the record. So the row of a waiting job stays correct, and the job keeps its turn.
 func (op *edit) apply(t *txn) {
 	replace := func(j *stored) {
 		j.Headers = op.headers

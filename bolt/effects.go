@@ -95,8 +95,8 @@ func (t *txn) block(c choice, effect []byte) {
 	t.countBlocked(c.line(), 1)
 }
 
-// keyLost repairs what a damaged record leaves: a job with such flags has left ready or leased, and
-// nobody knows its keys.
+// keyLost handles a job with a damaged record that has left ready or leased. Its flags say that it
+// may have keys, but the keys are unknown.
 func (t *txn) keyLost(n queueNumber, f flags) {
 	t.leftBlocked = t.leftBlocked || f&hasMore != 0
 	if f&hasKey != 0 && t.limitsOf(n).PerKey() {
@@ -122,16 +122,17 @@ func (t *txn) unblock(prefix, from []byte) (next []byte) {
 	return nil
 }
 
-// behindLane returns a key after all keys of a lane, given its prefix.
+// behindLane, appended to the prefix of a lane, makes a key after all keys of the lane.
 var behindLane = bytes.Repeat([]byte{0xff}, orderWidth+1)
 
-// allBlocked is the common prefix, and so the first possible key, of blocked jobs.
+// allBlocked is the common prefix of the keys of jobs that an effect blocks, and so the first
+// possible such key.
 var allBlocked = []byte{waitsForKey}
 
 // searchLeftBlocked unblocks the first job of up to portion lanes after damage may have broken the
-// chain. It starts at from. A nil from means that no such damage was known before; the search
-// starts at the first key if this transaction found some. A job that a fetch blocks again lies
-// behind the search, so the search ends.
+// chain of unblocking. If this transaction found such damage, the search starts at the first key,
+// and otherwise at from. A nil from means that there is no search to continue. The search passes
+// each key once, so it ends even if a fetch blocks its jobs again.
 func (t *txn) searchLeftBlocked(from []byte, portion int) {
 	if t.leftBlocked {
 		from, t.leftBlocked = allBlocked, false
@@ -143,7 +144,7 @@ func (t *txn) searchLeftBlocked(from []byte, portion int) {
 	t.unsearched = from
 }
 
-// nextOf unblocks the next job with the lane and key of j, which leaves ready without a lease.
+// nextOf unblocks the next job with the lane and key of j, because j leaves ready without a lease.
 func (t *txn) nextOf(j stored) {
 	if j.IdempotencyKey == "" {
 		return

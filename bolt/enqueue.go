@@ -51,9 +51,9 @@ func newEnqueue(jobs []*pawl.Envelope, now time.Time, seq uint64) (op *enqueue, 
 	return op, bytes
 }
 
-// largePayload is the size in bytes from which a payload is stored apart from its record and
-// written once. A job's record is rewritten whenever the job moves, together with its neighbors
-// on the page.
+// largePayload is the size in bytes from which a payload is stored apart from its record. Such
+// a payload is written once. A record is rewritten whenever its job moves, together with its
+// neighbors on the page.
 const largePayload = 1 << 10
 
 func (j *newJob) encode() {
@@ -191,7 +191,7 @@ func (op *enqueue) results() []pawl.Enqueued {
 func (t *txn) insert(n *newJob, event pawl.EventType) {
 	j := stored{Envelope: &n.Envelope}
 	if !n.Deadline.IsZero() {
-		own := n.Envelope // if the job dies here, this copy changes and the event of the enqueue does not
+		own := n.Envelope // if the job becomes dead here, this copy changes and the event of the enqueue does not
 		j.Envelope = &own
 	}
 	if n.payload != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 // overdue makes a job without a row dead if its deadline has passed. Otherwise it ensures that
-// the scheduler knows the deadline, which it may have dropped while the job was leased.
+// the deadline has a row in expiry, which the scheduler may have removed while the job was
+// leased.
 func (t *txn) overdue(j stored) bool {
 	if j.Deadline.IsZero() {
 		return false
@@ -34,7 +35,7 @@ func (t *txn) forgetDeadline(j stored) {
 	}
 }
 
-// expireDue does the timed work other than promotion: it makes jobs past their deadline dead,
+// expireDue does the timed work except promotion: it makes jobs past their deadline dead,
 // forgets expired effects, and removes completed records at the end of their retention. It
 // handles up to portion rows of each bucket and reports whether that was everything.
 func (t *txn) expireDue(portion int) (all bool) {
@@ -84,8 +85,8 @@ func (t *txn) eachDue(b *table, portion int, fn func(key, value []byte)) int {
 	return len(due)
 }
 
-// expire carries out a row of expiry and removes the row. A leased job finds its deadline in
-// its record when it is settled.
+// expire does what a due row of expiry says and removes the row. The deadline of a leased job
+// stays in its record, and is checked when the job is settled.
 func (t *txn) expire(key, _ []byte) {
 	t.delete(t.expiry, key)
 	what := key[timeWidth+1:]

@@ -7,16 +7,16 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// In a queue with [pawl.Limits.Fair], a job that becomes ready gets a tag (see [driver.NextTag]). Its
-// record has it, and in its key in ready it stands in place of the time since when it is ready. The
-// last tags of a key are in the row of the key, and go with it when the key has no more jobs. The fronts
-// of the queue, and the last tags of its jobs without a key, are in the queue's own row.
+// In a queue with [pawl.Limits.Fair], a job that becomes ready gets a tag (see [driver.NextTag]). The
+// record of the job has the tag. So does its key in ready, in place of the time when the job became
+// ready. The row of a key has the last tags of the key, and is removed when the key has no more jobs.
+// The queue's own row has the fronts of the queue, and the last tags of its jobs without a key.
 //
-// Tags are nanoseconds since 1970, and the first is the time when it was given. They advance slower than
-// the clock unless a key gets 400 000 jobs each second. So jobs that became ready before the queue
-// became fair, or while it was, precede those that become ready after it changed.
+// Tags are nanoseconds since 1970. The first tag is the time when it is given. Tags advance slower than
+// the clock, unless a key gets 400 000 jobs each second. So when a queue becomes fair, or stops being
+// fair, the jobs that were ready before the change precede those that become ready after it.
 
-// fair is what the row of a key has for a queue whose keys take turns.
+// fair is the part of the row of a key that exists only if the keys of its queue take turns.
 type fair struct {
 	last   tags // of the key
 	fronts tags // of the queue; nil in the rows of other keys
@@ -118,7 +118,7 @@ func (t *txn) tag(j *stored, n queueNumber) (given bool) {
 	return true
 }
 
-// promoteTagged makes a job whose time has come ready with a tag, if its queue is fair.
+// promoteTagged makes a due job ready and gives it a tag, if its queue is fair.
 func (t *txn) promoteTagged(row delayedRow) bool {
 	ln := row.line()
 	if !t.limitsOf(ln.queue).Fair {
@@ -133,8 +133,8 @@ func (t *txn) promoteTagged(row delayedRow) bool {
 	return true
 }
 
-// returnTag makes room behind the last job without a key when one leaves ready without a lease. Those of a
-// key do not need it: the tags of a key without jobs are forgotten.
+// returnTag moves the last tag of the jobs without a key back when one of them leaves ready without a lease.
+// Jobs with a key do not need this: the tags of a key without jobs are removed.
 func (t *txn) returnTag(j stored, n queueNumber) {
 	if j.Key != "" || j.FairTag == 0 {
 		return
@@ -154,16 +154,16 @@ func (t *txn) passFront(ready []byte) {
 	own.fronts.set(priority, driver.NextFront(own.fronts.of(priority, t.now.UnixNano()), tag))
 }
 
-// restoreTag gives the row of a key, which may be a new one, the tag of one of its jobs: one that an
-// idempotency key blocked, or that a scan finds.
+// restoreTag updates the last tags in the row of a key, perhaps a new row, from one of its jobs: a job that
+// an idempotency key blocked, or that a scan finds.
 func (r *keyRow) restoreTag(e *pawl.Envelope) {
 	if e.FairTag != 0 {
 		r.last.set(e.Priority, max(e.FairTag, r.last.of(e.Priority, 0)))
 	}
 }
 
-// restoreFronts gives a queue whose own row is lost its fronts, and the last tags of its jobs without a key,
-// from its ready jobs.
+// restoreFronts restores the fronts of a queue whose own row is lost, and the last tags of its jobs without
+// a key. It derives them from the ready jobs.
 func (t *txn) restoreFronts(n queueNumber) {
 	own := t.fairRow(n)
 	if own == nil || own.fronts != nil {

@@ -17,11 +17,12 @@ type fetched struct {
 	record  []byte
 	payload []byte  // a payload that is stored apart from the record
 	effect  []byte  // key of its effect; nil if it has none
-	limit   *keyRow // of its key; nil if nothing limits it
+	limit   *keyRow // row of its key; nil if nothing limits the key
 	parsed  stored  // the record, if the admission of the job read it
 }
 
-// cost returns how many starts the job counts. A job whose record was not read has no cost of its own.
+// cost returns how many starts the job counts as. A job whose record was not read has no cost of its
+// own, so it counts as one.
 func (job *fetched) cost() int {
 	if job.parsed.Envelope == nil {
 		return 1
@@ -59,8 +60,8 @@ func (s *selection) admit(c choice) (_ *fetched, moved bool) {
 	return job, false
 }
 
-// blocks looks at the keys of a job. If they keep it from being leased, it moves the job where it
-// belongs.
+// blocks reports whether the keys of a job keep it from being leased. If they do, blocks moves the
+// job where it belongs.
 func (s *selection) blocks(job *fetched, j stored, at place) bool {
 	c := job.choice
 	if j.IdempotencyKey != "" {

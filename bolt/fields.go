@@ -6,8 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// What only some rows of a bucket have follows the rest of the row in fields: a tag, the length of
-// the value, and the value. A row without such fields pays nothing, and a new field moves no other.
+// A row ends with its optional fields. Each field is a tag, the length of the value, and the value.
+// A row without fields needs no bytes for them, and a new kind of field does not move the others.
 
 // appendField appends a field. Its value has at most 255 bytes.
 func appendField(b []byte, tag byte, value []byte) []byte {

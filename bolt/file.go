@@ -68,9 +68,9 @@ func openFile(given string, opts Options) (*bbolt.DB, *dbfile.Guard, error) {
 	return db, g, nil
 }
 
-// createFile creates an empty queue at path, unless another process is faster. Whoever opens
-// the file syncs the folder before storing anything. A crash before that loses at most an empty
-// queue.
+// createFile creates an empty queue at path, unless another process is faster. Each process
+// that opens the file syncs the folder before it stores anything. A crash before that loses at
+// most an empty queue.
 func createFile(path string) error {
 	err := atomicfile.Place(path, initFile)
 	switch {
@@ -133,9 +133,9 @@ func checkFormat(tx *bbolt.Tx) error {
 	return err
 }
 
-// syncFreelist writes the list of free pages, which ordinary commits omit, so that the next
-// Open reads the list and does not walk the whole file. With it goes what the meter, if there is one,
-// has counted since the last store. Both may be lost, so errors do not matter. A failed sync leaves its marker.
+// syncFreelist writes the list of free pages, which ordinary commits omit, so that the next Open reads the list
+// and does not walk the whole file. The same transaction stores what the meter, if there is one, has counted
+// since its last store. Both may be lost, so errors do not matter. A failed sync leaves its marker.
 func syncFreelist(db *bbolt.DB, g *dbfile.Guard, m *driver.Meter, now time.Time) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { _ = recover() }() // the pages of the file may be damaged

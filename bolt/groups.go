@@ -5,8 +5,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Members of groups are counted in the transaction that moves them; see [driver.Groups]. A job that
-// is in no group costs nothing.
+// The transaction that moves a member of a group also counts the move; see [driver.Groups]. A job
+// that is in no group costs nothing.
 
 // member counts the move of a job, if it is a member of a group.
 func (t *txn) member(e *pawl.Envelope, from, to driver.Standing) {
@@ -16,8 +16,8 @@ func (t *txn) member(e *pawl.Envelope, from, to driver.Standing) {
 	}
 }
 
-// joins counts a new job, which takes the place of another one in the state that is given, if any. A
-// success that is replaced still counts.
+// joins counts a new job. If the new job replaces another one, old and was are that job and its
+// state. A success that is replaced still counts.
 func (t *txn) joins(e, old *pawl.Envelope, was pawl.State) {
 	if was == pawl.Completed {
 		old = nil
@@ -32,7 +32,7 @@ func (t *txn) joins(e, old *pawl.Envelope, was pawl.State) {
 	t.member(e, driver.NoMember, driver.MemberPending)
 }
 
-// admit refuses new jobs whose groups do not take them.
+// admit refuses new jobs that their groups do not accept.
 func (t *txn) admit(jobs []newJob) error {
 	var joining map[string]int
 	for i := range jobs {
@@ -66,7 +66,7 @@ func (t *txn) finishGroups() {
 	}
 }
 
-// fire stores a callback, unless the queue holds a job of its ID already.
+// fire stores a callback, unless the queue already has a job with its ID.
 func (t *txn) fire(e *pawl.Envelope) {
 	if t.jobs.Get(e.ID[:]) != nil {
 		return

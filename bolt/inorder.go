@@ -11,24 +11,24 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// In a queue that runs the jobs of a key in order, a key has a head: the job that may run next, or
-// that has begun and is not done. It alone is in a lane of the key, as in a queue that limits its keys
-// to one lease, so rates hold for it too. The other ready jobs of the key are blocked: they are in
-// delayed, under their key, in the order of becoming due.
+// In a queue that runs the jobs of a key in order, a key has a head: the job that has begun and is not
+// done, or else the job that may run next. The head is the only job in a lane of the key, as in a
+// queue that limits its keys to one lease. So rates apply to it, too. The other ready jobs of the key
+// are blocked: they are in delayed, under their key, in the order in which they became due.
 //
-// A job that becomes due first becomes the head. It stays the head over retries, snoozes, releases,
-// and crashes. From its first lease on it holds the key: while it is leased its lease says so, and
-// later its record, so the rows of keys can be made anew from the jobs. When it is acked or removed, or becomes dead, the first blocked
-// job becomes the head. In a queue with [pawl.OrderHold] a dead head stays, and nothing of the key
-// runs until it is retried or deleted.
+// The job that became due first becomes the head. It stays the head through retries, snoozes, releases, and crashes.
+// From its first lease it holds the key. The lease says so while the job is leased, and the record after that, so the
+// rows of keys can be restored from the jobs. When the head is acked or removed, or becomes dead, the first blocked job
+// becomes the head. In a queue with [pawl.OrderHold] a dead head stays, and no job of the key runs until the head is
+// retried or deleted.
 
 // keyHead is the head of a key.
 type keyHead struct {
 	id    pawl.ID
-	holds bool // its record says that it holds the key; if it neither does nor is leased, a job that was due earlier takes its place
+	holds bool // its record says that it holds the key; if not, and if it is not leased either, a job that was due earlier takes its place
 	turn  keyTurn
 
-	unseen bool // it was read from the row of the key, and nobody has looked for its job, see dropLostHead
+	unseen bool // it was read from the row of the key, and no one has checked that its job exists; see dropLostHead
 }
 
 // keyTurn is the order of the jobs of a key: when a job became due, then its sequence.
@@ -79,8 +79,8 @@ func (t *txn) orderedKey(n queueNumber, key string) *keyRow {
 	return nil
 }
 
-// takeTurn makes a job without a row that is ready the head of its key, or else lets it wait for its
-// turn. It reports whether the job is the head.
+// takeTurn makes a ready job without a row the head of its key, or else lets it wait for its turn. It reports whether
+// the job is the head.
 func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bool {
 	turn := turnOf(e)
 	t.dropLostHead(r, row.id)
@@ -97,8 +97,9 @@ func (t *txn) takeTurn(r *keyRow, key []byte, row indexRow, e *pawl.Envelope) bo
 	return false
 }
 
-// dropLostHead lets a key go on if damage has removed the job at its head. It looks for that job only if the row of the key counts
-// no ready, leased, or blocked job, since the head is one of them otherwise. The job that becomes ready is not looked for.
+// dropLostHead gives a key a new head if damage has removed the job at its head. It looks for that job only if the row
+// of the key counts no ready, leased, or blocked job: otherwise the head is one of those. It does not look for the job
+// that becomes ready now.
 func (t *txn) dropLostHead(r *keyRow, becomes pawl.ID) {
 	placed := func(l keyLane) bool { return l.ready > 0 || l.blocked }
 	if r.head == nil || !r.head.unseen || r.head.id == becomes || r.leased > 0 || slices.ContainsFunc(r.lanes, placed) {
@@ -120,8 +121,8 @@ func (t *txn) putTurn(r *keyRow, turn keyTurn, row delayedRow) {
 	t.put(t.delayed, key, seal(key, row.append(t.value(indexWidth+readyKeyWidth+sealWidth), key)))
 }
 
-// displace makes the head of a key, which has not begun, wait for its turn. Damage can keep it where
-// it is. The fetch that finds the damage counts the keys anew.
+// displace makes the head of a key, which has not begun, wait for its turn. A head that displace cannot move because
+// of damage stays; the fetch that finds the damage recounts the keys.
 func (t *txn) displace(r *keyRow) {
 	j, at, err := t.find(r.head.id)
 	if err != nil || at.state != pawl.Ready || at.key[0] == waitsForTurn && at.table == t.delayed {
@@ -134,7 +135,7 @@ func (t *txn) displace(r *keyRow) {
 	r.head = nil
 }
 
-// nextTurn makes the first job that waits for its turn the head of a key without one.
+// nextTurn gives a key without a head a new one: the first job that waits for its turn.
 func (t *txn) nextTurn(r *keyRow) {
 	t.behind = turnPrefix(t.behind[:0], r.key)
 	prefix := t.behind
@@ -157,9 +158,9 @@ func (t *txn) nextTurn(r *keyRow) {
 // isHeld reports whether the head of a key holds it.
 func (r *keyRow) isHeld() bool { return r.head != nil && (r.head.holds || r.leased > 0) }
 
-// leads reports whether a leased job holds its key. If the job is not done, its record says so from then on.
-// The caller asks before the lease ends: if the row of the key is damaged, the jobs are counted anew, and
-// the lease alone says which job holds the key.
+// leads reports whether a leased job holds its key. If the lease ends before the job is done, the caller
+// writes that to the record. Call leads before the lease ends: if the row of the key is damaged, leads
+// recounts the jobs, and only the lease says which job holds the key.
 func (t *txn) leads(id pawl.ID, row leaseRow) bool {
 	if row.flags&hasKey == 0 || t.limitsOf(row.line.queue).InOrder == pawl.OrderNone {
 		return false
@@ -193,8 +194,8 @@ func (s *store) holdsKey(n queueNumber, e *pawl.Envelope) (bool, error) {
 	return err != nil || r.head == nil || r.head.id == e.ID, nil
 }
 
-// leaveKey takes a job without a row, which is done or dead, from the head of its key, so that the
-// next job has its turn. It reports whether the job holds the key on, because it is dead.
+// leaveKey handles a job without a row that is done or dead. If the job is the head of its key, the next job becomes
+// the head. leaveKey reports whether the job still holds the key, as a dead job may.
 func (t *txn) leaveKey(j stored, isDead bool) (holds bool) {
 	if j.Key == "" || t.keyless {
 		return j.HoldsKey
@@ -206,7 +207,7 @@ func (t *txn) leaveKey(j stored, isDead bool) (holds bool) {
 	return false
 }
 
-// passKey lets the next job of a key have its turn, if the head is a job that is done or dead.
+// passKey makes the next job of a key the head, if the head is the job with this ID, which is done or dead.
 func (t *txn) passKey(n queueNumber, key string, id pawl.ID) {
 	if r := t.orderedKey(n, key); r != nil && r.head != nil && r.head.id == id {
 		r.head = nil
@@ -214,9 +215,9 @@ func (t *txn) passKey(n queueNumber, key string, id pawl.ID) {
 	}
 }
 
-// claimKey makes a job that holds its key by its record the head of the key, unless another job
-// holds it. That is news only for a job of another file, and after damage. It reports whether the job
-// holds the key in a state.
+// claimKey makes a job whose record says that it holds its key the head of the key, unless another
+// job holds the key. It changes something only for a job from another file, and after damage. It
+// reports whether the job holds the key in the given state.
 func (t *txn) claimKey(j stored, state pawl.State) bool {
 	if t.keyless {
 		return true // a recount follows
@@ -239,7 +240,8 @@ func (t *txn) claimKey(j stored, state pawl.State) bool {
 	return true
 }
 
-// keepKey lets a job that gets a row keep its key if it holds it.
+// keepKey lets a job that is about to get a row keep its key. If the job cannot hold the key, keepKey removes that
+// from its record.
 func (t *txn) keepKey(j stored, state pawl.State) {
 	if j.HoldsKey && !t.claimKey(j, state) {
 		j.HoldsKey = false

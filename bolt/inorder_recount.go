@@ -14,8 +14,8 @@ type keyedJob struct {
 	ready []byte // its key in ready; nil unless it is ready
 }
 
-// eachKeyed finds the jobs of a queue that have a key and are not completed. It reads their records,
-// so it is for new limits and for damage. It skips damaged jobs, which are dead soon.
+// eachKeyed calls fn for the jobs of a queue that have a key and are not completed. It reads their records, so
+// use it only for new limits and after damage. It skips damaged jobs, which a later step makes dead.
 func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
 	visit := func(id pawl.ID, f flags, p place, ready []byte) {
@@ -54,15 +54,16 @@ func (t *txn) eachKeyed(n queueNumber, fn func(j keyedJob)) {
 	})
 }
 
-// recountOrder makes the heads of the keys of a queue anew, from the jobs. It moves the other ready
-// jobs to where they wait for their turn. Of several jobs that hold a key by their records, as pages of two files
-// have them, one keeps it: the leased one, or the first. The rows of the keys in the transaction are empty.
+// recountOrder restores the heads of the keys of a queue from the jobs, and makes the other ready jobs wait for
+// their turn. If the records of several jobs say that they hold a key, as when pages of two files are mixed, one
+// job keeps it: the leased one, or else the first. The caller has emptied the rows of the keys in the
+// transaction.
 func (t *txn) recountOrder(n queueNumber) {
 	order := t.limitsOf(n).InOrder
-	ready := make(map[*keyRow][]keyedJob) // those without a turn row
+	ready := make(map[*keyRow][]keyedJob) // those that do not wait for their turn
 	held := make(map[line]int)
 	heads := make(map[*keyRow]keyedJob)
-	var others []keyedJob // whose records said that they hold their key
+	var others []keyedJob // jobs whose records must no longer say that they hold their key
 	of := func(key string) *keyRow {
 		at := limitKey(nil, n, key)
 		if r := t.usedKey(at); r != nil {
@@ -105,7 +106,7 @@ func (t *txn) recountOrder(n queueNumber) {
 		t.rewrite(&j.stored)
 	}
 	t.recountHeld(n, held)
-	t.eachKeyedLease(func(_ pawl.ID, row leaseRow) { // also of a job whose record is damaged
+	t.eachKeyedLease(func(_ pawl.ID, row leaseRow) { // including leases of jobs with a damaged record
 		if row.line.queue == n {
 			of(row.key).addLease(row)
 		}
@@ -150,12 +151,12 @@ func (t *txn) restoreOrder(r *keyRow, ready []keyedJob) {
 	t.refill(r)
 }
 
-// restoreHead takes the head of a key, which holds it, from those that wait for their turn, where damage
-// may have left it.
+// restoreHead handles a head that holds its key and that damage has left among the jobs that wait for their
+// turn: it moves the head to its lane.
 func (t *txn) restoreHead(r *keyRow) {
 	j, at, err := t.find(r.head.id)
 	if err != nil {
-		return // it is dead soon
+		return // a later step makes it dead
 	}
 	if at.state == pawl.Ready && at.table == t.delayed && at.key[0] == waitsForTurn {
 		t.delete(at.table, at.key)
@@ -165,8 +166,8 @@ func (t *txn) restoreHead(r *keyRow) {
 	}
 }
 
-// reorderKeys prepares the jobs of a queue for another order. No job holds its key if the order does
-// not let it hold one, and no job waits for a turn or for a limit.
+// reorderKeys prepares the jobs of a queue for another order. After it, no job holds a key that it cannot hold
+// in that order, and no job waits for a turn or for a limit.
 func (t *txn) reorderKeys(n queueNumber, order pawl.KeyOrder) {
 	var jobs []keyedJob
 	t.eachKeyed(n, func(j keyedJob) { jobs = append(jobs, j) })

@@ -29,7 +29,7 @@ type intake struct {
 	others   []*call
 	fetches  []*fetchCall
 	notes    []note
-	urgent   bool          // the last group had no room for others, so they go first
+	urgent   bool          // the last group had no room for others, so those go first
 	updated  bool          // the last group was an update
 	bytes    int           // size of settles and others
 	room     chan struct{} // closed when there is room again
@@ -111,7 +111,7 @@ func (in *intake) do(ctx context.Context, op operation, bytes int) error {
 	return c.wait(ctx, in)
 }
 
-// offer queues a call. It waits for room first.
+// offer submits a call. It waits for room first.
 func (in *intake) offer(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
 		return driver.NotAccepted(ctx)
@@ -146,7 +146,7 @@ func (in *intake) offer(ctx context.Context, c *call) error {
 	}
 }
 
-// fetch queues a fetch and waits for its jobs.
+// fetch submits a fetch and waits for its jobs.
 func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error) {
 	if ctx.Err() != nil {
 		return nil, driver.NotAccepted(ctx)
@@ -171,9 +171,9 @@ func (in *intake) fetch(ctx context.Context, r pawl.Request) (*fetchCall, error)
 // appends it to group. It appends new fetches to theirs, not yet accepted. If more is true,
 // there is more to take.
 //
-// An update is a group by itself. No call may wait forever: the group after an update is not an
-// update, even if it holds only fetches and maintenance. Calls in others that the settles left
-// no room for go first the next time.
+// An update is a group by itself. No call may wait forever. So the group after an update is not
+// an update, even if it has only fetches and maintenance. And if the settles leave no room for
+// the calls in others, those calls go first the next time.
 func (in *intake) take(group []*call, fetches []*fetchCall) (_ []*call, _ []*fetchCall, more bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -234,7 +234,7 @@ func (in *intake) waiting() (n int) {
 	return n
 }
 
-// note is the effect of an app's transaction on leases and queues.
+// note is what an app's transaction changed about leases and queues.
 type note struct {
 	ended, cancelled []holding
 	renewed          map[uint64]bool

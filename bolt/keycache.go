@@ -3,8 +3,9 @@ package bolt
 // keyCache keeps the rows of keys that the last transactions of the scheduler used, so that a busy
 // key is not read and parsed by each of them. The scheduler's goroutine owns it.
 //
-// The rows are right for one transaction only: the one after the last that the scheduler committed
-// with the cache. An app's own transaction may change rows of keys, and then IDs are not adjacent.
+// The rows are valid in one transaction only: the one right after the scheduler's last commit with
+// the cache. An app's own transaction in between may change rows of keys. The gap in the
+// transaction IDs shows that.
 type keyCache struct {
 	rows map[string]*keyRow
 	last int // the ID of that last transaction
@@ -24,7 +25,7 @@ func (c *keyCache) give(t *txn, id int) {
 // keep takes back the rows from a transaction that ended without an error.
 func (c *keyCache) keep(t *txn) {
 	switch {
-	case len(c.rows) > maxCachedKeys, !t.changed && len(t.usedKeys) > 0: // what it changed in them is not stored
+	case len(c.rows) > maxCachedKeys, !t.changed && len(t.usedKeys) > 0: // its changes to the rows are not stored
 		c.forget()
 	case t.changed:
 		c.last++
@@ -34,7 +35,7 @@ func (c *keyCache) keep(t *txn) {
 // forget drops all rows.
 func (c *keyCache) forget() { *c = keyCache{} }
 
-// useKey lets a transaction write the row of a key in the end.
+// useKey lists the row of a key among those that the transaction writes at its end.
 func (t *txn) useKey(r *keyRow) {
 	if !r.used {
 		r.used, t.usedKeys = true, append(t.usedKeys, r)

@@ -2,17 +2,17 @@ package bolt
 
 import "bytes"
 
-// keyLane is what a key has in one lane. Its row does not tell the leased jobs, which [keyLeases] has, from the
-// ready ones. Nor does it count the blocked ones, so that it stays as it is when one of many takes the place of a
-// job that is done.
+// keyLane counts the jobs of a key in one lane. The stored row counts leased and ready jobs together; [keyLeases]
+// counts the leased ones. The row does not count blocked jobs, so it does not change when one of many blocked
+// jobs replaces a job that is done.
 type keyLane struct {
 	at      laneAt
 	ready   int
 	leased  int // from the lane
 	blocked bool
-	mixed   bool             // with blocked jobs: a ready one may come after one of them
-	count   *leaseCount      // where the process counts the leased ones; nil if it was not searched for
-	last    [orderWidth]byte // no ready job of the lane comes after it; of no meaning without one, and with blocked jobs unless mixed
+	mixed   bool             // with blocked jobs: a ready job may come after one of them
+	count   *leaseCount      // where the process counts the leased jobs; nil if not looked up yet
+	last    [orderWidth]byte // no ready job of the lane comes after it; meaningless without ready jobs, and with blocked jobs unless mixed
 }
 
 // laneAt is a lane of a line, as the first bytes of a key in bucketReady.
@@ -64,7 +64,7 @@ func (l *keyLane) comesLast(order []byte) bool {
 	return l.ready == 0 || l.blocked && !l.mixed || bytes.Compare(order, l.last[:]) > 0
 }
 
-// block notes a blocked job, given its order, and an order after which no ready job comes.
+// block records a blocked job, given its order. No ready job comes after last.
 func (l *keyLane) block(order, last []byte) {
 	if l.ready > 0 && !l.mixed && bytes.Compare(order, last) < 0 {
 		l.mixed, l.last = true, [orderWidth]byte(last)
@@ -72,7 +72,7 @@ func (l *keyLane) block(order, last []byte) {
 	l.blocked = true
 }
 
-// unblock notes that a blocked job has left, and whether others are left.
+// unblock records that a blocked job has left. Left says whether blocked jobs remain.
 func (l *keyLane) unblock(order []byte, left bool) {
 	if left {
 		return

@@ -7,24 +7,24 @@ import (
 )
 
 // keyLeases counts the leased jobs of each lane of a key, in the queues that limit keys. The rows of keys
-// do not say that: for them, a leased job is still in the lane that it was leased from. So a lease
+// do not have these counts: they count a leased job in the lane that it was leased from. So a lease
 // changes no row of a key.
 //
-// The counts follow from the leases, and are right for one state of the file. The sequence of
-// bucketLeased names it: a transaction that changes the counts raises it. If the transaction is rolled
-// back, the sequence in the file is another one than here, and the leases are counted anew. Whoever
-// has the write transaction of the file owns them, also if it is one of the app.
+// The counts follow from the leases, and are valid for one state of the file. The sequence of
+// bucketLeased identifies that state: a transaction that changes the counts raises the sequence. If
+// the transaction is rolled back, the sequence in the file differs from the one here, and the leases
+// are recounted. The holder of the write transaction owns the counts, even if that is the app.
 type keyLeases struct {
-	counts map[string]*leaseCount // by limit key and lane; nil if they are not known
-	idle   int                    // how many of them are zero
-	state  uint64                 // the sequence of bucketLeased that they belong to
+	counts map[string]*leaseCount // by limit key and lane; nil if unknown
+	idle   int                    // how many of the counts are zero
+	state  uint64                 // the sequence of bucketLeased for which they are valid
 }
 
-// leaseCount is how many jobs of a lane of a key are leased. The row of a key in memory refers to it, so that a
-// busy key needs no search for it. It stays for a while when it is zero.
+// leaseCount is how many jobs of a lane of a key are leased. The row of a key in memory points to it, so a busy key
+// needs no lookup. A count that falls to zero stays for a while.
 type leaseCount struct {
 	n    int
-	gone bool // it is not one of the counts any more
+	gone bool // it is no longer one of the counts
 }
 
 // forget drops all counts.
@@ -46,7 +46,8 @@ func (c *keyLeases) at(lane []byte) *leaseCount {
 	return count
 }
 
-// set changes a count. It drops those that are zero once they are more than maxCachedKeys, and more than half.
+// set changes a count. It drops the counts that are zero once there are more than maxCachedKeys of them, and more
+// than half of all counts are zero.
 func (c *keyLeases) set(count *leaseCount, n int) {
 	switch was := count.n; {
 	case was == 0 && n > 0:
@@ -66,11 +67,11 @@ func (c *keyLeases) set(count *leaseCount, n int) {
 	c.idle = 0
 }
 
-// leasesByKey returns the counts for the state of the transaction. A caller that ends a lease calls it first, so that
-// it does not count them anew in between.
+// leasesByKey returns the counts for the state of the transaction. A caller that ends a lease must call it first, so
+// that no recount runs while the lease is half ended.
 func (t *txn) leasesByKey() *keyLeases {
 	c := t.keyLeases
-	if c == nil { // of a salvage, or of a dry run
+	if c == nil { // in a salvage, or in a dry run
 		c = new(keyLeases)
 		t.keyLeases = c
 	}
@@ -90,14 +91,14 @@ func (t *txn) leasesByKey() *keyLeases {
 	return c
 }
 
-// recountLeases makes the transaction count the leases anew when it needs their counts again.
+// recountLeases makes the transaction recount the leases when it needs the counts next.
 func (t *txn) recountLeases() {
 	if t.keyLeases != nil {
 		t.keyLeases.forget()
 	}
 }
 
-// takeLeases takes the leased jobs out of the lanes of a row that was just read.
+// takeLeases separates the leased jobs from the ready ones in the lanes of a row that was just read.
 func (t *txn) takeLeases(r *keyRow) {
 	for i := range r.lanes {
 		c, l := t.leasesByKey(), &r.lanes[i]
@@ -128,7 +129,7 @@ func (t *txn) countLeases(r *keyRow, l *keyLane, n int) {
 	c.set(l.count, l.leased)
 }
 
-// leaseKey counts a job of a key that is leased now, given the key that it had in ready and its cost.
+// leaseKey counts a job that is leased now, given the row of its key, its key in ready, and its cost.
 func (t *txn) leaseKey(r *keyRow, ready []byte, cost int) {
 	l := r.lane(ready)
 	l.leave()
@@ -137,7 +138,7 @@ func (t *txn) leaseKey(r *keyRow, ready []byte, cost int) {
 	r.start(t.now, cost)
 }
 
-// addLease counts a lease in a row that is made anew, if there is one.
+// addLease counts a lease in a row that is being recounted. A nil row is ignored.
 func (r *keyRow) addLease(row leaseRow) {
 	if r != nil {
 		at := row.laneAt()
@@ -155,8 +156,8 @@ func (t *txn) freeKey(row leaseRow, key string) {
 	}
 }
 
-// eachKeyedLease calls fn for each lease of a job with a key, whose row then has the key. It skips
-// one whose row and record do not say the key, because they are damaged.
+// eachKeyedLease calls fn for each lease of a job with a key, whose row then has the key. It skips a lease whose key
+// is unknown because its row and the record are damaged.
 func (s *store) eachKeyedLease(fn func(id pawl.ID, row leaseRow)) {
 	c := s.leased.Cursor()
 	var last []byte

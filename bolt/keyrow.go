@@ -11,7 +11,7 @@ import (
 
 // keyRow is the value in bucketKeys.
 type keyRow struct {
-	lanes []keyLane  // lanes with jobs of the key that wait or are leased, besides those that wait for their turn
+	lanes []keyLane  // lanes with waiting or leased jobs of the key; jobs that wait for their turn are in no lane
 	few   [1]keyLane // initial array of lanes
 	times
 	fair
@@ -31,15 +31,15 @@ type keyRow struct {
 	limit  int // of leases; 0 for none
 	order  pawl.KeyOrder
 	pace   driver.Pace
-	woken  time.Time // the wake that bucketExpiry has
+	woken  time.Time // the wake time stored in bucketExpiry
 }
 
 const keyLaneWidth = lanePrefix + 4 + 1 + orderWidth
 
-// What the row of a key says of the blocked jobs of a lane.
+// Flags of a lane in the row of a key.
 const (
-	laneBlocked byte = 1 << iota // there are some
-	laneMixed                    // a ready job may come after one of them
+	laneBlocked byte = 1 << iota // the lane has blocked jobs
+	laneMixed                    // a ready job may come after a blocked one
 )
 
 // keyRowWidth is the size in bytes of a row without lanes and fields.
@@ -72,7 +72,7 @@ func (r *keyRow) append(b []byte) []byte {
 	return r.fair.append(r.times.append(b))
 }
 
-// parseKeyRow reads a row. It counts the leased jobs among the ready ones.
+// parseKeyRow reads a row. Its ready counts include the leased jobs.
 func parseKeyRow(key, sealed []byte) (*keyRow, error) {
 	b, err := unseal(key, sealed, -1)
 	if err != nil {

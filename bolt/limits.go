@@ -10,17 +10,16 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A queue may limit how many jobs of one key run at a time. Then it has a row for each key that has
-// leased or waiting jobs: for each lane, how many are leased or wait in ready, and whether others are
-// blocked. A blocked job is in delayed, under its key, so that no fetch walks over it.
+// A queue may limit how many jobs of one key run at a time. Then each key with leased or waiting jobs
+// has a row. The row has, for each lane, how many jobs are leased or in ready, and whether others are
+// blocked. A blocked job is in delayed, under its key, so no fetch walks over it.
 //
-// A key has room for as many more leases as its limit allows. The invariant: of the waiting jobs of
-// a key in one lane, the first ones, as many as there is room for, are in ready. So a fetch of any
-// kinds finds each job that may run, in order. A fetch blocks the jobs that it meets of a key
-// without room. A job that becomes ready is blocked at once if it comes after a blocked job of its
-// lane, or after as many ready ones as there is room for. So a fetch meets few jobs of each key,
-// however many there are. Whoever ends a lease unblocks the jobs that have room, in the same
-// transaction. A rate limits the room too: see rates.go.
+// A key has room for as many more leases as its limit allows. The invariant: if a key has room for
+// n jobs, the first n waiting jobs of each of its lanes are in ready. So a fetch of any kinds finds
+// each job that may run, in order. A fetch that meets a job of a key without room blocks it. A job
+// that becomes ready is blocked immediately if a blocked job of its lane, or n ready ones, come
+// before it. So a fetch meets few jobs of each key, however many there are. The transaction that
+// ends a lease unblocks the jobs that have room. A rate also limits the room: see rates.go.
 
 // limitsOf returns the limits of a queue. A queue with a damaged row has none.
 func (t *txn) limitsOf(n queueNumber) *pawl.Limits {
@@ -32,8 +31,8 @@ func (t *txn) limitsOf(n queueNumber) *pawl.Limits {
 	return new(pawl.Limits)
 }
 
-// keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key. Counted
-// says that the row was damaged and that the jobs were counted just now, as they stand.
+// keyOf returns the row of a job's key in a queue, or nil if nothing limits the job by key. If counted is
+// true, the row was damaged, and keyOf has just recounted the jobs in their current places.
 func (t *txn) keyOf(n queueNumber, key string) (_ *keyRow, counted bool) {
 	if key == "" {
 		return nil, false
@@ -77,8 +76,8 @@ func (t *txn) keyRow(key []byte) (_ *keyRow, counted bool) {
 	return r, false
 }
 
-// left returns the row of the key of a job that has just left its place, for the caller to count
-// that. It returns nil if nothing limits the job by key, and if the count is right already.
+// left returns the row of the key of a job whose row was just removed, so that the caller can update the
+// counts. It returns nil if nothing limits the job by key, or if the counts are right already.
 func (t *txn) left(n queueNumber, key string) *keyRow {
 	if r, counted := t.keyOf(n, key); !counted {
 		return r
@@ -108,7 +107,7 @@ func (t *txn) limit(r *keyRow) {
 		r.limit = 1
 	}
 	if !limits.PerKey() {
-		r.rests = time.Time{} // nothing would end it
+		r.rests = time.Time{} // nothing would end the rest
 	}
 	if r.pace = driver.PaceOf(limits.RatePerKey); !of.Fair {
 		r.fair = fair{}
@@ -116,8 +115,8 @@ func (t *txn) limit(r *keyRow) {
 	t.settleClock(r)
 }
 
-// finishKeys writes the rows of keys that have changed. The row of a key without jobs goes, once its rate
-// is not used up any more. That of a queue whose keys take turns stays.
+// finishKeys writes the rows of keys that have changed. It removes the row of a key that has no jobs,
+// does not rest, and has used up no part of its rate. The own row of a queue whose keys take turns stays.
 func (t *txn) finishKeys() {
 	t.setWakes()
 	for _, r := range t.usedKeys {
@@ -138,7 +137,7 @@ func (t *txn) finishKeys() {
 	t.usedKeys = t.usedKeys[:0]
 }
 
-// takes is what the jobs that a fetch chooses take of the room of a key: leases, and starts.
+// takes is how much of the room of a key the jobs that a fetch chose use: leases, and starts of its rate.
 type takes struct{ jobs, starts int }
 
 // fits reports whether one more job of the key may be leased now.
@@ -161,8 +160,8 @@ func (t *txn) room(r *keyRow) int {
 	return room
 }
 
-// comesLater reports whether a job that becomes ready can be blocked at once, given its key in
-// ready: as many jobs as the key has room for come before it.
+// comesLater reports whether a job that becomes ready can be blocked immediately, because as many jobs as
+// the key has room for come before it. Ready is the job's key in ready.
 func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 	if l.blocked {
 		if first, _, ok := t.firstBlocked(r, l); ok {
@@ -172,8 +171,8 @@ func (t *txn) comesLater(r *keyRow, l *keyLane, ready []byte) bool {
 	return l.ready >= t.room(r) && l.comesLast(orderOf(ready))
 }
 
-// becomeReady gives a job without a row one in ready under key, or blocks it. Its line counts it
-// as ready already.
+// becomeReady gives a job without a row a row in ready under key, or blocks the job. The counts of its
+// line include the job as ready already.
 func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
 	r, _ := t.keyOf(queueOf(key), e.Key)
 	if r == nil {
@@ -190,7 +189,7 @@ func (t *txn) becomeReady(key []byte, row indexRow, e *pawl.Envelope) {
 func (t *txn) enterLane(r *keyRow, key []byte, row indexRow) {
 	l := r.lane(key)
 	if t.comesLater(r, l, key) {
-		l.blocked = true // after all ready ones, if that held before
+		l.blocked = true // the job comes after all ready ones, unless the lane was mixed before
 		t.putBlocked(r, key, row)
 		return
 	}
@@ -198,7 +197,7 @@ func (t *txn) enterLane(r *keyRow, key []byte, row indexRow) {
 	t.putReady(key, row)
 }
 
-// putBlocked gives a job a row among the blocked ones of its key. The caller notes that in its lane.
+// putBlocked gives a job a row among the blocked jobs of its key. The caller updates the lane.
 func (t *txn) putBlocked(r *keyRow, ready []byte, row indexRow) {
 	t.countBlocked(lineAt(ready), 1)
 	t.behind = append(blockedPrefix(t.behind[:0], r.key), ready...)
@@ -232,7 +231,7 @@ func (t *txn) blockKey(c choice, r *keyRow, j stored) {
 	t.nextOf(j)
 }
 
-// readyEnd returns an order after which no ready job of a lane comes.
+// readyEnd returns an order such that no ready job of a lane comes after it.
 func (t *txn) readyEnd(r *keyRow, l *keyLane) []byte {
 	if l.blocked && !l.mixed {
 		if first, _, ok := t.firstBlocked(r, l); ok {
@@ -242,7 +241,8 @@ func (t *txn) readyEnd(r *keyRow, l *keyLane) []byte {
 	return l.last[:]
 }
 
-// firstBlocked finds the first sound blocked job of a key in one lane. If damage leaves none, the ready jobs may come anywhere.
+// firstBlocked finds the first sound blocked job of a key in one lane. If only damaged ones are left, ready
+// jobs may come before or after them.
 func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, ok bool) {
 	t.behind = append(blockedPrefix(t.behind[:0], r.key), l.at[:]...)
 	prefix := t.behind
@@ -257,8 +257,8 @@ func (t *txn) firstBlocked(r *keyRow, l *keyLane) (key []byte, row delayedRow, o
 	return nil, row, false
 }
 
-// refill unblocks jobs of a key, so that the first ones of each lane, as many as there is room
-// for, are in ready. If the jobs run in order and the key has no head, the next job becomes it.
+// refill unblocks jobs of a key until as many of the first jobs of each lane are in ready as there is
+// room for. If the jobs run in order and the key has no head, the next job becomes the head.
 func (t *txn) refill(r *keyRow) {
 	if r.order != pawl.OrderNone && r.head == nil && r.leased == 0 {
 		t.nextTurn(r)
@@ -281,8 +281,8 @@ func (t *txn) refill(r *keyRow) {
 	}
 }
 
-// leaveReady counts a job that leaves ready without a lease, given the row of its key, if it has one, and
-// its key there. The next job of its lane takes its place.
+// leaveReady stops counting a job that leaves ready without a lease, and unblocks the next job of its
+// lane. R is the row of the job's key, nil if there is none. Key is the job's key in ready.
 func (t *txn) leaveReady(r *keyRow, key []byte) {
 	if r != nil {
 		r.lane(key).leave()
@@ -290,7 +290,7 @@ func (t *txn) leaveReady(r *keyRow, key []byte) {
 	}
 }
 
-// leaveBlocked counts a blocked job that has left the queue, given its key in delayed.
+// leaveBlocked stops counting a blocked job that has left the queue, given its key in delayed.
 func (t *txn) leaveBlocked(r *keyRow, key []byte) {
 	switch {
 	case r == nil:
@@ -328,8 +328,8 @@ func (t *txn) running(n queueNumber) (leased int) {
 	return leased
 }
 
-// freed notes that a queue that limits its leases has one less, so that a fetch which waits for
-// that, or for another queue of its pool, looks again.
+// freed records that a queue that limits its leases has one lease less. So the fetches that wait for that
+// queue, or for another queue of its pool, look again.
 func (t *txn) freed(n queueNumber) {
 	limits := t.limitsOf(n)
 	if limits.Running > 0 {

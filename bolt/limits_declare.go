@@ -31,7 +31,7 @@ func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
 	if len(all) == 0 {
 		return nil
 	}
-	defer s.keyRows.forget() // they have the limits from before
+	defer s.keyRows.forget() // its rows have the old limits
 	err := s.transact(func(t *txn) error {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			t.declare(t.numberOf(name), all[name])
@@ -44,7 +44,7 @@ func (s *scheduler) declareLimits(all map[string]pawl.Limits) error {
 	return nil
 }
 
-// declare stores the limits that a program declares for a queue. Those that an operator has set stay in force.
+// declare stores the limits that a program declares for a queue. Limits that an operator has set stay in force.
 func (t *txn) declare(n queueNumber, limits pawl.Limits) {
 	row := t.row(n)
 	if row.declared == nil {
@@ -57,8 +57,7 @@ func (t *txn) declare(n queueNumber, limits pawl.Limits) {
 	}
 }
 
-// setLimits changes the limits in force of a queue. If those of keys change, it counts the jobs of each key
-// anew.
+// setLimits changes the limits in force of a queue. If the limits per key change, it recounts the jobs of each key.
 func (t *txn) setLimits(n queueNumber, limits pawl.Limits) {
 	row := t.row(n)
 	if row.limits == limits {
@@ -81,15 +80,15 @@ func (t *txn) setLimits(n queueNumber, limits pawl.Limits) {
 	}
 }
 
-// recountKeys counts the jobs of each key of a queue anew, and unblocks those that have room. It
-// reads the record of each waiting job with a key, so it is for new limits and for damage.
+// recountKeys recounts the jobs of each key of a queue, and unblocks those that have room. It reads the record of each
+// waiting job with a key, so use it only for new limits and after damage.
 func (t *txn) recountKeys(n queueNumber) {
 	t.changed = true
 	t.recountLeases()
 	prefix := binary.BigEndian.AppendUint32(nil, uint32(n))
 	rows := t.clearKeys(prefix)
 	blocked := append([]byte{waitsForLimit}, prefix...)
-	if !t.limitsOf(n).PerKey() { // also because the row of the queue was lost
+	if !t.limitsOf(n).PerKey() { // or the row of the queue is lost
 		t.promoteRows(blocked, nil, math.MaxInt)
 		t.promoteRows(append([]byte{waitsForTurn}, prefix...), nil, math.MaxInt)
 		return
@@ -106,7 +105,7 @@ func (t *txn) recountKeys(n queueNumber) {
 			name = j.Key
 		}
 		if name == "" {
-			return nil // it is dead soon
+			return nil // a later step makes it dead
 		}
 		key := limitKey(nil, n, name)
 		if rows[string(key)] == nil {
@@ -151,8 +150,8 @@ func (t *txn) keyNameOf(id pawl.ID) string {
 	return j.Key
 }
 
-// clearKeys returns the rows of keys of a queue, without jobs. They keep their times. The rate of a
-// damaged row counts as used up.
+// clearKeys returns the rows of the keys of a queue, with all counts of jobs set to 0. They keep their times. The rate
+// of a damaged row counts as used up.
 func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 	for _, key := range keysWith(t.keys, prefix) {
 		if t.usedKey(key) != nil {
@@ -161,7 +160,7 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 		sealed := t.keys.Get(key)
 		r, err := parseKeyRow(key, sealed)
 		if err != nil {
-			r, sealed = new(keyRow), make([]byte, sealWidth) // which no sound row is like
+			r, sealed = new(keyRow), make([]byte, sealWidth) // differs from any sound row
 		}
 		r.stored = bytes.Clone(sealed[:len(sealed)-sealWidth])
 		if t.expiry.Get(restKey(nil, r.wake, key)) == nil {
@@ -172,7 +171,7 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 		}
 	}
 	rows := make(map[string]*keyRow)
-	for _, r := range t.usedKeys { // a fetch may have it
+	for _, r := range t.usedKeys { // a fetch may use them already
 		if bytes.HasPrefix(r.key, prefix) {
 			r.leased, r.lanes, r.head, r.waiting, r.backlog, rows[string(r.key)] = 0, nil, nil, 0, 0, r
 			t.limit(r)
@@ -181,8 +180,8 @@ func (t *txn) clearKeys(prefix []byte) map[string]*keyRow {
 	return rows
 }
 
-// eachRow calls fn for the rows of a table whose keys have a prefix. Fn changes no row. It ends where keys do not ascend: in a damaged
-// file, pages can form a cycle.
+// eachRow calls fn for the rows of a table whose keys have a prefix. Fn must not change rows. eachRow ends where keys
+// do not ascend: in a damaged file, pages can form a cycle.
 func eachRow(b *table, prefix []byte, fn func(k, v []byte)) {
 	c := b.Cursor()
 	var last []byte

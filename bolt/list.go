@@ -21,7 +21,7 @@ const (
 // end. At the end Next is "".
 //
 // It reads in short transactions, so it delays no writer. A job that moves meanwhile may appear
-// before or after the move, or not at all. A cursor stays valid when its job is gone.
+// before or after the move, or not at all. A cursor stays valid after its job is gone.
 //
 // It returns [pawl.ErrInvalid] for an unknown state, a max out of range, and a cursor of another
 // list. An unreadable job is in the list, with its error.

@@ -32,8 +32,8 @@ func (t *txn) place(j stored) {
 	t.putDelayed(ln, j.Envelope, indexRow{j.ID, j.flags()})
 }
 
-// putDelayed gives a job that waits for a time its row. It needs no more of e than what its key in
-// ready is made of.
+// putDelayed gives a job that waits for a time its row. Of e it needs only the fields that make up
+// the job's key in ready.
 func (t *txn) putDelayed(ln line, e *pawl.Envelope, index indexRow) {
 	var keyBuf [1 + timeWidth + 8]byte
 	key := delayedKey(keyBuf[:0], e)
@@ -140,12 +140,12 @@ func (t *txn) grantLease(job *fetched) {
 	c.Leased++
 }
 
-// endLease removes the row of a job from leased. The caller gives the job its next row or
-// removes the job. Of a job that is done or dead it calls passKey or leaveKey, too. endLease returns
+// endLease removes the row of a job from leased. The caller gives the job its next row or removes
+// the job. If the job is done or dead, the caller also calls passKey or leaveKey. endLease returns
 // the job if it has read its record.
 func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 	if row.flags&hasKey != 0 && t.limitsOf(row.line.queue).PerKey() {
-		t.leasesByKey() // with this one
+		t.leasesByKey() // counts this lease, too
 	}
 	t.delete(t.leased, id[:])
 	t.counts(row.line).Leased--
@@ -163,7 +163,7 @@ func (t *txn) endLease(id pawl.ID, row leaseRow) (j stored) {
 		t.keyLost(row.line.queue, row.flags)
 		return stored{}
 	}
-	t.freeKey(row, j.Key) // first, because freeEffect may count the leases of all keys
+	t.freeKey(row, j.Key) // first, because freeEffect may recount the leases of all keys
 	t.freeEffect(j)
 	return j
 }
@@ -264,7 +264,7 @@ func (t *txn) keepFailure(id pawl.ID, n int, f pawl.Failure) {
 	t.put(t.history, t.scratch, seal(t.scratch, appendFailure(t.value(failureWidth(f)+sealWidth), f)))
 }
 
-// run describes an attempt that ended.
+// run describes an attempt that has ended.
 type run struct {
 	cause    string
 	took     time.Duration

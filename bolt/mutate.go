@@ -39,10 +39,10 @@ type mutate struct {
 }
 
 func (op *mutate) check(t *txn) error {
-	if t.err != nil { // the transaction will be undone, and nobody may see a neighbor's partial writes
+	if t.err != nil { // the transaction will be undone, and Check must not read a neighbor's partial writes
 		return t.err
 	}
-	t.finishEnds() // of those who came earlier, so that Check reads what they left
+	t.finishEnds() // for the earlier operations, so that Check reads their results
 	op.ops = ops{Reader: t.others(), t: t, queue: op.queue}
 	return op.mutation.Check(&op.ops)
 }
@@ -66,7 +66,7 @@ type applyError struct{ error }
 
 func unwrapped(err error) error {
 	if err == nil {
-		return nil // and var own needs no memory
+		return nil // without memory for own
 	}
 	var own applyError
 	if errors.As(err, &own) {
@@ -75,7 +75,8 @@ func unwrapped(err error) error {
 	return err
 }
 
-// careful turns panics of a mutation into errors, on a goroutine other than the caller's.
+// careful turns panics of a mutation into errors, because the mutation does not run on its
+// caller's goroutine.
 type careful struct{ driver.Mutation }
 
 func (c careful) Check(o driver.Ops) (err error) {
@@ -110,7 +111,7 @@ type ops struct {
 	parts   []operation
 	named   driver.Named
 	durable []func() // called once the transaction has committed
-	looking bool     // at rows of the queue
+	looking bool     // the mutation reads rows of the queue
 }
 
 // Now implements [driver.Ops].

@@ -7,13 +7,13 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// SetLimits sets other limits for a queue than its program declares, for an operator. The file keeps them. They hold,
-// whatever a later opener declares, until a call of SetLimits with nil. They also apply to the jobs that are already in
-// the queue: if limits per key change, SetLimits reads every job of the queue that has a key, in one transaction. A
-// queue may have limits before its first job.
+// SetLimits lets an operator override the limits that the program declares for a queue. The file keeps the override.
+// Whatever a later opener declares, it holds until a call of SetLimits with nil. It also applies to the jobs that are
+// already in the queue: if limits per key change, SetLimits reads every job of the queue that has a key, in one
+// transaction. A queue may have limits before its first job.
 //
-// The override cannot change the order and the turns of keys: SetLimits returns an *[pawl.InvalidError] for others than
-// the program declares, and for invalid limits. If the program later declares another order, the override adopts it.
+// The override cannot change InOrder and Fair: SetLimits returns an *[pawl.InvalidError] if they differ from what the
+// program declares, and for invalid limits. If the program later declares another order, the override adopts it.
 func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
 	if err := driver.CheckQueue(queue); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) err
 	return q.do(ctx, &override{queue: queue, limits: l})
 }
 
-// override is the operation that sets the limits of a queue, or with nil those that are declared.
+// override is the operation that sets the limits of a queue. Nil limits restore the declared ones.
 type override struct {
 	queue  string
 	limits *pawl.Limits
@@ -70,7 +70,7 @@ func (op *override) apply(t *txn) {
 	}
 	row.touched, t.changed = true, true
 	t.setLimits(n, limits)
-	for _, r := range t.keyRows { // those of earlier transactions have the limits from before
+	for _, r := range t.keyRows { // rows read by earlier transactions have the old limits
 		if queueOf(r.key) == n {
 			t.limit(r)
 		}

@@ -116,7 +116,7 @@ func (s *selection) run() error {
 	return nil
 }
 
-// close ends the choice: its jobs take leases of the room of their keys from now on, or nothing.
+// close ends the choice, so that its jobs no longer count against the room of their keys.
 func (s *selection) close() {
 	s.spare.jobs, s.spare.passed = len(s.jobs), emptied(s.passed)
 	for _, job := range s.jobs {
@@ -126,8 +126,8 @@ func (s *selection) close() {
 	}
 }
 
-// find looks for the first leasable job of each sort. It stops after it moves a job that cannot
-// be leased to its proper state.
+// find looks for the first leasable job of each sort: first attempts and retries. If it meets a
+// job that cannot be leased, it moves the job to its proper state and stops.
 func (s *selection) find(from *source) (moved bool) {
 	if from.lanes == nil {
 		s.openLanes(from)
@@ -157,21 +157,21 @@ func (s *selection) find(from *source) (moved bool) {
 	return false
 }
 
-// taken reports whether the other jobs of the fetch have the effect of a job, or all the room of
+// taken reports whether the jobs chosen so far have the effect of a job, or use all the room of
 // its key.
 func (s *selection) taken(job *fetched) bool {
 	return job.effect != nil && s.effects[string(job.effect)] || job.limit != nil && !s.t.fits(job.limit)
 }
 
-// makesWay blocks a job whose effect another job of the fetch has, if jobs of its key are blocked:
-// one of them may run in its place.
+// makesWay blocks a job whose effect another chosen job has, if other jobs of its limit key are
+// blocked: one of them may run in its place.
 func (s *selection) makesWay(job *fetched) bool {
 	if job.limit == nil || !s.effects[string(job.effect)] || !job.limit.lane(job.key).blocked {
 		return false
 	}
 	j, err := s.t.record(job.row.id)
 	if err != nil {
-		return false // an admission finds the damage
+		return false // admit finds the damage
 	}
 	s.t.block(job.choice, job.effect)
 	s.t.leaveReady(s.t.left(job.line().queue, j.Key), job.key)

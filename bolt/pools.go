@@ -6,10 +6,10 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Queues of one pool share a limit on their leases. A pool has no row: each of its queues has the name of the pool and
-// its own number among its limits, and how many jobs of the pool run is the sum over its queues. A fetch passes over a
-// queue whose pool is full, as over one that is at Limits.Running, and whoever ends a lease has the fetches look again that
-// wait for any queue of the pool.
+// Queues of one pool share a limit on their leases. A pool has no row: the limits of each of its queues have the name
+// of the pool and the number of jobs that may run. The jobs that run in the pool are the sum over its queues. A fetch
+// skips a queue whose pool is full, as it skips a queue that is at Limits.Running. The end of a lease makes all fetches
+// look again that wait for a queue of the pool.
 
 // appendPool writes a pool as a field, unless it is zero.
 func appendPool(b []byte, p pawl.Pool) []byte {
@@ -57,7 +57,7 @@ func (t *txn) queuesOf(pool string) []queueNumber {
 	return t.pools[pool]
 }
 
-// resumePool has the fetches look again that wait for a queue of a pool.
+// resumePool makes the fetches that wait for a queue of a pool look again.
 func (t *txn) resumePool(p pawl.Pool) {
 	if p.Running == 0 {
 		return
@@ -67,7 +67,7 @@ func (t *txn) resumePool(p pawl.Pool) {
 	}
 }
 
-// poolCount is how many jobs of a pool are leased, those that a fetch has chosen included.
+// poolCount is how many jobs of a pool are leased, including the jobs that the fetch has chosen.
 type poolCount struct{ leased int }
 
 // poolOf counts the leases of a pool, for all sources that share it.

@@ -12,10 +12,10 @@ import (
 type queueRow struct {
 	name   string
 	paused bool
-	rests  time.Time   // until when no job of it starts; zero for none
+	rests  time.Time   // no job of the queue starts before this time; zero for none
 	limits pawl.Limits // in force
 
-	declared *pawl.Limits // by the program, if an operator has set others; otherwise nil
+	declared *pawl.Limits // limits that the program declares, if an operator overrides them; otherwise nil
 
 	touched bool // the transaction must write it
 }
@@ -83,9 +83,9 @@ func parseQueueRow(key, sealed []byte) (*queueRow, error) {
 
 // Fields of the row of a queue.
 const (
-	queueFieldOrder byte = 1 + iota // of the jobs of a key
-	queueFieldFair                  // empty: its keys take turns
-	queueFieldRests                 // until when it rests
+	queueFieldOrder byte = 1 + iota // order of the jobs of a key
+	queueFieldFair                  // no value: its keys take turns
+	queueFieldRests                 // the time until which the queue rests
 )
 
 // More fields of the row of a queue.

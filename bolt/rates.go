@@ -8,19 +8,19 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A rate is one time in the row of a key: until when the starts so far use it up. The rate of a
-// queue is in a row of its own, under its limit key without a key.
+// A rate is stored as one time in the row of a key: the time until which the starts so far use up
+// the rate. The rate of a queue is in the queue's own row, whose limit key has an empty key.
 //
-// The room of a key grows as time passes. If jobs of a key are blocked by its rate, a row of
-// bucketExpiry says when the next one has room. The scheduler unblocks it then, as it promotes a
-// delayed job. The same row removes the row of a key that has no jobs, once its rate is not used up
-// any more. Nothing blocks the jobs of a queue that reached its rate: a fetch passes the queue over,
-// and while one waits, the scheduler knows when to let it look again.
+// The room of a key grows as time passes. If the rate of a key blocks jobs, a row of bucketExpiry
+// says when the next job has room. The scheduler unblocks the job then, as it promotes a delayed
+// job. If a key has no jobs, such a row says when its rate is no longer used up, and the scheduler
+// removes the row of the key. The jobs of a queue that reached its rate are not blocked: fetches
+// skip the queue. While a fetch waits for it, the scheduler knows when to let the fetch look again.
 
 // times are the times in the row of a key. A zero time is not stored.
 type times struct {
 	tat   time.Time // the theoretical arrival time of its rate
-	rests time.Time // until when no job of it starts, see rests.go
+	rests time.Time // no job of the key starts before this time; see rests.go
 	wake  time.Time // when to look at the key again; bucketExpiry has a row for it
 }
 
@@ -73,7 +73,7 @@ func (r *keyRow) start(now time.Time, cost int) {
 	}
 }
 
-// admitCost refuses a job whose cost is more than a rate of its queue takes.
+// admitCost refuses a job that costs more than a rate of its queue allows.
 func (t *txn) admitCost(e *pawl.Envelope) error {
 	n, ok, err := t.number(e.Queue)
 	if !ok || err != nil {
@@ -82,8 +82,8 @@ func (t *txn) admitCost(e *pawl.Envelope) error {
 	return driver.CheckCost(*t.limitsOf(n), e)
 }
 
-// settleClock corrects the times of a key for which the clock was set back, and those of one without
-// a rate. It ends a rest that is over.
+// settleClock corrects the times of a key if the clock was set back or if the key has no rate. It
+// ends a rest that is over.
 func (t *txn) settleClock(r *keyRow) {
 	if !r.rests.After(t.now) {
 		r.rests = time.Time{}
@@ -105,9 +105,9 @@ func (t *txn) ownRow(n queueNumber) *keyRow {
 	return t.queueRow(n)
 }
 
-// setWakes makes sure that each key is looked at again, when its rate has room for a blocked job or
-// when its row can go. It leaves a wake that is too early: the key is looked at then, and sets the
-// next.
+// setWakes ensures that the scheduler looks at each key again when its rate has room for a blocked
+// job, or when its row can be removed. It keeps a wake that is too early: the scheduler looks at
+// the key at that time, and sets the next wake.
 func (t *txn) setWakes() {
 	for _, r := range t.usedKeys {
 		if want := t.wakeOf(r); !want.IsZero() && (r.wake.IsZero() || want.Before(r.wake)) {
@@ -161,8 +161,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// neededRoom returns for how many jobs a key must have room before refill unblocks the next one of a
-// lane, or 0 if none is blocked.
+// neededRoom returns how much room a key must have before refill unblocks the next job of a lane, or
+// 0 if none is blocked.
 func (t *txn) neededRoom(r *keyRow, l *keyLane) int {
 	if !l.blocked {
 		return 0
@@ -177,7 +177,8 @@ func (t *txn) neededRoom(r *keyRow, l *keyLane) int {
 	return l.ready + 1
 }
 
-// endRest looks at a key again. A wake that its row does not have is out of date.
+// endRest looks at a key again when its wake is due. It ignores a wake that differs from the one in
+// the row of the key: that wake is out of date.
 func (t *txn) endRest(at time.Time, limit []byte) {
 	if len(limit) < 5 || !isOwn(limit) && !t.limitsOf(queueOf(limit)).PerKey() {
 		return

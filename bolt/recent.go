@@ -17,12 +17,12 @@ import (
 //	4 bytes  CRC-32C of the ID and all of the above
 //	rest     the record, as it was before these failures
 //
-// So a failed attempt neither reads nor writes a record, and adds no row to the history. The next
-// change of the record moves the failures to the history.
+// So a failed attempt neither parses nor rewrites the record, and adds no row to the history. The
+// next change of the record moves the failures to the history.
 const (
 	recentForm   = 3
 	recentHeader = 1 + 2
-	maxRecent    = 512 // the most bytes of failures in front of a record
+	maxRecent    = 512 // most bytes of failures in front of a record
 )
 
 // recent is the failures of a job that its record does not count yet.
@@ -57,8 +57,8 @@ func cutFailures(id pawl.ID, b []byte) (failures, record []byte, err error) {
 	return front[recentHeader:], b[end:], nil
 }
 
-// appendRecent appends to dst the value of a job whose attempt failed, and that must not start before
-// a time. Failures and record are the parts of the value so far.
+// appendRecent appends to dst the new value of a job whose attempt failed at a time for a cause. The
+// job must not start before notBefore. Failures and record are the parts of its old value.
 func appendRecent(dst, id, failures, record []byte, notBefore, at time.Time, cause string) []byte {
 	if failures != nil {
 		failures = failures[timeWidth:]
@@ -72,7 +72,8 @@ func appendRecent(dst, id, failures, record []byte, notBefore, at time.Time, cau
 	return append(dst, record...)
 }
 
-// recentSize returns the size of failures, without their not-before, and one more.
+// recentSize returns the size of failures plus one more with the given cause, without their
+// not-before.
 func recentSize(failures []byte, cause string) int {
 	return timeWidth + len(failures) + timeWidth + 2 + len(cause)
 }
@@ -97,7 +98,7 @@ func (j *stored) catchUp(failures []byte) error {
 	return fmt.Errorf("job %s: %w: its recent failures are cut off", j.ID, pawl.ErrCorrupt)
 }
 
-// nextRecent reads the first of some recent failures. Rest is nil if it is cut off.
+// nextRecent reads the first of some recent failures. Rest is nil if that failure is truncated.
 func nextRecent(b []byte) (at time.Time, text, rest []byte) {
 	const header = timeWidth + 2
 	if len(b) < header {

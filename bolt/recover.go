@@ -22,10 +22,10 @@ type Recovery struct {
 func (q *Queue) Recovery() Recovery { return q.recovery }
 
 // takeOrphans takes back every lease in the file before the scheduler runs. The lock of the
-// file proves that the process that held them is gone, so nobody waits for them to expire. It
-// works in portions: a crash in between leaves the rest to the next Open, and counts no crash
-// twice. On a full disk it uses smaller portions, for which the file may have enough free
-// pages. It returns how many jobs had one.
+// file proves that the process that held the leases is gone, so there is no need to wait
+// until they expire. takeOrphans works in portions: a crash in between leaves the rest to the
+// next Open, and counts no crash twice. On a full disk it uses smaller portions, for which
+// the file may have enough free pages. It returns how many jobs were leased.
 func (s *scheduler) takeOrphans() (jobs int, err error) {
 	for portion, found := recoverPortion, 1; found > 0; {
 		recovered := 0
@@ -58,8 +58,8 @@ func count(events []pawl.Event, what pawl.EventType) (n int) {
 	return n
 }
 
-// takeOrphans takes back up to portion leases and returns how many rows it moved. A lease that
-// is too damaged to be put anywhere stays, so that it does not lock in all other jobs.
+// takeOrphans takes back up to portion leases and returns how many rows it moved. It skips a lease that is too damaged
+// to be moved, so that this lease does not keep all other jobs leased.
 func (t *txn) takeOrphans(portion int) (found int) {
 	type orphan struct {
 		id  pawl.ID
@@ -78,8 +78,8 @@ func (t *txn) takeOrphans(portion int) (found int) {
 	for _, o := range orphans {
 		t.crashed(o.id, o.row, pawl.EventRecovered)
 	}
-	// Nobody holds an idempotency key any more. If a job is still blocked, the row of the key's
-	// holder was too damaged to name the key.
+	// No job holds an idempotency key now. If a job is still blocked, the row of the key's holder was too damaged to
+	// name the key.
 	return len(orphans) + t.promoteRows([]byte{waitsForKey}, nil, portion)
 }
 
@@ -102,7 +102,7 @@ func (s *store) readLease(key, sealed []byte) (row leaseRow, err error) {
 		return row, nil
 	}
 	if j, recordErr := s.listed(pawl.ID(key)); recordErr == nil {
-		row.flags, row.lane = j.flags(), laneOf(j.Envelope) // a job that is no longer leased does not use the rest
+		row.flags, row.lane = j.flags(), laneOf(j.Envelope) // the rest is used only while the job is leased
 		row.line, _, err = s.line(j.Envelope)
 	} else if len(sealed) == leaseWidth+4 {
 		row.line, err = lineAt(sealed[8:]), nil
@@ -112,7 +112,7 @@ func (s *store) readLease(key, sealed []byte) (row leaseRow, err error) {
 
 // checkLine returns an error if the rows of a line, its queue or its kind are damaged.
 func (t *txn) checkLine(ln line) error {
-	q, err := t.rowOf(ln.queue) // it may be new
+	q, err := t.rowOf(ln.queue) // the row may be new
 	if err == nil {
 		_, _, err = t.number(q.name)
 	}

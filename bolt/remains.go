@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// A dead job whose record cannot be read or is missing leaves its row in failed, which only a
-// scan of that bucket finds, and the other rows that lead to its ID.
+// If the record of a dead job is unreadable or missing, two things remain of the job: its row
+// in failed, which only a scan of that bucket finds, and the other rows that lead to its ID.
 
 // removeDamaged deletes a dead job whose record cannot be read, together with its row in failed
 // and its other rows.
@@ -52,7 +52,7 @@ func (op *removeDamaged) apply(t *txn) {
 	}
 	t.remove(op.id, op.row.flags)
 	if n := op.row.line.queue; op.row.flags&hasKey != 0 && t.limitsOf(n).InOrder == pawl.OrderHold {
-		t.recountKeys(n) // the job may have held a key, which its record would say
+		t.recountKeys(n) // the lost record may have said that the job held its key
 	}
 	e := damaged(op.id, t.now)
 	e.Queue = t.row(op.row.line.queue).name
@@ -62,8 +62,8 @@ func (op *removeDamaged) apply(t *txn) {
 // queueOf returns the queue at the start of a key in ready or failed.
 func queueOf(key []byte) queueNumber { return queueNumber(binary.BigEndian.Uint32(key)) }
 
-// unreadable finds the row of a dead job whose record cannot be read or is missing, as cause
-// says. It scans all dead jobs. The key is nil if there is no such row.
+// unreadable finds the row of a dead job whose record cannot be read or is missing. Cause says
+// which. It scans all dead jobs. The key is nil if there is no such row.
 func (r *reader) unreadable(ctx context.Context, id pawl.ID, cause error) (key []byte, row endedRow, err error) {
 	switch {
 	case errors.Is(cause, pawl.ErrCorrupt):

@@ -8,13 +8,13 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A handler can let its key, or its queue, rest for a time. Until then no job of it is leased. The row of
-// the key or of the queue says until when, so a restart changes nothing.
+// A handler can let its key, or its queue, rest for a time. During a rest, no job of the key or queue is leased. The
+// row of the key or queue has the end of the rest, so a restart does not end it.
 //
-// A key that rests has no room, so its jobs are blocked as by a rate. The wake of the key unblocks them.
-// The jobs of a queue that rests are not blocked: a fetch passes the queue over.
+// A key that rests has no room, so its jobs are blocked as by a rate. The wake of the key unblocks them. The jobs of a
+// queue that rests are not blocked: fetches skip the queue.
 
-// checkRest refuses a throttle of a lease that nothing can follow.
+// checkRest refuses a throttle if the key or the queue of the lease cannot rest.
 func (op *settle) checkRest(t *txn, row leaseRow) error {
 	queue, err := t.rowOf(row.line.queue)
 	if err != nil {
@@ -31,8 +31,8 @@ func (t *txn) keyOfLease(id pawl.ID, row leaseRow) string {
 	return t.keyNameOf(id)
 }
 
-// beginRest lets the key or the queue of a leased job rest as its settlement says. It comes before the end of the
-// lease, which would unblock the next job of the key.
+// beginRest lets the key or the queue of a leased job rest as its settlement says. Call it before the end of the lease,
+// which would unblock the next job of the key.
 func (op *settle) beginRest(t *txn, row leaseRow) {
 	until := after(t.now, op.given.Delay).Round(0)
 	if op.given.Rest == pawl.ThisQueue {
@@ -100,8 +100,8 @@ func (q *restingQueue) until() (at time.Time) {
 	return later(at, q.row.rests)
 }
 
-// beginRests takes what kept fetches waiting, and returns when the scheduler has to do something, at
-// the latest at a given time.
+// beginRests records which queues kept fetches waiting because of a rate or a rest. It returns the earlier of due and
+// the first end of such a wait.
 func (s *scheduler) beginRests(t *txn, due time.Time) time.Time {
 	for _, q := range t.resting {
 		if s.resting == nil {
@@ -118,8 +118,8 @@ func (s *scheduler) beginRests(t *txn, due time.Time) time.Time {
 	return due
 }
 
-// endRests lets fetches look again at the queues whose rate has room, or whose rest is over. It does so as well when the
-// clock was set back.
+// endRests lets fetches look again at the queues whose rate has room, or whose rest is over. After the clock was set
+// back, it lets them look again immediately.
 func (s *scheduler) endRests(t *txn) {
 	for n, r := range s.resting {
 		if !r.until.After(t.now) || t.now.Before(r.since) {

@@ -11,15 +11,15 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// flags say which rows a job has besides its record, so that an ack need not read the record.
+// flags say which rows a job has besides its record, so that an ack does not have to read the record.
 type flags byte
 
 const (
 	hasPayload flags = 1 << iota // in bucketPayloads
 	hasHistory                   // in bucketHistory
 	hasKey                       // counts in bucketKeys, if its queue limits keys
-	hasMore                      // in buckets that only its record names: keys, a deadline, a retention
-	hasTag                       // none, but its record has a tag, which its next place in ready may not have
+	hasMore                      // in buckets for what only its record says: keys, a deadline, a retention
+	hasTag                       // no row, but its record has a tag, which its next key in ready may lack
 )
 
 // indexRow is the value in bucketReady, and the start of a value in bucketDelayed, bucketFailed
@@ -45,8 +45,8 @@ func parseIndexRow(key, sealed []byte) (r indexRow, err error) {
 	return r, nil
 }
 
-// delayedRow is the value in bucketDelayed: what a promotion needs to write the ready row
-// without reading the job's record.
+// delayedRow is the value in bucketDelayed. With it, a promotion writes the ready row without reading the job's
+// record.
 type delayedRow struct {
 	indexRow
 	ready []byte // the key in bucketReady
@@ -57,11 +57,12 @@ const readyKeyWidth = lanePrefix + orderWidth
 // line returns the line of the job.
 func (r delayedRow) line() line { return lineAt(r.ready) }
 
-// restWidth is the size of the start of a key in bucketReady that does not end a key of a time or a turn.
+// restWidth is how many bytes at the start of a key in bucketReady are not in the delayed key of a time or a
+// turn.
 const restWidth = lanePrefix + 1
 
-// append appends the value for a key in bucketDelayed. The value leaves out what that key ends with: the whole key
-// in bucketReady, or its time and sequence.
+// append appends the value for a key in bucketDelayed. The value omits what that key already ends with: the whole
+// key in bucketReady, or its time and sequence.
 func (r delayedRow) append(b, key []byte) []byte {
 	b = r.indexRow.append(b)
 	for _, n := range [...]int{0, restWidth} {
@@ -114,9 +115,9 @@ func parseEndedRow(key, sealed []byte) (r endedRow, err error) {
 	return r, nil
 }
 
-// leaseRow is the value in bucketLeased. The file has no expiry: the process that holds the
-// lease counts it on monotonic time, and once that process is gone there is nothing to wait
-// for.
+// leaseRow is the value in bucketLeased. The file does not have the expiry: the process
+// that holds the lease keeps it on monotonic time. Once that process is gone, there is
+// nothing to wait for.
 type leaseRow struct {
 	token uint64
 	line  line
@@ -124,11 +125,11 @@ type leaseRow struct {
 	lane  lane // that the job was leased from
 	since time.Time
 
-	// A failed attempt needs these for the job's next key in ready.
+	// Without reading the record, a failed attempt makes the job's next key in ready from these.
 	priority int8
 	seq      uint64
 
-	key string // of the job, so that its end need not read the record
+	key string // of the job, so that the end of the lease does not have to read the record
 }
 
 const leaseWidth = 8 + lineWidth + 1 + timeWidth + 1 + 8
@@ -184,7 +185,7 @@ type lineRow struct {
 
 	// Set in a transaction:
 	touched bool // the row must be written
-	news    bool // fetches have not been notified of the change
+	news    bool // fetches have not been notified of a change
 	fresh   bool // a job may have become leasable, and fetches have not been notified
 }
 

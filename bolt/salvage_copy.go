@@ -37,7 +37,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	meta := s.damagedFile.metas[0]
 	s.result.Meta, s.result.Older = int(meta.Page), s.damagedFile.older
 	if s.damagedFile.older {
-		s.hurt[string(bucketJobs)] = true // the jobs that the last transaction stored
+		s.hurt[string(bucketJobs)] = true // the jobs that the last transaction stored are lost
 	}
 	c := &salvageCopy{salvor: s}
 	defer func() {
@@ -60,8 +60,8 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 	return walked, err
 }
 
-// problem records a damaged page. Below a bucket that contains other buckets it is unknown what
-// was lost, so all of those buckets count as hurt.
+// problem records a damaged page. If the page belongs to a bucket with other buckets inside,
+// nobody knows what was lost, so all of those buckets count as hurt.
 func (c *salvageCopy) problem(p pages.Problem) {
 	c.result.damagedPage(p)
 	switch {
@@ -161,7 +161,7 @@ func (c *salvageCopy) put(path [][]byte, ours bool, key, value []byte) error {
 		return err
 	}
 	c.bytes += len(key) + len(value)
-	if b == nil || b.Put(key, slices.Clone(value)) != nil { // a bucket has that name, or the key is too long
+	if b == nil || b.Put(key, slices.Clone(value)) != nil { // a bucket has the name key, or the key is too long
 		c.rowLost(path, ours)
 	} else if !ours && !bytes.Equal(path[0], driver.MeterSpace.Bytes()) {
 		c.result.AppRows++

@@ -35,9 +35,10 @@ func (s *salvor) repairBelongings(t *txn, j stored, p place) {
 	}
 }
 
-// repairUniqueOf ensures that the unique key of a job leads to a job with that key. A job that
-// blocks no other now may do so in its next state. If several jobs had a lost row, one that
-// blocks others gets the key, and of several such jobs the last by ID.
+// repairUniqueOf ensures that the unique key of a job leads to a job with that key. Even a job
+// that blocks no other job now gets the key, since it may block one in its next state. If the
+// row of a key is lost and several jobs have the key, a job that blocks others gets it, and
+// among several such jobs the last by ID.
 func (s *salvor) repairUniqueOf(t *txn, j stored, p place) {
 	blocks := driver.BlockedBy(j.Envelope, p.state)
 	ended := p.state == pawl.Dead || p.state == pawl.Completed
@@ -79,9 +80,9 @@ func (s *salvor) repairKeys() error {
 	return s.eachKey(bucketEffects, nil, s.repairEffect)
 }
 
-// repairExpiry removes deadlines that no job has. From the expiry of an effect it takes until
-// when the effect is done, whatever the row of the effect says: that row is lost or older. Of
-// two rows that contradict each other it follows the one that prevents a second run.
+// repairExpiry removes deadlines that no job has. It copies the time until which an effect
+// counts as done from its row of expiry to the row of the effect, which is lost or older. If
+// two rows contradict each other, it follows the row that prevents a second run.
 func (s *salvor) repairExpiry(t *txn, b *table, key []byte) {
 	what := key[timeWidth+1:]
 	switch key[timeWidth] {
@@ -108,8 +109,8 @@ func (s *salvor) repairExpiry(t *txn, b *table, key []byte) {
 	}
 }
 
-// repairEffect takes a key from a job that is not leased. It ensures that an effect counts as
-// done for as long as intended, and not forever.
+// repairEffect removes the holder of an effect if that job is not leased. It ensures that an effect counts as done for
+// as long as intended, and not forever.
 func (s *salvor) repairEffect(t *txn, b *table, key []byte) {
 	was, err := parseEffectRow(key, b.Get(key))
 	if err != nil {

@@ -6,9 +6,9 @@ func (t *txn) hasQueue(n queueNumber) bool {
 	return err == nil
 }
 
-// repairLimits makes the rows of keys anew, from the jobs of each queue that limits keys. Rows that
-// are sound keep how far a rate is used up. Jobs that a limit blocked and that have room now, or whose
-// queue has lost its limits, are unblocked.
+// repairLimits restores the rows of keys from the jobs of each queue that limits keys. Sound rows keep
+// how far a rate is used up. repairLimits unblocks the jobs that have room now, and those whose queue
+// has lost its limits.
 func (s *salvor) repairLimits() error {
 	err := s.eachKey(bucketKeys, nil, func(t *txn, b *table, key []byte) {
 		if len(key) < 5 || !t.hasQueue(queueOf(key)) {

@@ -12,7 +12,7 @@ import (
 )
 
 // repairQueues ensures that each queue and each kind has both of its rows. If both are lost, it
-// gives the queue or kind its number back, which rows in other buckets still name.
+// restores them under the number that rows in other buckets still name.
 func (s *salvor) repairQueues() error {
 	highest := uint32(0)
 	err := s.eachKey(bucketQueues, nil, func(t *txn, b *table, key []byte) {

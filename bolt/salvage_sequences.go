@@ -24,10 +24,11 @@ func (s *salvor) repairSequences() error {
 	})
 }
 
-// ownSequences gives each job a unique sequence. Jobs of another file or an older tree may have
-// numbers that were assigned again. Two jobs with one number would share one place, and the
-// second to arrive there would destroy the first. The first job that a row confirms keeps the
-// number. The row of another job contradicts its record, which the check of the rows detects.
+// ownSequences gives each job a unique sequence. Jobs from another file or an older tree may
+// have numbers that were assigned again. Two jobs with one number would share the keys of rows,
+// and the second job to use such a key would overwrite the row of the first. The first job that
+// a row confirms keeps the number. The rows of the others then contradict their records, and
+// the check of the rows detects that.
 func (s *salvor) ownSequences() error {
 	var taken []uint64
 	err := s.eachRecord(func(_ *txn, j stored) { taken = append(taken, j.Seq) })

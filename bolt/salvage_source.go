@@ -17,12 +17,12 @@ import (
 type damagedFile struct {
 	*os.File
 	size  int64
-	metas []pages.Meta // sound meta pages; the file is read by the first
+	metas []pages.Meta // sound meta pages; the first is used to read the file
 	older bool         // the first is not the newest
 
 	bbolt     bool // a meta page says that bbolt wrote the file
 	queueless bool // the tree leads to no queue
-	foreign   bool // and the tree is sound: it is another program's, or that of a torn copy
+	foreign   bool // and the tree is sound: the file is another program's, or a torn copy
 
 	progress *progress // nil until the copy begins
 }

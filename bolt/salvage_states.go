@@ -43,8 +43,8 @@ func (s *salvor) repairState(t *txn, b *table, key []byte) {
 	}
 }
 
-// livesOn reports whether a job whose record says how it ended is in a state of a job that has
-// not ended. Either the row or the record is older. In doubt the job does not run again.
+// livesOn reports whether the record of a job says that the job has ended, and its row says that
+// it has not. One of the two is older. To be safe, the job does not run again.
 func livesOn(j stored, state pawl.State) bool {
 	ended := j.Death != nil || !j.Completed.IsZero()
 	return ended && state != pawl.Dead && state != pawl.Completed

@@ -14,33 +14,32 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// How much of its own work the scheduler does in one commit. The limits keep callers of the
-// same commit from waiting long.
+// Limits on the scheduler's own work in one commit, so that callers of the same commit do not wait long.
 const (
 	promotePortion = 500
 	reapPortion    = 500
 	recoverPortion = 5000
 	expirePortion  = 500
-	settlePortion  = 500 // jobs that a fetch reaches and that cannot be leased
+	settlePortion  = 500 // jobs that a fetch meets and cannot lease
 )
 
-// longestSleep is the longest sleep while jobs wait for a time of day. After it the scheduler
-// notices that the clock was set.
+// longestSleep is the longest sleep while jobs wait for a time of the wall clock. So the scheduler notices within that
+// time that the clock was set.
 const longestSleep = time.Minute
 
-// shortestSleep is the sleep after the scheduler woke up before the time of day it waited for.
-// A clock that stands still would keep it busy.
+// shortestSleep is the sleep after the scheduler woke up before the wall-clock time that it waited for. Without it, a
+// clock that stands still would keep the scheduler busy.
 const shortestSleep = time.Millisecond
 
-// degradedSleep is the sleep after the scheduler could not do everything that is due. A damaged
-// row stays due forever, and a full disk stays full for a while.
+// degradedSleep is the sleep after the scheduler could not do all due work. A damaged row stays due forever, and a full
+// disk stays full for a while.
 const degradedSleep = time.Second
 
-// idleYields is how many times in a row the scheduler yields without a new call. If the yields
-// take too long, it stops yielding for leastBackoff times as long. The factor doubles with each
-// consecutive slow try, up to mostBackoff, so on a busy machine yielding costs a hundredth of the
-// time, and one cycle of the garbage collector does not affect the groups of the next hundred
-// commits. The pause lasts at most maxBackoff.
+// idleYields is how many times in a row the scheduler yields without getting a new call. If the
+// yields take too long, it stops yielding for leastBackoff times that long. The factor doubles
+// with each consecutive slow try, up to mostBackoff. So on a busy machine yielding takes a
+// hundredth of the time, and one cycle of the garbage collector does not affect the groups of the
+// next hundred commits. The pause lasts at most maxBackoff.
 const (
 	idleYields   = 8
 	leastBackoff = 4
@@ -65,9 +64,9 @@ type scheduler struct {
 	meter    *driver.Meter
 	guard    *dbfile.Guard
 	seq      *atomic.Uint64        // the last assigned enqueue sequence
-	bound    bound                 // of the bytes in use
+	bound    bound                 // bound on the bytes in use
 	awaits   atomic.Bool           // some job may wait for another
-	byKey    keyLeases             // of the transaction that writes
+	byKey    keyLeases             // owned by the current write transaction
 	commitTx func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests that make it fail
 
 	stop    chan struct{} // closed to stop the goroutine
@@ -84,14 +83,14 @@ type scheduler struct {
 	lastBatch    int64                // how many of them arrived since the previous group
 	lasted       time.Duration        // duration of the last transaction
 	yieldAfter   time.Time            // no yields until then
-	yieldBackoff time.Duration        // the length of that pause, in slow yields; 0 if the last yields were fast
+	yieldBackoff time.Duration        // the length of that pause, as a multiple of the slow yields; 0 if the last yields were fast
 	fetches      []*fetchCall         // fetches that wait for jobs, in order of arrival
 	durable      time.Time            // when the last transaction became durable, on monotonic time
 	due          time.Time            // when the next delayed job is due or something expires; zero for never
 	resting      map[queueNumber]rest // queues whose rate keeps fetches waiting
 	backlog      bool                 // more was due or expired than fit in one commit
 	degraded     bool                 // something that is due or expired could not be moved
-	leftBlocked  []byte               // where the search for blocked jobs that nothing else may unblock continues; nil for none
+	leftBlocked  []byte               // where the search continues for blocked jobs that nothing else may unblock; nil for none
 	turns        turns                // turns among the queues
 	numbers      numberCache          // numbers of the queues that fetches name
 	lookups      int                  // rows searched for so far
@@ -99,17 +98,16 @@ type scheduler struct {
 	keyRows      keyCache
 }
 
-// spare is memory that one transaction leaves to the next, so that a busy queue needs none for each
-// job.
+// spare is memory that one transaction leaves to the next, so that a busy queue does not allocate for each job.
 type spare struct {
 	events  []pawl.Event
 	ended   []holding
 	granted []*grant
 	passed  [][]byte // of a selection
-	jobs    int      // how many the last fetch got, which the next one makes room for
+	jobs    int      // how many jobs the last fetch got; the capacity for the next fetch
 }
 
-// emptied returns a slice without elements in the memory of s, unless that is large.
+// emptied returns an empty slice that reuses the memory of s, unless that is large.
 func emptied[T any](s []T) []T {
 	if cap(s) > maxSpare {
 		return nil
@@ -161,9 +159,9 @@ func (s *scheduler) run() {
 	ended = true
 }
 
-// yieldForBatch lets callers that were just answered submit their next calls, which makes groups
-// large. It yields as long as that brings new calls, up to the number of recent calls. It never
-// sleeps or waits for a caller that is not running.
+// yieldForBatch lets callers that were just answered submit their next calls, so that groups
+// become large. It yields as long as that brings new calls, up to the number of recent calls. It
+// never sleeps, and never waits for a caller that is not running.
 //
 // On a busy machine a yield lasts until the goroutine's next time slice. If that takes longer
 // than it is worth, the yield backoff stops yielding for a while.
@@ -187,9 +185,9 @@ func (s *scheduler) yieldForBatch() {
 	s.arrived, s.lastBatch = came, came-s.arrived
 }
 
-// worth returns how long yielding may take that brings some calls while others wait for it: as long as a transaction, or
-// up to mostWorth times as long if it brings more calls than wait. Each of them saves a transaction, and each that waits
-// loses the time.
+// worth returns how long yielding may take, given how many calls it brought and how many wait for it: as long as a
+// transaction, or up to mostWorth times as long if it brought more calls than wait. Each new call saves a transaction,
+// and each waiting call loses the time.
 func (s *scheduler) worth(brought, waiting int64) time.Duration {
 	return s.lasted * time.Duration(min(max(1, brought/max(1, waiting)), mostWorth))
 }
@@ -242,8 +240,8 @@ func (s *scheduler) sleep(timer *time.Timer) bool {
 	}
 }
 
-// untilNext returns how long there is nothing to do. If there will never be anything, ok is
-// false. For a wall-clock time, the result is 0 or at least the given minimum.
+// untilNext returns how long the scheduler has nothing to do. If nothing will ever be due, ok is false. For a
+// wall-clock time, the result is 0 or at least the given minimum.
 func (s *scheduler) untilNext(least time.Duration) (wait time.Duration, ok bool) {
 	if s.degraded {
 		return degradedSleep, true
@@ -270,14 +268,14 @@ func (s *scheduler) maintain(t *txn) {
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
 	t.searchLeftBlocked(s.leftBlocked, promotePortion)
 	s.backlog = s.backlog || t.unsearched != nil
-	t.finishEnds() // so that fetches find the callbacks, and the jobs that waited
+	t.finishEnds() // so that fetches find the callbacks and the released jobs
 	s.degraded = len(t.damage) > 0
 	s.wake(t)
 	room := settlePortion
 	for _, f := range s.fetches {
 		s.serve(t, f, &room)
 	}
-	t.finishEnds() // frees those that waited for jobs which a fetch skipped
+	t.finishEnds() // releases the jobs that waited for jobs that a fetch skipped
 	t.setWakes()
 	s.due = s.beginRests(t, t.nextDue())
 }

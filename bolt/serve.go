@@ -28,11 +28,11 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 	if err = errors.Join(err, kindErr); err == nil {
 		err = chosen.run()
 	}
-	if *room == 0 || t.leftBlocked || t.groups.Any() || t.after.Pending() { // the ends of jobs that it skipped bring callbacks, and let jobs go
+	if *room == 0 || t.leftBlocked || t.groups.Any() || t.after.Pending() { // the ends of skipped jobs bring callbacks and release jobs
 		s.backlog = true
 	}
 	if err == nil && len(chosen.jobs) == 0 {
-		if s.backlog { // some of it may be for this fetch
+		if s.backlog { // some of the due jobs may be for this fetch
 			return
 		}
 		err = s.givesUp(t, f, &chosen)
@@ -51,7 +51,8 @@ func (s *scheduler) serve(t *txn, f *fetchCall, room *int) {
 }
 
 // givesUp returns ErrEmpty if a fetch that found nothing does not want to wait for the
-// remaining jobs of the queues. It begins with the queue that made the fetch wait last time.
+// remaining jobs of its queues. It first looks at the queue that made the fetch wait last
+// time.
 func (s *scheduler) givesUp(t *txn, f *fetchCall, chosen *selection) error {
 	r := &f.request
 	switch r.Wait {
@@ -92,8 +93,8 @@ func (s *scheduler) failFetches(err error) {
 	s.answerWith(err, func(f *fetchCall) bool { return f.stage.Load() == accepted })
 }
 
-// failHasty answers the fetches that do not wait indefinitely. Due jobs cannot be moved, so
-// nobody knows whether the queues are empty for these fetches.
+// failHasty answers the fetches with a limit on their wait. Due jobs cannot be moved, so it is
+// unknown whether these fetches would find the queues empty.
 func (s *scheduler) failHasty(err error) {
 	s.answerWith(err, func(f *fetchCall) bool { return f.request.Wait != pawl.WaitForJob && f.accept() })
 }

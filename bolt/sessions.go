@@ -36,7 +36,7 @@ func (s *sessions) end(one *session) {
 	delete(s.all, one)
 }
 
-// served returns the names of the queues that somebody fetches from.
+// served returns the names of the queues that some session fetches from.
 func (s *sessions) served() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *sessions) served() map[string]bool {
 	return names
 }
 
-// serve reports whether somebody fetches jobs of a kind from a queue, and otherwise what the kind
-// needs, if a worker would fetch them but for that.
+// serve reports whether some session fetches jobs of a kind from a queue. If not, need is what the
+// kind needs before a worker fetches its jobs, if that is the reason.
 func (s *sessions) serve(queue, kind string) (served bool, need string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,16 +60,16 @@ func (s *sessions) serve(queue, kind string) (served bool, need string) {
 		case one.kinds == nil || slices.Contains(one.kinds, kind):
 			return true, ""
 		case one.lacks[kind] != "" && (need == "" || one.lacks[kind] < need):
-			need = one.lacks[kind] // the first by name, so that the answer does not change by chance
+			need = one.lacks[kind] // the first by name, so that the answer does not depend on map order
 		}
 	}
 	return false, need
 }
 
-// Serving reports to the queue that a worker serves these kinds on these queues until it calls end.
-// Nil kinds mean all kinds. Lacks has the kinds that the worker handles but does not take now, each
-// with what it needs. Package worker calls it, so that Stats reports a queue as served while all of
-// its workers are busy, and Why knows closed gates.
+// Serving records that a worker serves these kinds on these queues until it calls end. Nil kinds
+// mean all kinds. Lacks has the kinds that the worker handles but does not take now, each with what
+// it needs. Package worker calls Serving, so that Stats reports a queue as served while all of its
+// workers are busy, and Why knows closed gates.
 func (q *Queue) Serving(queues, kinds []string, lacks map[string]string) (end func()) {
 	one := q.sessions.begin(&session{queues, kinds, lacks})
 	return func() { q.sessions.end(one) }

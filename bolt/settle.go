@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// settle ends a lease as a settlement requests. Thousands of them wait for a commit, so it is small:
-// it reads the rest from the settlement, which its caller keeps until then.
+// settle ends a lease as a settlement requests. Thousands of settles may wait for a commit, so the
+// type is small: it reads the rest from the settlement, which the caller keeps until the commit.
 type settle struct {
 	finished
 	given        *pawl.Settlement
@@ -63,7 +63,7 @@ func (op *settle) bytes(headers map[string]string) (n int) {
 
 // lease returns the row of the lease, or the reason why the settlement is refused.
 func (op *settle) lease(t *txn) (row leaseRow, err error) {
-	op.done = false // unlike in an earlier run of the operation
+	op.done = false // an earlier run of the operation may have set it
 	if row, err = t.held(&op.holding); err == nil {
 		_, err = t.rowOfLine(row.line) // a damaged row refuses only this settlement
 	}
@@ -195,15 +195,15 @@ func (op *settle) ack(t *txn, row leaseRow, j stored) {
 	t.emitOwn(op.event(pawl.EventSucceeded, op.job))
 }
 
-// forget removes the rows of a job that is done.
+// forget removes all rows of a job that is done.
 func (op *settle) forget(t *txn) {
 	if op.done {
 		t.remove(op.id, op.rows)
 	}
 }
 
-// move gives the job its next place. A job with a damaged record becomes dead, whatever the
-// outcome, and so does a cancelled job. Leads says that the job held its key by its lease.
+// move gives the job its next place. A job with a damaged record becomes dead, whatever the outcome,
+// and so does a cancelled job. Leads says that the job held its key while it was leased.
 func (op *settle) move(t *txn, row leaseRow, leads bool) {
 	outcome, reason := op.given.Outcome, op.given.Reason
 	if outcome == pawl.OutcomeNack && op.nackPlain(t, row) {
@@ -259,9 +259,9 @@ func (op *settle) retried(t *txn, j stored) {
 	t.emit(event)
 }
 
-// nackPlain is move for the failure of a job whose record has nothing that matters for it. It puts
-// the failure in front of the record, and needs no more of the job than the row of its lease. It
-// returns false, and has done nothing, if there is no room in front of the record, or damage.
+// nackPlain is move for a failed job whose record does not matter for the next state. It puts the
+// failure in front of the record. The next state follows from the row of the lease alone. If
+// there is damage, or no room in front of the record, it does nothing and returns false.
 func (op *settle) nackPlain(t *txn, row leaseRow) bool {
 	if row.flags&(hasKey|hasMore|hasTag) != 0 || op.stack != "" {
 		return false

@@ -21,8 +21,8 @@ type source struct {
 	room   int           // how many more jobs it may give; negative for any number
 	starts int           // how many more starts its rate allows; negative for any number
 	pool   *poolCount    // nil if it has none
-	share  int           // it starts a job while fewer jobs of its pool run
-	pace   driver.Pace   // that rate
+	share  int           // the source starts a job only while fewer jobs of its pool run
+	pace   driver.Pace   // the rate that limits starts
 	lanes  []*laneCursor // lanes with jobs; nil until the first turn of the source
 
 	// Results of peek: the first job of each sort, nil if there is none.
@@ -42,15 +42,15 @@ func (s *selection) source(a asked, weight int) *source {
 	return &source{queue: a.queue, asked: a, turn: s.turns.of(a.queue), weight: weight}
 }
 
-// measure counts how much room the limits of a queue leave to its source, besides the jobs that were
-// chosen. It reports whether there is any.
+// measure sets how much room the limits of a queue leave to its source, after the jobs that were
+// already chosen. It reports whether there is any room.
 func (s *selection) measure(from *source, row *queueRow) bool {
 	if row.rests.After(s.t.now) {
 		s.t.resting = append(s.t.resting, restingQueue{number: from.queue, row: row})
 		return false
 	}
 	limits := row.limits
-	s.t.fairRow(from.queue) // damage of it counts all jobs anew, which must not happen while some are being leased
+	s.t.fairRow(from.queue) // if that row is damaged, this recounts all jobs, which must not happen while jobs are being leased
 	from.room, from.starts = -1, -1
 	own := s.t.ownRow(from.queue)
 	if limits.Pool.Running > 0 {

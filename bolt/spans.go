@@ -221,7 +221,7 @@ func (w *rowWalk) next() (k, v []byte) {
 			best = i
 		}
 		if w.merge == noMerge || w.merge == byLine && i > 0 && queueOf(c.from) != queueOf(w.cursors[0].from) {
-			break // the rest follows later
+			break // later spans follow in a later step
 		}
 		i++
 	}

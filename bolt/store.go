@@ -112,8 +112,8 @@ func (s *store) record(id pawl.ID) (stored, error) {
 	return parseStored(id, s.jobs.Get(id[:]))
 }
 
-// listed is like record, for readers: a record that the file has no room for is damage to one
-// job, not a memory fault.
+// listed is like record, for readers. If the file is too short for a record, listed returns an error for that job
+// instead of faulting.
 func (s *store) listed(id pawl.ID) (stored, error) {
 	b := s.jobs.Get(id[:])
 	if int64(len(b)) > s.jobs.Tx().Size() {
@@ -319,8 +319,8 @@ func (s *store) where(e *pawl.Envelope) (p place, err error) {
 	return p, nil
 }
 
-// ofAnother reports whether a sound row of a state, which begins with the ID of its job, is that of another job. Only
-// damage puts it there. A row that is damaged itself counts as that of the job.
+// ofAnother reports whether a sound row in a state bucket begins with the ID of another job. Only damage leads to
+// such a row. A damaged row counts as the row of this job.
 func ofAnother(id pawl.ID, key, row []byte) bool {
 	if bytes.HasPrefix(row, id[:]) {
 		return false

@@ -22,8 +22,8 @@ type table struct {
 	seeks  int           // how many searches it made
 }
 
-// bucket returns the bucket of the table. It is opened when it is needed first: a transaction uses few tables, and bbolt
-// needs as much time to open a bucket as to store a row.
+// bucket returns the bucket of the table. The first use opens it: a transaction uses few tables, and bbolt needs as
+// much time to open a bucket as to store a row.
 func (b *table) bucket() *bbolt.Bucket {
 	if b.opened == nil {
 		b.open()
@@ -50,10 +50,10 @@ func (b *table) Tx() *bbolt.Tx { return b.root.Tx() }
 // Sequence returns the number that is stored with the bucket.
 func (b *table) Sequence() uint64 { return b.bucket().Sequence() }
 
-// SetSequence changes that number.
+// SetSequence changes the number that is stored with the bucket.
 func (b *table) SetSequence(n uint64) error { return b.bucket().SetSequence(n) }
 
-// NextSequence raises that number, and returns it.
+// NextSequence raises the number that is stored with the bucket by 1, and returns it.
 func (b *table) NextSequence() (uint64, error) { return b.bucket().NextSequence() }
 
 // find moves the cursor to the first row at or after a key.
@@ -102,7 +102,7 @@ func (b *table) next() (key, value []byte) {
 	return b.at, value
 }
 
-// followed reports whether the key of the row after the one that was read last has a prefix.
+// followed reports whether the key of the row after the last read row has a prefix.
 func (b *table) followed(prefix []byte) bool {
 	next, _ := b.cursor.Next()
 	if b.at = nil; next != nil { // otherwise the cursor may be in a page that the transaction has emptied

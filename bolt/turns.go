@@ -8,8 +8,8 @@ package bolt
 // weight, the shorter the turn. The turn that starts first is next. With equal weights this is
 // round robin. A queue gains nothing from being idle.
 //
-// A turn counts once the fetch that took it has received its jobs. If the fetch comes to
-// nothing, its turns are undone.
+// A turn counts once the fetch that took it has received its jobs. If the fetch fails, its
+// turns are undone.
 type turns struct {
 	queues map[queueNumber]*turn
 	now    uint64 // the start of the last turn

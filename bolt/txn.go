@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// txn is one write transaction: its buckets, a single current time, the rows of queues, and
-// what must happen in memory once the transaction is durable.
+// txn is one write transaction: its buckets, a single current time, the rows of queues, and the changes to memory
+// that follow once the transaction is durable.
 //
 // The methods here and in moves.go move jobs between states. A caller has checked that the move
 // applies. Each method keeps a job's row in exactly one state and keeps the counts right.
@@ -29,7 +29,7 @@ type txn struct {
 	lines    map[line]*lineRow
 	last     lastLine
 	keyRows  map[string]*keyRow       // rows of keys that are limited; nil until needed
-	usedKeys []*keyRow                // those of them that the transaction uses
+	usedKeys []*keyRow                // the rows among keyRows that the transaction uses
 	limitAt  []byte                   // buffer for a limit key
 	laneAt   []byte                   // buffer for a limit key and a lane
 	encoded  []byte                   // buffer for the row of a key
@@ -38,7 +38,7 @@ type txn struct {
 	few      [4]line                  // initial array of touched
 	resumed  []queueNumber            // queues that were resumed
 	pools    map[string][]queueNumber // the queues of each pool; nil until needed
-	resting  []restingQueue           // queues that kept a fetch waiting by their rate or their rest
+	resting  []restingQueue           // queues whose rate or rest kept a fetch waiting
 	late     []news                   // what to notify fetches of once the transaction is durable
 
 	scratch []byte // buffer for a key
@@ -47,7 +47,7 @@ type txn struct {
 
 	leasesCounted bool // the transaction has raised the sequence of its keyLeases
 
-	keyless   bool // leave the rows of keys alone, since they are made anew
+	keyless   bool // do not touch the rows of keys, since a repair restores them
 	groupless bool // count no members of groups, since a recount follows
 	recounts  bool // create missing line rows, since a recount follows
 	changed   bool
@@ -57,12 +57,12 @@ type txn struct {
 	renewed     map[uint64]bool // leases extended
 	ended       []holding       // leases settled or taken back
 	cancelled   []holding       // leases of jobs that must end
-	counted     driver.Tally    // its transitions; events has some of them
+	counted     driver.Tally    // counts of all transitions; events has only some of them
 	events      []pawl.Event    // deaths and crashes, and all other events when there is a listener
 	damage      []error         // damaged rows that were skipped
-	leftBlocked bool            // jobs were blocked, and damage may keep them from being unblocked
+	leftBlocked bool            // damage may keep blocked jobs from being unblocked
 
-	groups driver.Groups // whose members moved
+	groups driver.Groups // groups whose members moved
 
 	claims map[string]pawl.ID // unique keys that jobs of a dry run would take; nil otherwise
 
@@ -325,7 +325,7 @@ func (t *txn) rowOfLine(ln line) (*lineRow, error) {
 	return row, err
 }
 
-// countBlocked adds n to the blocked jobs of a line. That alone is no news for a fetch.
+// countBlocked adds n to the blocked jobs of a line. It does not wake fetches.
 func (t *txn) countBlocked(ln line, n int) {
 	row, err := t.rowOfLine(ln)
 	if err != nil {
@@ -349,7 +349,7 @@ func (t *txn) resume(n queueNumber) {
 func (t *txn) counts(ln line) *pawl.Counts { return &t.touch(ln).counts }
 
 // emit counts a transition, and keeps its event until the transaction is durable. It always keeps deaths and crashes,
-// since they are logged, and skipped jobs, since somebody may begin to wait for them.
+// since they are logged, and skipped jobs, since a call may begin to wait for them.
 func (t *txn) emit(e pawl.Event) {
 	t.counted.Count(e.Job.Queue, e.Type, 1)
 	if t.listening || e.Type == pawl.EventDied || e.Type == pawl.EventReaped ||
@@ -360,7 +360,7 @@ func (t *txn) emit(e pawl.Event) {
 	}
 }
 
-// countIn counts a transition of a job of a queue, whose name is unknown if its row is damaged.
+// countIn counts a transition of a job of a queue. The name of the queue is unknown if the queue's row is damaged.
 func (t *txn) countIn(n queueNumber, e pawl.EventType) {
 	name := ""
 	if row, err := t.rowOf(n); err == nil {

@@ -26,10 +26,10 @@ const plainCall = "inside a transaction only EnqueueTx, AckTx, CancelTx and Muta
 //
 // Inside fn, only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.MutateTx] may
 // change the queue, with the tx passed to fn. Every other call waits for the writer, which
-// waits for fn. If that takes a second, Update logs a warning. A call whose context ends gets
-// out of the wait. Fn must be short, since all callers wait for it. It must not commit or roll
-// back tx, or close the queue. A function passed to tx.OnCommit runs on the queue's own
-// goroutine: it must not call the queue or panic.
+// waits for fn. If that takes a second, Update logs a warning. A call returns when its context
+// ends. Fn must be short, since all callers wait for it. It must not commit or roll back tx,
+// or close the queue. A function passed to tx.OnCommit runs on the queue's own goroutine: it
+// must not call the queue or panic.
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
 // [ErrDisk] if the disk refused the commit; or the errors of a failed sync, as every call does.
@@ -56,8 +56,8 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *bbolt.Tx) error) error {
 	}
 }
 
-// update is an app's transaction. It runs on the caller's goroutine while the scheduler waits,
-// so that a panic, a stack and a t.FailNow are where they belong.
+// update is an app's transaction. It runs on the caller's goroutine while the scheduler waits, so
+// that a panic, a stack trace, or a t.FailNow occurs on that goroutine.
 type update struct {
 	txs  chan *bbolt.Tx
 	done chan error // the result of fn
@@ -226,7 +226,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		return &pawl.InvalidError{Field: "transaction", Reason: "it is for reading only"}
 	}
 	if err := q.scheduler.intake.reason(); err != nil && q.scheduler.updateTx.Load() != tx {
-		return err // but a running function of Update ends as it would have
+		return err // a running function of Update ends as usual
 	}
 	t, err := begin(tx, q.opts.Now(), q.scheduler.settings())
 	if err != nil {

@@ -25,7 +25,7 @@ type watchList struct {
 	held   []asked // new repeats
 }
 
-// asked is a queue named by a fetch.
+// asked is a queue that a fetch names.
 type asked struct {
 	queue queueNumber
 	place int // position in the request

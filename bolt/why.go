@@ -84,7 +84,7 @@ func (r *reader) facts(ctx context.Context, id pawl.ID) (f driver.Facts, err err
 	return f, err
 }
 
-// keyStats reads the row of a key that has a number of leased jobs. Ok says whether there is one.
+// keyStats reads the row of a key, given the number of its leased jobs. Ok says whether the row exists.
 func (s *store) keyStats(key []byte, rate pawl.Rate, leased int, now time.Time) (k pawl.KeyStats, ok bool, err error) {
 	sealed := s.keys.Get(key)
 	if sealed == nil {
@@ -100,7 +100,7 @@ func (s *store) keyStats(key []byte, rate pawl.Rate, leased int, now time.Time) 
 		k.Head = row.head.id
 	}
 	if row.head != nil && row.head.holds && leased == 0 {
-		if j, err := s.record(k.Head); err == nil { // otherwise it is dead soon
+		if j, err := s.record(k.Head); err == nil { // otherwise a later step makes the job dead
 			k.Held = j.Death != nil
 		}
 	}
@@ -127,7 +127,7 @@ func (s *store) keyHolders(n queueNumber, key string) (ids []pawl.ID, leased int
 	return ids, leased
 }
 
-// blockedOf finds blocked jobs of a key, in the order in which each lane of it goes on, or in that of their turns.
+// blockedOf finds blocked jobs of a key, in the order in which they are unblocked: by lane, or by turn.
 func (s *store) blockedOf(limit []byte) (ids []pawl.ID) {
 	c := s.delayed.Cursor()
 	for _, prefix := range [][]byte{blockedPrefix(nil, limit), turnPrefix(nil, limit)} {
@@ -161,9 +161,9 @@ func (r *reader) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, e
 	return k, err
 }
 
-// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. It returns the keys that
-// have ready or leased jobs, or whose rate is used up in part. If the queue has [pawl.Limits.MaxWaitingPerKey], it also
-// returns the keys that have delayed jobs. Short keys come first.
+// Keys reads up to max keys of a queue with limits per key, beginning after the key after. An empty after begins at the
+// first key. It returns the keys that have ready or leased jobs, or whose rate is partly used up. If the queue has
+// [pawl.Limits.MaxWaitingPerKey], it also returns the keys that have delayed jobs. Short keys come first.
 func (r *reader) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err

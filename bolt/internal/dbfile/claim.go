@@ -21,7 +21,7 @@ type Access struct {
 	ReadOnly bool
 	Timeout  time.Duration // to wait for the lock
 	Insecure bool          // others may own the file or write to it
-	Log      pawl.Logger   // of a writer
+	Log      pawl.Logger   // logger of a writer
 	Check    Check
 }
 
@@ -38,8 +38,8 @@ type claimed struct {
 }
 
 // claim opens the file at path, takes its lock as bbolt would, repairs what a failed sync left,
-// and checks its pages. Once it has the lock, nobody else writes to the file. Where the system
-// has no such locks, bbolt takes the lock later.
+// and checks its pages. Once it has the lock, no other queue writes to the file. Where the
+// system has no such locks, bbolt takes the lock later.
 func claim(path string, a Access) (c claimed, err error) {
 	for {
 		f, err := hold(path, a)

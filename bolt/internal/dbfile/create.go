@@ -44,7 +44,7 @@ func created(path string, create func() error) error {
 func unnamed(err error) error {
 	refused := RefusedByDisk(err)
 	if err != nil && strings.Contains(err.Error(), "file sync error") { // bbolt's text has the name, and its type is lost
-		err, refused = errors.New("sync of the copy failed"), true // unlike in a queue, this leaves nothing in doubt
+		err, refused = errors.New("sync of the copy failed"), true // unlike in a queue, no outcome is unknown
 	}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		err = fmt.Errorf("%s: %w", p.Op, p.Err)

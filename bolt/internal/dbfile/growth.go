@@ -27,7 +27,7 @@ func MapSize(path string) int {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return leastMap // whoever opens the file reports the error
+		return leastMap // opening the file reports the error
 	}
 	return max(leastMap, int(2*info.Size()))
 }

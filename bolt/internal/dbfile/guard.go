@@ -25,7 +25,7 @@ import (
 // would write into the pages of another file. place runs after a commit, before any caller is
 // answered. A nil guard detects nothing.
 type Guard struct {
-	ClosedCleanly bool // by the process that had the file before; its close writes the list of free pages
+	ClosedCleanly bool // the previous process closed the file; closing writes the list of free pages
 
 	path   string   // absolute; each check follows symbolic links
 	file   *os.File // the open file
@@ -37,8 +37,8 @@ type Guard struct {
 
 	mu      sync.Mutex                  // guards last
 	last    pages.Meta                  // the newest known meta page; after a commit only its transaction ID is set
-	wrong   atomic.Pointer[overwritten] // the first problem found, kept for good
-	closed  atomic.Bool                 // nobody detects anything any more
+	wrong   atomic.Pointer[overwritten] // the first problem found; never reset
+	closed  atomic.Bool                 // the guard detects nothing now
 	stuck   atomic.Bool                 // bbolt panicked while it held its locks, and must not be called again
 	onFound atomic.Pointer[func()]      // called when a problem is found
 }
@@ -142,7 +142,7 @@ func (g *Guard) Content() error {
 		return w.error
 	}
 	difference := g.compare()
-	if difference == nil || g.closed.Load() { // after Close, the file belongs to who opens it next
+	if difference == nil || g.closed.Load() { // after Close, the file belongs to the process that opens it next
 		return nil
 	}
 	return g.overwritten(difference)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// CanLock says that a file can be locked as bbolt locks it. Bbolt is given the open file and
-// then finds the lock already taken by itself.
+// CanLock says that a file can be locked as bbolt locks it. Bbolt gets the open file, so the
+// lock that the file has is also bbolt's.
 const CanLock = true
 
 // tryLock takes the lock of a file without waiting, shared for readers.
@@ -25,6 +25,6 @@ func tryLock(f *os.File, shared bool) (ok bool, err error) {
 	return err == nil, err
 }
 
-// unlock releases the lock of a file behind bbolt's back. When bbolt panics, its map of the
-// file stays, and the lock would stay with it.
+// unlock releases the lock of a file without bbolt. After bbolt panics, its map of the file
+// stays, and otherwise the lock would stay with it.
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -22,11 +22,11 @@ const markSuffix = "-failed-sync"
 // MarkPath returns the path of the failed-sync marker of a file.
 func MarkPath(path string) string { return path + markSuffix }
 
-// FailedSync is the content of a marker: which transaction failed, and the result of the
-// transaction before it, so that the marker is not applied to another file.
+// FailedSync is the content of a marker: the failed transaction, and the result of the previous
+// transaction. The result shows whether the marker belongs to a file.
 type FailedSync struct {
 	Transaction uint64 // 0 if unknown
-	Root, Pages uint64 // of the transaction before; 0 if unknown
+	Root, Pages uint64 // of the previous transaction; 0 if unknown
 }
 
 // markFirst is the start of a marker.
@@ -37,8 +37,8 @@ const markRest = "\nWhat the system shows of the file beside this one may differ
 	"place of the file, and removes this mark. Do not remove it by hand.\n"
 
 // Mark leaves a marker beside a file whose sync failed in a transaction, for the next Open. It
-// is best effort, since the disk is failing. Where files cannot be repaired there are no
-// markers.
+// is best effort, since the disk is failing. On systems where files cannot be repaired, there
+// are no markers.
 func Mark(path string, transaction int) error {
 	if !CanLock {
 		return nil
@@ -61,7 +61,7 @@ func Mark(path string, transaction int) error {
 	return errors.Join(err, atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
-// before finds the result of the transaction before the given one.
+// before finds the result of the transaction that precedes the given one.
 func before(path string, transaction uint64) FailedSync {
 	failed := FailedSync{Transaction: transaction}
 	f, err := os.Open(path)
@@ -115,9 +115,9 @@ func emptyMark(path string) error {
 	return errors.Join(atomicfile.Sync(f), f.Close())
 }
 
-// CommitMarked commits a transaction of the queue. If that fails for good, above all by a
-// failed sync, it leaves a marker. It leaves a refused commit that cannot become visible to the
-// caller.
+// CommitMarked commits a transaction of the queue. If the outcome is unknown, usually because a
+// sync failed, it leaves a marker. If the disk refused the commit, and no part of it can become
+// visible, CommitMarked only returns the error.
 func CommitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
 	db, path, transaction := tx.DB(), tx.DB().Path(), tx.ID()
 	err := commit(tx)
@@ -126,7 +126,7 @@ func CommitMarked(tx *bbolt.Tx, commit func(*bbolt.Tx) error) error {
 		return nil
 	case !RefusedByDisk(err):
 	case shows(db, transaction):
-		err = fmt.Errorf("a part of the meta page was written: %v", err) // without its type, since it is no refusal
+		err = fmt.Errorf("a part of the meta page was written: %v", err) // without its type, since the commit was not refused
 	default:
 		return err
 	}

@@ -91,8 +91,8 @@ func SyncOpened(db *bbolt.DB) error {
 	if err == nil {
 		return nil
 	}
-	// It is unknown whether any transaction is in doubt, so none is rolled back. The next Open
-	// copies what the system shows.
+	// It is unknown which transaction failed, if any, so none is rolled back. The next Open copies
+	// what the system shows.
 	return fmt.Errorf("sync the file: %w", errors.Join(err, Mark(db.Path(), 0)))
 }
 

@@ -17,8 +17,8 @@ const (
 	noWait   = syscall.O_NONBLOCK
 )
 
-// checkPlace refuses a file that somebody else could write to or replace. Whoever can do that
-// runs code with the rights of this process, through its handlers.
+// checkPlace refuses a file that another user could write to or replace. Such a user could run
+// code with the rights of this process, through its handlers.
 func checkPlace(path string, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

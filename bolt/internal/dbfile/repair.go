@@ -14,13 +14,14 @@ import (
 	"github.com/gopawl/pawl/internal/pages"
 )
 
-// repair replaces a file that has a failed-sync marker, and whose lock f has, by a copy of its
-// content before the transaction whose sync failed. Afterwards path leads to another file.
+// repair handles a file with a failed-sync marker. It replaces the file by a copy of its
+// content before the transaction whose sync failed. So path then leads to another file. F is
+// the open file, and has its lock.
 //
-// The system may show what that transaction wrote and never write it to the disk, or show only
-// a part of it. Everything older was synced, and the transaction has overwritten nothing of it.
-// So the disk has every page of the transaction before, and the copy of those pages is written
-// and synced anew.
+// The system may show what that transaction wrote without ever writing it to the disk, or may
+// show only a part of it. Everything older was synced, and the transaction has not overwritten
+// it. So the disk has every page of the previous transaction, and repair writes and syncs a
+// copy of those pages.
 func repair(path string, f *os.File, a Access) (repaired bool, err error) {
 	failed, ok, err := Marked(path)
 	if err != nil || !ok || a.ReadOnly || !CanLock {
@@ -34,9 +35,9 @@ func repair(path string, f *os.File, a Access) (repaired bool, err error) {
 }
 
 // replaceByCopy makes the copy, replaces path by it, and removes the marker. A crash in between
-// leaves the marker and one of the files, and the next Open starts over. The marker is emptied
-// first: if the sync of its removal fails, it can come back when the copy has a transaction of
-// the same number, and must not undo that one.
+// leaves the marker and one of the files, and the next Open starts over. replaceByCopy empties
+// the marker first. Otherwise, if the sync of its removal fails, the marker could come back
+// after the copy has a transaction of the same number, and would undo that transaction.
 func replaceByCopy(path string, f *os.File, check Check, failed FailedSync) error {
 	err := Replace(path, f, check, func(to *os.File) error { return copyBefore(to, f, failed) })
 	if err != nil {
@@ -48,10 +49,10 @@ func replaceByCopy(path string, f *os.File, check Check, failed FailedSync) erro
 	return errors.Join(ignoreNotExist(os.Remove(path+markSuffix)), atomicfile.SyncFolder(filepath.Dir(path)))
 }
 
-// Replace replaces an old file, whose lock the caller has, by a new file that fill writes.
-// The new file has the mode and owner of the old one, and must be a queue. It is durable before
-// it gets the name, so a crash leaves one or the other. It is locked before it gets the name,
-// so nobody else opens it too early.
+// Replace replaces an old file by a new file that fill writes. The caller has the lock of the
+// old file. The new file has the mode and owner of the old one, and must be a queue. It is
+// durable before it gets the name, so a crash leaves one file or the other. It is locked before
+// it gets the name, so no other process opens it too early.
 func Replace(path string, old *os.File, check Check, fill func(to *os.File) error) (err error) {
 	folder := filepath.Dir(path)
 	to, err := os.CreateTemp(folder, ".pawl-new-*")
