@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// admit lets runs of flows begin that a new limit permits, or that wait for runs which damage removed. It changes
-// many keys in one commit, and makes none for keys where nothing is to be done.
+// admit lets waiting runs of flows begin if a new limit permits them, or if damage removed the runs that they
+// wait for. One commit changes many keys. Keys without work cost no commit.
 func (e *Engine) admit(ctx context.Context, flows []Definition) error {
 	for _, f := range flows {
 		for after := placesKey(f.Name(), "")[:len(f.Name())+1]; after != nil; {
@@ -34,7 +34,7 @@ func (e *Engine) admit(ctx context.Context, flows []Definition) error {
 // headsRead is how many heads one transaction reads.
 const headsRead = 1000
 
-// nextAdmission finds the next lines of a flow where something is to be done. Next is nil at the end.
+// nextAdmission finds the next lines of a flow that need work. Next is nil at the end.
 func (e *Engine) nextAdmission(ctx context.Context, f Definition, after []byte) (a *admission, next []byte, err error) {
 	prefix := append([]byte(f.Name()), 0)
 	a, next = &admission{flow: f}, after
@@ -65,7 +65,7 @@ func (e *Engine) nextAdmission(ctx context.Context, f Definition, after []byte) 
 	return a, next, err
 }
 
-// look adds the line of a head, if something is to be done there.
+// look adds the line of a head if the line needs work.
 func (a *admission) look(r rows, head []byte, now time.Time) error {
 	stale, err := r.stalePlaces(head)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *admission) look(r rows, head []byte, now time.Time) error {
 	return nil
 }
 
-// placeFrom calls fn with the first key of table places from a key on.
+// placeFrom calls fn with the first key of table places at or after a key.
 func (r rows) placeFrom(prefix, from []byte, fn func(key []byte)) error {
 	return present(r.Scan(tablePlaces, driver.Span{Prefix: prefix, From: from, Limit: 1}, func(key, _ []byte) bool {
 		fn(key)
@@ -93,7 +93,7 @@ func (r rows) placeFrom(prefix, from []byte, fn func(key []byte)) error {
 	}))
 }
 
-// stalePlaces returns some of the runs that have a place and are not open, which only damage leaves.
+// stalePlaces returns some of the runs that have a place and are not open. Only damage leaves such runs.
 func (r rows) stalePlaces(head []byte) (stale []pawl.ID, err error) {
 	prefix := append(slices.Clip(head), placeTaken)
 	var taken []pawl.ID
@@ -115,7 +115,7 @@ func (r rows) stalePlaces(head []byte) (stale []pawl.ID, err error) {
 	return stale, err
 }
 
-// leftPlace reports whether a run that has a place is not open, or does not say so.
+// leftPlace reports whether a run with a place is not open, or its row lacks the place.
 func (r rows) leftPlace(head []byte, run pawl.ID) (bool, error) {
 	row, err := r.run(run)
 	if err != nil && !errors.Is(err, pawl.ErrCorrupt) {
@@ -142,7 +142,7 @@ type admission struct {
 	done   bool
 }
 
-// admissionLine is a head, with runs that have a place there and are not open.
+// admissionLine is a head, and the runs that have a place there without being open.
 type admissionLine struct {
 	head  []byte
 	stale []pawl.ID
@@ -164,7 +164,7 @@ func (a *admission) Declare(n *driver.Needs) {
 	a.places.needsRuns(n)
 }
 
-// of returns the row of a run that would have a place of a head.
+// of returns the row of an imaginary run that needs a place of a head.
 func (a *admission) of(head []byte) (*runRow, placeKind) {
 	key := string(head[len(a.flow.Name())+1 : len(head)-1])
 	if key == "" {
@@ -216,5 +216,5 @@ func (a *admission) give(ops driver.Ops, r rows, line admissionLine) error {
 	return nil
 }
 
-// Apply writes the places and the rows of the runs that have got one.
+// Apply writes the places and the rows of the runs that got one.
 func (a *admission) Apply(tx driver.Writer) error { return a.places.apply(rowsTo(tx)) }

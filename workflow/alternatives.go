@@ -13,7 +13,7 @@ type alternatives struct {
 	cases   []Case
 	signals []string    // by case; "" for a case without a signal
 	valid   []validator // by case
-	timer   int         // the case with the shortest time; -1 for none
+	timer   int         // the After case with the shortest time; -1 for none
 	changes *sharedWait
 }
 
@@ -43,7 +43,7 @@ func (a *alternatives) condition(due time.Time) waitCondition {
 	w := waitCondition{due: due, ends: true, signals: a.signal().names()}
 	if len(a.changes.cases) > 0 {
 		w.shared, w.note = true, a.changes.note(a.c.e.Name)
-	} else if len(w.signals) == 0 && due.IsZero() { // as a race does
+	} else if len(w.signals) == 0 && due.IsZero() { // a race waits in the same way
 		w.branches = true
 	}
 	return w
@@ -82,8 +82,8 @@ func (a *alternatives) look(t *takeSignal) (taken bool, err error) {
 	return a.c.takeSignal(t)
 }
 
-// earlier looks whether a case before the one with an index is ready. If so, it ends the call if it has a signal;
-// a branch is left to the mutation.
+// earlier reports whether a case before the case with the given index is ready. If that case has a signal,
+// earlier ends the call with it. It leaves a case with a branch to the mutation.
 func (a *alternatives) earlier(t *takeSignal, index int) (over, refused bool, err error) {
 	if 0 <= t.ready && t.ready < index {
 		return false, true, nil

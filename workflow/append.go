@@ -10,7 +10,8 @@ import (
 )
 
 // An Append between the calls of a run is counted, as a [Publish] is, in the commit of its item. So it writes
-// nothing when the function makes it again. A step appends at once, and whatever becomes of its attempt.
+// nothing when the function runs again. An Append in a step stores its item immediately, even if the attempt fails
+// later.
 
 // appends is what an attempt of a step has appended.
 type appends struct {
@@ -32,7 +33,7 @@ func (r *Run) append(name string, value []byte) error {
 	if e == nil {
 		return r.s.append(name, value)
 	}
-	of.mu.Lock() // the others wait for the number of the first item
+	of.mu.Lock() // other Appends wait for the number of the first item
 	defer of.mu.Unlock()
 	m := &appendItem{run: r.x.run, name: name, step: stepName(e.Scope, e.Name, e.Occurrence), attempt: of.first[name]}
 	if err := r.x.append(m, value); err != nil {
@@ -109,12 +110,12 @@ type appendItem struct {
 	value []byte
 
 	step    string // "" for none
-	attempt uint64 // the number of the first item of its attempt, 0 for this one
+	attempt uint64 // the number of the first item of its attempt, 0 if this is the first
 
 	key [countKey]byte
 	n   uint64 // position of the call, 0 within a step
 
-	stream streamRow // as it was before
+	stream streamRow // before this item
 	now    time.Time
 }
 
@@ -159,7 +160,7 @@ func (s *scope) nextAppend(name string) (key [countKey]byte, n uint64, fresh boo
 	key = callKey('a', x.row.Journal, s.name, name)
 	_, n, fresh = s.position(key)
 	if s.name == "" {
-		x.tail, x.tailPublished = nil, nil // it has taken effect
+		x.tail, x.tailPublished = nil, nil // the append has taken effect
 	}
 	return key, n, fresh
 }

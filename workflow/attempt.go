@@ -43,14 +43,14 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		return pawl.Permanent(err)
 	case err != nil:
 		return err
-	case x.row == nil: // it came from a damaged file, or from an export of a build that did not export runs
+	case x.row == nil: // the job came from a damaged file, or from an export of a build that did not export runs
 		return pawl.Permanent(fmt.Errorf("run %s: %w: the job is here, and the rows of the run are not; start it anew under its ID", l.ID, ErrNotFound))
 	case !x.row.open():
 		return nil
 	}
 	x.observe(x.row)
 	defer x.awaitDeadline()()
-	if x.row.Terminate != "" { // its function may be stuck
+	if x.row.Terminate != "" { // without its function, which may be stuck
 		return x.stoppedBy(ErrTerminated)
 	}
 	if x.row.Paused && x.row.Cancel == "" && !x.missesTurn() {
@@ -71,7 +71,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 	return x.await(ctx, t)
 }
 
-// await ends the run once its function has returned, unless the turn is over before.
+// await ends the run once its function has returned, unless the turn ends first.
 func (x *execution) await(ctx context.Context, t *turn) error {
 	defer context.AfterFunc(ctx, func() { x.interrupt(t, context.Cause(ctx)) })()
 	select {
@@ -103,7 +103,7 @@ func (x *execution) leave(t *turn) {
 
 // call calls the function, and returns once no goroutine of the function runs.
 func (x *execution) call(input []byte) (output []byte, err error) {
-	x.mu.Lock() // others may refer to it by now
+	x.mu.Lock() // others may have a reference to x by now
 	root := x.newScope("", nil)
 	x.mu.Unlock()
 	err = root.function(func(r *Run) (err error) {
@@ -128,7 +128,7 @@ func (s *scope) function(fn func(*Run) error) (err error) {
 	if s.fails(err) {
 		s.abandonOpen()
 	}
-	_ = s.leftover() // before branches start anything new
+	_ = s.leftover() // before the branches make new calls
 	s.leave()
 	if stopped := s.await(func() bool { return x.branches == 0 }); stopped == nil && x.unbegun(s, false) == nil && !s.fails(err) {
 		if lost := s.unawaited(); lost != nil {
@@ -224,7 +224,7 @@ func (x *execution) stoppedBy(reason error) error {
 	var mismatch *DeterminismError
 	var panicked *panicError
 	switch {
-	case errors.Is(reason, ErrSuspended), driver.Settled(x.lease): // another reason may have come first
+	case errors.Is(reason, ErrSuspended), driver.Settled(x.lease): // the run may have stopped for another reason first
 		return nil
 	case errors.Is(reason, ErrTerminated):
 		return x.finish(&finish{status: Terminated, err: ErrTerminated})

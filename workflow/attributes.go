@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// attribute is a text that belongs to a run, for those who look for it.
+// attribute is a named text that belongs to a run. Lists find runs by attributes.
 type attribute struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`

@@ -9,19 +9,19 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A store that several processes share tells this process nothing of what the others change, so
-// its engines look: a waiter for the end of a run, a run that is active here, and a build that
-// could continue what another build has blocked. A suspended run needs none of that: whoever
-// wakes it makes its job ready.
+// If several processes share a store, this process is not notified of changes by the others, so
+// it polls. A waiter polls for the end of a run. A run that is active here polls for requests.
+// A build polls for runs that another build has blocked and that it may continue. A suspended
+// run does not have to poll: the process that wakes it makes its job ready.
 const (
 	leastLook   = 100 * time.Millisecond // of a waiter
 	mostLook    = time.Minute            // of a waiter
 	activeLook  = 10 * time.Second
 	blockedLook = 5 * time.Minute
 
-	deathWait = time.Second // of a waiter, before it waits for the death of the job, too
+	deathWait = time.Second // after this time, a waiter also looks for the death of the job
 
-	deathLook = 8 // every so many looks, a waiter looks for the death of the job, which is rare
+	deathLook = 8 // a waiter looks for the death of the job, which is rare, only once in so many looks
 )
 
 // isShared reports whether other processes may change the runs of a store.
@@ -46,7 +46,7 @@ func (p polling) next() <-chan time.Time {
 	return time.After(min(max(time.Since(p.since)/10, leastLook), mostLook))
 }
 
-// watch has an active run look at what other processes changed, until stop.
+// watch makes an active run poll for changes by other processes, until stop is called.
 func (x *execution) watch() (stop func()) {
 	if !x.engine.hub.shared {
 		return func() {}
@@ -68,8 +68,8 @@ func (x *execution) watch() (stop func()) {
 	return func() { close(done) }
 }
 
-// offer makes runs of flows ready that processes of other builds block, and those whose turn it is, since the clock
-// may have been set back, until the queue is closed.
+// offer polls until the queue is closed. It makes runs of flows ready that processes of other builds have blocked.
+// It also makes runs ready whose turn to begin has come, since the clock may have been set back.
 func (e *Engine) offer() {
 	ticker := time.NewTicker(blockedLook)
 	defer ticker.Stop()

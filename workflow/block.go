@@ -7,7 +7,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// noBuild is the content of a row of a run that any build tries again, since its code is not the cause.
+// noBuild replaces the build in the row of a blocked run if the code is not the cause. Any build tries
+// such a run again.
 const noBuild = "\x00"
 
 // block is the mutation that makes a run wait for another build.
@@ -65,7 +66,7 @@ func (x *execution) awaitResume() error {
 	s := &suspend{x: x, waits: []*waitCondition{{paused: true}}, made: x.made, bytes: x.bytes}
 	err := x.engine.queue.Mutate(x.writing(), s, 0)
 	if errors.Is(err, errWoken) {
-		return pawl.Snooze(0) // it was resumed or cancelled meanwhile
+		return pawl.Snooze(0) // it was resumed or cancelled in the meantime
 	}
 	return err
 }

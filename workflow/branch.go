@@ -17,7 +17,7 @@ type branch struct {
 	x        *execution
 	scope    *scope // nil if it could not begin
 	by       *scope // the scope that began it
-	name     string // the name of its scope, also if it has none
+	name     string // the name of its scope, even if scope is nil
 	again    bool   // by has used the name before
 	finished bool
 	losing   bool // a race that it loses is being decided
@@ -119,7 +119,8 @@ func (s *scope) newBranch(name string) *branch {
 	return b
 }
 
-// enter leaves the entry of a branch that begins, or of one too many, to the next write.
+// enter leaves the entry of a branch to the next write: of a branch that begins, or that exceeds
+// MaxBranches.
 func (x *execution) enter(e *entry) {
 	x.mu.Lock()
 	full := x.branches >= MaxBranches
@@ -172,9 +173,9 @@ func (b *branch) end(err error) {
 	x.rest()
 }
 
-// follows reports whether a branch has ended. Whatever the scope does next comes after that
-// end. If a race that the branch loses is being decided, nobody learns of the end before the
-// decision. The caller holds the lock.
+// follows reports whether a branch has ended. What the scope does next comes after that end.
+// While a race that the branch loses is being decided, follows returns false. The caller
+// holds the lock.
 func (s *scope) follows(b *branch) bool {
 	switch {
 	case !b.finished || b.losing:

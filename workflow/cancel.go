@@ -9,14 +9,15 @@ import (
 
 // Cancel abandons the branch, as a lost [Race] does: its current step is interrupted, its calls
 // return [ErrAbandoned], the children it waits for are cancelled, and it gives back the signals
-// that it has received and not used. The same holds for the branches below it. A cancelled branch
-// that waits for a branch that is not cancelled still waits for the end of that.
+// that it has received and not used. The branches below it are abandoned, too. If a cancelled
+// branch waits for a branch that is not cancelled, it continues to wait for the end of that
+// branch.
 //
 // Cancel returns once the cancellation is durable, and does not wait for the end of the branch. A
 // branch that has ended keeps its result, unless it gives back a signal. The name is the identity
 // of the call in the journal.
 //
-// A branch cannot cancel itself, nor a branch around it: the error matches [ErrNested]. Any other
+// A branch cannot cancel itself or an enclosing branch: the error matches [ErrNested]. Any other
 // error means that the run does not continue now: return it.
 func (b *Branch[T]) Cancel(r *Run, name string) error { return r.s.abandonBranch(name, b.branch) }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// places compares the places with the runs that have them, or wait for them.
+// places compares the rows of places with the runs that have a place or wait
+// for one.
 func (c *check) places() {
 	var last []byte
 	c.every(tablePlaces, func(key, content []byte) {

@@ -60,7 +60,7 @@ func (s *scope) call(name string, decode func([]byte) error, prepare func(id str
 		if err := c.look(); err != nil {
 			return err
 		}
-		if c.known { // it counts, since it is found again after a crash
+		if c.known { // the other run counts as the child, since it is found again after a crash
 			break
 		}
 		if err := c.refused(); err != nil {
@@ -183,8 +183,9 @@ func (r rows) waitsFor(run pawl.ID, row *runRow) (e *entry, parent *runRow, err 
 	return e, parent, nil
 }
 
-// hears reports whether the call that an entry records receives the result of its child. A cancelled
-// parent may have received the cancellation instead, and waits only for the end, see awaitChildren.
+// hears reports whether the call of an entry receives the result of its child. A cancelled parent
+// may have received the cancellation instead. It then waits only for the end of the child; see
+// awaitChildren.
 func (row *runRow) hears(e *entry) bool { return row.Cancel == "" || inUndo(e.Scope) }
 
 // waitsForChild reports whether the call has started a child and not received its result.

@@ -12,7 +12,7 @@ import (
 
 // cancelChildren is the mutation that asks a portion of the children of a run to end.
 type cancelChildren struct {
-	checkpoint // why they end may depend on the backlog
+	checkpoint // the reason why they end may depend on the backlog
 	engine     *Engine
 	open       []pawl.ID
 	reason     string
@@ -73,7 +73,7 @@ func (s *scope) awaitChildren() error {
 // undoing are children that have to undo their steps before their parent does.
 type undoing struct {
 	runs  []pawl.ID
-	asks  []pawl.ID // those that are not cancelled
+	asks  []pawl.ID // the children that are not cancelled yet
 	first *runRow
 }
 
@@ -87,7 +87,8 @@ func (o *undoing) note() string {
 		o.runs[0], o.first.Flow, o.first.ID, more)
 }
 
-// undoing returns which of the runs have to undo their steps. One whose row or job is damaged or gone cannot.
+// undoing returns which of the runs have to undo their steps. A run whose row or job is damaged or gone cannot
+// undo them.
 func (e *Engine) undoing(ctx context.Context, runs []pawl.ID) (o undoing, err error) {
 	for _, id := range runs {
 		var row *runRow
@@ -116,7 +117,7 @@ func (e *Engine) undoing(ctx context.Context, runs []pawl.ID) (o undoing, err er
 	return o, nil
 }
 
-// mayUndo reports whether the run may still undo steps. A terminated one does not.
+// mayUndo reports whether the run may still undo steps. A terminated run does not.
 func (row *runRow) mayUndo() bool { return row != nil && row.open() && row.Terminate == "" }
 
 // nobodyUndoes reports whether all of the runs have ended, or have been terminated.
@@ -133,9 +134,9 @@ func (r rows) nobodyUndoes(runs []pawl.ID) (bool, error) {
 	return true, nil
 }
 
-// lastChildren returns the children that the mutation which ends or restarts a run must cancel.
-// If there are many, it cancels all of them first. After a crash in between the run ends in the
-// same way.
+// lastChildren returns the children to cancel in the mutation that ends or restarts a run. If
+// there are many, lastChildren cancels all of them itself. After a crash in between, the run
+// ends in the same way.
 func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 	x.mu.Lock()
 	open := x.openChildren()
@@ -176,7 +177,7 @@ func (c *cancelled) apply(r rows) error {
 	return r.putAll(c.rows)
 }
 
-// done notifies the runs once the mutation is durable, and is called too if it was refused.
+// done notifies the runs once the mutation is durable. Call it also if the mutation was refused.
 func (c *cancelled) done(h *hub, refused error) {
 	if refused == nil {
 		for run := range c.rows {
@@ -206,7 +207,7 @@ func (c *cancelled) ask(e *Engine, ops driver.Ops, runs []pawl.ID, reason string
 		row.Cancel, row.Paused = reason, false
 		c.rows[id] = row
 		switch _, err := e.nudge(ops, id, row, runNow|revive); {
-		case errors.Is(err, pawl.ErrCorrupt): // it follows its row if its job is ever repaired
+		case errors.Is(err, pawl.ErrCorrupt): // its row has the request, which takes effect if the job is ever repaired
 			e.opts.Logger.Warn("the job of a child that is cancelled cannot be made ready", "run", id, "error", err)
 		case err != nil:
 			return err

@@ -85,7 +85,7 @@ func codecFailed(err *error, verb string) {
 	}
 }
 
-// shown returns a stored value for a caller: decoded if the reader has a codec.
+// shown returns a stored value as callers get it: decoded if the reader has a codec.
 func (r *Reader) shown(stored []byte, err error) ([]byte, error) {
 	if err != nil || r.codec == nil {
 		return stored, err
@@ -93,7 +93,7 @@ func (r *Reader) shown(stored []byte, err error) ([]byte, error) {
 	return r.fromStored(stored)
 }
 
-// shownResult is shown for the result of a call. That of a [Select] has the payload of its signal within.
+// shownResult is shown for the result of a call. The result of a [Select] contains the payload of its signal.
 func (r *Reader) shownResult(e *Entry) ([]byte, error) {
 	var got selection
 	if r.codec == nil || e.Kind != KindSelect || driver.DecodePayload(e.Result, &got) != nil {
@@ -107,13 +107,13 @@ func (r *Reader) shownResult(e *Entry) ([]byte, error) {
 	return driver.EncodePayload(&got)
 }
 
-// encode is that of the engine. A failing codec stops the run, whatever the function does with the error.
+// encode encodes as the engine does. An error of the codec also stops the run, even if the function ignores the error.
 func (x *execution) encode(what string, v any) ([]byte, error) {
 	b, err := x.engine.encode(what, v)
 	return b, x.codecStops(err)
 }
 
-// codecStops stops the run if the error is that of a codec.
+// codecStops stops the run if the error comes from a codec.
 func (x *execution) codecStops(err error) error {
 	if errors.Is(err, ErrCodec) {
 		return x.stop(err)

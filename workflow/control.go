@@ -11,12 +11,12 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// An operator's request is written to the row of the run, and the run's job becomes ready, so
-// that the run notices: at once if a worker has it, and otherwise when a worker leases it, even
-// after the file was closed and reopened.
+// An operator's request is written to the row of the run, and the run's job becomes ready. If a
+// worker has the run, the run sees the request immediately. Otherwise it sees the request when
+// a worker leases it, even after the file was closed and reopened.
 //
-// These methods return when the request is durable, not when it has been carried out. Their
-// errors are [ErrNotFound], [ErrNotRunning] for a run that has ended, and those of a [Store].
+// These methods return when the request is durable, not when it has been carried out. They return [ErrNotFound],
+// [ErrNotRunning] for a run that has ended, and the errors of a [Store].
 //
 // The last argument restricts a method to runs that have one of the given statuses in the
 // transaction that changes them. For other runs it returns [pawl.ErrNotEligible]. A caller that
@@ -39,10 +39,10 @@ func (e *Engine) Cancel(ctx context.Context, run pawl.ID, reason string, only ..
 	})
 }
 
-// Terminate ends a run at once, as [Terminated]: nothing is undone. The context of the current step ends. A parent that
-// waits for this run before it undoes its own steps waits no longer. If the function does not return then, the run is
-// terminated when it is leased again. Terminate overrides an earlier [Engine.Cancel], and is like Cancel in everything
-// else.
+// Terminate ends a run immediately, as [Terminated]: nothing is undone. The context of the current step ends. A parent
+// that waits for this run before it undoes its own steps stops waiting. If the function does not return when the
+// context ends, the run is terminated when it is leased again. Terminate overrides an earlier [Engine.Cancel], and is
+// like Cancel in everything else.
 func (e *Engine) Terminate(ctx context.Context, run pawl.ID, reason string, only ...Status) error {
 	q := &request{engine: e, run: run, only: only, change: func(row *runRow) (urge, error) {
 		if row.Terminate != "" {
@@ -73,8 +73,9 @@ func (e *Engine) Pause(ctx context.Context, run pawl.ID, only ...Status) error {
 }
 
 // Resume makes a paused run continue. A blocked run is tried again. A dead run becomes active
-// again, even if its job is gone. Failed steps are retried at once, unless another process works on
-// the run or the run is just being suspended. Any other run checks again what it waits for.
+// again, even if its job is gone. Failed steps are retried immediately, unless another process
+// works on the run or the run is just being suspended. Any other run checks again what it waits
+// for.
 func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error {
 	failed, err := e.failedSteps(ctx, run)
 	if err != nil {
@@ -150,7 +151,7 @@ type request struct {
 	change func(row *runRow) (urge, error)
 	failed []uint32 // entries of steps to retry now, if the run is suspended
 
-	parent    pawl.ID // the run that waits for this one and wakes; zero for none
+	parent    pawl.ID // the run that waits for this run and wakes; zero for none
 	parentSeq uint32  // the entry of its call
 
 	row     *runRow

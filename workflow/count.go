@@ -25,11 +25,11 @@ type Counts struct {
 	Damaged int // unreadable row
 
 	// More says that there are more runs than were counted. The newest were counted. Blocked
-	// includes older runs too, up to as many again.
+	// includes up to the same number of older runs.
 	More bool
 }
 
-// countRows is the most that a count reads of the newest runs, and again of the blocked ones.
+// countRows limits how many of the newest runs a count reads, and how many of the blocked ones.
 const countRows = 16 << 10
 
 // Count counts the newest runs, 16,384 at most, and as many older runs that are blocked. It

@@ -8,16 +8,16 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// At its deadline, a run is cancelled by the holder of its lease, in a commit that does what [Engine.Cancel] does. An
-// attempt that begins after the deadline begins with that commit. During an attempt, a timer waits for the deadline.
-// The job of a run that waits becomes ready at the deadline at the latest.
+// When the deadline of a run passes, the holder of its lease cancels it, in a commit that does what [Engine.Cancel]
+// does. During an attempt, a timer waits for the deadline. An attempt that begins after the deadline begins with that
+// commit. The job of a waiting run becomes ready at the deadline at the latest.
 
 // late reports whether the run has to be cancelled now because of its deadline.
 func (row *runRow) late(now time.Time) bool {
 	return row.limited() && row.Deadline <= unixNano(now)
 }
 
-// limited reports whether a deadline is still to come or to be followed.
+// limited reports whether the run has a deadline that has not taken effect yet.
 func (row *runRow) limited() bool {
 	return row.Deadline != 0 && row.Cancel == "" && row.Terminate == "" && row.open()
 }

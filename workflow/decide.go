@@ -13,13 +13,13 @@ func Now(r *Run, name string) (time.Time, error) {
 }
 
 // Decide calls fn once and remembers what it returns, such as a random number or a new ID. Unlike a
-// [Step] it needs no commit of its own: the next write for the run carries the value, and a call
-// with an effect outside waits for that. A crash before that write makes fn run again. So fn must not
-// change anything, must not block, and cannot fail.
+// [Step] it needs no commit of its own: the next write for the run stores the value, and a call with
+// an effect outside waits for that write. A crash before that write makes fn run again. So fn must
+// not change anything, must not block, and cannot fail.
 //
-// The value is decoded from its stored form, as that of a Step is. The error is a [*StepError] that
-// matches [ErrTooLarge] if the value cannot be stored. Any other error means that the run does not
-// continue now: return it.
+// The value is decoded from its stored form, like the result of a Step. The error is a [*StepError]
+// that matches [ErrTooLarge] if the value cannot be stored. Any other error means that the run does
+// not continue now: return it.
 func Decide[T any](r *Run, name string, fn func() T) (T, error) {
 	var out T
 	err := r.s.decide(name, r.decodeInto(&out), func() ([]byte, error) { return r.x.encode("the value", fn()) })

@@ -20,8 +20,8 @@ type SignalDefinition interface {
 // [ErrUndeclared], and a Wait for one blocks the run. A flow without declarations accepts any
 // signal, so a misspelled signal stays unread. Several options add up.
 //
-// The declaration of the build that runs the flow applies. While no process has the file, or
-// before [Engine.Handle], the declaration of the build that ran the run last applies.
+// The declaration of the build that runs the flow applies. If no process has the file, or
+// before [Engine.Handle], the declaration of the last build that ran the run applies.
 func Receives(signals ...SignalDefinition) Option {
 	return func(d *flowDraft) {
 		for _, s := range signals {
@@ -47,8 +47,8 @@ func (i *Info) Accepts(signal string) error {
 	return fmt.Errorf("workflow %s %q takes %s: %w", i.Flow, i.ID, strings.Join(i.Declared, ", "), ErrUndeclared)
 }
 
-// declared returns the signals that the flow of a run declares: in this process if it has the
-// flow, and otherwise in the run's row.
+// declared returns the signals that the flow of a run declares. They come from this process
+// if it has the flow, and otherwise from the run's row.
 func (h *hub) declared(row *runRow) []string {
 	if h != nil {
 		if f, ok := h.flows.Load(row.Flow); ok {
@@ -69,8 +69,7 @@ func openHub(s Source) *hub {
 	return hubs.of[q]
 }
 
-// mayWait blocks a run that waits for a signal that its flow does not declare, since nobody
-// could send it.
+// mayWait blocks a run that waits for an undeclared signal, since no caller could send it.
 func (x *execution) mayWait(signal string) error {
 	declared := x.flow.signals()
 	if len(declared) == 0 || slices.Contains(declared, signal) {

@@ -132,7 +132,7 @@ func (s *scope) list(name string, items []string) (*list, error) {
 	defer x.mu.Unlock()
 	begun := x.journal[l.name]
 	delete(x.journal, l.name)
-	delete(x.behind, l.name) // it has no scope of its own; the scopes of the items catch up
+	delete(x.behind, l.name) // the list has no scope of its own; the scopes of its items catch up
 	x.wakeCaughtUp()
 	there := make(map[string]bool, len(items))
 	for _, name := range items {

@@ -21,8 +21,8 @@ import (
 // Options are the settings of an engine. A nil *Options and every zero field mean the default.
 type Options struct {
 	// Build names the running code, such as a commit or a version. Journals record the build of
-	// each entry. A run that one build has blocked is tried again by another build. The default is
-	// the beginning of the SHA-256 of the executable.
+	// each entry. When one build has blocked a run, another build tries the run again. The default
+	// is the beginning of the SHA-256 of the executable.
 	Build string
 
 	// Middleware wraps every attempt of every step, the first outermost: for tracing, logs,
@@ -36,15 +36,15 @@ type Options struct {
 	Headers func(ctx context.Context) map[string]string
 
 	// Warm is how many suspended runs stay in memory: those that were suspended last. Such a run
-	// continues in the call that waits, and not from the top, so a wake costs the same however long
-	// the journal is. It keeps the goroutines of its function and its branches. The default is
-	// [DefaultWarm]. A negative number keeps none.
+	// continues in the call that waits, and not from the top, so the cost of a wake does not depend
+	// on the length of the journal. It keeps the goroutines of its function and its branches. The
+	// default is [DefaultWarm]. A negative number keeps none.
 	Warm int
 
 	// Sign, if set, signs the jobs of runs, for workers that verify signatures.
 	Sign *pawl.Keyring
 
-	// Codec, if set, encodes and decodes the values of runs. All engines over a store need the same.
+	// Codec, if set, encodes and decodes the values of runs. All engines over a store need the same codec.
 	Codec Codec
 
 	// Logger gets a line for each run that is blocked or fails. The default is hclog.Default().
@@ -63,8 +63,8 @@ type Engine struct {
 }
 
 // Open returns an engine over a store, such as a *bolt.Queue. A store may have several engines,
-// which see each other's changes at once. With nil options the engine has the options of the
-// engine that runs flows over the store, if there is one.
+// which see each other's changes immediately. With nil options the engine has the options of
+// the engine that runs flows over the store, if there is one.
 func Open(q Store, opts *Options) *Engine {
 	e := &Engine{Reader: Read(q), queue: q, hub: hubOf(q)}
 	if opts == nil {
@@ -101,7 +101,7 @@ type Definition interface {
 }
 
 // Handle makes a worker run flows, and makes runs of these flows ready that another build has
-// blocked. From then on, until the queue is closed, runs are removed at the end of their
+// blocked. After Handle, and until the queue is closed, runs are removed at the end of their
 // retention. Call it before the worker starts, like [worker.Handle].
 //
 // It returns the error of a definition, or [worker.ErrHandlerExists] if the worker already has

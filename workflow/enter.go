@@ -2,8 +2,8 @@ package workflow
 
 import "github.com/gopawl/pawl/driver"
 
-// A run that begins later than it was started takes its places when it begins: one with a delay, a fork, an import,
-// one whose flow had no limit then, and any whose flow has a rate.
+// Some runs begin later than they are started: a run with a delay, a fork, an imported run, a run whose flow had no
+// limit at the start, and each run whose flow has a rate. They take their places when they begin.
 
 // enter is the mutation that gives a run the places that it needs, or puts it in line.
 type enter struct {
@@ -29,7 +29,7 @@ func (x *execution) takePlaces() (in bool, err error) {
 }
 
 // missesTurn reports whether a paused run is in a line with a rate. When its turn comes, it leaves the line, so that
-// it keeps nobody waiting.
+// it does not delay other runs.
 func (x *execution) missesTurn() bool {
 	return x.row.Line != 0 && x.flow.openLimits().rated()
 }
@@ -58,14 +58,14 @@ func (e *enter) Check(ops driver.Ops) (err error) {
 	return ops.Hold(e.x.lease)
 }
 
-// start counts the start of a run that may begin. A paused one gives its turn, and its places, to others.
+// start counts the start of a run that may begin. A paused run gives its turn and its places to others.
 func (e *enter) start(ops driver.Ops, r rows) (err error) {
 	p := &e.places
 	if !p.limits.rated() {
 		return nil
 	}
 	if e.in && e.row.Paused {
-		if e.row, err = r.mustRun(e.x.run); err != nil { // without what it has just taken
+		if e.row, err = r.mustRun(e.x.run); err != nil { // without the places it has just taken
 			return err
 		}
 		e.in, e.row.Due = false, 0

@@ -77,11 +77,11 @@ type entry struct {
 	Build      string
 	Child      pawl.ID
 	Signal     uint64 // number of the signal that a wait received
-	Order      uint64 // number of a change of a shared value; 0 for none
+	Order      uint64 // number of the change of a shared value that the call made; 0 for none
 
 	seq     uint32   // its key
-	works   bool     // an attempt runs that may append; the lock of the execution guards it
-	appends *appends // of that attempt, nil for none so far
+	works   bool     // an attempt runs that may append; guarded by the lock of the execution
+	appends *appends // what that attempt has appended; nil if nothing
 }
 
 // Entry is one call that a run has made, as recorded in its journal. It is read-only.

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// There is one sentinel for each decision that a caller makes. Match them with errors.Is.
+// Each sentinel stands for one decision of a caller. Match them with errors.Is.
 var (
 	// ErrSuspended is what every call of a run returns once the run waits. The function should
 	// return it, but may return anything, since its result is ignored. Deferred functions run
@@ -34,8 +34,8 @@ var (
 	// ErrTimeout says that no signal came in time.
 	ErrTimeout = errors.New("no signal came in time")
 
-	// ErrInterrupted says that the process died during a step that runs at most once, so nobody
-	// knows whether the step took effect.
+	// ErrInterrupted says that the process died during a step that runs at most once. It is unknown
+	// whether the step took effect.
 	ErrInterrupted = errors.New("the step was interrupted, and runs at most once")
 
 	// ErrNested says that a call was made within another call of its scope: inside the function
@@ -49,8 +49,8 @@ var (
 	// ErrNotFound says that there is no such run. It is [pawl.ErrNotFound] for runs.
 	ErrNotFound error = notFound{}
 
-	// ErrConflict says that another run has the ID: one with a different input, or any run where
-	// the ID must be new. It is [pawl.ErrConflict] for runs.
+	// ErrConflict says that another run has the ID: a run with a different input, or any run if the
+	// call needs a new ID. It is [pawl.ErrConflict] for runs.
 	ErrConflict error = conflict{}
 
 	// ErrNotRunning says that the run has ended, so the request comes too late.
@@ -85,7 +85,7 @@ func (conflict) Error() string { return "the ID is taken by another run" }
 
 func (conflict) Unwrap() error { return pawl.ErrConflict }
 
-// errorText is the part of an error in a chain that is stored.
+// errorText is what is stored of one error in a chain.
 type errorText struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -94,12 +94,12 @@ type errorText struct {
 	Text string
 }
 
-// StepError is the error of a step, a wait or a child. On the first run too it comes from the
-// journal, so that a run that continues after a crash sees the same error.
+// StepError is the error of a step, a wait or a child. It always comes from the journal, so that a
+// run that continues after a crash sees the same error as before.
 //
-// It keeps the texts and types of the step's error, not the values. errors.Is finds an error in it
-// that has the same type and text, so it finds sentinels. It finds a sentinel of this library by
-// its text alone. errors.As finds only the StepError.
+// It keeps the texts and types of the step's error, not the values. errors.Is matches an error of
+// the same type and text, so it matches sentinels. A sentinel of this library matches by its text
+// alone. errors.As finds only the StepError.
 type StepError struct {
 	Step     string // scope, name and occurrence
 	Text     string // text of the error
@@ -133,8 +133,8 @@ func inChain(chain []errorText, target error) bool {
 }
 
 // sentinels are the errors of this library that functions compare with those of their steps. Their
-// texts are in journals, so no release changes them. pawl.ErrNotEligible is absent: its text is that
-// of pawl.ErrConflict, so no release changes its type either.
+// texts are in journals, so no release changes them. pawl.ErrNotEligible is not in the list: it has
+// the text of pawl.ErrConflict. So no release changes its type either.
 var sentinels = []error{
 	ErrSuspended, ErrCancelled, ErrTerminated, ErrDeadline, ErrTimeout, ErrInterrupted, ErrNested, ErrAbandoned,
 	ErrNotFound, ErrConflict, ErrNotRunning, ErrUndeclared, ErrRejected, ErrTooMany, ErrTooLarge, ErrCodec, ErrNoFlow,
@@ -172,7 +172,7 @@ func chainOf(err error) (chain []errorText) {
 			chain = append(chain, err.chain[:min(len(err.chain), maxChain-len(chain))]...)
 		case *UpdateError:
 			chain = append(chain, err.chain[:min(len(err.chain), maxChain-len(chain))]...)
-		case *pawl.InvalidError: // it matches the sentinel, and does not wrap it
+		case *pawl.InvalidError: // it matches the sentinel without wrapping it
 			walk(pawl.ErrInvalid)
 		case interface{ Unwrap() error }:
 			walk(err.Unwrap())

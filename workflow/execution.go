@@ -15,7 +15,7 @@ import (
 // errFrontier ends a dry run at the end of the journal.
 var errFrontier = errors.New("the journal ends here")
 
-// execution is one call of a run's function, which makes its calls until it returns, the run
+// execution is one execution of a run's function. The function makes calls until it returns, the run
 // waits, or something stops it. A run that stays in memory continues under its next lease.
 type execution struct {
 	engine *Engine
@@ -27,7 +27,7 @@ type execution struct {
 	dry    bool    // only compare the code with the journal
 	spare  bool    // the journal that is not in use has rows to remove
 
-	abandoned map[string]bool // scopes that had lost a race, or were cancelled
+	abandoned map[string]bool // scopes that, by the journal, had lost a race or were cancelled
 
 	mu            sync.Mutex
 	behind        map[string]bool     // scopes that have not reached the end of the journal
@@ -40,15 +40,15 @@ type execution struct {
 	made          int    // number of entries
 	bytes         int64  // size of their results and errors
 	backlog       backlog
-	holding       *time.Timer               // has the ends of steps written that wait for a write, see hold
+	holding       *time.Timer               // writes the ends of steps that wait for another write; see hold
 	writes        int                       // writes in progress that carry the backlog
-	left          bool                      // the run is over here, so that no timer begins, see letGo
-	cancelling    bool                      // a mutation has tried to cancel the run: from then on each step writes its end at once
+	left          bool                      // this process no longer runs the run, so no timer begins; see letGo
+	cancelling    bool                      // a mutation has tried to cancel the run: each later step writes its end immediately
 	tail          []*entry                  // calls of the function itself since the last one with an effect
-	tailPublished []tailPublished           // and the values it published since
+	tailPublished []tailPublished           // values that the function has published since that call
 	publishes     map[[countKey]byte]uint64 // how often each scope has published under a name
-	published     map[[countKey]byte]uint64 // the same according to the file
-	unwound       bool                      // the journal has undo steps: the function had returned
+	published     map[[countKey]byte]uint64 // publishes as the file counts them
+	unwound       bool                      // the journal has undo steps, so the function had returned
 	active        int                       // scopes that are not waiting
 	idle          []*scope                  // waiting scopes
 	resting       bool                      // a suspension is in progress
@@ -68,7 +68,7 @@ type execution struct {
 	warm          bool          // it is suspended and stays in memory
 
 	loaded  int           // bytes in memory of the entries that were read
-	wrote   uint32        // seq of the last entry in the file, when it was suspended in a shared store
+	wrote   uint32        // seq of the last entry in the file at the last suspension, for a shared store
 	settled chan struct{} // closed when a suspension has succeeded or failed
 
 	returned chan struct{} // closed when the function has returned its output or error
@@ -84,7 +84,7 @@ func newExecution(ctx context.Context, e *Engine, f Definition, run pawl.ID, l *
 // load reads the run: its row, its input and its journal. The row is nil if there is no such
 // run.
 func (x *execution) load(ctx context.Context) (input []byte, err error) {
-	var n driver.Needs // of a young run, all of it
+	var n driver.Needs // for a young run, this is everything
 	n.Read(tableRuns, x.run[:])
 	n.Span(tableBlobs, driver.Span{Prefix: x.run[:], Limit: 2})
 	n.Span(tableSteps, driver.Span{Prefix: x.run[:], Limit: 64})
@@ -201,7 +201,7 @@ func (x *execution) stopLocked(reason error) error {
 	return x.stopped
 }
 
-// notify applies what others have requested of the run, once that is durable.
+// notify applies the durable requests of others to the run.
 func (x *execution) notify() {
 	if x.dry {
 		return
@@ -243,8 +243,8 @@ func (x *execution) wakeWaiting(concerned func(*scope) bool) {
 	x.wakeLocked(concerned)
 }
 
-// lookAgain is for a scope that looks for something and waits if it is not there. If a
-// notification arrives in between, the wait ends at once.
+// lookAgain is for a scope that looks for something and then waits for it. If a notification arrives
+// in between, the wait ends immediately.
 func (x *execution) lookAgain() (ready func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -291,7 +291,7 @@ func (x *execution) value(e *entry) (b []byte, err error) {
 	return b, err
 }
 
-// after returns the time in d.
+// after returns the time at which d will have passed.
 func (x *execution) after(d time.Duration) int64 { return unixNano(x.engine.now().Add(max(d, 0))) }
 
 // reason returns why all calls are refused, or nil if they are not.

@@ -63,8 +63,8 @@ func summaryOf(d *msgpack.Decoder, omitZero bool) (sum []byte, zero bool, err er
 	return digest('m', parts...), len(parts) == 0, err
 }
 
-// isZero reports whether a value that is neither a list nor a map is zero: no bit of its size
-// and content is set.
+// isZero reports whether a value that is neither a list nor a map is zero: all bits of its size
+// and content are 0.
 func isZero(raw []byte) bool {
 	if len(raw) == 0 {
 		return false

@@ -24,7 +24,7 @@ type finish struct {
 	now      time.Time
 	parent   *entry // the entry in which the parent waits; nil if it does not
 	children cancelled
-	places   places // which the run leaves to others
+	places   places // the places that the run leaves to others
 }
 
 // childOfEnded is the reason for cancelling a child whose parent has ended.
@@ -39,7 +39,7 @@ func (x *execution) finish(f *finish) (err error) {
 	f.x, f.journal, f.tail = x, x.take(), x.tail
 	x.mu.Unlock()
 	err = x.mutate(x.writing(), f, f.journal.bytes+len(f.output))
-	defer func() { f.children.done(x.engine.hub, err) }() // behind the end of the run
+	defer func() { f.children.done(x.engine.hub, err) }() // after the end of the run
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func Priority(p int8) Option { return func(d *flowDraft) { d.priority = p } }
 
 // Retain sets how long a run is kept after its end, so that its result stays available and a second
 // start finds it. The default is [DefaultRetention]. [Forever] keeps the run for good. A retention
-// of 0 or less is refused, since nobody would get the result of the run.
+// of 0 or less is refused, since no caller would get the result of the run.
 func Retain(d time.Duration) Option {
 	return func(draft *flowDraft) {
 		if d <= 0 && draft.err == nil {
@@ -59,20 +59,20 @@ func Retain(d time.Duration) Option {
 }
 
 // MaxOpen limits how many runs of the flow are open at a time, from 1 to [MaxPlaces], over all processes. A run is open
-// until it ends, also while it sleeps, waits, is paused, blocked, or dead. A run with a delay is open only once it
-// begins. A start beyond the limit is stored, and the run waits until another one ends. Such runs begin in the order of
-// their starts. Each start and end reads up to n rows, also in a store that several processes share.
+// until it ends, even while it sleeps, waits, or is paused, blocked, or dead. A run with a delay is open only once it
+// begins. A start beyond the limit is stored, and the run waits until another run ends. Such runs begin in the order of
+// their starts. Each start and end reads up to n rows, even in a store that several processes share.
 //
-// The status of such a run is [Waiting], and [Info].Place says what it waits for. If it is cancelled, it ends at once.
-// The limit applies to children as well. A run that calls its own flow may wait for itself. If the limit changes, open
-// runs stay open, and [Engine.Handle] lets as many runs begin as the new limit permits. Runs that began before their
-// flow had a limit do not count.
+// The status of such a run is [Waiting], and [Info].Place says what it waits for. If it is cancelled, it ends
+// immediately. The limit applies to children as well. A run that calls its own flow may wait for itself. If the limit
+// changes, open runs stay open, and [Engine.Handle] lets as many runs begin as the new limit permits. Runs that began
+// before their flow had a limit do not count.
 func MaxOpen(n int) Option {
 	return func(d *flowDraft) { d.limit("the limit of open runs", &d.open.flow, n) }
 }
 
 // MaxOpenPerKey limits how many runs of the flow with the same [Key] are open at a time, as [MaxOpen] does for all
-// runs. With a limit of 1, a run has its key for itself until it ends, also while it sleeps. Runs without a key are not
+// runs. With a limit of 1, a run has its key for itself until it ends, even while it sleeps. Runs without a key are not
 // limited. With both limits, a run takes the place of its key first, so a key with many runs does not delay others.
 func MaxOpenPerKey(n int) Option {
 	return func(d *flowDraft) { d.limit("the limit of open runs per key", &d.open.key, n) }
@@ -84,12 +84,13 @@ func MaxOpenPerKey(n int) Option {
 // and children do.
 //
 // Runs wait in the order of their calls of [Flow.Start]. The status of such a run is [Waiting], [Info].Rate says what
-// it waits for, and [Info].Due until when at the earliest. It starts by itself, and stays in line over restarts of the
-// app. If the flow also has [MaxOpen], a run takes its place when it starts. A run that is paused, blocked, or dead
-// when its turn comes goes to the end of the line once it is resumed. A cancel ends a waiting run at once.
+// it waits for, and [Info].Due is the earliest time at which it starts. It starts by itself, and stays in line through
+// restarts of the app. If the flow also has [MaxOpen], a run takes its place when it starts. A run that is paused,
+// blocked, or dead when its turn comes goes to the end of the line once it is resumed. A cancel ends a waiting run
+// immediately.
 //
-// A changed rate applies to later starts. If the clock is set back, starts continue after the time of a burst, within
-// some minutes.
+// A changed rate applies to later starts. If the clock is set back, starts continue within some minutes after the time
+// of a burst.
 func StartRate(r pawl.Rate) Option {
 	return func(d *flowDraft) { d.rate(r, &d.open.flowPace) }
 }

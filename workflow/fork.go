@@ -69,14 +69,14 @@ type fork struct {
 	id      pawl.ID
 	row     runRow
 	job     *pawl.Envelope
-	journal journal // and the input
+	journal journal // entries, and the input
 	staged  int     // rows written so far
 	last    bool    // this commit has the rest of the journal
 	now     time.Time
 }
 
-// copy reads the journal of the new run. Ended calls do not change any more, so it need not
-// read them in the transaction that writes them.
+// copy reads the journal of the new run. Ended calls never change, so copy does not have to read them in the
+// transaction that writes them.
 func (f *fork) copy(r rows, run pawl.ID, from string) error {
 	old, err := r.mustRun(run)
 	if err != nil {
@@ -112,10 +112,9 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 	return nil
 }
 
-// before returns the entries of a journal that began before a step and have ended. Each scope
-// stays without a gap: once an entry is omitted, the later ones are omitted too. A Wait whose
-// signal was given back waits again, unless its branch has lost in the new run too. The changes of shared values
-// stay without a gap too.
+// before returns the entries of a journal that began before a step and have ended. A scope never has a gap: once
+// an entry is omitted, the later ones are omitted, too. The same is true of the changes of shared values. A Wait
+// whose signal was given back waits again, unless its branch has also lost in the new run.
 func before(all []*entry, from string) (kept []*entry, err error) {
 	var at *entry
 	for _, e := range all {
@@ -147,7 +146,7 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 
 // keep returns the ended entries for which ok returns true, without those that have a gap before them.
 func keep(all []*entry, ok func(*entry) bool) (kept []*entry) {
-	next := map[string]int{"": 0} // next position in each scope that began; that of the undo steps never does
+	next := map[string]int{"": 0} // next position in each scope that began; the scope of the undo steps never begins
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {

@@ -9,10 +9,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Table attributes is the index for lists of runs: by attribute, by parent, and by key. A key of it is a name, a value,
-// and the run, so the runs of a value are in the order of their starts.
+// Table attributes is the index for lists of runs by attribute, by parent, and by key. A key of the table is a name, a
+// value, and the run, so the runs of a value are in the order of their starts.
 
-// The names of what is not an attribute. No attribute begins with an underscore.
+// Names in the index for the parent and the key. No attribute begins with an underscore.
 const (
 	nameOfParent = "_parent"
 	nameOfKey    = "_key"
@@ -49,7 +49,7 @@ func (r rows) putFound(run pawl.ID, row *runRow) error {
 	return nil
 }
 
-// deleteFound removes them.
+// deleteFound removes the index rows of a run.
 func (r rows) deleteFound(run pawl.ID, row *runRow) error {
 	for _, key := range row.foundKeys(run) {
 		if err := r.delete(tableFound, key); err != nil {
@@ -99,7 +99,7 @@ func (c *check) foundRows(removed map[pawl.ID]bool) {
 		row, err := c.run(run)
 		same := func(k []byte) bool { return bytes.Equal(k, key) }
 		switch {
-		case err != nil || row == nil && removed[run]: // the first is reported by runs
+		case err != nil || row == nil && removed[run]: // runs reports the error
 		case row == nil:
 			c.wrong("table %s has rows of run %s, which is not there", tableFound, run)
 		case !slices.ContainsFunc(row.foundKeys(run), same):

@@ -17,7 +17,7 @@ type Handle[Out any] struct {
 	id     string
 	decode func([]byte, any) error
 
-	started moment // before it was started; 0 if the handle is not of its start
+	started moment // the moment before the start; 0 if the handle is not from the start
 }
 
 // Run returns the run, which is also the ID of its job. The methods of [Engine] take it.
@@ -42,7 +42,7 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	long := time.NewTimer(deathWait) // most runs end before, and nobody waits for their job
 	defer long.Stop()
 	var gone <-chan struct{}                               // closed at the end of the job
-	look, looks, check := h.engine.hub.polling(), 0, false // whether the job is dead
+	look, looks, check := h.engine.hub.polling(), 0, false // check: whether to look if the job is dead
 	var end ending
 	for first := true; ; first = false {
 		ended, open, leave := h.engine.hub.await(h.run, h.started)
@@ -110,8 +110,8 @@ func (h *Handle[Out]) Result(ctx context.Context) (out Out, err error) {
 	}
 }
 
-// jobEnds returns a channel that is closed once the job of a run is dead, completed or gone, or ctx
-// ends. It returns nil for a queue that cannot wait for that, and for a shared one, at which the waiter looks.
+// jobEnds returns a channel that is closed once the job of a run is dead, completed or gone, or ctx ends. It returns
+// nil for a queue that cannot wait for that, and for a shared queue, which the waiter polls.
 func (e *Engine) jobEnds(ctx context.Context, run pawl.ID) <-chan struct{} {
 	q, ok := e.queue.(pawl.Awaiter)
 	if !ok || e.hub.shared {
@@ -125,7 +125,7 @@ func (e *Engine) jobEnds(ctx context.Context, run pawl.ID) <-chan struct{} {
 	return ended
 }
 
-// standing returns a run that has not ended, and says why it has not.
+// standing returns the state of a run that has not ended, and a text that says what it waits for.
 func (e *Engine) standing(run pawl.ID) (info Info, text string) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()

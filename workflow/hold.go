@@ -8,25 +8,27 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The end of a step need not be durable at once. It must be durable before anything else takes effect: another step, a
-// signal that is taken, a published value, a child or its cancel, the end of the run. Each of these writes carries the
-// backlog, or waits for it, see ready. So the end of a step waits in the backlog, and the last step of a run has no commit of its own. A
-// crash before that write runs the step again, as a crash between the effect and the checkpoint always did.
+// The end of a step does not have to be durable immediately. It must be durable before anything else takes effect:
+// another step, a signal that is taken, a published value, a child or its cancel, the end of the run. Each of these
+// writes contains the backlog, or waits for it; see ready. So the end of a step waits in the backlog, and the last step
+// of a run has no commit of its own. After a crash before that write, the step runs again, as after any crash between
+// the effect and the checkpoint.
 
 const (
-	// longestHold is how long the end of a step waits for another write, a few times as long as a commit takes. Code that
-	// computes for longer pays one more commit, which is little for it.
+	// longestHold is how long the end of a step waits for another write: a few times as long as a commit takes. Code
+	// that computes for longer needs one more commit, which is cheap in comparison.
 	longestHold = 5 * time.Millisecond
 
 	// holdAgain is how long the ends of steps wait for another write after one has failed.
 	holdAgain = time.Second
 
-	// mostHeld is how many bytes the backlog may have with the result of a step that waits.
+	// mostHeld limits the bytes of the backlog if the result of a step is to wait in it.
 	mostHeld = 64 << 10
 )
 
-// hold leaves the end of a step to the next write. It writes the end now if the step cannot run again after a crash,
-// because it begins at most once or its scope makes no more calls, and if the run stops or the result is large.
+// hold leaves the end of a step to the next write. It writes the end now if the run stops, if the result is large, or
+// if the step could not run again after a crash: because it begins at most once, or because its scope makes no more
+// calls.
 func (c *call) hold(o *stepOptions) error {
 	x := c.x
 	if o.once || len(c.e.Result) > mostHeld {
@@ -51,14 +53,14 @@ func (x *execution) holdBack(c *call, j *journal) bool {
 	first := !x.backlog.holds()
 	x.queueEntry(j, c.e)
 	x.backlog.held = x.backlog.waiting
-	if first { // otherwise the timer runs since the first of them
+	if first { // otherwise the timer of the first end is running
 		x.holdOn(longestHold)
 	}
 	return true
 }
 
-// holdOn has the ends of steps that wait written after a time. A write that is under way begins that time when it ends. The
-// caller holds the lock.
+// holdOn writes the waiting ends of steps after a time. If a write is in progress, that time begins at the end of the
+// write. The caller holds the lock.
 func (x *execution) holdOn(wait time.Duration) {
 	switch {
 	case x.left || x.writes > 0 || !x.backlog.holds():
@@ -72,8 +74,8 @@ func (x *execution) holdOn(wait time.Duration) {
 // holds reports whether the end of a step waits.
 func (b *backlog) holds() bool { return b.held > b.base }
 
-// flush writes the ends of steps that have waited for longestHold, unless another write is under way. If it fails, the next
-// write carries them, or it tries again.
+// flush writes the ends of steps that have waited for longestHold, unless another write is in progress. If flush fails,
+// the next write contains them, or flush runs again.
 func (x *execution) flush() {
 	x.mu.Lock()
 	if !x.backlog.holds() || x.writes > 0 {
@@ -90,7 +92,8 @@ func (x *execution) flush() {
 	}
 }
 
-// letGo writes the ends of steps that no write has carried when the function has returned, as when the worker stops.
+// letGo writes the ends of steps that are still unwritten after the function has returned, for example because the
+// worker stops.
 func (x *execution) letGo() {
 	x.mu.Lock()
 	waits := x.backlog.holds()
@@ -104,8 +107,8 @@ func (x *execution) letGo() {
 	}
 }
 
-// mutate has the queue carry out a mutation that writes the backlog, or makes it void. Meanwhile no timer runs for what
-// waits.
+// mutate makes the queue carry out a mutation that writes the backlog, or makes it void. Meanwhile, no timer runs for
+// the waiting ends of steps.
 func (x *execution) mutate(ctx context.Context, m driver.Mutation, bytes int) error {
 	x.mu.Lock()
 	x.writes++
@@ -113,11 +116,11 @@ func (x *execution) mutate(ctx context.Context, m driver.Mutation, bytes int) er
 		x.holding.Stop()
 	}
 	x.mu.Unlock()
-	defer x.endWrite(longestHold) // also if it was refused, which is no failure of a write
+	defer x.endWrite(longestHold) // even if it was refused: a refusal is not a failed write
 	return x.engine.queue.Mutate(ctx, m, bytes)
 }
 
-// endWrite notes the end of a write, behind which what still waits is written after a time.
+// endWrite records the end of a write. What still waits is written after a time.
 func (x *execution) endWrite(wait time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -125,23 +128,24 @@ func (x *execution) endWrite(wait time.Duration) {
 	x.holdOn(wait)
 }
 
-// heldEnds are executions of this process whose runs a mutation cancels. The mutation writes the ends of steps that they
-// hold back. Without that, a crash after the mutation would lose them for good: a cancelled run does not repeat the steps,
-// so it would not undo them.
+// heldEnds are executions of this process whose runs a mutation cancels. The mutation writes the ends of steps that
+// these executions hold back. Otherwise a crash after the mutation would lose these ends permanently: a cancelled run
+// does not repeat the steps, so it would not undo them.
 //
-// A run that becomes active behind Check, and has not read that it is cancelled, holds nothing back either. So each caller
-// of a mutation that cancels calls done once the mutation is durable or refused, and the runs have been notified.
+// A run that becomes active after Check, and has not read that it is cancelled, must not hold anything back either. So
+// each caller of a mutation that cancels runs must call done once the mutation is durable or refused, and the runs have
+// been notified.
 type heldEnds struct {
 	hub  *hub
 	all  []*execution
-	runs []pawl.ID // that Check has found, each time that it ran
+	runs []pawl.ID // accumulated, because Check may run more than once
 }
 
 // again begins a Check, which may run more than once.
 func (h *heldEnds) again() { h.all = nil }
 
-// add finds out, in Check, what a run that is cancelled holds back. From now on its steps write their ends themselves. An
-// execution that has lost its lease writes nothing.
+// add is called in Check. It records what a run to be cancelled holds back. Later steps of the run write their ends
+// themselves. An execution that has lost its lease writes nothing.
 func (h *heldEnds) add(hub *hub, ops driver.Ops, run pawl.ID) {
 	h.hub, h.runs = hub, append(h.runs, run)
 	x := hub.cancels(run)

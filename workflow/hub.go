@@ -17,21 +17,21 @@ const recentEnds = 256
 type hub struct {
 	shared  bool                    // other processes may change runs
 	flows   sync.Map                // flows of this build: name to Definition
-	options atomic.Pointer[Options] // options of the engine that runs them
+	options atomic.Pointer[Options] // options of the engine that runs these flows
 
 	sweeper  sync.Once     // starts the sweeper with the first worker that handles flows
 	bell     chan struct{} // makes the sweeper look again
-	removal  atomic.Int64  // when it looks again, as a time in rows
+	removal  atomic.Int64  // when the sweeper looks again, in the form of times in rows
 	sweeping chan struct{} // held by the current remover of runs
 
 	warm warmRuns // suspended runs that stay in memory
 
 	mu         sync.Mutex
 	running    map[pawl.ID]*execution
-	cancelling map[pawl.ID]int     // how many mutations that cancel a run are under way
+	cancelling map[pawl.ID]int     // how many mutations that cancel a run are in progress
 	waiting    waiters             // for the end of a run
 	ends       uint64              // how many runs have ended here
-	last       [recentEnds]pawl.ID // the last of them: end n is in place n%recentEnds
+	last       [recentEnds]pawl.ID // the last ends: end n is at index n%recentEnds
 	watching   waiters             // for what a run publishes, and for its end
 }
 
@@ -101,11 +101,11 @@ func (h *hub) active(run pawl.ID) *execution {
 	return h.running[run]
 }
 
-// ended gives the waiters for the end of a run its row and its output, and wakes those for what it publishes.
+// ended sends the row and the output of a run to the waiters for its end, and wakes the waiters for what it publishes.
 func (h *hub) ended(run pawl.ID, end ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.running, run) // so that await does not take it for one that will end
+	delete(h.running, run) // so that await does not consider the run open
 	h.last[h.ends%recentEnds] = run
 	h.ends++
 	h.waiting.wake(run, end)
@@ -122,16 +122,16 @@ func (h *hub) published(run pawl.ID) {
 // moment is a position among the ends of runs, 0 for an unknown one.
 type moment uint64
 
-// now returns the position behind all ends so far.
+// now returns the position after all ends so far.
 func (h *hub) now() moment {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return moment(h.ends + 1)
 }
 
-// await returns a channel that has a value when a run has ended, and whether the run is known to be open: it is active
-// here, or was started after a moment and is not among the ends since. A caller that stops waiting earlier must call
-// leave.
+// await returns a channel that has a value when a run has ended. Open says that the run is known to be open: it is
+// active here, or it was started after the moment started and is not among the ends since then. A caller that stops
+// waiting earlier must call leave.
 func (h *hub) await(run pawl.ID, started moment) (ended <-chan ending, open bool, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,8 +139,8 @@ func (h *hub) await(run pawl.ID, started moment) (ended <-chan ending, open bool
 	return ended, h.running[run] != nil || h.notEnded(run, started), leave
 }
 
-// notEnded reports whether a run is known not to have ended since a moment at which it was open, or not there. The caller
-// holds the lock.
+// notEnded reports whether a run is known not to have ended since a moment at which it was open or did not exist. The
+// caller holds the lock.
 func (h *hub) notEnded(run pawl.ID, since moment) bool {
 	n := uint64(since) - 1
 	if since == 0 || h.shared || h.ends-n > recentEnds {
@@ -179,8 +179,7 @@ type ending struct {
 	output []byte
 }
 
-// waiters are the channels of those who wait for something of a run. The lock of the hub guards
-// them.
+// waiters are the channels on which callers wait for something about a run. The lock of the hub guards them.
 type waiters map[pawl.ID][]chan ending
 
 func (w waiters) wake(run pawl.ID, end ending) {
@@ -207,15 +206,15 @@ func (h *hub) enter(run pawl.ID, x *execution) {
 	h.running[run] = x
 	cancelling := h.cancelling[run] > 0
 	h.mu.Unlock()
-	if cancelling { // the mutation looked before, and may be durable behind what the run reads
+	if cancelling { // the mutation looked before, and may become durable after the run has read its row
 		x.mu.Lock()
 		x.cancelling = true
 		x.mu.Unlock()
 	}
 }
 
-// cancels notes that a mutation cancels a run, until cancelsEnd. It returns the run if it is active here. If the run becomes
-// active later, [hub.enter] finds the note.
+// cancels records that a mutation cancels a run, until cancelsEnd. It returns the run if it is active here. If the run
+// becomes active later, [hub.enter] finds the record.
 func (h *hub) cancels(run pawl.ID) *execution {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +222,7 @@ func (h *hub) cancels(run pawl.ID) *execution {
 	return h.running[run]
 }
 
-// cancelsEnd removes notes, once the mutation is durable or refused.
+// cancelsEnd removes the records of cancels once the mutation is durable or refused.
 func (h *hub) cancelsEnd(runs []pawl.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,14 +18,14 @@ type waitCondition struct {
 	due      time.Time // zero for no time
 	signals  []string  // names of the signals
 	child    *entry
-	children []pawl.ID // until all these runs have undone their steps
-	branches bool      // the end of a branch, and nothing else
-	ends     bool      // the end of a branch, too
-	shared   bool      // a shared value, too
+	children []pawl.ID // waits until all these runs have undone their steps
+	branches bool      // waits for the end of a branch, and nothing else
+	ends     bool      // also waits for the end of a branch
+	shared   bool      // also waits for a shared value
 	paused   bool
 	note     string // for operators: the error of a failed step that will be retried, or which children or condition it waits for
 
-	passed bool          // its time is over, if the process waited for it
+	passed bool          // its time is over; only set if the process waited for it
 	woken  chan struct{} // closed when the scope continues
 }
 
@@ -110,17 +110,18 @@ func (s *scope) idle(w waitCondition, ready func() bool) (passed bool, err error
 }
 
 const (
-	// mostGrace is how long a run at most waits for a signal before it is suspended.
+	// mostGrace is the longest time that a run waits for a signal before it is suspended.
 	mostGrace = 20 * time.Millisecond
 
-	// graceTurn is how long a run waits so between two tries to suspend it. So it gives its slot to others, unless
-	// the next signal has come by then.
+	// graceTurn is how long a run may use such waits between two tries to suspend it. After it, the run gives its
+	// slot to others unless the next signal has come.
 	graceTurn = time.Second
 )
 
-// comesWithin waits for a signal until the grace is over, and reports whether the scope has been woken. A run
-// whose last signal came soon expects the next one soon, and saves a suspension and a lease: it waits up to twice
-// as long as it had to wait for the last one. A run that was suspended in between does not wait.
+// comesWithin waits for a signal until the grace is over, and reports whether the scope has been woken. If the
+// last signal of a run came soon, the next one probably comes soon, too. So the run waits up to twice as long as
+// it waited for the last one, which may save a suspension and a lease. A run that was suspended in between does
+// not wait.
 func (x *execution) comesWithin(grace time.Duration, w *waitCondition) bool {
 	if !w.due.IsZero() {
 		grace = min(grace, w.due.Sub(x.engine.now()))
@@ -139,8 +140,8 @@ func (x *execution) comesWithin(grace time.Duration, w *waitCondition) bool {
 	return true
 }
 
-// barred reports whether the call that is about to wait must not continue. Whoever caused that
-// has already woken the waiting scopes. The caller holds the lock.
+// barred reports whether the call that is about to wait must not continue. The cause of that has already woken
+// the waiting scopes. The caller holds the lock.
 func (s *scope) barred(w waitCondition) bool {
 	return !w.branches && !w.paused && (s.abandoned || s.x.cancel != "" && !s.inUndo())
 }
@@ -168,9 +169,10 @@ func (x *execution) wakeLocked(concerned func(*scope) bool) {
 	x.idle = kept
 }
 
-// catchUpNoMore is called when all scopes wait. The scopes behind the journal still wait, for
-// branches that changed code has extended, so a new call of such a branch does not wait for them.
-// A paused run continues later. The caller holds the lock.
+// catchUpNoMore is called when all scopes wait. The scopes that have not reached the end of the
+// journal wait for branches to which changed code has added calls. So the new calls of such a
+// branch no longer wait for these scopes. A paused run continues later. The caller holds the
+// lock.
 func (x *execution) catchUpNoMore() {
 	if len(x.behind) == 0 || slices.ContainsFunc(x.idle, func(s *scope) bool { return s.waits.paused }) {
 		return
@@ -179,7 +181,7 @@ func (x *execution) catchUpNoMore() {
 	x.wakeCaughtUp()
 }
 
-// rest suspends the run if all of its scopes wait, and wait long enough.
+// rest suspends the run if all of its scopes wait for long enough.
 func (x *execution) rest() {
 	x.mu.Lock()
 	if x.active > 0 || x.resting || x.stopped != nil || len(x.idle) == 0 {

@@ -32,8 +32,8 @@ func (e *Engine) envelope(kind *pawl.Kind[struct{}], run pawl.ID, opts ...pawl.O
 	return job, nil
 }
 
-// anew returns the job of a run that is known only by its row. This process may not have the
-// flow.
+// anew makes a new job for a run from the row of the run alone. This process may not have
+// the flow.
 func (e *Engine) anew(run pawl.ID, row *runRow) (*pawl.Envelope, error) {
 	kind := pawl.Define[struct{}](KindPrefix+row.Flow, pawl.MaxRetries(pawl.MaxMaxRetries))
 	if f, ok := e.hub.flows.Load(row.Flow); ok {

@@ -21,9 +21,9 @@ type journal struct {
 	bytes int
 }
 
-// backlog is the entries that need no write of their own. The next write for the run carries
-// them. They are written in order, and before everything that came later. The execution's lock
-// guards it.
+// backlog is the entries that need no write of their own. The next write for the run contains
+// them. They are written in order, and before all later entries. The execution's lock guards
+// the backlog.
 type backlog struct {
 	puts  []put
 	bytes int
@@ -45,8 +45,8 @@ func (b *backlog) add(j *journal, begins bool) {
 	}
 }
 
-// restless reports whether the backlog has an entry whose loss would matter, which is any entry
-// but the start of a branch.
+// restless reports whether the backlog has an entry whose loss would matter: any entry except
+// the start of a branch.
 func (b *backlog) restless() bool { return b.waiting > b.base }
 
 // missing returns what a transaction has not written yet. A failed transaction has written
@@ -140,8 +140,8 @@ func (r rows) putEach(puts []put) error {
 	return nil
 }
 
-// writing returns the context for writes of the run. The result of a step is written even if
-// the worker stops.
+// writing returns the context for writes of the run. It does not end when the worker stops,
+// so that the result of a step is still written.
 func (x *execution) writing() context.Context { return context.WithoutCancel(x.ctx) }
 
 // checkpoint is the mutation that writes entries of a running run.

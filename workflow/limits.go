@@ -18,7 +18,7 @@ const (
 	MaxEntries  = 10_000   // calls of one run; a Restart resets the number
 	MaxBranches = 1_000    // concurrent branches
 	MaxSignals  = 10_000   // unconsumed signals of one run
-	MaxSeen     = 10_000   // known deduplication IDs of signals to one run, the newest
+	MaxSeen     = 10_000   // newest deduplication IDs of signals that a run remembers
 	MaxDeclared = 1_000    // signals that a flow declares
 	MaxListed   = 10_000   // runs that one List returns
 	MaxPublish  = 1_000    // names under which one run has published values

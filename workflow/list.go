@@ -24,14 +24,14 @@ type Filter struct {
 	Key        string            // "" means any
 	Parent     pawl.ID           // the run that called them as children; zero means any
 	Attributes map[string]string // all of these values; nil means any
-	Since      time.Time         // those that were started at this time or later; zero means any
-	Until      time.Time         // those that were started before this time; zero means any
+	Since      time.Time         // runs that were started at this time or later; zero means any
+	Until      time.Time         // runs that were started before this time; zero means any
 }
 
 // Listing is a page of a list of runs.
 type Listing struct {
-	// Runs are in the order of their starts. A run with an unreadable row is in every list that reads
-	// it, whatever the filter: it has its Run, and an Error that describes the damage.
+	// Runs are in the order of their starts. A run with an unreadable row is in every list that reads the row, whatever
+	// the filter. Its Info has only Run, and an Error that describes the damage.
 	Runs []Info
 
 	// Next is the cursor for the next List, "" at the end. It is opaque and safe in a URL and
@@ -39,7 +39,7 @@ type Listing struct {
 	Next string
 }
 
-// The most that one list, and one transaction, reads.
+// Limits on what one list, and one transaction, reads.
 const (
 	listRows = 4 << 10
 	walkRows = 1024
@@ -47,12 +47,12 @@ const (
 
 // List reads some of the runs that match f, oldest first, after the cursor after: "" for the
 // beginning, or the Next of an earlier List of the same filter. It returns at most max runs, 1
-// to [MaxListed], and reads about 16,000 at most, so it may return fewer, even none, before the
-// end. The end is where Next is "".
+// to [MaxListed], and reads about 16,000 at most. So it may return fewer runs, even none,
+// before the end. At the end, Next is "".
 //
 // It reads in short transactions, so it delays no writer. A run that changes meanwhile appears
-// in its old or its new state. An unknown status, a max out of range, or an after that did not
-// come from a List of f returns [pawl.ErrInvalid].
+// in its old or its new state. List returns [pawl.ErrInvalid] for an unknown status, a max out
+// of range, or a cursor that did not come from a List of f.
 //
 // If the filter has a key, a parent, or attributes, List reads only the runs that have one of these. If it has Since,
 // List reads only the runs from an hour before Since. It compares each run that it reads with the rest of the filter.
@@ -151,7 +151,7 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 			one.row, one.err = rs.run(one.run)
 		}
 		switch {
-		case one.err == nil && one.row == nil: // it is in the index alone, and is being removed
+		case one.err == nil && one.row == nil: // the run is only in the index, because it is being removed
 		case one.err != nil || f.mayChoose(one.row):
 			all = append(all, one)
 		}
@@ -167,7 +167,7 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 		}
 		info, err := r.look(ctx, one.run, one.row)
 		switch {
-		case errors.Is(err, ErrNotFound): // it was removed meanwhile
+		case errors.Is(err, ErrNotFound): // it was removed in the meantime
 		case errors.Is(err, pawl.ErrCorrupt):
 			runs = append(runs, Info{Run: one.run, Error: textOf(err)})
 		case err != nil:
@@ -179,11 +179,11 @@ func (r *Reader) listed(ctx context.Context, f Filter, w *walk, max int) (runs [
 	return runs, looked, nil
 }
 
-// drawnBefore is how long before the commit of its start a run may have got its ID.
+// drawnBefore is how long before the commit of its start the ID of a run may have been generated.
 const drawnBefore = time.Hour
 
-// idsSince returns the beginning of the first ID that a run may have which was started since a time. An ID begins with the
-// time when it was drawn, or with a later one if the clock was set back.
+// idsSince returns the beginning of the first ID that a run started since a time may have. An ID begins with the time
+// when it was generated, or with a later time if the clock was set back.
 func idsSince(t time.Time) []byte {
 	milli := max(t.Add(-drawnBefore).UnixMilli(), 0)
 	return binary.BigEndian.AppendUint64(nil, uint64(milli)<<16)[:6]
@@ -192,7 +192,7 @@ func idsSince(t time.Time) []byte {
 // walk goes through a table in short transactions.
 type walk struct {
 	table  *driver.Table
-	prefix []byte // of the keys, without which they are passed on
+	prefix []byte // prefix of the keys; fn gets the keys without it
 	from   []byte // where it begins
 	last   []byte // the key of the last row visited
 	end    bool
@@ -225,8 +225,8 @@ func (w *walk) step(ctx context.Context, s Source, fn func(r rows, key, content 
 	return looked, err
 }
 
-// A cursor says where a list continues: the version of its form, a checksum of the rest and of
-// the scope of the list, and the key of the last row visited, which may be gone.
+// A cursor says where a list continues. It has the version of its format, a checksum of the rest and of the scope of
+// the list, and the key of the last row visited. That row may be gone.
 const (
 	cursorVersion = 1
 	cursorHeader  = 1 + 4

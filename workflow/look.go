@@ -9,11 +9,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A branch that waits for a signal may receive one and then lose a race. So each scope knows
-// which signals it has received but not used. It uses them when it makes a call with an effect:
-// a step, a child, or a change of a shared value. It shares them with the branches that it begins, and passes them to scopes
-// that wait for its end. The commit that decides a race gives back the losers' unused signals:
-// each is unread again, in its old place, and its Wait ends with [ErrAbandoned].
+// A branch may receive a signal and then lose a race. So each scope knows which signals it has received but not used. A
+// scope uses its signals when it makes a call with an effect: a step, a child, or a change of a shared value. It shares
+// them with the branches that it begins, and with the scopes that wait for its end. The commit that decides a race
+// gives back the losers' unused signals: each is unread again, in its old place, and its Wait ends with [ErrAbandoned].
 
 // look is a Wait that received a signal, or may be about to.
 type look struct {
@@ -69,7 +68,7 @@ func (s *scope) passOn(to *scope) {
 	}
 }
 
-// unusedLooks returns the looks of losing scopes whose signals nobody else has. A Wait in
+// unusedLooks returns the looks of losing scopes whose signals no other scope has. A Wait in
 // progress counts, since it may take a signal before the race is decided. The caller holds the
 // lock.
 func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
@@ -229,8 +228,8 @@ func (x *execution) caughtUp(s *scope) {
 	}
 }
 
-// forgetBehind drops the scopes that nobody will begin, once the function of a scope has
-// returned. The caller holds the lock.
+// forgetBehind drops the scopes that will never begin, once the function of a scope has returned. The caller holds the
+// lock.
 func (x *execution) forgetBehind(by *scope) {
 	if len(x.behind) == 0 {
 		return

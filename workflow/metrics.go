@@ -9,7 +9,8 @@ import (
 var _ metrics.Producer = (*Reader)(nil)
 
 // Families returns pawl_workflow_runs{status}, a gauge of the runs that [Reader.Count] counts, for
-// [metrics.Handler]. So it covers the newest 16,384 runs, and as many older ones that are blocked.
+// [metrics.Handler]. So the gauge covers the newest 16,384 runs, and up to 16,384 older blocked
+// runs.
 func (r *Reader) Families(ctx context.Context) ([]metrics.Family, error) {
 	c, err := r.Count(ctx)
 	if err != nil {

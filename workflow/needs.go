@@ -5,10 +5,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The row of a run owns all rows of the run, whose keys begin with its ID. The job of a run has the
-// same ID. Mutations that change runs which are known beforehand declare them, see
-// [driver.Declared]. The others run alone: those that restore runs or fork one, and those that remove
-// what is left of a run with more rows than a portion.
+// The row of a run owns all rows whose keys begin with the ID of the run. The job of a run has the
+// same ID. A mutation that knows in advance which runs it changes declares them; see
+// [driver.Declared]. Other mutations run alone: restores, forks, and removals of what is left of a
+// run with more rows than a portion.
 
 // needsRun declares a run and its job.
 func needsRun(n *driver.Needs, runs ...pawl.ID) {
@@ -107,7 +107,7 @@ func (s *start) Declare(n *driver.Needs) {
 	s.needsKnown(n)
 }
 
-// needsPlaces declares the places that a run needs which begins with its start.
+// needsPlaces declares the places of a run that begins when it is started.
 func (s *start) needsPlaces(n *driver.Needs) {
 	if s.row.Status != Sleeping {
 		s.places.needs(n, s.limits, &s.row, placesOf(s.limits, &s.row))

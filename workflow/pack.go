@@ -11,9 +11,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Every run writes its row and its entries several times, and reads them. So these two are encoded without reflection, and
-// in few bytes: most numbers are 0, and most runs have no parent. A row that reads otherwise, such as a damaged one,
-// is left to [driver.DecodePayload], which also reads what is written here.
+// Every run reads and writes its row and its entries several times. So these two are encoded without reflection, and in
+// few bytes: most numbers are 0, and most runs have no parent. If this decoder cannot read a row, for example because
+// of damage, [driver.DecodePayload] reads it. That function can also read what this encoder writes.
 
 // encodeRow returns the content of the row of a run.
 func encodeRow(r *runRow) []byte {
@@ -171,22 +171,22 @@ func (u *unpacker) entry(e *entry) bool {
 	return u.done()
 }
 
-// Words that most rows have, which need no memory of their own.
+// Words that most rows have. Sharing them saves an allocation for each row.
 var (
 	statusWords = []string{string(Running), string(Done), string(Waiting), string(Sleeping)}
 	kindWords   = []string{string(KindStep), string(KindSleep), string(KindWait), string(KindChild), string(KindStepTx)}
 	stateWords  = []string{string(EntryDone), string(EntryPending), string(EntryFailed), string(EntryBegun)}
 )
 
-// packer is MessagePack that becomes longer.
+// packer is MessagePack to which values are appended.
 type packer []byte
 
 func (p *packer) list(n int) {
 	p.head(n, 16, msgpcode.FixedArrayLow, 0, msgpcode.Array16, msgpcode.Array32)
 }
 
-// head appends the length of a value: in its code if it is below fixed, or behind a code of 1, 2, or 4 bytes. A code of 0
-// does not exist.
+// head appends the length of a value. A length below fixed is part of the code low. A longer one has 1, 2, or 4 bytes
+// and follows the code one, two, or four. A code of 0 means that MessagePack has no such form.
 func (p *packer) head(n, fixed int, low, one, two, four byte) {
 	switch {
 	case n < fixed:
@@ -224,7 +224,7 @@ func (p *packer) bool(b bool) {
 	}
 }
 
-// int64 appends an integer in as few bytes as it needs. Negative ones below -32 are rare.
+// int64 appends an integer in as few bytes as it needs. Integers below -32 are rare.
 func (p *packer) int64(n int64) {
 	switch {
 	case n >= 0:

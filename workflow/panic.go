@@ -9,9 +9,9 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// panicked returns the error of a panic, like that of a handler. Call it where the panic is
-// recovered. The journal keeps its stack: from the panic or runtime.Goexit down to the call of
-// this package, up to maxStack bytes.
+// panicked returns the error of a panic, like the error of a handler that panics. Call it
+// where the panic is recovered. The journal keeps its stack: from the panic or runtime.Goexit
+// down to the call of this package, up to maxStack bytes.
 func panicked(value any) worker.PanicError {
 	return worker.PanicError{Value: value, Stack: stackOfApp(string(debug.Stack()))}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// placeKind is what a place is of. It is a bit of runRow.Places.
+// placeKind says whether a place belongs to a flow or to a key. It is a bit of runRow.Places.
 type placeKind uint8
 
 const (
 	placeOfFlow placeKind = 1
 	placeOfKey  placeKind = 2
 
-	// started says that the rates of the flow have counted the start of the run. It is no place.
+	// started is not a place. It says that the rates of the flow have counted the start of the run.
 	started placeKind = 4
 )
 
@@ -60,15 +60,15 @@ func (l openLimits) needs(row *runRow) (kinds []placeKind) {
 	return kinds
 }
 
-// Keys of table places. Those of a flow and a key begin with the key of their head. Neither name has a NUL.
-// The run that waits longest has the lowest number.
+// Keys of table places. The keys of the places of a flow, or of a key of its runs, begin with the key of their head.
+// The names of flows and keys have no NUL. The run that has waited longest has the lowest number.
 const (
 	placeTaken  = 1 // followed by the run
 	placeInLine = 2 // followed by the number; the content is the run
 )
 
-// placesKey returns the key of the head of the places of a flow, or of a key of its runs. The content of the
-// head is the last number in its line, and the time until when the starts so far use up its rate, if it has one.
+// placesKey returns the key of the head of the places of a flow, or of a key of its runs. The content of the head is
+// the last number in its line and, if it has a rate, the time until which the starts so far use up the rate.
 func placesKey(flow, key string) []byte {
 	b := make([]byte, 0, len(flow)+len(key)+2+1+16)
 	return append(append(append(append(b, flow...), 0), key...), 0)
@@ -157,7 +157,7 @@ func (p *places) apply(r rows) error {
 	return nil
 }
 
-// applyHead writes the head, or removes it with the last row, once the rate is not used up any more.
+// applyHead writes the head. If no other row is left, and no part of the rate is used up, it removes the head.
 func (l *lot) applyHead(r rows) error {
 	switch empty := l.taken == 0 && len(l.line) == 0 && !l.more && !l.tat.After(l.now); {
 	case empty && l.known:
@@ -197,8 +197,8 @@ func (r rows) restorePlaces(run pawl.ID, row *runRow) error {
 	return r.putRun(run, row)
 }
 
-// waitsToBegin describes what keeps a run from beginning: the places for which it waits, or the rate, "key
-// tenant/42" or "flow order". A run in both lines has passed that of its key.
+// waitsToBegin describes what keeps a run from beginning: the places or the rate that it waits for, as "key tenant/42"
+// or "flow order". A run in both lines waits only for its flow.
 func (row *runRow) waitsToBegin() (place, rate string) {
 	what := ""
 	switch {

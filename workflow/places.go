@@ -12,16 +12,16 @@ import (
 )
 
 // A run of a flow with [MaxOpen] or [MaxOpenPerKey] needs a place for each of these limits, first of its key
-// and then of its flow. It has its places from its start until its end. While there is none, it waits in the
-// line of the places that it lacks, and its job is delayed. The commit that ends a run gives its places to the
-// first runs in the lines. So nobody counts: the runs that have a place are rows.
+// and then of its flow. It keeps its places from its start until its end. While no place is free, it waits in
+// the line for the place that it lacks, and its job is delayed. The commit that ends a run gives its places to
+// the first runs in the lines. No counter is needed: each run that has a place has a row.
 
 // places are the changes of places in one mutation. Check finds them, and Apply writes them.
 type places struct {
 	limits openLimits
 	now    time.Time
 	self   pawl.ID             // the run of the mutation, if its job exists only after it or has a lease
-	read   int                 // how many runs in line are read, lineRead if zero; so many may have left their places
+	read   int                 // how many runs in line are read, lineRead if zero; the mutation frees at most this many places
 	rows   map[pawl.ID]*runRow // rows of other runs that the mutation changes
 	looked map[pawl.ID]*runRow // rows of other runs that were read
 	woken  map[pawl.ID]bool    // runs whose jobs the mutation makes ready
@@ -29,22 +29,22 @@ type places struct {
 	turn   time.Time // when the run of the mutation may begin, if it waits
 }
 
-// lot is all places of a flow or a key, with their line, and the starts that its rate has counted.
+// lot is all places of a flow or a key, with their line and their rate.
 type lot struct {
 	head   []byte
 	kind   placeKind
 	limit  int // 0 for none
-	taken  int // as many as matter
+	taken  int // places taken, counted only as far as it matters
 	pace   driver.Pace
-	tat    time.Time // until when the starts so far use up the rate
+	tat    time.Time // the time until which the starts so far use up the rate
 	now    time.Time
 	number uint64
 	line   []waiter // the first runs in line
 	last   []byte   // the last key of the line that was read
 	more   bool     // the line may be longer
 
-	known, changed bool // the head
-	vacated        bool // a run left the line or its place, or was moved here, so rouse looks at the first in line
+	known, changed bool // the head is stored; the head changed
+	vacated        bool // a run left the line or its place, or was moved here, so rouse looks at the first run in line
 	setBack        bool // the clock was set back
 	puts           []put
 	deletes        [][]byte
@@ -56,8 +56,8 @@ type waiter struct {
 	run pawl.ID
 }
 
-// lineRead is how many runs in line are read at once: more than one, since some may wait no more, or move to
-// another line. It is also how many runs may begin at once under a rate.
+// lineRead is how many runs in line are read together: more than one, since some may no longer wait, or move to
+// another line. It is also how many runs may begin together under a rate.
 const lineRead = 8
 
 // lot reads the places of a kind that a run may have.
@@ -70,7 +70,7 @@ func (p *places) lot(r rows, row *runRow, kind placeKind) (*lot, error) {
 	}
 	l := &lot{head: head, kind: kind, limit: p.limits.of(kind), pace: p.limits.pace(kind), now: p.now}
 	last, err := r.get(tablePlaces, head)
-	if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // the next number is found without it
+	if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // the next number can be found without the head
 		return nil, err
 	}
 	l.known = last != nil
@@ -112,8 +112,8 @@ func (p *places) readLine(r rows, l *lot) error {
 	return err
 }
 
-// takenSpan returns the rows of the places that are taken, up to one more than the limit and than those that the
-// mutation frees.
+// takenSpan returns the span of the rows of taken places. It is limited to one row more than the sum of the limit
+// and the places that the mutation frees.
 func (p *places) takenSpan(head []byte, limit int) driver.Span {
 	return driver.Span{Prefix: append(slices.Clip(head), placeTaken), Limit: limit + 2 + p.read}
 }
@@ -130,8 +130,9 @@ func (r rows) count(t *driver.Table, s driver.Span) (n int, err error) {
 
 func (l *lot) free() bool { return l.limit == 0 || l.taken < l.limit }
 
-// take gives a run the places that it lacks, or a number in the line of the first that is not free. It changes
-// the row, and reports whether the run may begin. One that a rate limits stays in its lines until [places.begin].
+// take gives a run the places that it lacks, or a number in the line for the first place that is not free. It
+// changes the row, and reports whether the run may begin. A run that a rate limits stays in its lines until
+// [places.begin].
 func (p *places) take(ops driver.Ops, r rows, run pawl.ID, row *runRow) (all bool, err error) {
 	kinds := p.limits.needs(row)
 	if err := p.leaveLines(r, row, kinds...); err != nil { // its flow no longer has such a limit
@@ -149,7 +150,7 @@ func (p *places) take(ops driver.Ops, r rows, run pawl.ID, row *runRow) (all boo
 			continue
 		}
 		position := l.join(run, row)
-		if l.rated() && !l.admits(position, row) && (l.setBack || l.admits(1, row)) { // those ahead may not come
+		if l.rated() && !l.admits(position, row) && (l.setBack || l.admits(1, row)) { // the runs ahead may be unable to begin
 			if err := p.call(ops, r, l, run); err != nil {
 				return false, err
 			}
@@ -174,8 +175,8 @@ func (l *lot) occupy(run pawl.ID, row *runRow) {
 	row.Places |= l.kind
 }
 
-// join gives the run a number in line, unless it has one, and returns how many runs there are up to it, or a
-// few more than that.
+// join gives the run a number in line, unless it has one. It returns the position of the run in line, or a
+// slightly higher one.
 func (l *lot) join(run pawl.ID, row *runRow) (position int) {
 	if row.Line&l.kind == 0 {
 		l.number++
@@ -207,7 +208,7 @@ func (row *runRow) becomes(s Status) {
 	}
 }
 
-// leaveLines removes the run from its lines, except some.
+// leaveLines removes the run from its lines, except from those of the given kinds.
 func (p *places) leaveLines(r rows, row *runRow, except ...placeKind) error {
 	for _, kind := range placeKinds {
 		if row.Line&kind == 0 || slices.Contains(except, kind) {
@@ -260,7 +261,7 @@ func (p *places) leave(ops driver.Ops, r rows, run pawl.ID, row *runRow) error {
 	return p.rouse(ops, r)
 }
 
-// vacate frees the place of a run, unless damage has.
+// vacate frees the place of a run, unless damage has already removed the row.
 func (l *lot) vacate(r rows, run pawl.ID) error {
 	key := takenKey(l.head, run)
 	there, err := r.Get(tablePlaces, key)
@@ -272,13 +273,13 @@ func (l *lot) vacate(r rows, run pawl.ID) error {
 	return present(err)
 }
 
-// give gives a free place to the first run in line. It returns false if there is no place, or no run. A run whose
-// key has got a limit since takes no place of its flow before it has one of its key: it moves to that line. Runs
-// that a rate limits take their places themselves, see [places.rouse].
+// give gives a free place to the first run in line. It returns false if no place is free, or no run waits. If a
+// limit per key was added since a run began to wait, the run needs a place of its key before one of its flow: it
+// moves to that line. Runs that a rate limits take their places themselves; see [places.rouse].
 func (p *places) give(ops driver.Ops, r rows, l *lot) (bool, error) {
 	for !l.rated() && l.free() {
 		if len(l.line) == 0 {
-			if !l.more || p.read > 0 { // the next portion is for another mutation
+			if !l.more || p.read > 0 { // another mutation handles the next portion
 				break
 			}
 			if err := p.readLine(r, l); err != nil {
@@ -309,7 +310,7 @@ func (p *places) give(ops driver.Ops, r rows, l *lot) (bool, error) {
 		case all:
 			row.becomes(Running)
 			comes, err := p.ready(ops, w.run, row)
-			if err == nil && !comes { // it keeps no rate from others
+			if err == nil && !comes { // so that it does not delay other runs under a rate
 				err = p.leaveLines(r, row)
 			}
 			return true, err
@@ -334,7 +335,7 @@ func (p *places) waiting(r rows, l *lot, w waiter) (*runRow, error) {
 	return row, nil
 }
 
-// row reads the row of a run, or returns that which the mutation has read.
+// row returns the row of a run, which it reads once per mutation.
 func (p *places) row(r rows, run pawl.ID) (*runRow, error) {
 	if row := p.rows[run]; row != nil {
 		return row, nil
@@ -350,7 +351,7 @@ func (p *places) row(r rows, run pawl.ID) (*runRow, error) {
 	return row, err
 }
 
-// change has the mutation write the row of another run.
+// change makes the mutation write the row of another run.
 func (p *places) change(run pawl.ID, row *runRow) {
 	if p.rows == nil {
 		p.rows = make(map[pawl.ID]*runRow)
@@ -358,8 +359,8 @@ func (p *places) change(run pawl.ID, row *runRow) {
 	p.rows[run] = row
 }
 
-// ready makes the job of a run ready that got its last place. One that is being cancelled is ready already, and a
-// paused or blocked one waits for its Resume. A job that is gone, or damaged, is for an operator.
+// ready makes the job of a run ready after the run got its last place. A run that is being cancelled is ready
+// already, and a paused or blocked run waits for Resume. If the job is gone or damaged, an operator has to act.
 func (p *places) ready(ops driver.Ops, run pawl.ID, row *runRow) (comes bool, err error) {
 	if row.Cancel != "" || row.Terminate != "" || row.Paused || row.Status == Blocked {
 		return false, nil
@@ -376,7 +377,7 @@ func (p *places) ready(ops driver.Ops, run pawl.ID, row *runRow) (comes bool, er
 	return state == pawl.Ready || state == pawl.Leased, nil
 }
 
-// wake makes a delayed job ready, unless the mutation has.
+// wake makes a delayed job ready, unless the mutation already did.
 func (p *places) wake(ops driver.Ops, run pawl.ID) error {
 	if p.woken[run] {
 		return nil

@@ -12,7 +12,8 @@ import (
 
 // Prune removes the runs that ended before a time, regardless of their retention, including
 // runs kept forever. It works in small portions and reports to progress after each how many
-// runs are gone. Progress may be nil. If Prune fails midway, the counted runs are gone.
+// runs are gone. Progress may be nil. If Prune fails midway, the runs that it counted are
+// gone.
 //
 // The file does not shrink, but reuses the freed pages.
 func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done int)) (done int, err error) {
@@ -58,12 +59,12 @@ func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done
 // atOnce is the removal time of runs chosen by Prune: before all others.
 var atOnce = time.Unix(0, math.MinInt64)
 
-// toRemove is the mutation that sets the removal time of ended runs to atOnce. If what follows does not
-// remove all of them, any sweep at a start does.
+// toRemove is the mutation that sets the removal time of ended runs to atOnce. If Prune does not remove
+// all of them, the sweep at the next start does.
 type toRemove struct {
 	before time.Time
 	runs   []pawl.ID
-	rows   []*runRow // of runs, nil for a run that is not to be removed any more
+	rows   []*runRow // one per run; nil for a run that must no longer be removed
 }
 
 func (m *toRemove) chooses(row *runRow) bool {

@@ -11,7 +11,7 @@ import (
 
 // Publish stores a value under a name, for observers of a running run. It replaces the value
 // previously published under the name. When the run continues after a wait or a crash, a Publish
-// that was already durable writes nothing, so an older value never replaces a newer one.
+// that was already durable does not write again, so an older value never replaces a newer one.
 //
 // [Reader.Published] reads the values. [Value] ties a name to a type, and can be watched.
 //

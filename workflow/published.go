@@ -8,12 +8,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The function of a run is called again at each wake and publishes its values again. Meanwhile
-// a branch may have published a newer value under the same name. So the file has, for each
-// scope and name, the position of the last Publish that was written: the number of the
-// preceding call of the scope, and how often the scope has published under the name since that
-// call. A Publish at or before that position writes nothing. If a new build drops a Publish,
-// later values are still published. An Append to a stream has such a position too.
+// The function of a run is called again at each wake and publishes its values again. A branch
+// may have published a newer value under the same name in the meantime. So the file has, for
+// each scope and name, the position of the last Publish that was written. A position is the
+// number of the preceding call of the scope, and how often the scope has published under the
+// name since that call. A Publish at or before that position writes nothing. If a new build
+// drops a Publish, later values are still published. An Append to a stream has such a position
+// too.
 //
 // A position is a row in table published. Its key is the run, an underscore, which no name
 // begins with, the journal that the count belongs to, and a checksum of scope and name.
@@ -99,8 +100,8 @@ func (s *scope) position(key [countKey]byte) (before, n uint64, fresh bool) {
 	return before, n, n > x.published[key] && !x.dry && s.at >= len(s.entries) && !s.abandoned
 }
 
-// untold removes the positions of what the function published after a call of its tail, since
-// it will publish that again.
+// untold removes the positions of the values that the function published after a call of its tail, since it will
+// publish them again.
 func (x *execution) untold(r rows, from int) error {
 	done := make(map[[countKey]byte]bool)
 	for _, t := range x.tailPublished {

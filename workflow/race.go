@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// raceResult is a journal's record of a race, of a [Branch.Cancel], which all branches
-// lose, or of an [AllOrNone], which the first failure wins.
+// raceResult is what a journal records of a race. A [Branch.Cancel] is a race that all branches lose. An [AllOrNone]
+// is a race that the first failure wins.
 type raceResult struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -18,8 +18,8 @@ type raceResult struct {
 	Winner int      // -1 for none
 	Losers []string // scopes of the losers
 
-	// Unheard are the losers' entries that waited for a child or were about to. The child may
-	// still end and write its result to the entry, but the loser received something else.
+	// Unheard are the entries in which losers waited, or were about to wait, for a child. The child may still end and
+	// write its result to the entry, but the loser received something else.
 	Unheard []uint32
 
 	Branches []string // scopes of all branches, in the order of the code
@@ -48,8 +48,8 @@ func (w *raceResult) lost(scope string) bool {
 	}
 }
 
-// unheard reports whether an entry is one of Unheard. If nothing was written for a number, it
-// may belong to another call now.
+// unheard reports whether an entry is one of Unheard. A number under which nothing was written may belong to another
+// call now, so unheard checks more than the number.
 func (w *raceResult) unheard(e *entry) bool {
 	return e.Kind == KindChild && w.lost(e.Scope) && slices.Contains(w.Unheard, e.seq)
 }
@@ -60,10 +60,10 @@ func (w *raceResult) unheard(e *entry) bool {
 // children they wait for are cancelled.
 //
 // The commit that decides the race gives back the signals that the losers have received but not used: they are unread
-// again, in their order. Such a branch has no result, since its Wait returns ErrAbandoned. A branch has used its
-// signals once it makes a [Step], a [StepTx], or a [Call] after them, or changes a [Shared] value. The same holds if a
-// scope that waited for the branch does so. Used signals stay used even if the branch loses. So wait for a signal in
-// the branch, and act on it after the race.
+// again, in their order. A branch that gave back a signal has no result, since its Wait returns ErrAbandoned. A branch
+// uses its signals when it makes a [Step], a [StepTx], or a [Call] after receiving them, or changes a [Shared] value.
+// A scope that waited for the branch uses them in the same way. Used signals stay used even if the branch loses. So
+// wait for a signal in the branch, and act on it after the race.
 func Race[T any](r *Run, name string, branches ...*Branch[T]) (winner int, out T, err error) {
 	if len(branches) == 0 {
 		return 0, out, fmt.Errorf("race %q: there is no branch", name)
@@ -108,8 +108,8 @@ func (s *scope) race(name string, all []*branch) (winner int, err error) {
 	return won.Winner, c.decide(&won, all, "the branch that started it has lost a race")
 }
 
-// decided returns the journal's record of the call, and requires that it is about these branches.
-// The winner is at least a number.
+// decided returns the journal's record of the call, and requires that the record is about these branches. The winner
+// must be at least least.
 func (c *call) decided(least int, all []*branch) (won raceResult, err error) {
 	if err := c.outcome(func(b []byte) error { return driver.DecodePayload(b, &won) }); err != nil {
 		return won, err
@@ -148,8 +148,8 @@ func namesOf(all []*branch) (names []string) {
 // abandon keeps the losers and the branches below them from making more calls. It returns the
 // result of the race, with the calls that wait for a child, and the losers' unused signals. If
 // the result is too large to store, it abandons nothing. Once the run is cancelled, no race can
-// be won, since a loser may have received ErrCancelled. A scope that waits for a loser learns
-// nothing before the race is decided.
+// be won, since a loser may have received ErrCancelled. Before the race is decided, a scope
+// that waits for a loser does not see its end.
 func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result []byte, looks []*look, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -195,9 +195,9 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 }
 
 // decide is the mutation that stores the winner, asks the children of the losers to end, and
-// gives back their signals. If a loser is about to start a child, the child either exists
-// already or its mutation comes later and is refused, see startChild. The same holds for a
-// signal that a loser is about to take, see takeSignal.
+// gives back the losers' signals. If a loser is about to start a child, the child either
+// exists already or its mutation comes later and is refused, see startChild. The same holds
+// for a signal that a loser is about to take, see takeSignal.
 type decide struct {
 	checkpoint
 	x       *execution

@@ -35,8 +35,8 @@ func (r *Reader) row(ctx context.Context, run pawl.ID) (row *runRow, err error) 
 }
 
 // look completes the state of a run whose row was read. The row does not say whether the job is
-// active or dead, so look reads the job too, in its own transaction: a second one inside the
-// first could wait for a writer that waits for the first.
+// active or dead, so look also reads the job. It uses a separate transaction: a transaction
+// inside the first one could wait for a writer that waits for the first one.
 func (r *Reader) look(ctx context.Context, run pawl.ID, row *runRow) (Info, error) {
 	if !row.open() {
 		return row.info(run), nil
@@ -110,11 +110,11 @@ func (row *runRow) openInfo(run pawl.ID, job *pawl.Envelope) Info {
 	case Sleeping, Waiting:
 		i.Due = timeOf(row.Due)
 		fallthrough
-	case Paused: // no time ends that
+	case Paused: // time does not end a pause
 		i.Waits = row.Waits
 		i.Place, i.Rate = row.waitsToBegin()
 	}
-	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // its writes failed, or the worker gave it up
+	if !job.BackoffSince.IsZero() && job.State == pawl.Delayed && i.Status != Paused { // its writes failed, or the worker declared it stuck
 		i.Status, i.Due, i.Waits = Sleeping, job.NotBefore, nil
 		i.Error = "its job is tried again: " + job.LastError()
 	}

@@ -11,8 +11,8 @@ import (
 
 // Source is what a [Reader] reads: a [Store], or a *bolt.Reader for the file of a stopped app.
 type Source interface {
-	// ViewRows runs fn in a read transaction, which sees one moment. Fn must be short and must
-	// not call anything that changes the store.
+	// ViewRows runs fn in a read transaction, which is a snapshot. Fn must be short and must not call anything that
+	// changes the store.
 	ViewRows(ctx context.Context, fn func(driver.Reader) error) error
 
 	// Job reads one job. It returns [pawl.ErrNotFound] if there is no such job.

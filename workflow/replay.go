@@ -9,10 +9,10 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// Replay calls the function of a run that is done once more, with the results in its journal, and
-// compares what it returns with the result of the run. No step runs and nothing is written. It
-// finds code that makes the same calls but computes something else, as with a clock, a random
-// number, the order of a map, or a variable that a step writes.
+// Replay calls the function of a completed run again, with the results in its journal, and
+// compares what the function returns with the result of the run. No step runs and nothing is
+// written. Replay finds code that makes the same calls but computes something else, for example
+// because it uses a clock, a random number, the order of a map, or a variable that a step writes.
 //
 // It returns nil if the results are the same, and a [*DeterminismError] if they or the calls
 // differ. Other errors are [ErrNotFound], [pawl.ErrNotEligible] for a run that is not done,

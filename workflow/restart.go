@@ -98,7 +98,7 @@ func (w *restart) Check(ops driver.Ops) (err error) {
 		return err
 	}
 	w.row.Restarts++
-	w.row.Journal = w.row.spare() // it is empty: the run removed its rows before it continued
+	w.row.Journal = w.row.spare() // that journal is empty: the run removed its rows before it continued
 	w.row.Status, w.row.Build, w.row.Steps, w.row.Bytes = Running, w.x.engine.opts.Build, 0, 0
 	w.row.Due, w.row.Waits, w.row.Error, w.row.Declared = 0, nil, "", w.x.declared()
 	if err := w.children.ask(w.x.engine, ops, w.open, childOfRestarted); err != nil {

@@ -9,19 +9,17 @@ import (
 )
 
 // A function often returns after a last look for signals: a Wait or a Select that timed out. A signal sent
-// between that look and the end of the run is accepted, and nobody would see it. So the commit
-// that would end the run looks for such signals. If it finds one, it takes the run back to the
-// Wait: it forgets the Wait and the function's own calls since, and the function runs again.
-// The Wait then receives the signal. Each such signal costs one more round, and a run ends when
-// no more arrive.
+// between that look and the end of the run would be accepted and never read. So the commit that would end
+// the run looks for such a signal. If it finds one, it rewinds the run to the Wait: it forgets the Wait
+// and the function's own later calls, and the function runs again. The Wait then receives the signal. Each
+// such signal costs one more round, and the run ends when no more arrive.
 //
-// That is sound if nothing has taken effect since the Wait. So a later step, transaction,
-// child, branch, race, append or change of a shared value makes the timeout final. If the function's last calls did not look for
-// a signal, that signal stays unread and the run ends, since another round would not change
-// that.
+// That is sound if nothing has taken effect since the Wait. So a later step, transaction, child, branch, race, append
+// or change of a shared value makes the timeout final. If the function's last calls did not look for signals of that
+// name, the signal stays unread and the run ends, since another round would not change that.
 
-// looked records a call of the function itself: what it has done since the last call with an
-// effect. The caller holds the lock.
+// looked records a call of the function itself in the tail: its calls since the last one with an effect. The caller
+// holds the lock.
 func (s *scope) looked(e *entry) {
 	if s.name != "" {
 		return
@@ -69,7 +67,7 @@ func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err e
 	return nil
 }
 
-// missed returns the signals that a call has waited for until its time was over.
+// missed returns the names of the signals for which a call has waited until it timed out.
 func (e *entry) missed() (names []string) {
 	if e.Kind == KindWait && e.State == EntryFailed {
 		return []string{e.Name}

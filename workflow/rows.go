@@ -180,12 +180,12 @@ type runRow struct {
 	ParentSeq   uint32 // seq of the parent's entry that waits for it
 	OutputBytes int    // -1 if there is no output
 	Forked      pawl.ID
-	Journal     uint8    // which of its two journals is in use
+	Journal     uint8    // which of its two journals is in use, 0 or 1
 	Declared    []string // signals of its flow, in the build that ran it last
 	Changes     uint64   // how often the row was written
-	Deadline    int64    // it is cancelled then
+	Deadline    int64    // when it is cancelled
 
-	Key    string    // of its start
+	Key    string    // the key from its start
 	Places placeKind // the places that it has, a set
 	Line   placeKind // the lines in which it waits to begin, a set
 	Number uint64    // its number in the line of its flow
@@ -287,7 +287,7 @@ func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {
 	return b, err
 }
 
-// parseEntry returns copies, which stay valid after the transaction.
+// parseEntry returns a copy of an entry, which stays valid after the transaction.
 func parseEntry(key, content []byte) (*entry, error) {
 	if len(key) != 20 {
 		return nil, fmt.Errorf("%w: key %x of table %s", pawl.ErrCorrupt, key, tableSteps)

@@ -61,24 +61,24 @@ type scope struct {
 	current  *entry            // the call in progress
 	undone   int               // number of undo steps so far, including those of branches that it waited for
 	undoing  *entry            // the undo step that runs
-	last     uint32            // seq of the last call that has ended, including those of such branches
+	last     uint32            // seq of the last ended call, including calls of branches that it waited for
 
 	refusals  int   // calls refused since the run or the scope stopped
 	refusal   error // the error of the last refusal
 	spun      bool  // a goroutine that ignored the refusals was ended
 	cancelled bool  // it received ErrCancelled
-	abandoned bool  // another branch won the race, or it was cancelled
+	abandoned bool  // another branch won the race, or the branch was cancelled
 	cut       bool  // it received ErrAbandoned, and its later entries in the journal are void
 
 	unsettled bool // its call waited for a shared value before, and has not looked again
 
-	looks map[*look]bool // signals that it has received and nobody has used
+	looks map[*look]bool // signals that it has received and no scope has used
 
 	waits *waitCondition // nil while it works
 	ended bool           // its function has returned
 }
 
-// call is one call in progress. Its maker ends it.
+// call is one call in progress. The code that begins it also ends it.
 type call struct {
 	*scope
 	e        *entry
@@ -160,8 +160,8 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 	return &call{s, got, false, false}, nil
 }
 
-// mute reports whether the scope makes no more new calls. A branch that it begins then has no
-// entry, because that branch makes no calls either. The caller holds the lock.
+// mute reports whether the scope makes no more new calls. A branch that a mute scope begins has
+// no entry, because that branch makes no calls either. The caller holds the lock.
 func (s *scope) mute() bool { return s.abandoned || s.x.cancel != "" && !s.inUndo() }
 
 // mayAdd numbers a call that the journal does not have. The caller holds the lock.
@@ -192,8 +192,9 @@ func (s *scope) unread() error {
 		Reason: "keep the call of Version until no open run has it in its journal"})
 }
 
-// number gives a new entry its place in the journal if there is room. An undo step always gets
-// a place, and the calls of undo steps have as much room again. The caller holds the lock.
+// number gives a new entry its place in the journal if there is room. An undo step always gets a
+// place, and the calls of undo steps have separate room of the same size. The caller holds the
+// lock.
 func (x *execution) number(e *entry) error {
 	room := MaxEntries
 	if inUndo(e.Scope) {
@@ -211,10 +212,10 @@ func (x *execution) number(e *entry) error {
 	return nil
 }
 
-// awaitTurn waits while the run is paused, before a call that has not ended. Then it waits for the
-// turn of a call that the journal does not have: until all scopes have returned from their calls
-// in the journal. Before that, nobody knows whether the code fits the journal, nor which signals
-// the branches of a race used before a crash.
+// awaitTurn makes a call that has not ended wait while the run is paused. A call that the journal
+// does not have then waits for its turn: until all scopes have returned from their calls in the
+// journal. Before that, it is unknown whether the code matches the journal, and which signals the
+// branches of a race used before a crash.
 func (s *scope) awaitTurn(kind EntryKind) error {
 	x := s.x
 	paused := func() bool {
@@ -277,7 +278,7 @@ func (x *execution) mayGoOn(s *scope, kind EntryKind) error {
 	return nil
 }
 
-// end is the end of the call.
+// end ends the call.
 func (c *call) end() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()

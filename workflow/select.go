@@ -39,8 +39,8 @@ func (s *Signal[T]) Case(out *T) Case {
 	}}
 }
 
-// Case is ready when the branch has ended. If the case is selected, Select stores the result of the branch in
-// *out, and returns its error. Out may be nil. A branch that is not selected goes on.
+// Case is ready when the branch has ended. If the case is selected, Select stores the result of the branch in *out, and
+// returns its error. Out may be nil. A branch that is not selected continues.
 func (b *Branch[T]) Case(out *T) Case {
 	return Case{name: "branch " + b.name, branch: b.branch, result: func() error {
 		v, err := b.result()
@@ -56,8 +56,8 @@ func (b *Branch[T]) Case(out *T) Case {
 func After(d time.Duration) Case { return Case{name: timerCase, timer: true, after: d} }
 
 // Select waits until one of the cases is ready, and returns its index. If several are ready, it selects the
-// first of them. The journal remembers which one. Only the selected case takes effect: signals of
-// the others stay unread, and their branches go on. To wait for a child, call it in a branch.
+// first of them. The journal remembers which one. Only the selected case takes effect: signals of the
+// others stay unread, and their branches continue. To wait for a child, call it in a branch.
 //
 // The error is that of the selected branch. If no case was selected, the index is -1, and the error says
 // that the run does not continue now: return it.
@@ -85,11 +85,11 @@ func Select(r *Run, name string, cases ...Case) (selected int, err error) {
 	return r.choose(name, cases)
 }
 
-// maxCases is how much longer than a payload the result of a Select may be: half of it for the
-// names of the cases.
+// maxCases is how many more bytes than a payload the result of a Select may have. Half of it is for the names of the
+// cases.
 const maxCases = 256 << 10
 
-// Names of cases. That of a signal follows.
+// Prefixes of the names of cases. The name of the signal follows.
 const (
 	signalCase = "signal "
 	timerCase  = "timer"
@@ -101,7 +101,7 @@ type selection struct {
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Selected int
-	Payload  []byte   // of the signal, or the sum of the shared value; nil for another case
+	Payload  []byte   // payload of the signal, or sum of the shared value; nil for other cases
 	Cases    []string // in the order of the code
 }
 

@@ -15,10 +15,10 @@ import (
 // yet. It consumes the signals of one name in order of arrival. The payload is MessagePack, see
 // [driver.EncodePayload]; the [Codec] of the engine encodes it. [Signal.Send] sends a typed value.
 //
-// Dedup identifies the signal among those to this run, for a sender that may send twice. A
-// second signal with the same dedup is not stored, whatever its content, and is not an error,
-// even if the run has ended since. "" means no deduplication. The IDs of the last [MaxSeen]
-// signals to the run are known.
+// Dedup identifies the signal among all signals to this run, for a sender that may send
+// twice. A second signal with the same dedup is not stored, whatever its content, and is not
+// an error, even if the run has ended in the meantime. "" means no deduplication. A run
+// remembers the IDs of its last [MaxSeen] signals.
 //
 // Errors: [ErrNotFound]; [ErrNotRunning] for a run that has ended; [ErrUndeclared] if the flow
 // declares signals, but not this name, see [Receives]; [ErrTooLarge] for more than [MaxValue]
@@ -73,7 +73,7 @@ type send struct {
 	payload []byte
 	dedup   string
 
-	row *runRow // nil if the signal came before
+	row *runRow // nil if the run already has the signal
 	n   uint64  // its number
 }
 
@@ -154,7 +154,7 @@ func (s *send) Apply(tx driver.Writer) error {
 	return r.putRun(s.run, s.row)
 }
 
-// seenPortion is how many signals pass between two removals of old deduplication IDs.
+// seenPortion is how many signals arrive between two removals of old deduplication IDs.
 const seenPortion = 1_000
 
 // forget removes the deduplication IDs of a run's signals up to a number, and the answers to them.

@@ -9,13 +9,13 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Shared is a value that the branches of one run share. [Share] makes one. The functions of its methods see the value
-// one after another, so no other branch can come between when a function reads and changes the value.
+// Shared is a value that the branches of one run share. [Share] makes one. The functions passed to its methods run one
+// at a time, so no other branch can change the value while a function reads and changes it.
 //
-// A branch must not use a variable of another branch instead: after a crash, the branches would use it in another
-// order. The journal has the order of the changes, and not the value: when the run continues from its journal, the
-// functions are called again in that order. So they must only compute. They may set variables of the branch that makes
-// the call, which count once the call has returned nil.
+// Do not use a Go variable for this: after a crash, the branches would use it in another order. The journal has the
+// order of the changes, and not the value. When the run continues from its journal, the functions are called again in
+// that order. So they must only compute. They may set variables of the branch that makes the call. These are valid
+// once the call has returned nil.
 //
 // The value is encoded like the result of a [Step], and each function gets a copy of its own.
 type Shared[T any] struct{ *shared }
@@ -33,8 +33,8 @@ type shared struct {
 // value, so a deploy changes the initial value only for runs that begin later. Share needs no commit. A Restart begins
 // with the initial value again.
 //
-// The first use of the value reports an error: [pawl.ErrInvalid] for a bad name, a [*StepError] that
-// matches [ErrTooLarge] for more than [MaxValue] bytes, or one that says that the run does not continue.
+// The first use of the value reports an error: [pawl.ErrInvalid] for a bad name, a [*StepError] that matches
+// [ErrTooLarge] for more than [MaxValue] bytes, or an error that says that the run does not continue.
 func Share[T any](r *Run, name string, initial T) *Shared[T] {
 	s := &shared{x: r.x, by: r.s, name: name}
 	s.err = r.s.share(s, func() ([]byte, error) { return r.x.encode("the shared value", initial) },
@@ -62,8 +62,8 @@ func (s *scope) share(v *shared, initial func() ([]byte, error), decode func([]b
 	})
 }
 
-// Change changes the value. It needs no commit of its own: the next write for the run carries it, and a call with an
-// effect outside waits for that. Calls of Wait whose condition is now true return.
+// Change changes the value. It needs no commit of its own: the next write for the run stores the change, and a call
+// with an effect outside waits for that write. Calls of Wait whose condition is now true return.
 //
 // The error is a [*StepError] that matches [ErrTooLarge] if the new value has more than [MaxValue] bytes;
 // the value is unchanged then. Any other error means that the run does not continue now, or that
@@ -85,7 +85,7 @@ func (s *Shared[T]) Change(r *Run, fn func(*T)) error {
 	return w.failed(err)
 }
 
-// Wait waits until fn returns true. It calls fn at once, and then after each change of the value. If several calls
+// Wait waits until fn returns true. It calls fn immediately, and then after each change of the value. If several calls
 // wait, the call that began first comes first. What fn does to the value counts only if fn returns true. So fn can take
 // what it waits for:
 //
@@ -124,7 +124,7 @@ func (s *Shared[T]) Case(fn func(*T) bool) Case {
 	return Case{name: sharedCaseName + s.name, err: s.err, shared: &sharedCase{on: s.shared, try: s.try(fn)}}
 }
 
-// sharedCaseName begins the name of a case; that of the value follows.
+// sharedCaseName begins the name of a case. The name of the value follows.
 const sharedCaseName = "shared "
 
 // begin begins a call that may change the value.
@@ -138,8 +138,8 @@ func (s *shared) begin(r *Run, kind EntryKind, name string) (*call, error) {
 	return r.s.begin(kind, name, nil)
 }
 
-// usableBy refuses a scope of another run, or a scope that is not run again together with the scope that made the
-// value: that of an undo step.
+// usableBy refuses a scope of another run. It also refuses a scope that does not run again together with the scope
+// that made the value, as is true of an undo step.
 func (s *shared) usableBy(by *scope) error {
 	reason := ""
 	switch {
@@ -173,7 +173,7 @@ func (s *Shared[T]) try(fn func(*T) bool) attempt {
 	}
 }
 
-// sumOf returns the sum of the state that a change left, as the journal has it.
+// sumOf returns the sum, as the journal has it, of the state after a change.
 func (c *call) sumOf() ([]byte, error) { return c.x.value(c.e) }
 
 // sum encodes a checksum of a state as the journal has it. Zero fields do not count, so a deploy may add one.

@@ -9,32 +9,34 @@ import (
 	"sync"
 )
 
-// The changes of shared values are numbered in the order in which they happen, and the entry of each has
-// its number. A run that continues from its journal makes them again in that order: a call waits for its
-// turn. So each function finds the value that it found before, and a wait that was first is first again.
+// The changes of shared values are numbered in the order in which they happen, and the entry of a change
+// has its number. A run that continues from its journal makes the changes again in that order: a call
+// waits for its turn. So each function finds the value that it found before, and the call that waited
+// first is first again.
 //
 // A change is in the backlog as soon as it is visible to other branches, so the journal never has a change
-// without those before it. What a branch of a race has changed stays changed if it loses, and it has used
-// its signals by then. See acts.
+// without the earlier ones. If a branch of a race changes a value and then loses, the change stays, and
+// the branch has used its signals. See acts.
 //
-// A change also offers the value to the waiting calls, before anybody can change it again. So a condition that holds
-// between two changes is not missed, whatever the scheduling of goroutines.
+// A change also offers the value to the waiting calls before another change can happen. So a condition that is true
+// between two changes is not missed, however goroutines are scheduled.
 
-// sharing is what an execution knows of its shared values. While a function looks at one, the lock is held, and
-// never that of the execution.
+// sharing is what an execution knows about its shared values. While a function looks at a value, the lock of
+// sharing is held, and the lock of the execution is not.
 type sharing struct {
 	sync.Mutex
-	waits []*sharedWait // calls that wait, in the order in which they began to
+	waits []*sharedWait // waiting calls, in the order in which they began to wait
 
-	// The execution's lock guards these.
+	// The execution's lock guards the fields below.
 	recorded map[string][]*entry // changes that are to be made again, in order; see orderOf
 	order    uint64              // number of the last change
 
 	unsettled int // calls that waited when the journal was read, and have not looked again
 }
 
-// orderOf returns the part of a run whose functions are called again together, for a scope: each undo
-// step is one, since its function is not called again once it has returned, and the rest is another.
+// orderOf returns the part of a run to which a scope belongs. The functions of one part are called again together.
+// Each undo step is a part, since its function is not called again once it has returned. Everything else is one
+// part.
 func orderOf(scope string) string {
 	if !inUndo(scope) {
 		return ""
@@ -77,8 +79,9 @@ type sharedWait struct {
 	missed bool // a value has changed since the call looked; the execution's lock guards it
 }
 
-// caughtUp makes a call wait for its turn. A call that waited before looks once all scopes have come as far as the
-// journal. A new one looks, and perhaps changes something, once all that waited before have looked.
+// caughtUp makes a call wait for its turn. A call that, by the journal, already waited may look once all scopes
+// have reached the end of the journal. A new call may look, and perhaps change something, once all those calls
+// have looked.
 func (w *sharedWait) caughtUp() error {
 	c, x := w.c, w.c.x
 	if len(w.cases) == 0 {
@@ -108,7 +111,8 @@ func (c *call) settled() {
 	}
 }
 
-// join has changes offered to the call, until leave. After leave nobody calls its functions.
+// join makes later changes offer the value to the call, until leave. After leave, the functions of the call are
+// not called.
 func (w *sharedWait) join() (leave func()) {
 	sh := &w.c.x.sharing
 	sh.Lock()
@@ -160,8 +164,8 @@ func (w *sharedWait) isTaken() bool {
 	return w.taken
 }
 
-// look ends the call with the first case whose condition holds. Earlier, which is called then, may end it
-// otherwise, or refuse the case. It may be nil.
+// look ends the call with the first case whose condition is true. Before that, it passes the case to earlier,
+// which may end the call in another way, or refuse the case. Earlier may be nil.
 func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err error)) (met bool, err error) {
 	x := w.c.x
 	x.mu.Lock()
@@ -199,7 +203,8 @@ func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err err
 	return false, nil
 }
 
-// spread offers a changed value to the calls that wait, until none takes it. The caller holds x.sharing.
+// spread offers a changed value to the waiting calls until none of them takes it. The caller holds the lock of
+// x.sharing.
 func (x *execution) spread(on *shared) {
 	for again := true; again; {
 		again = false
@@ -209,8 +214,8 @@ func (x *execution) spread(on *shared) {
 	}
 }
 
-// offer has a call of another branch look at a value. A function that fails or panics does so again in its own
-// branch.
+// offer lets a call of another branch look at a value. If its function fails or panics here, it does so again in
+// its own branch.
 func (w *sharedWait) offer(on *shared) (took bool) {
 	x := w.c.x
 	x.mu.Lock()
@@ -244,8 +249,8 @@ func (w *sharedWait) offer(on *shared) (took bool) {
 	return false
 }
 
-// idles reports whether the branch of the call waits. If not, it looks by itself. The caller holds the
-// execution's lock.
+// idles reports whether the branch of the call waits. A branch that does not wait looks by itself. The caller
+// holds the execution's lock.
 func (w *sharedWait) idles() bool {
 	s := w.c.scope
 	return s.waits != nil && !s.barred(*s.waits)
@@ -260,8 +265,8 @@ func (w *sharedWait) lookAgain() {
 	x.wakeLocked(func(s *scope) bool { return s == w.c.scope })
 }
 
-// take ends the call with a change. If another branch makes it, it is refused unless the call still waits. The
-// caller holds x.sharing.
+// take ends the call with a change. If another branch makes the change, take refuses it unless the call still
+// waits. The caller holds the lock of x.sharing.
 func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, error) {
 	c, x := w.c, w.c.x
 	result, err := x.sum(next)
@@ -294,7 +299,7 @@ func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, er
 	*c.e = ended
 	x.bytes += int64(len(result))
 	x.backlog.add(&j, false)
-	x.backlog.results = x.backlog.waiting // a step waits for it
+	x.backlog.results = x.backlog.waiting // a later step waits until the change is written
 	c.use()
 	each.on.state = next
 	if byOther {
@@ -304,8 +309,8 @@ func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, er
 	return true, nil
 }
 
-// mayTake refuses a change by a call that does not continue, or one that would come before changes in
-// the journal. The caller holds the lock.
+// mayTake refuses a change by a call that does not continue, and a change that would precede changes in the
+// journal. The caller holds the lock.
 func (c *call) mayTake() error {
 	x := c.x
 	if x.stopped != nil {
@@ -321,7 +326,7 @@ func (c *call) mayTake() error {
 	return nil
 }
 
-// again makes a change of the journal again, at its turn.
+// again repeats a change of the journal, at its turn.
 func (w *sharedWait) again(index int, sum func() ([]byte, error)) error {
 	c, x := w.c, w.c.x
 	if c.e.State == EntryFailed {
@@ -356,7 +361,7 @@ func (w *sharedWait) again(index int, sum func() ([]byte, error)) error {
 	return nil
 }
 
-// redo returns why a change is another one than before.
+// redo repeats a change, and returns why the change differs from the recorded one.
 func (w *sharedWait) redo(each *sharedCase, stored []byte) (reason string, err error) {
 	x := w.c.x
 	x.sharing.Lock()
@@ -382,7 +387,8 @@ func (w *sharedWait) redo(each *sharedCase, stored []byte) (reason string, err e
 	return "", nil
 }
 
-// failed ends the call with the error of its function's value, and returns what the code receives.
+// failed ends the call with the error of its function or its value, unless the run does not continue now. It
+// returns what the code receives.
 func (w *sharedWait) failed(err error) error {
 	c := w.c
 	switch {

@@ -29,9 +29,10 @@ func (s *Signal[T]) Name() string { return s.name }
 
 func (s *Signal[T]) problem() error { return s.err }
 
-// Send sends the signal to a run, which receives each signal once and in order, whether it already
-// waits or not. If several signals have the same key, the run receives only the first, as long as
-// that is among the last [MaxSeen]. "" means no key. For errors see [Engine.Send].
+// Send sends the signal to a run. The run receives each signal once and in order, whether it
+// already waits or not. If several signals have the same key, the run receives only the first, as
+// long as the first is among its last [MaxSeen] signals. "" means no key. For errors see
+// [Engine.Send].
 func (s *Signal[T]) Send(ctx context.Context, e *Engine, run pawl.ID, value T, key string) error {
 	m, err := s.prepare(e, run, value, key)
 	if err != nil {
@@ -53,9 +54,8 @@ func (s *Signal[T]) prepare(e *Engine, run pawl.ID, value T, key string) (*send,
 }
 
 // Wait waits for the next unread signal, for at most the timeout. [Forever] sets no limit. It holds
-// no slot of a worker: the run is suspended. After the timeout it returns [ErrTimeout], but a
-// signal that was durable by then counts. With 0 or less it only takes a signal that is already
-// there.
+// no slot of a worker: the run is suspended. After the timeout it returns [ErrTimeout], unless a
+// signal was durable by then. With 0 or less it only takes a signal that has already arrived.
 func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
 	var out T
 	if s.err != nil {
@@ -68,7 +68,7 @@ func (s *Signal[T]) Wait(r *Run, timeout time.Duration) (T, error) {
 	return out, nil
 }
 
-// awaitSignal returns the number of the signal, too.
+// awaitSignal is Signal.Wait, and also returns the number of the signal.
 func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator, decode func([]byte) error) (n uint64, err error) {
 	c, err := s.begin(KindWait, name, nil)
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator,
 	}
 }
 
-// takeSignal ends the call with the first thing that is ready: a signal, a case without one, or
-// the end of its time. If nothing is ready, it does nothing.
+// takeSignal ends the call with the first thing that is ready: a signal, a case without a signal,
+// or the end of its time. If nothing is ready, it does nothing.
 func (c *call) takeSignal(t *takeSignal) (taken bool, err error) {
 	x := c.x
 	t.x, t.scope, t.e = x, c.scope, c.e
@@ -174,8 +174,8 @@ type takeSignal struct {
 	ready   int         // the case without a signal that is ready; -1 for none
 	timer   int         // the case that is ready when the time is over; -1 for ErrTimeout
 	over    bool        // the time is over
-	early   bool        // take a signal or nothing, also when the time is over
-	woken   bool        // something has come since the call began: most likely a signal, so do not look for one first
+	early   bool        // take a signal or nothing, even when the time is over
+	woken   bool        // something has arrived since the call began, most likely a signal, so do not look for one first
 
 	// result encodes the result of the call; nil for the payload itself.
 	result func(selected int, payload []byte) ([]byte, error)
@@ -190,7 +190,7 @@ type takeSignal struct {
 	ended entry
 }
 
-// validator returns that of a case, nil for none.
+// validator returns the validator of a case, or nil if it has none.
 func (t *takeSignal) validator(selected int) validator {
 	if len(t.valid) == 0 {
 		return nil

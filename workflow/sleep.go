@@ -19,7 +19,7 @@ func Sleep(r *Run, name string, d time.Duration) error {
 	return r.s.sleep(name, func() int64 { return r.x.after(d) }, d)
 }
 
-// SleepUntil waits until a time by the queue's clock. It returns at once if the time has
+// SleepUntil waits until a time by the queue's clock. It returns immediately if the time has
 // passed.
 func SleepUntil(r *Run, name string, t time.Time) error {
 	return r.s.sleep(name, func() int64 { return max(1, unixNano(t)) }, max(0, t.Sub(r.x.engine.now())))

@@ -7,9 +7,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A run has room for two journals, 0 and 1. One is in use. The other is empty, or holds what a
-// Restart left for removal. The first byte of a seq is the journal, and the rest numbers the
-// entries from 1.
+// A run has room for two journals, 0 and 1. One is in use. The other is empty, or has rows
+// that a Restart left to be removed. The first byte of a seq is the journal, and the rest
+// numbers the entries from 1.
 const journalShift = 24
 
 // journalPrefix returns the prefix of the keys of a journal's entries and their values.
@@ -17,8 +17,8 @@ func journalPrefix(run pawl.ID, journal uint8) []byte {
 	return append(append(make([]byte, 0, 17), run[:]...), journal)
 }
 
-// firstSeq is the key before the first entry of a journal. In table blobs, that key of journal
-// 0 is the input.
+// firstSeq is the seq before the first entry of a journal. In table blobs, the input has the
+// seq before journal 0.
 func firstSeq(journal uint8) uint32 { return uint32(journal) << journalShift }
 
 // journalOf returns the journal of an entry.

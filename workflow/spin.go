@@ -4,9 +4,9 @@ import "runtime"
 
 // If a run cannot continue now, each call of its function returns an error, and the function
 // returns. A function that ignores the error in a loop would loop forever. So each scope counts
-// its refused calls. After one more than a journal has room for, the next call ends its
-// goroutine with runtime.Goexit, as if the function had returned that error. The app cannot
-// recover a Goexit, and in a goroutine of the app it does not end the process as a panic would.
+// its refused calls. If they exceed the capacity of a journal, the next call ends its goroutine
+// with runtime.Goexit, as if the function had returned that error. The app cannot recover a
+// Goexit. In a goroutine of the app, a Goexit does not end the process as a panic would.
 
 // refuse counts a call that is not made because the run or its scope cannot continue now. The
 // caller holds the lock.

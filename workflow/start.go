@@ -17,7 +17,7 @@ type start struct {
 	stored []byte                              // as it is stored
 	reread func(stored []byte) ([]byte, error) // re-encodes another input as the flow's type reads it
 	job    *pawl.Envelope
-	signal *send // for the run that has the ID then; nil for none
+	signal *send // signal for the run that has the ID after the start; nil for none
 
 	limits openLimits // of its flow
 	places places
@@ -25,7 +25,7 @@ type start struct {
 	run pawl.ID // the run that has the ID now
 	new bool
 
-	known []pawl.ID // runs that an earlier Check found under the ID, which another Check may read
+	known []pawl.ID // runs that earlier Checks found under the ID, and that the next Check may read
 }
 
 // Check looks for a run that already has the ID.
@@ -57,11 +57,12 @@ func (s *start) Check(ops driver.Ops) error {
 	return err
 }
 
-// encode encodes the input and its fingerprint, from which a short input could be guessed.
+// encode encodes the input and its fingerprint. The codec encodes both, since a short input could be guessed from
+// its fingerprint.
 func (s *start) encode(e *Engine) (err error) {
 	s.engine = e
 	if s.stored, err = e.fits("the input", s.input); err == nil {
-		s.row.Input, err = e.encode("the fingerprint", fingerprint(s.input)) // its bytes alone could begin as an encoded value
+		s.row.Input, err = e.encode("the fingerprint", fingerprint(s.input)) // without MessagePack, it could begin like an encoded value
 	}
 	return err
 }
@@ -84,8 +85,8 @@ func (s *start) begin(ops driver.Ops) error {
 	return err
 }
 
-// takePlaces gives the run the places that it needs, or lets it wait in line. A run with a delay takes them when it
-// begins, and one that a rate limits does so when a worker has it.
+// takePlaces gives the run the places that it needs, or lets it wait in line. A run with a delay takes its places
+// when it begins, and a run that a rate limits when a worker has it.
 func (s *start) takePlaces(ops driver.Ops) error {
 	s.places = places{limits: s.limits, now: ops.Now(), self: s.run}
 	if s.row.Status == Sleeping {

@@ -13,8 +13,8 @@ type StartOption func(*startOptions)
 
 type startOptions struct {
 	now        time.Time // by the clock of the store
-	begin      time.Time // the run begins then; zero for at once
-	deadline   time.Time // the run is cancelled then; zero for never
+	begin      time.Time // when the run begins; zero for immediately
+	deadline   time.Time // when the run is cancelled; zero for never
 	key        string
 	attributes []attribute
 	signal     *send
@@ -22,22 +22,22 @@ type startOptions struct {
 }
 
 // Delay makes the run begin after d. Until then it is [Sleeping], and signals to it are kept. If it is cancelled, it
-// ends at once. [Engine.Resume] makes it begin at once. With 0 or less, there is no delay. If there are several Delay
-// and At, the last one counts.
+// ends immediately. [Engine.Resume] makes it begin immediately. With 0 or less, there is no delay. If several Delay
+// and At options are given, the last one counts.
 func Delay(d time.Duration) StartOption {
 	return func(o *startOptions) { o.begin = o.now.Add(d) }
 }
 
-// At makes the run begin at a time, as [Delay] does. A time in the past means at once.
+// At makes the run begin at a time, as [Delay] does. A time in the past means immediately.
 func At(t time.Time) StartOption {
 	return func(o *startOptions) { o.begin = t }
 }
 
 // Deadline cancels the run when d has passed since its start, as [Engine.Cancel] does: the run undoes its
-// steps, and ends as [Cancelled]. Its [RunError] matches [ErrDeadline]. The time of a [Delay], of
-// pauses, and of restarts counts. The deadline does not limit the undo, and has no effect on a dead
-// run before it is resumed. Children are cancelled with the run; a fork has no deadline. The start returns
-// [pawl.ErrInvalid] if d is not above 0, or if the run begins only after the deadline.
+// steps, and ends as [Cancelled]. Its [RunError] matches [ErrDeadline]. The deadline includes the time of
+// a [Delay], of pauses, and before restarts. The deadline does not limit the undo, and has no effect on a
+// dead run before it is resumed. Children are cancelled with the run; a fork has no deadline. The start
+// returns [pawl.ErrInvalid] if d is not above 0, or if the run begins only after the deadline.
 func Deadline(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		o.deadline = o.now.Add(d)
@@ -48,8 +48,8 @@ func Deadline(d time.Duration) StartOption {
 }
 
 // Key says what the run works on, such as "tenant/42". [MaxOpenPerKey] limits the open runs of a flow with the same
-// key. A child has no key, and a fork has that of the other run. The job of the run has no key, see [pawl.Key]. The start
-// returns [pawl.ErrInvalid] if the key is empty, has a NUL, or has more than [pawl.MaxKeyBytes] bytes.
+// key. A child has no key, and a fork has the key of the other run. The job of the run has no key, see [pawl.Key]. The
+// start returns [pawl.ErrInvalid] if the key is empty, has a NUL, or has more than [pawl.MaxKeyBytes] bytes.
 func Key(key string) StartOption {
 	return func(o *startOptions) {
 		if o.key = key; o.err == nil {
@@ -78,9 +78,9 @@ func (e *Engine) startOptions(opts []StartOption) (o startOptions, err error) {
 }
 
 // WithStart sends the signal with the start, in one commit. If no run has the ID, a run starts and has the signal
-// already. If a run has the ID, it receives the signal, whatever its input is. If that run has ended, and does not know
-// the key, the start returns [ErrNotRunning]. For the key and other errors see [Signal.Send]. A start has at most one
-// signal.
+// already. If a run has the ID, it receives the signal, whatever its input is. If that run has ended, and has not
+// received a signal with the key, the start returns [ErrNotRunning]. For the key and other errors see [Signal.Send]. A
+// start has at most one signal.
 func (s *Signal[T]) WithStart(value T, key string) StartOption {
 	return func(o *startOptions) {
 		err := s.err
@@ -98,7 +98,7 @@ func (s *Signal[T]) WithStart(value T, key string) StartOption {
 	}
 }
 
-// apply sets what the options say of a run that starts, and of its job.
+// apply applies the options to a run that starts, and to its job.
 func (o *startOptions) apply(s *start) {
 	s.signal, s.row.Deadline = o.signal, unixNano(o.deadline)
 	if o.begin.After(o.now) {

@@ -10,19 +10,20 @@ import (
 )
 
 // A run of a flow with [StartRate] or [StartRatePerKey] is in the line of its flow, its key, or both, from its start
-// until a worker has it and it may begin. The mutation that lets it begin counts the start in each rate, takes its
-// places, and removes it from its lines, all at once. So a run that waits uses up nothing.
+// until a worker has it and it may begin. One mutation lets the run begin: it counts the start in each rate, takes
+// the places of the run, and removes the run from its lines. So a waiting run uses up nothing.
 //
-// The first n runs in line may begin, where n is how many starts the rate has left, and how many places are free. The
-// third run in line needs three, so nobody overtakes. A run in the line of its flow keeps its number in the line of its
-// key.
+// The first n runs in line may begin, where n is the smaller of the starts that the rate has left and the free places.
+// The third run in line needs three of each, so no run overtakes another. A run in the line of its flow keeps its
+// number in the line of its key.
 //
 // The job of a run is delayed until its turn, which its number in line predicts. A mutation that shortens a line looks
-// at the job of the first run, and makes it ready if it would come too late. A run that comes too early waits again.
+// at the job of the first run, and makes the job ready if it would become ready too late. A run that comes too early
+// waits again.
 
-// wait makes the run wait at a position in line. If another run moves it, its job keeps its delay from the line that it
-// left, see [places.rouse]. If the first run in line waits for its flow, the mutation that ends that wait calls the
-// others.
+// wait makes the run wait at a position in line. If the mutation of another run moves it, its job keeps the delay from
+// the line that it left; see [places.rouse]. If the first run in line waits for its flow, the mutation that ends that
+// wait calls the others.
 func (p *places) wait(r rows, l *lot, position int, run pawl.ID, row *runRow) error {
 	due := l.due(position, row)
 	row.Due = unixNano(due)
@@ -47,7 +48,7 @@ func (p *places) wait(r rows, l *lot, position int, run pawl.ID, row *runRow) er
 	return nil
 }
 
-// unsure is the delay of a run that may begin when others have. They call it.
+// unsure is the delay of a run that may begin once others have begun. Their mutations call it.
 const unsure = time.Minute
 
 // rated reports whether the lot has a rate.
@@ -58,8 +59,8 @@ func (l *lot) admits(position int, row *runRow) bool {
 	return position <= min(l.pace.Left(l.tat, l.now), lineRead) && (l.limit == 0 || row.Places&l.kind != 0 || l.taken+position <= l.limit)
 }
 
-// due returns when the run at a position in line may begin, if no other leaves the line before. It is zero if that
-// is when another run ends.
+// due returns when the run at a position in line may begin, unless other runs leave the line before. It is zero if the
+// run waits for the end of another run.
 func (l *lot) due(position int, row *runRow) time.Time {
 	if !l.rated() || !l.free() && row.Places&l.kind == 0 {
 		return time.Time{}
@@ -100,7 +101,7 @@ func (p *places) begin(r rows, run pawl.ID, row *runRow) error {
 	return nil
 }
 
-// rouse makes sure that the runs come whose turn it is, in each line that has become shorter, or has a run from
+// rouse ensures that workers get the runs whose turn it is, in each line that has become shorter or has got a run from
 // another line.
 func (p *places) rouse(ops driver.Ops, r rows) error {
 	changed := func(l *lot) bool { return l.rated() && l.vacated }
@@ -114,8 +115,8 @@ func (p *places) rouse(ops driver.Ops, r rows) error {
 	return nil
 }
 
-// call makes sure that the runs come that may begin, and that the first run comes when it may. A run that
-// cannot begin leaves the line: it waits again once it is resumed. One run has its own mutation.
+// call ensures that workers get the runs that may begin, and get the first run when it may begin. A run that cannot
+// begin leaves the line: it waits again once it is resumed. Own is the run of the mutation, which call skips.
 func (p *places) call(ops driver.Ops, r rows, l *lot, own pawl.ID) error {
 	for i := 0; i == 0 || l.admits(i+1, &runRow{}); {
 		if i >= len(l.line) {
@@ -157,7 +158,8 @@ func (p *places) call(ops driver.Ops, r rows, l *lot, own pawl.ID) error {
 	return nil
 }
 
-// comes reports whether a worker will have a run that is in line, and makes its job ready if it would come too late.
+// comes reports whether a worker will get a run in line, and makes the run's job ready if it would become ready too
+// late.
 func (p *places) comes(ops driver.Ops, run pawl.ID, row *runRow, l *lot, position int) (bool, error) {
 	if row.Cancel != "" || row.Terminate != "" || row.Status == Blocked || row.Paused && l.admits(position, row) {
 		return false, nil

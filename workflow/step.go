@@ -104,17 +104,17 @@ type Middleware func(next StepFunc) StepFunc
 // crash makes fn run again: its outside effects happen at least once. [Run.Key] identifies them
 // for systems that can detect repetitions.
 //
-// The next write of the run makes the result durable, or a write of its own after 5 ms. No other effect of the run takes
-// place before: no other step begins, no signal is taken, and nothing is published. The result of a step that begins
-// [AtMostOnce] is durable when Step returns.
+// The next write of the run makes the result durable, or after 5 ms a separate write does. No other effect of the run
+// takes place before that: no other step begins, no signal is taken, and nothing is published. The result of a step
+// that begins [AtMostOnce] is durable when Step returns.
 //
-// The result is always decoded from its stored form, on the first run too. Failures are retried
-// as the options say. [pawl.Permanent] and [pawl.RetryAfter] work as in a handler. The final
-// failure is a [*StepError]. Any other error means that the run does not continue now: return
-// it.
+// The result is always decoded from its stored form, even when fn has just run. Failures are
+// retried as the options say. [pawl.Permanent] and [pawl.RetryAfter] work as in a handler. The
+// final failure is a [*StepError]. Any other error means that the run does not continue now:
+// return it.
 //
-// A result is encoded like the arguments of a job, see [pawl.Define]. So if the code later
-// renames a field, results in journals do not have the new field.
+// A result is encoded like the arguments of a job, see [pawl.Define]. So if the code later renames a field, results
+// in journals lack the new field.
 //
 // The context ends when the run is cancelled, when the worker stops, and at the timeout. An
 // interrupted attempt is not recorded.
@@ -207,8 +207,8 @@ func (c *call) try(o *stepOptions, decode func([]byte) error, attempt attemptFun
 	}
 }
 
-// ready makes durable what must be before an attempt: the calls before it, and the start of a step that begins at most
-// once.
+// ready makes durable what must be durable before an attempt: the calls before it, and the start of a step that begins
+// at most once.
 func (c *call) ready(o *stepOptions) error {
 	if !o.once {
 		return c.x.saveResults()
@@ -217,9 +217,9 @@ func (c *call) ready(o *stepOptions) error {
 	return c.x.save(c.e)
 }
 
-// saveResults writes, before a call with an outside effect, the calls that have ended and are not
-// durable: steps and decided values, on which the effect may depend, and sleeps. If the run is cancelled then,
-// it is past the sleep even after a crash, and runs the undo steps named since.
+// saveResults runs before a call with an outside effect. It writes the calls that have ended and are not
+// durable: steps and decided values, on which the effect may depend, and sleeps. So if the run is cancelled
+// later, it is past the sleep even after a crash, and runs the undo steps that were added after the sleep.
 func (x *execution) saveResults() error {
 	x.mu.Lock()
 	unsaved := x.backlog.results > x.backlog.base
@@ -230,8 +230,7 @@ func (x *execution) saveResults() error {
 	return x.save()
 }
 
-// pending leaves the entry to be written with the suspension, or writes it now if there may be
-// none.
+// pending leaves the entry to the suspension, or writes it now if the run may not be suspended.
 func (c *call) pending(wait time.Duration) error {
 	x := c.x
 	x.mu.Lock()

@@ -10,19 +10,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Store is what an engine needs of a queue. *bolt.Queue implements it. A Store must be
+// Store is what an engine needs from a queue. *bolt.Queue implements it. A Store must be
 // comparable, so that the engines over one Store can share their state.
 type Store interface {
 	Source
 
 	// Mutate carries out a mutation in the group commit and returns when it is durable. Size is
-	// roughly how many bytes it writes. Mutate returns the error of a mutation unwrapped.
+	// roughly how many bytes the mutation writes. Mutate returns the error of the mutation
+	// unwrapped.
 	Mutate(ctx context.Context, m driver.Mutation, size int) error
 
 	// Now returns the time by the clock of the store.
 	Now() time.Time
 
-	// Done returns a channel that is closed when the store is.
+	// Done returns a channel that is closed when the store is closed.
 	Done() <-chan struct{}
 }
 

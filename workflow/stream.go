@@ -32,7 +32,7 @@ type Item[T any] struct {
 	At      time.Time
 	Value   T
 
-	// Step is the step that appended it, as [Entry.Step] writes it, "" for the code between the steps. Attempt is
+	// Step is the step that appended the item, as [Entry.Step] writes it, or "" for code between the steps. Attempt is
 	// the number of the first item that the same attempt of the step appended.
 	Step    string
 	Attempt uint64
@@ -41,14 +41,15 @@ type Item[T any] struct {
 // Append stores an item at the end of the stream, for observers of the run, and returns when it is durable. Call
 // it between the calls of a run, or within the function of a [Step] or of [Run.Undo].
 //
-// Between calls it takes effect once, whatever crashes: when the run continues, an Append that was durable already
-// writes nothing. The journal has no entry for it. A restart of the run keeps its items, and a fork begins without any.
+// Between calls it takes effect once, even if the process crashes: when the run continues, an Append that was already
+// durable writes nothing. The journal has no entry for it. A restart of the run keeps its items, and a fork begins
+// without any.
 //
 // Within a step it takes effect at each attempt, before the result of the step is known: an attempt that fails or is
-// interrupted leaves its items. [Item].Attempt tells the items of attempts apart. Within a step, Append may be called
-// concurrently. Within a [StepTx] it returns an error that matches [ErrNested].
+// interrupted leaves its items. [Item].Attempt distinguishes the items of different attempts. Within a step, Append
+// may be called concurrently. Within a [StepTx] it returns an error that matches [ErrNested].
 //
-// A stream keeps its last [MaxStream] items and 8 MiB. Beyond that, it loses its oldest items, up to 1,000 at a time,
+// A stream keeps at most [MaxStream] items and 8 MiB. Beyond that, it loses its oldest items, up to 1,000 at a time,
 // and readers see how many they missed. Append returns [pawl.ErrInvalid] for a bad name, [ErrTooLarge] for an item of
 // more than [MaxValue] bytes, and [ErrTooMany] for more than [MaxStreams] streams of one run. The journal does not
 // store these errors, so return them. Any other error means that the run does not continue now: return it.
@@ -67,16 +68,16 @@ func (s *Stream[T]) Append(r *Run, item T) error {
 }
 
 // Read returns the items that the stream of a run has now, beginning with the item number from; 0 means the first. It
-// reads them in portions, and more may come meanwhile. An error ends the sequence: for a bad name or an item of another
-// type, [ErrNotFound] if there is no such run, or an error of the store.
+// reads them in portions, and the run may append more in the meantime. An error ends the sequence: for a bad name or an
+// item of another type, [ErrNotFound] if there is no such run, or an error of the store.
 func (s *Stream[T]) Read(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {
 	return s.all(from, func(next uint64) (page itemPage, err error) { return e.items(ctx, run, s.name, next, itemsOfPage) })
 }
 
-// Watch is like [Stream.Read], but goes on with each item that the run appends, until the run has ended. It skips an
-// item only if the stream has lost the item before the reader came to it: see [Item].Skipped. A reader that comes back
-// continues behind the last number that it has seen. In the process that runs the run, Watch does not poll. If other
-// processes share the store, it also looks at growing intervals of at most a minute.
+// Watch is like [Stream.Read], but continues with each item that the run appends, until the run has ended. It skips an
+// item only if the stream lost the item before the reader reached it: see [Item].Skipped. To continue later, a reader
+// passes the number after the last item that it has seen. In the process that runs the run, Watch does not poll. If
+// other processes share the store, it also looks at growing intervals of at most a minute.
 //
 // An error ends the sequence: an error of Read, the error of ctx, or [pawl.ErrClosed].
 func (s *Stream[T]) Watch(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {
@@ -152,8 +153,8 @@ func (r *Reader) Streams(ctx context.Context, run pawl.ID) (all []StreamInfo, er
 }
 
 // Items returns at most limit items of a stream of a run as MessagePack, beginning with the item number from; 0 means
-// the first. See [driver.DecodePayload]. It may return fewer items although there are more: continue behind the last
-// one until there are none. A name without a stream has no items. It returns [ErrNotFound] if there is no such run, and
+// the first. See [driver.DecodePayload]. It may return fewer items although there are more: continue after the last one
+// until there are none. A name without a stream has no items. It returns [ErrNotFound] if there is no such run, and
 // [pawl.ErrInvalid] if limit is not between 1 and [MaxListed].
 func (r *Reader) Items(ctx context.Context, run pawl.ID, name string, from uint64, limit int) ([]Item[[]byte], error) {
 	if limit < 1 || limit > MaxListed {
@@ -163,7 +164,7 @@ func (r *Reader) Items(ctx context.Context, run pawl.ID, name string, from uint6
 	return page.items, err
 }
 
-// Limits of what one transaction reads of a stream, unless a single item is larger.
+// Limits on what one transaction reads of a stream, unless a single item is larger.
 const (
 	itemsOfPage = 100
 	bytesOfPage = MaxValue

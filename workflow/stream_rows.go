@@ -23,7 +23,7 @@ func (s *streamRow) sound() bool {
 	return s.First >= 1 && s.First <= s.Last && s.Last < maxCount && s.Last-s.First < MaxStream && s.Bytes > 0
 }
 
-// parseStream reads the row of a stream, by the key without the run.
+// parseStream reads the row of a stream. Name is its key without the run.
 func parseStream(name, content []byte) (s streamRow, err error) {
 	if err = driver.DecodePayload(content, &s); err != nil || !s.sound() {
 		return streamRow{}, fmt.Errorf("%w: the row of stream %q", pawl.ErrCorrupt, name)
@@ -31,7 +31,8 @@ func parseStream(name, content []byte) (s streamRow, err error) {
 	return s, nil
 }
 
-// itemRow is the row of one item. Its key is that of a signal, with the name of the stream.
+// itemRow is the row of one item. Its key has the form of the key of a signal, with the name
+// of the stream.
 type itemRow struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`

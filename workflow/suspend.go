@@ -20,7 +20,7 @@ type suspend struct {
 	made      int
 	bytes     int64
 
-	wrote uint32 // seq of the last entry in the file, if other processes may write there
+	wrote uint32 // seq of the last entry in the file; only for a store that other processes share
 
 	row runRow // the run's row, as read and then changed by the mutation
 	now time.Time

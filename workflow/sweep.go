@@ -12,7 +12,7 @@ import (
 
 // An ended run has a row in table ended, under its removal time. It is removed in portions:
 //
-//  1. the rows that lead to it, so that nobody sees half of a run and its ID is free
+//  1. the rows that lead to it, so that no reader sees half of a run, and its ID is free
 //  2. everything that it wrote, as much as a portion has room for
 //  3. its row in ended
 //
@@ -33,7 +33,7 @@ func (row *runRow) keptUntil() time.Time {
 type sweep struct {
 	rows
 	left quota
-	full bool // the quota ended it after it removed something: there may be more
+	full bool // the quota was reached after the sweep removed something: there may be more
 	some bool // it removed something
 	runs int  // runs that are gone with all their rows
 }
@@ -54,7 +54,7 @@ func (s *sweep) walk(now time.Time, due [][]byte) error {
 			return nil
 		}
 		if key == nil {
-			s.left.rows-- // counts as work too
+			s.left.rows-- // also counts as work
 			continue
 		}
 		if value, err := s.Get(tableEnded, key); value == nil || err != nil {
@@ -77,8 +77,8 @@ func (s *sweep) walk(now time.Time, due [][]byte) error {
 	return nil
 }
 
-// due returns the due keys in ended, up to one more than the quota allows. It includes
-// malformed keys, and nil for damage in the place of a row, which stays.
+// due returns the due keys in ended, up to one more than the quota allows. It includes malformed
+// keys. A nil stands for a damaged row, which stays.
 func (s *sweep) due(now time.Time) (keys [][]byte, err error) {
 	err = present(s.Scan(tableEnded, driver.Span{Limit: max(s.left.rows, 0) + 1}, func(key, value []byte) bool {
 		if value == nil {
@@ -95,9 +95,10 @@ func (s *sweep) due(now time.Time) (keys [][]byte, err error) {
 	return keys, err
 }
 
-// removeRun removes a run except its row in ended, which can go too unless s.full is set. A row in
-// ended alone never removes a run that has not ended. A run that is unreadable, or that damage
-// keeps from being removed, is tried again later, without delaying others or failing them.
+// removeRun removes a run except its row in ended. The caller may remove that row, too, unless
+// s.full is set. A row in ended alone never removes a run that has not ended. If damage makes a
+// run unreadable or keeps it from being removed, the sweep tries again later, and still removes
+// other runs.
 func (s *sweep) removeRun(now time.Time, run pawl.ID) error {
 	row, err := s.run(run)
 	switch {
@@ -137,7 +138,7 @@ func (s *sweep) orLater(now time.Time, run pawl.ID, err error) error {
 
 // later schedules another try for a run.
 func (s *sweep) later(now time.Time, run pawl.ID) error {
-	s.left.rows-- // counts as work too
+	s.left.rows-- // also counts as work
 	return s.put(tableEnded, endedKey(now.Add(DefaultRetention), run), nil)
 }
 
@@ -161,13 +162,13 @@ func (r rows) removeHead(run pawl.ID, row *runRow) error {
 // not delay others for long. The last row may exceed the bytes.
 type quota struct{ rows, bytes int }
 
-// portionQuota is the quota of a transaction that removes rows.
+// portionQuota returns the quota of a transaction that removes rows.
 func portionQuota() quota { return quota{rows: 1000, bytes: 2 << 20} }
 
 func (q *quota) spent() bool { return q.rows <= 0 || q.bytes <= 0 }
 
-// remove deletes rows whose keys have the prefix, from the key first on, within the quota. It
-// goes through one table after another.
+// remove deletes rows whose keys have the prefix, beginning at the key first, within the quota.
+// It goes through one table after another.
 func (r rows) remove(prefix, first []byte, left *quota, from ...*driver.Table) error {
 	for _, t := range from {
 		if left.spent() {

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The sweeper's pauses: the minimum, so that runs that end in sequence are removed together;
-// the maximum, since the clock may be set; and the pause after an error.
+// The sweeper's pauses. The minimum lets it remove runs together that end shortly after each other.
+// The maximum exists because the clock may be set. The third is the pause after an error.
 const (
 	leastPause  = time.Second
 	mostPause   = time.Hour
@@ -27,7 +27,7 @@ func (e *Engine) runSweeper() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		e.hub.removal.Store(noRemoval) // from here on, every end of a run rings the bell
+		e.hub.removal.Store(noRemoval) // after this, every end of a run rings the bell
 		wait, bell := mostPause, e.hub.bell
 		due, ok, err := e.nextRemoval()
 		switch left := due.Sub(e.now()); {
@@ -91,8 +91,8 @@ func (e *Engine) removeDue() error {
 	return nil
 }
 
-// portionUntil returns the removal of what is due at a time and fits into a portion. What is left of a
-// run is a portion by itself, since its removal runs alone.
+// portionUntil returns the removal of what is due at a time and fits into a portion. The rest of a run
+// that was partly removed is a portion by itself, since its removal runs alone.
 func (e *Engine) portionUntil(at time.Time) (r *removal, err error) {
 	err = e.source.ViewRows(context.Background(), func(tx driver.Reader) error {
 		r = new(removal)
@@ -110,7 +110,7 @@ func (e *Engine) portionUntil(at time.Time) (r *removal, err error) {
 			var row *runRow
 			if _, run, err := parseEndedKey(key); err == nil {
 				d.run = run
-				row, _ = s.run(run) // an unreadable row is for the removal
+				row, _ = s.run(run) // the removal handles an unreadable row
 			}
 			if r.cut = left <= 0 || row == nil && len(r.due) > 0; r.cut {
 				return nil

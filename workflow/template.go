@@ -30,7 +30,7 @@ func (f *Flow[In, Out]) Template(in In) (Template, error) {
 }
 
 // Starting is the start of a run as a part of another mutation. The methods of that mutation call
-// those of Starting. See [driver.Mutation].
+// the methods of Starting. See [driver.Mutation].
 type Starting struct{ start }
 
 // Run returns the ID of the run after Check.

@@ -24,9 +24,9 @@ type Row struct {
 	Value []byte
 }
 
-// Rows is everything stored for a run, or a part of it that fits into a request, for programs
-// that copy runs between files. The parts of a run are ordered. The last part has the row of
-// the run itself, so that nothing counts as a run before it is complete.
+// Rows is everything stored for a run, or a part of it that fits into a request. Programs
+// that copy runs between files use it. The parts of a run are ordered. The last part has the
+// row of the run itself, so a run exists only once it is complete.
 type Rows struct {
 	Run  pawl.ID
 	Form int // version of the content: [RowsForm]
@@ -36,8 +36,8 @@ type Rows struct {
 	Next string // where the next part begins, "" after the last
 	Mark uint64 // identifies the state of all rows of the run: parts with different marks are from different moments
 
-	// Job is the job of the run at the moment of the rows. It is nil if the run has none. Only
-	// the first part has it, or JobErr if the job is unreadable.
+	// Job is the job of the run at the time of the rows, nil if the run has no job. Only the first
+	// part has Job, or JobErr if the job is unreadable.
 	Job    *pawl.Envelope
 	JobErr error
 }
@@ -57,7 +57,7 @@ const (
 	inOne     = 8
 )
 
-// steady is how often a run is reread until its job is from the same moment.
+// steady is how often a run is reread until its job matches its rows.
 const steady = 10
 
 // Rows reads a part of what is stored for a run: the first part, or the part at after, the Next
@@ -76,7 +76,7 @@ func (r *Reader) Rows(ctx context.Context, run pawl.ID, after string) (p Rows, e
 			return p, err
 		}
 		if p.Job != nil && (p.Job.State == pawl.Ready || p.Job.State == pawl.Leased) {
-			return p, nil // it continues from these rows, as after a crash
+			return p, nil // the run continues from these rows, as after a crash
 		}
 		if same, err := r.stands(ctx, &p); same || err != nil {
 			return p, err
@@ -101,8 +101,8 @@ func (r *Reader) jobOf(ctx context.Context, run pawl.ID) (job *pawl.Envelope, da
 	return job, nil, err
 }
 
-// stands reports whether the rows of the run have not changed since a part was read. A job read
-// in between is then from the same moment.
+// stands reports whether the rows of the run are unchanged since a part was read. If so, a job
+// that was read in between matches them.
 func (r *Reader) stands(ctx context.Context, p *Rows) (same bool, err error) {
 	err = r.source.ViewRows(ctx, func(tx driver.Reader) error {
 		rs := rowsOf(tx)
@@ -188,7 +188,7 @@ func (r rows) mark(run pawl.ID, row *runRow) (all int, sum uint64, err error) {
 		err := r.Scan(t, driver.Span{Prefix: run[:]}, func(key, value []byte) bool {
 			if !row.leftBehind(t, key) {
 				all++
-				sum = crc64.Update(sum, ecma, value[max(0, len(value)-4):]) // it covers table and key too
+				sum = crc64.Update(sum, ecma, value[max(0, len(value)-4):]) // the checksum of a row covers its table and key, too
 			}
 			return true
 		})

@@ -12,8 +12,7 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// Another process read the input of RestoreRows, or anybody wrote it, so nothing in it is
-// trusted.
+// The input of RestoreRows comes from another process and may be forged, so the checks trust nothing in it.
 
 // Carried describes a run, from its parts.
 type Carried struct {
@@ -247,7 +246,7 @@ func (c *RowsCheck) signal(row Row) error {
 	if err != nil {
 		return noRows("key", "one of %s is no name and number", row.In)
 	}
-	if c.unread++; c.unread > MaxSignals+MaxEntries { // signals given back by losers of races count too
+	if c.unread++; c.unread > MaxSignals+MaxEntries { // signals that losers of races gave back count, too
 		return noRows("rows", "a run has more than %d signals", MaxSignals+MaxEntries)
 	}
 	c.signals = max(c.signals, p.N)

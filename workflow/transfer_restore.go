@@ -14,8 +14,8 @@ import (
 // RestoreRows stores parts of runs, all in one commit, and returns when they are durable. The
 // parts come from [Reader.Rows], of this file or another one, and have passed a [RowsCheck].
 // The parts of a run come in order, in one call or in several. The last part creates the run:
-// until then nobody sees it. If the rest never comes, the stored parts are removed some days
-// later. A first part starts over.
+// the run is invisible until then. If the rest never comes, the stored parts are removed some
+// days later. Storing a first part again starts over.
 //
 // The queue's Restore restores the job of a run after its rows, so a run never has a job
 // without its rows. If a parent waits for a run that has ended, the parent is notified when the

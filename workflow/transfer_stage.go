@@ -11,9 +11,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A part other than the last has a row in table ended, but no row of a run, like a run whose
-// removal has begun. So it is removed if the rest never comes. The removal time is a whole number
-// of days, so that the call that completes the run finds the row.
+// A run whose last part is missing has a row in table ended, but no row of the run itself, like a
+// run whose removal has begun. So its rows are removed if the last part never comes. The removal
+// time is a whole number of days, so that the call that completes the run finds the row.
 const (
 	stageDay  = 24 * time.Hour
 	stageKept = 3 // days
@@ -93,9 +93,9 @@ func (e *Engine) clear(ctx context.Context, run pawl.ID) error {
 	}
 }
 
-// overdue returns the rows in table ended that schedule the removal of a run by now. A killed
-// sweep leaves one, even if nothing else is left of the run. The next sweep would remove the
-// run that is stored now.
+// overdue returns the rows in table ended that schedule the removal of a run at or before
+// now. A killed sweep leaves such a row, even if nothing else is left of the run. With that
+// row, the next sweep would remove the run that is about to be stored.
 func (r rows) overdue(now time.Time, run pawl.ID) (keys [][]byte, err error) {
 	err = r.each(tableEnded, nil, func(key, _ []byte, _ error) error {
 		until, of, err := parseEndedKey(key)
@@ -143,8 +143,8 @@ func (c *clearRows) Apply(tx driver.Writer) error {
 	return r.unstage(c.now, c.run)
 }
 
-// findCalls finds the entries that wait for children, in the file and in the last parts. A
-// journal may be too long to read while everybody waits for the writer.
+// findCalls finds the entries that wait for children, in the file and in the last parts. It runs
+// before the mutation: other callers must not wait while it reads a long journal.
 func (s *restoreRows) findCalls(ctx context.Context, source Source) error {
 	s.calls = make(map[pawl.ID][]uint32)
 	note := func(run pawl.ID, key, content []byte) error {

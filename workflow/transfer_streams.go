@@ -63,7 +63,8 @@ func (c *carriedStreams) item(row Row) error {
 	return nil
 }
 
-// whole reports whether each stream has the items that its row says.
+// whole reports whether each stream has exactly the items that its row
+// describes.
 func (c *carriedStreams) whole() bool {
 	for name, head := range c.heads {
 		if c.items[name] != head {
@@ -83,7 +84,8 @@ func cutItemKey(key []byte) (name string, number []byte, ok bool) {
 	return string(key[:at]), key[at+1:], true
 }
 
-// streams requires that each stream has the items that its row says.
+// streams requires that each stream has exactly the items that its row
+// describes.
 func (c *check) streams(id pawl.ID) {
 	heads, items := make(map[string]streamRow), make(map[string]streamRow)
 	c.look(tableStreams, id[:], func(key, content []byte, damage error) {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// unbegun returns the mismatch of a function of the scope that has returned although the journal has
-// calls of a branch below it that did not begin: any branch, or one that the scope itself was to begin.
+// unbegun returns a mismatch if the function of a scope has returned, but the journal has calls of a
+// branch below the scope that did not begin. If itself is set, only branches that the scope itself
+// would begin count.
 func (x *execution) unbegun(by *scope, itself bool) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

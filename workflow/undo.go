@@ -24,9 +24,9 @@ func (s *scope) inUndo() bool { return inUndo(s.name) }
 
 // undo is an undo step.
 type undo struct {
-	after uint32 // seq of the call before it was named
+	after uint32 // seq of the last call before it was added
 	scope *scope
-	index int // how many were named before, in the scope and the branches that it waited for
+	index int // how many undo steps were added before, in the scope and the branches that it waited for
 	name  string
 	fn    func(context.Context) error
 	with  func(*Run) error // in place of fn, for UndoWith
@@ -35,9 +35,9 @@ type undo struct {
 }
 
 // Undo adds a step that undoes an earlier one if the run fails or is cancelled. When the function
-// returns an error, the undo steps run in reverse order. Each is a step with retries that does not
-// run again once it has succeeded. If one fails permanently, the others still run, and the error of
-// the run reports it.
+// returns an error, the undo steps run in reverse order. Each undo step has retries, and does not
+// run again once it has succeeded. If an undo step fails permanently, the others still run, and the
+// error of the run reports the failure.
 //
 // Before the first undo step, the run waits until the children that it cancelled have ended, and so
 // have undone their steps. A child that cannot run, because it is blocked or dead or no worker
@@ -50,13 +50,13 @@ func (r *Run) Undo(name string, fn func(ctx context.Context) error, opts ...Step
 	r.undo(name, undo{fn: fn, opts: opts})
 }
 
-// UndoWith adds an undo step that makes calls: steps, sleeps, waits, children, branches. It takes its turn among those
-// of [Run.Undo]. The function gets a Run of its own, whose calls work although the run has failed or is cancelled. As
-// the function of a flow, it runs again from the top whenever the run continues, and must only compute between calls.
-// Its steps are retried, but the function is not retried as a whole: an error that it returns is permanent, also an
-// error of [Restart].
+// UndoWith adds an undo step that makes calls: steps, sleeps, waits, children, branches. It runs in the same reverse
+// order as the steps of [Run.Undo]. The function gets a Run of its own, whose calls work although the run has failed
+// or is cancelled. Like the function of a flow, it runs again from the top whenever the run continues, and must only
+// compute between calls. Its steps are retried, but the function is not retried as a whole: an error that it returns
+// is permanent, even an error of [Restart].
 //
-// An undo step cannot add undo steps: that blocks the run. The undo may make [MaxEntries] more calls.
+// An undo step that adds an undo step blocks the run. The undo may make [MaxEntries] more calls.
 func (r *Run) UndoWith(name string, fn func(r *Run) error) { r.undo(name, undo{with: fn}) }
 
 func (r *Run) undo(name string, u undo) {
@@ -102,8 +102,7 @@ func (x *execution) undo() (failed error, stopped error) {
 		return nil, err
 	}
 	x.mu.Lock()
-	// After a crash, a loser does not repeat an undo step that it named after a signal it gave
-	// back.
+	// After a crash, a loser does not repeat an undo step that it added after receiving a signal that it gave back.
 	undos := slices.DeleteFunc(x.undos, func(u undo) bool {
 		return slices.ContainsFunc(u.looks, func(l *look) bool { return l.back })
 	})
@@ -112,14 +111,13 @@ func (x *execution) undo() (failed error, stopped error) {
 		x.active--
 		return nil, x.stopped
 	}
-	// The order in which branches named theirs is random. The order of the preceding calls is
-	// in the journal.
+	// The order in which branches add undo steps is random. The order of the preceding calls is in the journal.
 	slices.SortFunc(undos, func(a, b undo) int {
 		return -cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.index, b.index), cmp.Compare(a.scope.name, b.scope.name))
 	})
 	unsaved := x.backlog.restless()
 	x.mu.Unlock()
-	if unsaved { // after a crash they name the undo steps again
+	if unsaved { // after a crash, the calls before them must add the undo steps again
 		if err := x.save(); err != nil {
 			return nil, err
 		}
@@ -182,7 +180,7 @@ func (s *scope) undoWith(u *undo, opts []StepOption) error {
 	}
 	x.mu.Lock()
 	own := x.newScope(stepName(e.Scope, e.Name, e.Occurrence), s)
-	x.active-- // s waits for its own
+	x.active-- // s waits for its own function
 	x.fallBehind(own)
 	x.mu.Unlock()
 	err = own.function(u.with)
@@ -200,7 +198,7 @@ func (s *scope) undoWith(u *undo, opts []StepOption) error {
 	return e.err()
 }
 
-// fallBehind records which scopes, of the given one and those below it, have calls in the journal to make again.
+// fallBehind records which scopes, among the given scope and those below it, have to repeat calls in the journal.
 // The caller holds the lock.
 func (x *execution) fallBehind(s *scope) {
 	if len(s.entries) > 0 {
@@ -213,9 +211,9 @@ func (x *execution) fallBehind(s *scope) {
 	}
 }
 
-// namedIn makes the branch that named an undo step part of the step's fingerprint. Branches may
-// use the same names for undo steps, and changed code may reorder them. The run is then blocked
-// before an effect is undone under the wrong key.
+// namedIn makes the branch that added an undo step part of the step's fingerprint. Branches may
+// use the same names for undo steps, and changed code may reorder them. The fingerprint then
+// blocks the run before an effect is undone under the wrong key.
 func namedIn(branch string) StepOption {
 	return func(o *stepOptions) { o.key = digest('u', []byte(branch), o.key)[:16] }
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// unpacker reads what a [packer] wrote. Anything else makes it fail, and what it reads from then on means nothing.
+// unpacker reads what a [packer] wrote. Anything else makes it fail. After a failure, what it returns is
+// meaningless.
 type unpacker struct {
 	b      []byte
 	failed bool
 }
 
-// done reports whether all bytes were read, and none failed.
+// done reports whether all bytes were read without a failure.
 func (u *unpacker) done() bool { return !u.failed && len(u.b) == 0 }
 
 // take returns the next n bytes, or nil after a failure.
@@ -65,7 +66,7 @@ func (u *unpacker) length(width int) (n int) {
 	return n
 }
 
-// count reads the length of a list. Each of its values has a byte at least.
+// count reads the length of a list. Each of its values has at least one byte.
 func (u *unpacker) count() (n int) {
 	switch c := u.code(); {
 	case msgpcode.IsFixedArray(c):
@@ -91,7 +92,7 @@ func (u *unpacker) list(n int) { u.failed = u.count() != n || u.failed }
 
 func (u *unpacker) text() string { return string(u.characters()) }
 
-// word is text, for a value that is often one of some words.
+// word is like text, for a value that is usually one of the given words.
 func (u *unpacker) word(words []string) string {
 	b := u.characters()
 	for _, w := range words {
@@ -142,7 +143,8 @@ func (u *unpacker) bool() bool {
 	return c == msgpcode.True
 }
 
-// int64 reads an integer. One that no packer writes in this form is rare, and fails.
+// int64 reads an integer. It fails if a packer would have written the integer in another form, which is
+// rare.
 func (u *unpacker) int64() int64 {
 	if len(u.b) > 0 && (u.b[0] == msgpcode.Int64 || msgpcode.IsFixedNum(u.b[0])) {
 		if c := u.code(); c != msgpcode.Int64 {
@@ -198,7 +200,7 @@ func (u *unpacker) uint32() uint32 { return uint32(u.below(math.MaxUint32)) }
 
 func (u *unpacker) uint8() uint8 { return uint8(u.below(math.MaxUint8)) }
 
-// noID is how older builds store no ID.
+// noID is how older builds store a missing ID.
 var noID = []byte(pawl.ID{}.String())
 
 func (u *unpacker) id() (id pawl.ID) {

@@ -6,15 +6,16 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A run looks at the first request of an update before it takes it, outside of a transaction, since
-// the code of the app says whether it is valid. What is valid is taken by the mutation of any
-// signal. What is not is answered and removed by a mutation of its own, which writes no entry. The
-// function that validates runs in the goroutine that waits, so it sees a state that nobody changes.
+// A run validates the first request of an update before it takes the request. This happens outside
+// of a transaction, since code of the app decides whether the request is valid. A valid request is
+// taken by the same mutation as a signal. An invalid request is answered and removed by a separate
+// mutation, which writes no entry. The validating function runs in the goroutine that waits, so no
+// other code changes what it reads.
 
-// validator returns why a request is not valid. It is nil for a signal, which always is.
+// validator returns why a request is not valid. It is nil for a signal, which is always valid.
 type validator func(decode func([]byte, any) error, payload []byte) error
 
-// validator returns one that also rejects requests of another type.
+// validator returns a validator that also rejects requests of another type.
 func (u *Update[Req, Ans]) validator(valid func(Req) error) validator {
 	return func(decode func([]byte, any) error, payload []byte) error {
 		var req Req
@@ -25,8 +26,8 @@ func (u *Update[Req, Ans]) validator(valid func(Req) error) validator {
 	}
 }
 
-// findValid rejects requests until the first signal that is there is valid, and reports whether a
-// case is ready. The mutation then takes no other request.
+// findValid rejects requests until the first unread one is valid, and reports whether a case is
+// ready. The mutation then takes no other request.
 func (c *call) findValid(t *takeSignal) (found bool, err error) {
 	x := c.x
 	for {

@@ -29,9 +29,9 @@ func (v *Value[T]) Name() string { return v.name }
 // function [Publish] for when it writes nothing, and for errors.
 func (v *Value[T]) Publish(r *Run, value T) error { return Publish(r, v.name, value) }
 
-// Get reads the value that a run has published last, whether the run is open or has ended. If it
-// has published none, published is false. Get returns an error for a bad name or a value of another
-// type, [ErrNotFound] if there is no such run, or an error of the store.
+// Get reads the last value that a run has published, whether the run is open or has ended. If the
+// run has published none, published is false. Get returns an error for a bad name or a value of
+// another type, [ErrNotFound] if there is no such run, or an error of the store.
 func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, published bool, err error) {
 	content, _, err := v.read(ctx, e, run)
 	if err != nil || content == nil {
@@ -42,9 +42,9 @@ func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, pu
 }
 
 // Watch returns the values that a run publishes: the current one if there is one, then each that differs from the one
-// before, until the run ends. A slow reader misses values, but never the last. No code of the flow runs for a reader.
-// In the process that runs the run, Watch does not poll. If other processes share the store, it also looks at growing
-// intervals of at most a minute.
+// before, until the run ends. A slow reader may miss values, but never the last one. No code of the flow runs for a
+// reader. In the process that runs the run, Watch does not poll. If other processes share the store, it also looks at
+// growing intervals of at most a minute.
 //
 // An error ends the sequence: an error of [Value.Get], the error of ctx, or [pawl.ErrClosed].
 func (v *Value[T]) Watch(ctx context.Context, e *Engine, run pawl.ID) iter.Seq2[T, error] {
@@ -67,7 +67,7 @@ func (v *Value[T]) Watch(ctx context.Context, e *Engine, run pawl.ID) iter.Seq2[
 	}
 }
 
-// await waits for content other than the last. It returns nil if the run has ended without.
+// await waits until the content differs from last. It returns nil if the run ends without that.
 func (v *Value[T]) await(ctx context.Context, e *Engine, run pawl.ID, last []byte) (content []byte, err error) {
 	fresh := false
 	err = e.follow(ctx, run, func() (over bool, err error) {

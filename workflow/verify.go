@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoFlow says that no flow of that name was passed to [Engine.Handle] of this engine or of
-// another one over the same queue.
+// another engine over the same queue.
 var ErrNoFlow = errors.New("this build does not have the flow")
 
 // Verify compares an open run with the code of this build: it calls the function, whose calls

@@ -20,8 +20,8 @@ import (
 //	}
 //
 // A run whose version is no longer between min and max is blocked. Keep min at the version
-// before the call was added until no older run is left: such a run has no version in its
-// journal, so only its calls show which code it ran.
+// of the code before the call was added, until no older run is left. An older run has no
+// version in its journal, so only its calls show which code it ran.
 func Version(r *Run, name string, min, max int) (int, error) {
 	s, x := r.s, r.x
 	if err := validName("version", name); err != nil {

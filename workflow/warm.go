@@ -12,20 +12,21 @@ import (
 
 // A suspended run may stay in memory. Its functions are blocked in the calls that wait, and
 // continue there when its job is leased again: nothing reads the journal, and nothing calls the
-// functions again. So a wake costs the same however long the journal is. The journal has
-// everything that such a run knows. A run that is dropped continues from its journal.
+// functions again. So the cost of a wake does not depend on the length of the journal. The
+// journal has everything that such a run knows, so a run that is dropped from memory continues
+// from its journal.
 //
-// The worker that leases the run first takes it out of the hub, so a run in the hub fits its
-// journal. The exception is a store that several processes share: there a run that continues
-// compares its journal with what it wrote last.
+// The worker that leases the run first takes it out of the hub, so a run in the hub always
+// matches its journal. The exception is a store that several processes share: there, a run
+// that continues compares its journal with what it wrote last.
 
 const (
 	// DefaultWarm is how many suspended runs stay in memory by default.
 	DefaultWarm = 1_000
 
-	maxWarmBytes = 64 << 20 // of all runs in memory, as warmBytes counts them
-	scopeBytes   = 16 << 10 // of a function that waits, with its stack
-	entryBytes   = 512      // of an entry that was read from the journal, without its result
+	maxWarmBytes = 64 << 20 // bytes of all runs in memory, as warmBytes counts them
+	scopeBytes   = 16 << 10 // bytes of a waiting function, with its stack
+	entryBytes   = 512      // bytes of an entry that was read from the journal, without its result
 )
 
 // turn is the part of an execution during one lease.
@@ -60,9 +61,10 @@ type warmRun struct {
 }
 
 // add keeps a run that is about to be suspended, since its job may be leased right after the
-// commit. It is dropped only once it is settled. If another execution of the run is there, one of
-// them has lost its lease: it returns false if it is not known which, and drops the other if its
-// suspension has succeeded.
+// commit. The run is not dropped before its suspension has succeeded or failed. If the hub
+// already has another execution of the run, one of the two has lost its lease. Then add drops the
+// other execution if its suspension has succeeded. Otherwise add returns false, since it is
+// unknown which one lost its lease.
 func (w *warmRuns) add(x *execution, bytes int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +149,7 @@ func (x *execution) stayed(suspended bool) bool {
 	return warm
 }
 
-// drop removes a run that does not stay, unless somebody has taken it.
+// drop removes a run that does not stay, unless a worker has taken it.
 func (w *warmRuns) drop(x *execution) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,8 +185,8 @@ func (e *Engine) wake(ctx context.Context, f Definition, l *pawl.Lease) (*execut
 	return x, t
 }
 
-// goOn begins a turn: it wakes the scopes that need wait no longer. It returns false if the
-// journal must be read.
+// goOn begins a turn: it wakes the scopes whose wait is over. It returns false if the run must
+// continue from its journal.
 func (x *execution) goOn(ctx context.Context, l *pawl.Lease, t *turn) bool {
 	x.mu.Lock()
 	warm, idle := x.warm && x.stopped == nil, slices.Clone(x.idle)
@@ -228,7 +230,7 @@ type waking struct {
 
 	row *runRow         // nil if the run has to continue from its journal
 	met map[*scope]bool // scopes that continue
-	now []*entry        // failed steps that an operator retries at once
+	now []*entry        // failed steps that an operator retries immediately
 }
 
 func (w *waking) look(tx driver.Reader) error {
@@ -258,7 +260,7 @@ func (w *waking) look(tx driver.Reader) error {
 			switch {
 			case err != nil:
 				return err
-			case in == nil: // a call that is written at its end
+			case in == nil: // a call that is written only at its end
 			case in.State != EntryPending || in.Attempts != e.Attempts: // by another process
 				return nil
 			case e.toRetry() && in.Due == 0: // see Resume

@@ -11,9 +11,9 @@ import (
 
 // SendFrom sends the signal from one run to another. It is a step named "send" and the name of the
 // signal, with a space between. One commit has the end of the step and the signal, so the other run
-// receives it once, whatever crashes. The error is a *StepError that matches [ErrNotFound],
-// [ErrNotRunning], [ErrUndeclared], or [ErrTooLarge]. Any other error means that the run does not
-// continue now: return it.
+// receives the signal once, even after a crash. The error is a *StepError that matches
+// [ErrNotFound], [ErrNotRunning], [ErrUndeclared], or [ErrTooLarge]. Any other error means that the
+// run does not continue now: return it.
 func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 	if s.err != nil {
 		return s.err
@@ -29,10 +29,10 @@ func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 
 // StartFrom starts a run of the flow from another run. It is a step named "start" and the name of the flow, with a
 // space between. One commit has the end of the step and the start. StartFrom does not wait for the new run, which is
-// independent of the run that started it; see [Call] for a child. As with [Flow.Start], a run that has the ID and the
-// same input is found, and not started again. The error is a *StepError that matches [ErrConflict], [pawl.ErrInvalid]
-// for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom]. Any other error means that the run
-// does not continue now: return it.
+// independent of the run that started it; see [Call] for a child. As with [Flow.Start], if a run has the ID and the
+// same input, StartFrom returns it and starts nothing. The error is a *StepError that matches [ErrConflict],
+// [pawl.ErrInvalid] for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom]. Any other error
+// means that the run does not continue now: return it.
 func (f *Flow[In, Out]) StartFrom(r *Run, id string, in In, opts ...StartOption) (run pawl.ID, err error) {
 	err = r.s.within("start "+f.name, r.decodeInto(&run), func(ctx context.Context) (*effect, error) {
 		e := r.x.engine
@@ -53,7 +53,7 @@ type effect struct {
 	driver.Declared
 	size    int               // roughly how many bytes it writes
 	result  func() any        // result of the step, after Check
-	refused func(error) error // adds what was refused to an error of Check
+	refused func(error) error // completes an error of Check with what was refused
 }
 
 // within is a step whose effect is committed together with its end.
@@ -106,7 +106,7 @@ type within struct {
 	checkpoint
 	c *call
 
-	refused error // of the effect
+	refused error // the error of the effect
 	ended   entry
 }
 
