@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// ackedLeases are leases that were acked within transactions of the app. Nobody knows yet whether
-// they have been committed.
+// ackedLeases are leases that were acked within transactions of the app. It is unknown whether these
+// transactions have been committed.
 type ackedLeases struct {
 	mu sync.Mutex
 	by map[ackedLease]*acked
@@ -23,18 +23,19 @@ type ackedLease struct {
 	token uint64
 }
 
-// acked is what happens once the transaction is known to be committed.
+// acked is an ack in a transaction of the app, and what to do once that transaction is known to be
+// committed.
 type acked struct {
 	lease  *pawl.Lease
 	events []pawl.Event
 	totals driver.Totals
-	xid    int64     // of the transaction
-	until  time.Time // nobody asks after that, on monotonic time
+	xid    int64     // ID of the transaction
+	until  time.Time // the ack is forgotten after this monotonic time
 }
 
 func keyOf(l *pawl.Lease) ackedLease { return ackedLease{l.ID, l.Token} }
 
-// add notes an ack, and forgets those that nobody has asked for within two lengths of a lease.
+// add records an ack, and forgets the acks that no call has looked up for twice the length of a lease.
 func (a *ackedLeases) add(one *acked, length time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +52,7 @@ func (a *ackedLeases) add(one *acked, length time.Duration) {
 	a.by[keyOf(one.lease)] = one
 }
 
-// find returns the known acks of leases, and keeps them for another two lengths of a lease.
+// find returns the recorded acks of leases, and keeps them for twice the length of a lease from now.
 func (a *ackedLeases) find(leases []*pawl.Lease, length time.Duration) (found []*acked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,15 +82,15 @@ func (a *ackedLeases) leases() (all []*pawl.Lease) {
 }
 
 // sqlAcked numbers, from 1, the jobs $1 that transactions $2 have acked and committed: the job is gone,
-// or completed. It waits for nobody. The server may not know a transaction that is newer than its
-// own, after a failover.
+// or completed. It waits for no lock. After a failover, the server may not know a transaction that is
+// newer than its own ones.
 const sqlAcked = `SELECT n.nth FROM unnest($1::uuid[], $2::int8[]) WITH ORDINALITY AS n(id, xid, nth)
 WHERE CASE WHEN n.xid::text::xid8 < pg_snapshot_xmax(pg_current_snapshot())
 		THEN pg_xact_status(n.xid::text::xid8) = 'committed' END
 	AND NOT EXISTS (SELECT FROM pawl.job j WHERE j.id = n.id AND j.place <> 4)`
 
-// wereAcked reports which leases were acked in transactions of the app that have been committed. The
-// rest follows the commit of t.
+// wereAcked reports which leases were acked in transactions of the app that have been committed. After
+// the commit of t, it carries out what follows from these acks.
 func (t *txn) wereAcked(leases ...*pawl.Lease) (map[ackedLease]bool, error) {
 	found := t.q.acked.find(leases, t.q.opts.Lease)
 	if len(found) == 0 {
@@ -117,7 +118,7 @@ func (t *txn) wereAcked(leases ...*pawl.Lease) (map[ackedLease]bool, error) {
 	return were, nil
 }
 
-// noteAcked notes a lease that a transaction of the app has ended.
+// noteAcked records that a transaction of the app has ended a lease.
 func (t *txn) noteAcked(one *acked) {
 	l := one.lease
 	if t.settled[l.ID] {
@@ -133,10 +134,10 @@ func (t *txn) noteAcked(one *acked) {
 	})
 }
 
-// Wake makes the queue look at once for a committed transaction of the app that called
-// [Queue.EnqueueTx] or [Queue.AckTx]. Its jobs can then be fetched, and its acks count. Without Wake,
-// the queue finds the jobs with its next poll. Wake does not wait for transactions that are still
-// open.
+// Wake makes the queue look immediately for committed transactions of the app that called
+// [Queue.EnqueueTx] or [Queue.AckTx]. The jobs of these transactions can then be fetched, and their
+// acks count. Without Wake, the queue finds the jobs with its next poll. Wake does not wait for
+// transactions that are still open.
 func (q *Queue) Wake(ctx context.Context) error { return q.submit(ctx, &wake{q.acked.leases()}) }
 
 // wake is a call of Wake.

@@ -11,13 +11,14 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A job that waits for others has a row for each prerequisite that is not met. While it is ready, it is at a
-// place of its own, so no fetch walks over it. A prerequisite is marked in its row, so the transaction that ends
-// a job reads nothing of all this unless others wait for the job.
+// A job that waits for others has a row for each prerequisite that is not met. While such a job is ready, it is
+// at the place placeWaiting, so no fetch walks over it. The row of a prerequisite has a mark, so the transaction
+// that ends a job reads these rows only if others wait for the job.
 //
-// A transaction that enqueues a job after others locks these first. So it comes before their ends, and marks
-// them, or behind, and sees how they ended. A transaction that ends a job locks those that wait for it before it
-// reads what else they wait for: of two that end the last two prerequisites of a job, one sees both.
+// A transaction that enqueues a job after others first locks those others. So it runs before they end, and marks
+// them, or it runs after they ended, and sees how they ended. A transaction that ends a job locks the jobs that
+// wait for it before it reads what else they wait for. So if two transactions end the last two prerequisites of
+// a job, one of them sees both ends.
 
 const (
 	// sqlDependents locks the jobs that wait for the jobs $1.
@@ -33,20 +34,21 @@ ORDER BY j.id FOR UPDATE`
 	sqlMarkWaiting  = `UPDATE pawl.job SET waits = true WHERE id = ANY($1)`
 	sqlMarkAwaited  = `UPDATE pawl.job SET awaited = true WHERE id = ANY($1) AND awaited IS NULL`
 
-	// sqlMarkNamed marks new jobs that others waited for before they came.
+	// sqlMarkNamed marks new jobs that others already waited for.
 	sqlMarkNamed = `UPDATE pawl.job SET awaited = true WHERE id IN (SELECT needed FROM pawl.after WHERE needed = ANY($1))`
 
-	// sqlLockJobs excludes all others who look for a job, until the commit. A restored job may wait for one that is not
-	// there, so there is no row to lock, and another transaction may be about to store it.
+	// sqlLockJobs excludes all other transactions that look for a job, until the commit. A restored job may wait for a
+	// job that does not exist. Then there is no row to lock, and another transaction may be about to store it.
 	sqlLockJobs = `LOCK TABLE pawl.job IN EXCLUSIVE MODE`
 
-	// sqlHeldUp names those of the jobs $1 for which a job waits that another session has locked. It locks the others.
+	// sqlHeldUp names the jobs among $1 for which another job waits that a different session has locked. It locks the
+	// other waiting jobs.
 	sqlHeldUp = `WITH free AS (SELECT j.id FROM pawl.job j WHERE j.id IN (SELECT a.job FROM pawl.after a WHERE a.needed = ANY($1))
 	ORDER BY j.id FOR UPDATE SKIP LOCKED)
 SELECT DISTINCT a.needed FROM pawl.after a JOIN pawl.job j ON j.id = a.job
 WHERE a.needed = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = a.job)`
 
-	// sqlObstacles reads what a job waits for, and where these jobs are.
+	// sqlObstacles reads the prerequisites of a job, and where they are.
 	sqlObstacles = `SELECT a.needed, a.any_end, j.place, j.token IS NOT NULL FROM pawl.after a LEFT JOIN pawl.job j ON j.id = a.needed
 WHERE a.job = $1 ORDER BY 1`
 
@@ -55,14 +57,14 @@ WHERE a.job = $1 ORDER BY 1`
 WHERE a.needed = ANY($1) AND NOT a.any_end ORDER BY 1`
 )
 
-// prerequisites is what a transaction knows of jobs that wait for others.
+// prerequisites is what a transaction knows about jobs that wait for others.
 type prerequisites struct {
 	pairs    []pair           // of new jobs, to write
 	ended    []endedJob       // jobs that others may wait for
 	met      []pair           // to remove
 	released []pawl.ID        // jobs that no longer wait, to write
-	releases int              // how many jobs it let go
-	awaited  map[pawl.ID]bool // jobs that others may wait for, whatever their rows say
+	releases int              // how many jobs it released
+	awaited  map[pawl.ID]bool // jobs that others may wait for, even if their rows have no mark
 	named    map[pawl.ID]bool // new jobs whose IDs were given
 }
 
@@ -98,7 +100,7 @@ func (t *txn) readAwaited(ids []pawl.ID) error {
 	return err
 }
 
-// Await notes what a new job waits for.
+// Await records what a new job waits for.
 func (t *txn) Await(j *job) {
 	for p := range driver.PrerequisitesOf(&j.Envelope) {
 		state := pawl.State("")
@@ -115,7 +117,7 @@ func (t *txn) Await(j *job) {
 // Awaited reports whether other jobs wait for a job that waits itself.
 func (t *txn) Awaited(id pawl.ID) bool { return t.awaited[id] }
 
-// Ended notes that a job has succeeded or is dead. It unblocks the new jobs that waited for it.
+// Ended records that a job has succeeded or is dead. It unblocks the new jobs that waited for it.
 func (t *txn) Ended(id pawl.ID, state pawl.State) {
 	if !t.awaited[id] && !t.jobs[id].awaited {
 		return
@@ -175,8 +177,8 @@ func (t *txn) finishEnds() error {
 	return nil
 }
 
-// movable returns the jobs that may end without waiting for the lock of another session: on their groups, and on jobs
-// that wait for them.
+// movable returns the jobs that may end without waiting for a lock of another session, either on their groups or on
+// jobs that wait for them.
 func (t *txn) movable(jobs []*job) ([]*job, error) {
 	jobs, err := t.countable(jobs)
 	var ids []pawl.ID
@@ -201,7 +203,7 @@ func (t *txn) movable(jobs []*job) ([]*job, error) {
 	return slices.DeleteFunc(jobs, func(j *job) bool { return heldUp[j.ID] }), err
 }
 
-// letGo notes that a stored job no longer waits. A job that is delayed or dead stays where it is.
+// letGo records that a stored job no longer waits. A delayed or dead job keeps its place.
 func (t *txn) letGo(j *job) {
 	j.waits = false
 	t.released = append(t.released, j.ID)
@@ -294,7 +296,7 @@ func (q *Queue) readPrerequisites(ctx context.Context, tx Tx, jobs []*job) error
 	return err
 }
 
-// prerequisitesOf reads what a job waits for, and in which state that is.
+// prerequisitesOf reads the prerequisites of a job, with their states.
 func (q *Queue) prerequisitesOf(ctx context.Context, tx Tx, id pawl.ID) (all []driver.Prerequisite, err error) {
 	rows, err := tx.Query(ctx, q.sql(sqlObstacles), uuids([]pawl.ID{id})[0])
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // arrays are the columns of new jobs. pgx encodes a FlatArray faster than a slice. Extra columns end with the last job
-// that has a value, as unnest pads them with NULL.
+// that has a value, since unnest pads them with NULL.
 type arrays struct {
 	ids                  pgtype.FlatArray[pgtype.UUID]
 	seqs, since          []int64

@@ -9,7 +9,7 @@ import (
 )
 
 // Await implements [pawl.Awaiter]. Other processes notify this one when they end a job that has a retention, and when a
-// job becomes dead. Notifications may get lost, so a call also looks every 5 s. It returns [pawl.ErrNotFound] if the
+// job becomes dead. Notifications may get lost, so a call also polls every 5 s. It returns [pawl.ErrNotFound] if the
 // job has no retention and succeeded in another process.
 func (q *Queue) Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	again := lookAgain

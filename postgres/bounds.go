@@ -12,10 +12,10 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// An enqueue into a queue with a bound on its waiting jobs locks the row of the queue in bound until its commit, and then
-// counts the jobs that wait. So the enqueues of all processes into this queue take turns, and no count is kept that could be
-// wrong. Nobody else pays: the first statement of a transaction reads how often bounds have changed, and a process reads them
-// again if that is another number.
+// An enqueue into a queue with a bound on its waiting jobs locks the row of the queue in bound until its commit, and
+// then counts the jobs that wait. So the enqueues of all processes into this queue take turns, and no stored count can
+// be wrong. Queues without a bound do not pay for this: the first statement of a transaction reads how often bounds
+// have changed, and a process reads the bounds again only if that number differs.
 
 const (
 	sqlBounds   = `SELECT queue, waiting, per_key, fair FROM pawl.bound`
@@ -35,7 +35,7 @@ const (
 	(SELECT count(*) FROM pawl.job WHERE place = 1 AND line = l.id))::int8
 FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id WHERE q.name = ANY($1) GROUP BY 1`
 
-	// sqlWaitingKeys counts the waiting jobs of queues by their keys: those of the keys $2, nil for all.
+	// sqlWaitingKeys counts the waiting jobs of queues by key. $2 has the keys to count, nil for all.
 	sqlWaitingKeys = `SELECT q.name, j.key, count(*)::int8 FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, LATERAL (
 	SELECT key FROM pawl.job WHERE place = 0 AND token IS NULL AND line = l.id AND key IS NOT NULL UNION ALL
 	SELECT key FROM pawl.job WHERE place < 0 AND line = l.id AND key IS NOT NULL UNION ALL
@@ -71,17 +71,17 @@ func scanBounds(rows pgx.Rows) (map[string]pawl.Limits, error) {
 	return all, err
 }
 
-// bounds are those of all queues, as a process knows them.
+// bounds are the bounds of all queues, as a process knows them.
 type bounds struct {
 	revision int64
 	of       map[string]pawl.Limits
 }
 
-// backlog is what a transaction knows of waiting jobs.
+// backlog is what a transaction knows about waiting jobs.
 type backlog struct {
 	revision int64                  // how often bounds have changed
-	bounds   map[string]pawl.Limits // of the queues of its enqueues, whose rows it has locked
-	waiting  map[keyOfQueue]int     // jobs of these queues, and of keys, with those that it adds
+	bounds   map[string]pawl.Limits // bounds of the queues of its enqueues, whose rows it has locked
+	waiting  map[keyOfQueue]int     // waiting jobs of these queues and of keys, including those that it adds
 }
 
 // lockBounds locks the bounds of the queues into which calls enqueue, and counts the jobs that wait.
@@ -101,7 +101,7 @@ func (t *txn) lockBounds(calls []*call) error {
 		for _, e := range op.jobs {
 			name := cmp.Or(e.Queue, pawl.DefaultQueue)
 			l, bounded := known.of[name]
-			if !bounded || t.xid != 0 && !isBounded(l) { // whose jobs get their tags later
+			if !bounded || t.xid != 0 && !isBounded(l) { // its jobs get their tags later
 				continue
 			}
 			if queues == nil {
@@ -133,7 +133,7 @@ func (t *txn) knownBounds() (*bounds, error) {
 	switch {
 	case known != nil && known.revision == t.revision:
 		return known, nil
-	case t.revision == 0: // there never were any
+	case t.revision == 0: // no bound was ever set
 		return new(bounds), nil
 	}
 	return t.readBounds()
@@ -168,8 +168,8 @@ func (t *txn) readBounds() (*bounds, error) {
 	return known, nil
 }
 
-// countWaiting has the pipe lock the rows of queues in bound, which are known, and count the jobs that wait. A transaction of the app that
-// does not see what others have committed meanwhile cannot count.
+// countWaiting adds the statements to the pipe that lock the known rows of queues in bound and count the waiting jobs.
+// A transaction of the app that does not see later commits of others cannot count.
 func (t *txn) countWaiting(known map[string]pawl.Limits, queues []string, keys [][]byte) {
 	t.bounds, t.waiting = make(map[string]pawl.Limits), make(map[keyOfQueue]int)
 	var bounded, perKey []string
@@ -197,7 +197,7 @@ func (t *txn) countWaiting(known map[string]pawl.Limits, queues []string, keys [
 		}
 		for _, name := range queues {
 			if t.bounds[name] != known[name] {
-				return errRace // they have changed meanwhile
+				return errRace // they have changed in between
 			}
 			if t.bounds[name].Fair && t.xid == 0 {
 				t.ours[name] = true
@@ -228,7 +228,7 @@ func scanWaiting(rows pgx.Rows, keyed bool, waiting map[keyOfQueue]int) error {
 	return err
 }
 
-// fits returns [pawl.ErrQueueFull] unless an admitted batch has room. It counts the batch, for the calls behind it.
+// fits returns [pawl.ErrQueueFull] unless an admitted batch has room. It counts the batch, for the later calls.
 func (t *txn) fits(batch []*core.Newcomer) error {
 	if len(t.bounds) == 0 {
 		return nil

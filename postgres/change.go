@@ -10,8 +10,8 @@ import (
 
 // The verbs of operators, and of the app beside its workers.
 
-// Cancel ends a job. A waiting job is dead at once. A leased job is marked, and the Cancelled signal
-// of its lease fires. If another process holds the lease, that process learns of it by a
+// Cancel ends a job. A waiting job becomes dead. A leased job is marked, and the Cancelled signal of
+// its lease fires. If another process holds the lease, that process sees the mark after a
 // notification, or with the next extension of the lease. When the lease ends, the job is dead unless
 // it was acked. Cancel returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound]
 // for an unknown one.
@@ -26,14 +26,14 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
-// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
+// RunNow makes a delayed job ready immediately, behind the ready jobs of its priority. It returns [pawl.ErrConflict]
+// for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead job or the record of a completed job for good. It returns
-// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
+// Delete removes a dead job or the record of a completed job permanently. It returns [pawl.ErrConflict] for a job in
+// another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
@@ -66,7 +66,7 @@ type change struct {
 	pawl.Change
 	ids  []pawl.ID
 	dry  bool
-	body bool // it reads payloads and histories, whatever the condition asks for
+	body bool // it reads payloads and histories, even if no condition needs them
 	errs []error
 }
 
@@ -80,8 +80,8 @@ func (op *change) apply(t *txn) error {
 	return nil
 }
 
-// complement reads what a change needs to know of its jobs besides their rows: the holders of their
-// unique keys, and payloads and histories if the condition asks for them.
+// complement reads what a change needs besides the rows of its jobs: the holders of their unique keys, and payloads and
+// histories if the condition needs them.
 func (t *txn) complement(op *change) error {
 	var n needs
 	var bodies []*pawl.Envelope
@@ -150,8 +150,8 @@ func (op *transfer) apply(t *txn) error {
 	return t.Transfer(op.envelope, op.If)
 }
 
-// Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else goes on. A queue that never
-// had a job can be paused, too. Other processes notice the pause at their next fetch.
+// Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else continues. A queue that
+// never had a job can be paused, too. Other processes notice the pause at their next fetch.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, true)
 }

@@ -11,28 +11,28 @@ import (
 // fetchBytes is how many bytes of payloads one fetch copies, not counting the last job.
 const fetchBytes = 8 << 20
 
-// selection chooses the jobs of a fetch, in rounds of a peek and a claim. A round ends when it has
-// seen all that it peeked at, although there may be more.
+// selection chooses the jobs of a fetch, in rounds of a peek and a claim. A round ends after all
+// candidates of its peek, although there may be more jobs.
 type selection struct {
 	t      *txn
 	f      *fetch
-	idle   int // slots that are free, in which jobs that crashed may start
-	bytes  int // of the payloads of the leases
+	idle   int // free slots, in which jobs that crashed before may start
+	bytes  int // bytes of the payloads of the leases
 	leases []*pawl.Lease
 
-	rooms   map[string]*room // of the queues with limits
-	crowded bool             // more keys may have another head than one transaction looks at
-	goesOn  bool             // there are more keys or late jobs, and a look at them now can find something
+	rooms   map[string]*room // rooms of the queues with limits
+	crowded bool             // more keys may have a new head than one transaction looks at
+	goesOn  bool             // there are more keys or late jobs, and looking at them now can find a job
 
-	// Of a round.
+	// The fields below belong to a round.
 
 	queues  map[string][]*candidate // what is left to choose from, in order
-	more    map[lane]bool           // lanes that may have more than was peeked at
-	left    map[lane]int            // how many candidates have an effect that none of the chosen has
+	more    map[lane]bool           // lanes that may have more jobs than the peek returned
+	left    map[lane]int            // how many candidates have an effect that no chosen job has
 	effects map[string]bool         // of the chosen jobs
 	sharing map[string][]*candidate // candidates by their effects
 	keyed   map[keyOfQueue][]*candidate
-	short   bool // a job was skipped, and what comes behind it is not known
+	short   bool // a job was skipped, and the jobs after it are unknown
 	repeat  bool // one of the chosen jobs is a repeat suspect
 	chosen  []*candidate
 	skipped []pawl.ID
@@ -113,7 +113,7 @@ func (s *selection) begin(n int) (err error) {
 	return nil
 }
 
-// choose chooses up to n jobs. It reports whether there may be more than it has seen.
+// choose chooses up to n jobs. It reports whether there may be more jobs than it has seen.
 func (s *selection) choose(n int) (again bool) {
 	for len(s.chosen) < n && s.bytes < fetchBytes {
 		if s.isShort() {
@@ -140,8 +140,8 @@ func (s *selection) choose(n int) (again bool) {
 	return true
 }
 
-// isShort reports whether a lane that may have more has no candidate left, so that the next job may
-// be one that the round does not know.
+// isShort reports whether a lane that may have more jobs has no candidate left, so that the next
+// job may be unknown to the round.
 func (s *selection) isShort() bool {
 	for l := range s.more {
 		if s.left[l] == 0 && s.mayLane(l.lane) {
@@ -151,7 +151,7 @@ func (s *selection) isShort() bool {
 	return false
 }
 
-// drop notes that a candidate can no more be chosen.
+// drop records that a candidate can no longer be chosen.
 func (s *selection) drop(c *candidate) {
 	if !c.dropped {
 		c.dropped = true
@@ -186,8 +186,8 @@ func (s *selection) next() *candidate {
 	return nil
 }
 
-// pick chooses the job that a queue gives in its turn, nil when it has none, and returns the credit
-// of its retries after that. The retry share counts while there are first runs as well.
+// pick chooses the job that a queue gives in its turn, nil if it has none, and returns the credit
+// of its retries after that. The retry share applies only while the queue also has first attempts.
 func (s *selection) pick(queue string) (*candidate, float64) {
 	credit := s.t.q.turns.Credit(queue)
 	if s.f.RetryShare == 0 {
@@ -205,8 +205,8 @@ func (s *selection) pick(queue string) (*candidate, float64) {
 	return fresh, credit
 }
 
-// first returns the first candidate of a queue of a sort. A job that it meets whose effect is done
-// is to be skipped.
+// first returns the first candidate of a queue of a sort. If the effect of a job that it meets is
+// done, first marks the job to be skipped.
 func (s *selection) first(queue string, sort func(*candidate) bool) *candidate {
 	list := s.queues[queue]
 	if r := s.rooms[queue]; r != nil && r.left() == 0 {
@@ -234,13 +234,13 @@ func (s *selection) first(queue string, sort func(*candidate) bool) *candidate {
 	return nil
 }
 
-// may reports whether a candidate may be chosen beside those that were.
+// may reports whether a candidate may be chosen in addition to those already chosen.
 func (s *selection) may(c *candidate) bool {
 	return s.mayLane(c.lane) && (c.effect == "" || !s.effects[c.effect])
 }
 
-// mayLane reports whether a slot is free in which a job of a lane starts at once, where it crashed
-// before.
+// mayLane reports whether a job of a lane may start. A job that crashed before needs a free slot,
+// in which it starts immediately.
 func (s *selection) mayLane(lane int16) bool {
 	return lane < 2 || s.idle > 0 && (lane < 4 || !s.repeat)
 }

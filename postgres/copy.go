@@ -10,17 +10,17 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// leastCopy is how many new jobs are worth COPY. It takes round trips of its own, but the server stores
-// jobs while the client encodes others, and neither keeps all of them in arrays.
+// leastCopy is the number of new jobs from which COPY is worth its cost. COPY needs extra round trips, but the
+// server stores jobs while the client encodes others, and neither keeps all of them in arrays.
 const leastCopy = 256
 
-// mostCopied is how many jobs one COPY stores. For each of its first thousand rows the server registers the same
-// descriptor in a hash table, and passes over those that it registered before. So twice as many rows take four
-// times as long there. (ResourceArrayAdd and ResourceArrayRemove, in src/backend/utils/resowner/resowner.c)
+// mostCopied is how many jobs one COPY stores. For each of the first thousand rows, the server registers the
+// same descriptor in a hash table, and walks over those that it registered before. So twice as many rows take
+// four times as long there. (ResourceArrayAdd and ResourceArrayRemove, in src/backend/utils/resowner/resowner.c)
 const mostCopied = 350
 
-// canCopy reports whether COPY stores n new jobs. A transaction of package database/sql has no COPY, so
-// none of the app's uses it.
+// canCopy reports whether to store n new jobs by COPY. Transactions of package database/sql have no COPY, so
+// transactions of the app never use it.
 func (t *txn) canCopy(n int) bool {
 	_, own := t.tx.Tx.(*pgx.Conn)
 	return own && n >= leastCopy
@@ -53,8 +53,8 @@ func (t *txn) copyNew(jobs []*job, lines []int32) error {
 type copier struct {
 	jobs    []*job
 	lines   []int32
-	columns uint16       // newColumnCount, or that of the columns with more
-	ready   bytes.Buffer // encoded, and not read yet
+	columns uint16       // newColumnCount, or the count with the extra columns
+	ready   bytes.Buffer // encoded bytes that were not read yet
 }
 
 const (
@@ -87,7 +87,7 @@ func (c *copier) Read(p []byte) (int, error) {
 	return c.ready.Read(p)
 }
 
-// copyRow is a row in the format of COPY: how many fields it has, and of each its length and its bytes.
+// copyRow is a row in the format of COPY: the number of fields, and the length and the bytes of each field.
 type copyRow []byte
 
 // job appends the fields of newColumns.

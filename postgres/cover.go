@@ -9,28 +9,27 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// errAlone says that a mutation touches more than it declared, so that the group has to run again
+// errAlone says that a mutation touches rows that it did not declare. The group has to run again
 // while no other process carries out mutations.
 var errAlone = errors.New("the mutation did not declare what it touches")
 
-// cover is what the mutations of a transaction may touch: everything if it is alone, else what the
-// mutation that runs now has declared. Mutations of other processes that touch the same exclude it
-// by the locks of the rows of its owners.
+// cover is what the mutations of a transaction may touch. If the transaction is alone, they may
+// touch everything. Otherwise a mutation may touch what it has declared. Locks on the rows of its
+// owners exclude mutations of other processes that touch the same rows.
 type cover struct {
 	alone bool
-	needs *driver.Needs // of the mutation that runs now
-	bare  []guard       // of its owners and rows, those that it relies on though they are missing
+	needs *driver.Needs // what the current mutation has declared
+	bare  []guard       // missing rows, among its owners and rows, that it relies on
 	wrote bool          // it wrote a row
 }
 
-// guard is a row that covers others, or itself.
+// guard is a row whose lock covers other rows, or the row itself.
 type guard struct {
 	table *tableRows
 	key   string
 }
 
-// covers returns an error if the mutation that runs now has not declared a key, or a prefix of
-// keys.
+// covers returns an error if the current mutation has not declared a key, or a prefix of keys.
 func (rs *rows) covers(t *driver.Table, key []byte, exact bool) error {
 	c := &rs.cover
 	if rs.view || c.alone || rs.err != nil {
@@ -51,7 +50,8 @@ func (rs *rows) covers(t *driver.Table, key []byte, exact bool) error {
 	return rs.failed(errAlone)
 }
 
-// writes is covers for a row to write. Nobody who reads an index runs beside the mutation.
+// writes is covers for a row to write. No reader of an index runs at the same time as the
+// mutation.
 func (rs *rows) writes(t *driver.Table, key []byte) error {
 	if t.IsIndex() {
 		return rs.err
@@ -59,14 +59,14 @@ func (rs *rows) writes(t *driver.Table, key []byte) error {
 	return rs.covers(t, key, true)
 }
 
-// relies notes a row that should be locked, and is not because there is none.
+// relies records a row that should be locked and cannot be, because it does not exist.
 func (rs *rows) relies(r driver.RowKey) error {
 	tr, err := rs.of(r.Table)
 	if err != nil {
 		return err
 	}
 	if known, ok := tr.known(string(r.Key)); ok && known != nil && (known.value != nil || known.found) {
-		return nil // it is locked, also once the transaction has removed it
+		return nil // it stays locked after the transaction has removed it
 	}
 	rs.cover.bare = append(rs.cover.bare, guard{tr, string(r.Key)})
 	return nil
@@ -77,8 +77,8 @@ func (rs *rows) begin(n *driver.Needs) {
 	rs.cover.needs, rs.cover.bare, rs.cover.wrote = n, rs.cover.bare[:0], false
 }
 
-// end returns an error if a mutation that has changed something relies on a row that is missing.
-// If it has stored that row, no other process can do so too.
+// end returns an error if a mutation that has changed something relies on a missing row. There is
+// no error if the mutation has stored that row, since then no other process can store it, too.
 func (rs *rows) end(changed bool) error {
 	if !changed && !rs.cover.wrote {
 		return nil
@@ -109,8 +109,8 @@ func (rs *rows) foresee(batch *pgx.Batch, all []*driver.Needs) {
 	rs.prefetch(batch, all)
 }
 
-// lock adds the statements that lock rows to a batch. It comes first: what a later statement reads
-// is as the owners of the locks left it.
+// lock adds the statements that lock rows to a batch. It comes first, so that later statements
+// read what the previous owners of the locks left.
 func (rs *rows) lock(batch *pgx.Batch, all []*driver.Needs) {
 	if rs.cover.alone {
 		batch.Queue(rs.q.sql(sqlLockAlone))
@@ -145,7 +145,7 @@ func (rs *rows) lock(batch *pgx.Batch, all []*driver.Needs) {
 			return nil
 		})
 		for g := range seen {
-			g.table.learn(g.key, nil) // unless it was found
+			g.table.learn(g.key, nil) // missing, unless it was found
 		}
 		return err
 	})

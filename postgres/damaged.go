@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// makeCorrupt makes jobs dead whose records cannot be read, by their errors. The new record has what the
-// other columns say, and the payload and the history stay. A completed job has no more to do, so it
-// is removed. A job with the token of a claim that is being made has no lease yet.
+// makeCorrupt makes jobs with unreadable records dead. Damaged has the error of each record. The new
+// record has what the other columns say, and the payload and the history stay. A completed job is
+// removed, since it has nothing left to do. A job with the token of the given claim has no lease yet.
 func (t *txn) makeCorrupt(damaged map[pawl.ID]error, claim int64) error {
 	if len(damaged) == 0 {
 		return nil
@@ -47,8 +47,8 @@ func (t *txn) makeCorrupt(damaged map[pawl.ID]error, claim int64) error {
 	return nil
 }
 
-// restOf reads a job from its columns without the record. Only the record says whether the row has a tag, so the next write
-// takes the tag from it.
+// restOf reads a job from its columns without the record. Only the record says whether the row has a tag, so the next
+// write removes any tag from the row.
 func restOf(row pgx.CollectableRow) (*job, error) {
 	var id pgtype.UUID
 	var seq, since int64
@@ -91,7 +91,7 @@ func createdOf(id pawl.ID) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// recheck is a call that reads jobs, so that those with a damaged record are set aside.
+// recheck is a call that reads jobs, so that the jobs with a damaged record become dead.
 type recheck []pawl.ID
 
 func (op recheck) needs(n *needs)   { n.ids = append(n.ids, op...) }

@@ -14,6 +14,6 @@
 // If the server cannot be reached, calls wait for up to [Options.Timeout]. If a connection breaks
 // during a commit, the queue connects again and finds out whether the commit happened.
 //
-// There is no leader, and no background job on the server. Any process that finds a due job or an
-// expired lease moves the job.
+// There is no leader, and no background job on the server. Each process that finds a due job or
+// an expired lease moves the job.
 package postgres

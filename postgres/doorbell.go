@@ -13,30 +13,30 @@ import (
 )
 
 // doorbell notifies the other processes of a queue when this process has committed, and listens for their
-// notifications. It has a connection of its own, because a NOTIFY within a transaction of the scheduler would block
-// other commits on the whole server until its own commit is synced. After a message, news wait for 5 ms, so a busy
-// process sends about 200 messages a second at most. A message may get lost with its connection, so the queue polls,
-// too.
+// notifications. It has its own connection, because a NOTIFY within a transaction of the scheduler would block other
+// commits on the whole server until its own commit is synced. After a message, the next one waits for 5 ms, so a
+// busy process sends about 200 messages a second at most. A message may get lost with its connection, so the queue
+// also polls.
 type doorbell struct {
 	q      *Queue
-	name   string // of this process, in its messages
+	name   string // the name of this process in its messages
 	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing of the doorbell runs
+	done   chan struct{} // closed when no goroutine of the doorbell runs
 
 	mu       sync.Mutex
 	others   bool // another process listens, or did so before
-	news     news // to send to the other processes
-	received news // that the scheduler has not taken yet
+	news     news // news to send to the other processes
+	received news // news that the scheduler has not taken yet
 	ring     context.CancelFunc
 }
 
-// news are changes that a process notifies the others of.
+// news are changes of which a process notifies the others.
 type news struct {
 	hello     bool            // the others missed earlier news
 	any       bool            // any queue may have a job
-	queues    map[string]bool // that may have a job
+	queues    map[string]bool // queues that may have a job
 	cancelled []cancelled
-	ended     []pawl.ID // jobs that somebody may wait for
+	ended     []pawl.ID // jobs that calls may wait for
 }
 
 // cancelled is a lease whose job was cancelled.
@@ -48,7 +48,7 @@ type cancelled struct {
 // message is the payload of a notification.
 type message struct {
 	From      string
-	Hello     bool        `json:",omitempty"` // the process listens from now on, and the others may have missed what it did before
+	Hello     bool        `json:",omitempty"` // the sender has begun to listen, and the others may have missed its earlier changes
 	Any       bool        `json:",omitempty"`
 	Queues    [][]byte    `json:",omitempty"`
 	Cancelled []cancelled `json:",omitempty"`
@@ -57,14 +57,14 @@ type message struct {
 
 const (
 	pauseBetween  = 5 * time.Millisecond // between two messages of a process
-	mostQueues    = 10                   // in a message, which has at most 8000 bytes
+	mostQueues    = 10                   // per message, which has at most 8000 bytes
 	mostCancelled = 50
 	mostEnded     = 150
-	mostWaiting   = 20_000           // jobs that ended, to be sent
-	mostRetry     = 30 * time.Second // between two tries to connect
+	mostWaiting   = 20_000           // ended jobs that wait to be sent
+	mostRetry     = 30 * time.Second // pause between two tries to connect
 )
 
-// ready notes that a queue may have a job for a fetch that waits.
+// ready records that a queue may have a job for a waiting fetch.
 func (n *news) ready(queue string) {
 	if n.queues == nil {
 		n.queues = make(map[string]bool)
@@ -79,7 +79,7 @@ func (n *news) add(more news) {
 	}
 	n.cancelled = append(n.cancelled, more.cancelled...)
 	if n.ended = append(n.ended, more.ended...); len(n.ended) > mostWaiting {
-		n.ended = nil // the connection is away; the other processes look again when it is back
+		n.ended = nil // the connection is lost; the other processes look again when it is back
 	}
 }
 
@@ -127,7 +127,8 @@ func (b *doorbell) close() {
 	}
 }
 
-// announce leaves news to be sent to the other processes, if there are any: the holder of a cancelled lease is one.
+// announce leaves news to be sent to the other processes, if there are any. The holder of a cancelled lease is such
+// a process.
 func (b *doorbell) announce(n news) {
 	if b == nil || n.isEmpty() {
 		return
@@ -190,7 +191,7 @@ func (b *doorbell) session(ctx context.Context) error {
 		return err
 	}
 	messages := []message{{From: b.name, Hello: true}}
-	b.hear(message{Any: true}) // it may have missed messages
+	b.hear(message{Any: true}) // this process may have missed messages
 	var notBefore time.Time
 	for {
 		for _, m := range messages {
@@ -212,7 +213,7 @@ func (b *doorbell) session(ctx context.Context) error {
 		switch stop(); {
 		case err == nil:
 			var m message
-			if json.Unmarshal([]byte(n.Payload), &m) == nil { // else another build sent it
+			if json.Unmarshal([]byte(n.Payload), &m) == nil { // otherwise another build sent it
 				b.hear(m)
 			}
 		case ctx.Err() != nil || conn.IsClosed():
@@ -245,14 +246,14 @@ func (b *doorbell) hear(m message) {
 		return
 	}
 	if m.From != "" && !b.others {
-		b.others, b.news.hello = true, true // what happened before was not announced
+		b.others, b.news.hello = true, true // earlier changes were not announced
 	}
 	if m.Hello { // the sender missed earlier messages, and this process may have missed its commits
 		b.news.any, m.Any = true, true
 	}
 	b.received.any = b.received.any || m.Any
 	b.q.waiters.Look(m.Ended...)
-	if m.Hello || m.From == "" { // some messages were missed
+	if m.Hello || m.From == "" { // this process missed some messages
 		b.q.waiters.LookAll()
 	}
 	for _, queue := range m.Queues {

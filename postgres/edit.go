@@ -6,7 +6,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// sqlSetPayloads stores other payloads of jobs. Their records say how long these are.
+// sqlSetPayloads replaces payloads of jobs. The records have the lengths of the payloads.
 const sqlSetPayloads = `UPDATE pawl.job j SET payload = t.payload FROM unnest($1::uuid[], $2::bytea[]) AS t(id, payload) WHERE j.id = t.id`
 
 // Edit replaces the payload of a job that waits or is dead, in one transaction. A dead job becomes ready,
@@ -30,7 +30,7 @@ type edit struct {
 
 func (op *edit) Bytes() int { return len(op.payload) }
 
-// apply leaves the job where it is, unless it is dead. The headers of its record name the old payload.
+// apply leaves the job in its place, unless it is dead. The headers of its record name the old payload.
 func (op *edit) apply(t *txn) error {
 	if err := t.complement(&op.change); err != nil {
 		return err

@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// schemaOf takes the schema out of a connection string, where the server would not know it, into a
-// copy of the options.
+// schemaOf moves the schema from a connection string to a copy of the options. The server would
+// not accept the parameter.
 func schemaOf(config *pgxpool.Config, opts *Options) (*Options, error) {
 	params := config.ConnConfig.RuntimeParams
 	schema, given := params["schema"]
@@ -43,8 +43,8 @@ func schemaOf(config *pgxpool.Config, opts *Options) (*Options, error) {
 	return &o, nil
 }
 
-// parseReason returns what pgx says of a connection string that it cannot parse, without the parts
-// that it quotes, one of which may be the password.
+// parseReason returns what pgx says about a connection string that it cannot parse. It omits what
+// pgx quotes, since that may include the password.
 func parseReason(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, "`: "); i >= 0 {

@@ -27,7 +27,7 @@ func (q *Queue) Enqueue(ctx context.Context, envelopes ...*pawl.Envelope) ([]paw
 // enqueue is a call of Enqueue.
 type enqueue struct {
 	jobs  []*pawl.Envelope
-	size  int             // of the payloads
+	size  int             // bytes of the payloads
 	names bool            // a job has an ID, a unique key, or a prerequisite
 	keyed map[string]bool // the queues of jobs with keys
 	done  []pawl.Enqueued // set if the transaction may have been committed

@@ -19,8 +19,8 @@ var (
 	// it refused the connection. Nothing was changed. The next call tries again.
 	ErrUnavailable = driver.NewSentinel("postgres_unavailable", "the server is not available")
 
-	// ErrPermission says that the role lacks a right. Give it USAGE and CREATE on the schema,
-	// or CREATE on the database where the schema does not exist yet.
+	// ErrPermission says that the role lacks a right. Grant it USAGE and CREATE on the schema, or
+	// CREATE on the database if the schema does not exist yet.
 	ErrPermission = driver.NewSentinel("postgres_permission", "the role lacks a right")
 
 	// ErrReadOnly says that the server is a standby, or that its transactions are read-only.
@@ -34,10 +34,10 @@ var (
 	// ErrNotQueue says that the schema has no queue, and Options.Existing was set.
 	ErrNotQueue = driver.NewSentinel("postgres_not_queue", "there is no queue in the schema")
 
-	// errLost says that another process took the leases of this one back.
+	// errLost says that another process took back the leases of this process.
 	errLost = errors.New("the process lost its leases")
 
-	// errRace says that the transaction had no effect, and may have one when it runs again.
+	// errRace says that the transaction had no effect, and may succeed when it runs again.
 	errRace = errors.New("the transaction has to run again")
 )
 
@@ -65,8 +65,8 @@ func explain(err error) error {
 	return err
 }
 
-// isBroken reports whether an error is of the connection, or of a server that serves nobody, rather
-// than of what was asked of it.
+// isBroken reports whether an error comes from the connection, or from a server that is out of
+// service, and not from the request.
 func isBroken(err error) bool {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
@@ -77,18 +77,18 @@ func isBroken(err error) bool {
 		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }
 
-// isOutage reports whether a server with this error serves nobody: it starts, stops, has no
+// isOutage reports whether a server with this error is out of service: it starts, stops, has no
 // connection left, or does not end a transaction that is in the way.
 func isOutage(code string) bool {
 	switch code[:2] {
 	case "08", "53", "57":
-		return code != "53100" && code != "57014" // a full disk and a canceled statement are of one transaction
+		return code != "53100" && code != "57014" // a full disk and a canceled statement concern one transaction
 	}
 	return code == "55P03"
 }
 
-// isRace reports whether a transaction may succeed when it runs again: somebody else was first,
-// or it was the victim of a deadlock.
+// isRace reports whether a transaction may succeed when it runs again: another transaction was
+// first, or this one was the victim of a deadlock.
 func isRace(err error) bool {
 	switch codeOf(err) {
 	case "23505", "40001", "40P01":

@@ -10,21 +10,23 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// In a queue with [pawl.Limits.Fair], a job that becomes ready gets a tag (see [driver.NextTag]). Its record has it, and
-// since has it in place of the time, so a fetch reads the jobs in the order of their tags. The last tag of a key is that of
-// its last job, which an index finds, so nothing is counted. A transaction gives tags while it has locked the row of the
-// queue in bound. Enqueues wait for that lock. What else becomes ready while another session has it, or within a
-// transaction of the app, is left late: it is delayed until now, and the next transaction promotes it.
+// In a queue with [pawl.Limits.Fair], a job that becomes ready gets a tag (see [driver.NextTag]). The record of the job
+// has the tag. Column since has the tag in place of the time, so a fetch reads the jobs in the order of their tags. The
+// last tag of a key is the tag of its last job, which an index finds, so no counter is stored. A transaction gives tags
+// while it has locked the row of the queue in bound. Enqueues wait for that lock. Other jobs that become ready while
+// another session has the lock, or within a transaction of the app, are left late: a late job is delayed until now, and
+// the next transaction promotes it.
 //
-// If the queue also runs the jobs of a key in order, due says which of them goes first. Their tags do not: each priority has
-// tags of its own, and a job may become ready after another one although it was due before it.
-// See docs/internals/postgres.md.
+// If the queue also runs the jobs of a key in order, column due says which job goes first. Tags do not: each priority
+// has its own tags, and a job may become ready after another one although it was due before it. See
+// docs/internals/postgres.md.
 
 const (
 	// sqlTakeFair locks the rows of fair queues that no other session has locked.
 	sqlTakeFair = `SELECT queue FROM pawl.bound WHERE queue = ANY($1) AND fair ORDER BY queue FOR UPDATE SKIP LOCKED`
 
-	// sqlTags reads the fronts of priorities, 0 for none yet, and of keys the last tag that is behind it, 0 for none.
+	// sqlTags reads the fronts of priorities, 0 for none yet. For each key it also reads the last tag behind the front,
+	// 0 for none.
 	sqlTags = `SELECT n.queue, n.key, n.prio, COALESCE(f.tag, 0), COALESCE((
 	SELECT j.since FROM pawl.job j WHERE j.fair = n.queue || '\x00'::bytea || n.key AND j.prio = n.prio
 		AND (j.place = 0 OR j.place = -2) AND j.since > COALESCE(f.tag, 0) ORDER BY j.since DESC LIMIT 1), 0)
@@ -37,11 +39,11 @@ ON CONFLICT (queue, prio) DO UPDATE SET tag = excluded.tag`
 	sqlForgetFronts = `DELETE FROM pawl.front WHERE queue = $1`
 )
 
-// fairness is what a transaction knows of queues whose keys take turns.
+// fairness is what a transaction knows about queues whose keys take turns.
 type fairness struct {
 	ours   map[string]bool   // queues whose row it has locked
-	fronts map[frontOf]int64 // those that it has read; 0 for none
-	lasts  map[keyTags]int64 // the last tags of keys, those that it has read
+	fronts map[frontOf]int64 // fronts that it has read; 0 for none
+	lasts  map[keyTags]int64 // last tags of keys that it has read
 	begun  []frontOf         // to write
 	moved  map[frontOf]bool  // to write
 	late   bool              // jobs of the queues of a fetch are late, or due
@@ -49,14 +51,14 @@ type fairness struct {
 	promoted bool // it has promoted jobs
 }
 
-// meetFair has a transaction that meets a fair queue make room for what it will know.
+// meetFair makes the maps of a transaction that meets a fair queue.
 func (f *fairness) meetFair() {
 	if f.ours == nil {
 		f.ours, f.fronts, f.lasts, f.moved = make(map[string]bool), make(map[frontOf]int64), make(map[keyTags]int64), make(map[frontOf]bool)
 	}
 }
 
-// frontOf is a priority of a queue, and keyTags one of a key.
+// frontOf is a priority of a queue, and keyTags is a priority of a key.
 type (
 	frontOf struct {
 		queue string
@@ -70,7 +72,7 @@ type (
 
 func tagsOf(j *job) keyTags { return keyTags{frontOf{j.Queue, j.prio()}, j.Key} }
 
-// fairColumn returns the column of a job with a tag, nil for one without.
+// fairColumn returns the value of column fair: nil for a job without a tag.
 func (j *job) fairColumn() []byte {
 	if j.FairTag == 0 {
 		return nil
@@ -78,7 +80,7 @@ func (j *job) fairColumn() []byte {
 	return []byte(turnName(j.Queue, j.Key))
 }
 
-// dueColumn returns the column of a job with a tag that says since when it is ready, nil for another job.
+// dueColumn returns the value of column due: since when a job with a tag is ready, nil for a job without one.
 func (j *job) dueColumn() *int64 {
 	if j.FairTag == 0 {
 		return nil
@@ -145,8 +147,8 @@ func (t *txn) isFair(queue string) bool {
 	return known.of[queue].Fair
 }
 
-// takeFair locks the rows of fair queues, unless another session has. A transaction of the app locks none: all processes would
-// wait for it.
+// takeFair locks the rows of fair queues that no other session has locked. A transaction of the app locks none, since
+// all processes would wait for it.
 func (t *txn) takeFair(queues map[string]bool) error {
 	if t.xid != 0 {
 		return nil
@@ -167,7 +169,7 @@ func (t *txn) takeFair(queues map[string]bool) error {
 	return err
 }
 
-// readTags has the pipe read fronts, and the last tags of keys, unless they are known.
+// readTags adds a statement to the pipe that reads unknown fronts and last tags of keys.
 func (t *txn) readTags(wanted map[keyTags]bool) {
 	var queues, keys [][]byte
 	var prios []int16
@@ -226,7 +228,7 @@ func (t *txn) passFront(j *job) {
 	}
 }
 
-// readFronts has the pipe read the fronts of queues.
+// readFronts adds a statement to the pipe that reads the fronts of queues.
 func (t *txn) readFronts(queues [][]byte) {
 	t.write(sqlFronts, queues).Query(func(rows pgx.Rows) error {
 		var queue []byte

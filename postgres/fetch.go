@@ -19,7 +19,7 @@ import (
 // for it.
 type fetch struct {
 	pawl.Request
-	core.Call     // once it waits
+	core.Call     // of the fetch, once it waits
 	queues, kinds [][]byte
 	leases        []*pawl.Lease
 }
@@ -28,8 +28,8 @@ type fetch struct {
 // that another one has locked. So a call with [pawl.WaitNot] may return [pawl.ErrEmpty] although
 // the other process then leaves some of these jobs.
 //
-// The order of jobs is exact within a process. While a long transaction keeps the server from removing rows, a job that
-// another process puts in front of others may wait for the next poll.
+// The order of jobs is exact within a process. If another process puts a job in front of others while a long
+// transaction keeps the server from removing rows, the job may wait for the next poll.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	r, err := driver.CheckRequest(r)
 	if err != nil {
@@ -50,8 +50,7 @@ func (f *fetch) apply(t *txn) error {
 	return nil
 }
 
-// serve answers the waiting fetches in their order: those for which there are jobs, and those that
-// give up.
+// serve answers waiting fetches in their order: the fetches for which there are jobs, and those that give up.
 func (t *txn) serve() error {
 	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
 	if !t.q.rest.IsZero() && !t.q.rest.After(t.Now) {
@@ -88,7 +87,7 @@ func (t *txn) serve() error {
 	return nil
 }
 
-// offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
+// offer leases jobs to a fetch, or makes it give up. It reports whether the fetch has its answer.
 func (t *txn) offer(f *fetch) (answered bool, err error) {
 	if f.Ctx.Err() != nil || !f.Accept() {
 		return false, nil // it is about to be dismissed
@@ -153,7 +152,7 @@ func (s *selection) claim(chosen []*candidate) error {
 			t.passFront(j)
 			granted++
 		case damaged[id] == nil:
-			return errRace // only without the locks of the peek
+			return errRace // impossible while the locks of the peek are held
 		}
 	}
 	t.after = append(t.after, func() {
@@ -162,7 +161,7 @@ func (s *selection) claim(chosen []*candidate) error {
 		} else {
 			t.q.unclaimed = append(t.q.unclaimed, token)
 		}
-		t.q.marks.pass(slices.DeleteFunc(chosen, func(c *candidate) bool { return s.rooms[c.queue] != nil })) // blocked jobs stay before them
+		t.q.marks.pass(slices.DeleteFunc(chosen, func(c *candidate) bool { return s.rooms[c.queue] != nil })) // blocked jobs stay before the marks
 	})
 	t.writeMovedFronts()
 	if err := t.makeCorrupt(damaged, token); err != nil {
@@ -171,8 +170,7 @@ func (s *selection) claim(chosen []*candidate) error {
 	return t.flush()
 }
 
-// grant makes the lease of a job that was claimed. Its state and its history are no part of a
-// lease.
+// grant makes the lease of a claimed job. A lease does not include the state and the history of the job.
 func (t *txn) grant(j *job) *pawl.Lease {
 	h := &held{token: j.token, signal: new(driver.Cancellation), expires: t.expiry()}
 	t.granted[j.ID] = j.token
@@ -199,8 +197,8 @@ func (t *txn) grant(j *job) *pawl.Lease {
 	return &pawl.Lease{Envelope: &e, Token: uint64(h.token), Length: t.q.opts.Lease, Expires: h.expires, Cancelled: h.signal}
 }
 
-// collectClaimed reads the jobs of a claim, and the errors of those whose records are damaged. What the peek has read
-// stays as it was, since the peek has locked them, and a ready job is not marked as cancelled.
+// collectClaimed reads the jobs of a claim, and the errors of jobs with damaged records. The columns that the peek
+// has read cannot have changed, since the peek has locked the jobs, and a ready job is not marked as cancelled.
 func collectClaimed(rows pgx.Rows, chosen []*candidate, token int64) (jobs map[pawl.ID]*job, damaged map[pawl.ID]error, err error) {
 	peeked := make(map[pawl.ID]*candidate, len(chosen))
 	for _, c := range chosen {
@@ -236,16 +234,16 @@ type candidate struct {
 	key    string
 	order  pawl.KeyOrder
 	cost   int
-	done   bool // its effect is done, so it ends without a run
-	bytes  int  // of its payload
+	done   bool // its effect is done, so it ends without an attempt
+	bytes  int  // bytes of its payload
 
-	dropped bool // it can no more be chosen in this round
+	dropped bool // it can no longer be chosen in this round
 }
 
 func (c *candidate) of() lane { return lane{c.line, c.lane} }
 
-// peek reads and locks the first n candidates of each line and lane, by their queues. A call that finds none
-// behind the marks looks before them too. One that waits for a job waits for the next look instead.
+// peek reads and locks the first n candidates of each line and lane, by their queues. If a call finds none behind the
+// marks, it also looks before them. A call that waits for a job waits for the next look instead.
 func (s *selection) peek(n int) (map[string][]*candidate, error) {
 	marks, known := s.t.q.marks, s.t.limits != nil
 	if known {
@@ -254,7 +252,7 @@ func (s *selection) peek(n int) (map[string][]*candidate, error) {
 		}
 	}
 	found, err := s.peekBehind(marks, n)
-	if err == nil && !known && (len(found) > 0 || s.looksFurther()) { // the limits came in the same round trip
+	if err == nil && !known && (len(found) > 0 || s.looksFurther()) { // the limits arrived in the same round trip
 		var limited bool
 		if limited, err = s.measure(); err == nil && limited {
 			found, err = s.peekBehind(marks, n)
@@ -280,8 +278,8 @@ func (s *selection) peekBehind(m marks, n int) (map[string][]*candidate, error) 
 	return s.look(queues, full, keys, m, n)
 }
 
-// look reads and locks the first n candidates of each line and lane of queues behind the marks, without those of some
-// keys.
+// look reads and locks the first n candidates of each line and lane of queues behind the marks, except for candidates
+// of some keys.
 func (s *selection) look(queues, full, keys [][]byte, m marks, n int) (map[string][]*candidate, error) {
 	lanes := []int16{0, 1}
 	if s.idle > 0 {

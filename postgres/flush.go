@@ -12,10 +12,11 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// flush has the pipe write what has changed, and forgets the jobs. The order of the statements is the
-// order of the locks: jobs, keys, prerequisites, effects, rows of mutations, notes. Rows of turns are new, so nobody else has locked them.
+// flush adds the statements to the pipe that write all changes, and forgets the jobs. The order of the statements is
+// the order of the locks: jobs, keys, prerequisites, effects, rows of mutations, notes. Rows of turns are new, so no
+// other session has locked them.
 func (t *txn) flush() error {
-	for len(t.ended) > 0 || t.groups.Any() { // each may find a damaged job, which ends
+	for len(t.ended) > 0 || t.groups.Any() { // each may find a damaged job and end it
 		if err := t.finishEnds(); err != nil {
 			return err
 		}
@@ -48,13 +49,12 @@ func (t *txn) flush() error {
 	return nil
 }
 
-// write leaves a statement to the pipe.
+// write adds a statement to the pipe.
 func (t *txn) write(statement string, args ...any) *pgx.QueuedQuery {
 	return t.tx.held.Queue(t.q.sql(statement), args...)
 }
 
-// writeAll leaves a statement to the pipe that has to write n rows. If it writes fewer, another process
-// was first.
+// writeAll adds a statement to the pipe that must write n rows. If it writes fewer, another process was first.
 func (t *txn) writeAll(n int, statement string, args ...any) {
 	t.tx.decides = true
 	t.write(statement, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -262,7 +262,7 @@ func (t *txn) writeHistory(jobs []*job, stored bool) {
 	}
 }
 
-// writeKeys stores which jobs took unique keys. Of several in one transaction the last has it.
+// writeKeys stores which jobs took unique keys. If several jobs took a key in one transaction, the last one has it.
 func (t *txn) writeKeys(jobs []*job) {
 	last, freed := make(map[string]pawl.ID), make(map[string]bool)
 	for _, j := range jobs {
@@ -296,7 +296,7 @@ func (t *txn) writeKeys(jobs []*job) {
 	}
 }
 
-// writeEffects stores what became of effects.
+// writeEffects stores the changed effects.
 func (t *txn) writeEffects() {
 	var stopped, done, started [][]byte
 	var until []int64

@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// grouping is what the scheduler remembers of how its groups came together.
+// grouping is what the scheduler remembers about how its groups formed.
 type grouping struct {
 	lastGroup  int       // how many calls the last group had
 	yieldAfter time.Time // no yields until then, on monotonic time
-	inVain     int       // how many waits in a row did not pay, at most mostInVain
+	inVain     int       // how many waits in a row brought too few calls, at most mostInVain
 	skips      int       // how many groups to take without a wait
 }
 
 const (
 	idleYields = 4                      // how many times in a row the scheduler yields without a new call
 	slowYield  = time.Millisecond       // more than a transaction is worth
-	groupWait  = 400 * time.Microsecond // of a transaction's one to two milliseconds
+	groupWait  = 400 * time.Microsecond // a transaction takes one to two milliseconds
 	mostInVain = 6
 )
 
 // group lets callers that were just answered submit their next calls, so that these share a transaction with
-// those that came meanwhile. Otherwise half of the callers would wait for the transaction of the other half.
+// the calls that arrived in the meantime. Otherwise half of the callers would wait for the transaction of
+// the other half.
 func (q *Queue) group() {
 	most := q.intake.Len() + q.lastGroup
 	q.yield(most)
 	q.wait(most)
 }
 
-// yield lets other goroutines run as long as that brings calls, up to a number. If it takes longer than a
-// transaction is worth, the machine is busy, and it rests for ten times as long.
+// yield lets other goroutines run as long as that brings calls, up to a number. If a yield takes too long,
+// the machine is busy, and no yields follow for ten times that long.
 func (q *Queue) yield(most int) {
 	began, n := time.Now(), q.intake.Len()
 	for idle := 0; idle < idleYields && n < most && began.After(q.yieldAfter); idle++ {
@@ -43,14 +44,15 @@ func (q *Queue) yield(most int) {
 	}
 }
 
-// wait waits for calls up to a number, up to a time: callers may read something before they call
-// again. A lone caller never waits for others. After waits that brought few calls it skips ever more groups.
+// wait waits for a number of calls, but not longer than groupWait: callers may read something before they
+// call again. A lone caller never waits for others. After waits that brought few calls, wait skips more and
+// more groups.
 func (q *Queue) wait(most int) {
 	n := q.intake.Len()
 	switch {
 	case n == 0 || n >= most || q.lastGroup < 2:
 		return
-	case q.opts.Now != nil: // time goes by another clock
+	case q.opts.Now != nil: // the queue uses another clock
 		return
 	case q.skips > 0:
 		q.skips--

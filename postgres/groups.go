@@ -11,8 +11,8 @@ import (
 )
 
 // Members of groups are counted in the transaction that moves them; see [driver.Groups]. It locks the row of
-// the group until its commit, so transactions of several processes count one after another. Transactions
-// without members read nothing of groups.
+// the group until its commit, so transactions of several processes count one after another. A transaction
+// without members does not read rows of groups.
 
 // sqlFreeRows is sqlLockRows for the rows that no other session has locked, and sqlPresentRows names those that exist.
 const (
@@ -57,7 +57,7 @@ func (c countedRows) Get(table *driver.Table, key []byte) ([]byte, error) {
 	return r.value, nil
 }
 
-// lockGroups locks the rows of groups that the calls name, and of those whose members they name.
+// lockGroups locks the rows of the groups that the calls name, and of the groups of the jobs that they name.
 func (t *txn) lockGroups(names map[string]bool) error {
 	for _, j := range t.jobs {
 		if j.Group != "" {
@@ -98,7 +98,7 @@ func (t *txn) countable(jobs []*job) ([]*job, error) {
 	}
 	var tables []int32
 	var keys [][]byte
-	locked := make(map[string]bool) // unless it is known otherwise
+	locked := make(map[string]bool) // true until the row is known to be free
 	for _, r := range n.Rows {
 		if _, known := tr.known(string(r.Key)); !known {
 			tables, keys, locked[string(r.Key)] = append(tables, tr.id), append(keys, r.Key), true
@@ -162,8 +162,8 @@ func (t *txn) Join(group string, members int) error {
 	return err
 }
 
-// finishGroups notes the counts of the groups whose members moved, and stores the callbacks that are
-// due, unless there is a job of the same ID.
+// finishGroups updates the counts of the groups whose members moved. It stores the callbacks that are due, unless
+// there is a job with the same ID.
 func (t *txn) finishGroups() error {
 	if !t.groups.Any() {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// headJobs reads the jobs that may be the heads of the keys $1, and the first of those that wait for their turn. It locks
-	// those that are not leased, unless another session has.
+	// headJobs reads the jobs that may be the heads of the keys $1, and the first jobs that wait for their turn. It
+	// locks the jobs that are neither leased nor locked by another session.
 	headJobs = `WITH heads AS MATERIALIZED (
 	SELECT n.name, j.* FROM unnest($1::bytea[]) AS n(name), LATERAL (
 		(SELECT id, place, COALESCE(due, since) AS due, seq, COALESCE(holds, false) AS holds, token IS NOT NULL AS leased
@@ -24,17 +24,18 @@ const (
 locked AS MATERIALIZED (
 	SELECT id, place, COALESCE(due, since) AS due, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED)`
 
-	// sqlHeads reads the jobs that may be the heads of keys. The last column says that a job is locked, and unchanged.
+	// sqlHeads reads the jobs that may be the heads of keys. The last column says that this transaction has locked the
+	// job, and that it is unchanged.
 	sqlHeads = headJobs + `
 SELECT h.name, h.id, h.place, h.due, h.seq, h.holds, h.leased,
 	EXISTS (SELECT FROM locked l WHERE l.id = h.id AND l.place = h.place AND l.due = h.due AND l.token IS NULL)
 FROM heads h`
 
-	// sqlHeadsAndLate is sqlHeads of keys in the queues $2. It also reads the first $3 late jobs of these
-	// queues that were due before one of the heads. A key that a job holds needs none of them. One statement reads both, or else
-	// neither would see a job that another session promotes in between. The clock of the fetch bounds none of them: jobs become
-	// ready after it was read, while the fetch waits for others. The column turn of a late job may be NULL, if its transaction
-	// began before the order was declared.
+	// sqlHeadsAndLate is sqlHeads for keys in the queues $2. It also reads the first $3 late jobs of these queues that
+	// were due before one of the heads. A key that a job holds does not need late jobs. One statement reads both: with
+	// two, a job that another session promotes in between would be missed. It does not compare with the time of the
+	// fetch, since jobs become ready after that time, while the fetch waits for others. Column turn of a late job may
+	// be NULL, if its transaction began before the order was declared.
 	sqlHeadsAndLate = headJobs + `,
 late AS MATERIALIZED (
 	SELECT q.name || '\x00'::bytea || j.key AS name, j.since, j.seq FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, LATERAL (
@@ -61,13 +62,14 @@ type turnJob struct {
 	late          bool // it is not ready yet
 }
 
-// elect chooses the heads of keys. It keeps those whose first job is late, or locked by another session, and returns their number.
+// elect chooses the heads of keys. It keeps the keys whose first job is late, or locked by another session, for a later
+// transaction, and returns how many it keeps.
 func (t *txn) elect(names []string) (heldUp int, err error) {
 	if len(names) == 0 {
 		return 0, nil
 	}
 	keys := make(map[string][]*turnJob)
-	queues := make(map[string]bool) // whose keys take turns
+	queues := make(map[string]bool) // queues whose keys take turns
 	var fair, others []string
 	for _, name := range names {
 		if queue := queueOfTurn(name).queue; t.limits[queue].Fair {
@@ -102,8 +104,9 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 	return heldUp, nil
 }
 
-// lookBefore reads some keys again, with their delayed jobs. These are keys whose ready jobs all became ready after the fetch had read
-// the clock, while the fetch waited for another one. A delayed job that fell due in between goes first, and is not promoted yet.
+// lookBefore reads some keys again, with their delayed jobs. All ready jobs of these keys became ready after the fetch
+// had read the clock, while it waited for another fetch. A delayed job that fell due in between goes first, and is not
+// promoted yet.
 func (t *txn) lookBefore(names []string, keys map[string][]*turnJob) error {
 	var again []string
 	queues := make(map[string]bool)
@@ -122,7 +125,7 @@ func (t *txn) lookBefore(names []string, keys map[string][]*turnJob) error {
 	return t.tx.send(t.ctx)
 }
 
-// readHeads has the pipe read the jobs that may be the heads of keys.
+// readHeads adds a statement to the pipe that reads the jobs that may be the heads of keys.
 func (t *txn) readHeads(names []string, keys map[string][]*turnJob) {
 	t.write(sqlHeads, bytesOf(names)).Query(func(rows pgx.Rows) error {
 		var name []byte
@@ -138,14 +141,14 @@ func (t *txn) readHeads(names []string, keys map[string][]*turnJob) {
 	})
 }
 
-// readHeadsAndLate is readHeads of keys in queues. It reads the late jobs of these queues too, whichever
-// keys they have: a late job may go before the others of its key, which then wait until it is promoted. If there are too many
-// late jobs to read, it is as if each key had one that is due when the last of them was.
+// readHeadsAndLate is readHeads for keys in queues. It also reads the late jobs of these queues, whatever their keys: a
+// late job may go before the other jobs of its key, which then wait until it is promoted. If there are too many late
+// jobs to read, readHeadsAndLate assumes that each key has a late job that was due with the last one read.
 func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJob) {
 	t.write(sqlHeadsAndLate, bytesOf(names), bytesOf(queues), portion).Query(func(rows pgx.Rows) error {
 		const ofHeads, ofLocked = 0, 1
 		heads, locked := make(map[pawl.ID]*turnJob), make(map[pawl.ID]turnJob)
-		var last *turnJob // of the late jobs
+		var last *turnJob // the last late job
 		var part int16
 		var late int
 		var name []byte
@@ -185,8 +188,9 @@ func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJo
 	})
 }
 
-// headOf chooses the head of a key, and returns the jobs that have to move, so that fetches find the head, and no other
-// job of the key. If a late job goes before the head, headOf returns the late job alone, and no job of the key can run yet.
+// headOf chooses the head of a key. It returns the jobs that have to move so that fetches find the head and no other
+// job of the key. If a late job goes before the head, headOf returns only the late job, and no job of the key can run
+// yet.
 func headOf(jobs []*turnJob) (moved []*turnJob) {
 	slices.SortFunc(jobs, func(a, b *turnJob) int {
 		return cmp.Or(first(a.holds, b.holds), first(a.leased, b.leased), cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
@@ -211,7 +215,7 @@ func headOf(jobs []*turnJob) (moved []*turnJob) {
 	return moved
 }
 
-// first orders what is so before what is not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -222,7 +226,7 @@ func first(a, b bool) int {
 	return 1
 }
 
-// keepTurn has no fetch of this transaction look at a key, and one of another transaction soon.
+// keepTurn makes the fetches of this transaction skip a key, and a fetch of another transaction look at the key soon.
 func (t *txn) keepTurn(name string) {
 	if t.kept == nil {
 		t.kept = make(map[keyOfQueue]bool)

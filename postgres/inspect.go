@@ -14,10 +14,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// agenda says when something falls due, for those who look at the queue beside the scheduler.
+// agenda says when something falls due, for callers that inspect the queue without the scheduler.
 type agenda struct {
 	due    time.Time // by the wall clock
-	expiry time.Time // of the first lease, on monotonic time; zero without one
+	expiry time.Time // expiry of the first lease, on monotonic time; zero without leases
 	skew   time.Duration
 }
 
@@ -32,14 +32,13 @@ func (q *Queue) publish() {
 	q.agenda.Store(a)
 }
 
-// tick is a call that changes nothing. The transaction makes what is due happen.
+// tick is a call that changes nothing. Its transaction carries out what is due.
 type tick struct{}
 
 func (tick) needs(*needs)     {}
 func (tick) apply(*txn) error { return nil }
 
-// look runs fn on the current state of the queue, in a read-only transaction: what is due has
-// happened.
+// look runs fn on the current state of the queue, in a read-only transaction. Due moves have been carried out before.
 func (q *Queue) look(ctx context.Context, fn func(tx *viewTx) error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -60,8 +59,8 @@ func (q *Queue) look(ctx context.Context, fn func(tx *viewTx) error) error {
 	return q.view(ctx, fn)
 }
 
-// view is the part of look that reads. It changes nothing, so it tries again after a connection
-// broke, until Options.Timeout is over. Each statement has the same limit.
+// view is the part of look that reads. It changes nothing, so it tries again after a connection broke, for up to
+// Options.Timeout. Each statement has the same limit.
 func (q *Queue) view(ctx context.Context, fn func(tx *viewTx) error) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,8 +92,9 @@ func (q *Queue) view(ctx context.Context, fn func(tx *viewTx) error) error {
 	}
 }
 
-// The statements that begin the transaction of a view, which reads one state of the queue. The estimates
-// for a table that was never analyzed would have the server compile what takes a millisecond without.
+// The statements that begin the transaction of a view, which reads a snapshot of the queue. JIT is off: misled by the
+// estimates for a table that was never analyzed, the server would compile statements that take a millisecond without
+// JIT.
 const (
 	sqlBeginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	sqlNoJIT     = "SET LOCAL jit = off"
@@ -128,15 +128,15 @@ type viewTx struct {
 	began bool   // the transaction has begun
 }
 
-// end ends the transaction. The caller of the view does not wait for that: it has read what it asked for, and there is
-// nothing to commit.
+// end ends the transaction. The caller of the view does not wait for the end: it has its results, and there is nothing
+// to commit.
 func (v *viewTx) end(conn *pgxpool.Conn) {
 	if v.conn.IsClosed() || v.conn.PgConn().TxStatus() == 'I' {
 		conn.Release()
 		return
 	}
 	go func() {
-		defer conn.Release() // it closes a connection that is still in a transaction
+		defer conn.Release() // Release closes a connection that is still in a transaction
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		_, _ = conn.Exec(ctx, "rollback")
@@ -161,8 +161,8 @@ func (v *viewTx) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults {
 	return v.pipe.SendBatch(v.ctx, b)
 }
 
-// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job
-// is not in the queue: it was never there, or is done.
+// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job is not in the queue,
+// because it never was or because it is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	found, err := q.lookSound(ctx, func(tx *viewTx) ([]pawl.Listed, error) {
 		return q.read(ctx, tx, []pawl.ID{id}, driver.AllParts)
@@ -178,8 +178,7 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return found[0].Job, nil
 }
 
-// lookSound is look for jobs. If some of them have a damaged record, it first moves them out of the way, and then looks
-// again.
+// lookSound is look for jobs. If some of them have a damaged record, it first makes these dead, and then looks again.
 func (q *Queue) lookSound(ctx context.Context, fn func(tx *viewTx) ([]pawl.Listed, error)) (found []pawl.Listed, err error) {
 	look := func() error {
 		return q.look(ctx, func(tx *viewTx) (err error) {
@@ -214,8 +213,7 @@ const (
 	sqlLastFailure = `SELECT DISTINCT ON (id) id, attempt, at, error, stack FROM pawl.history WHERE id = ANY($1) ORDER BY id, n DESC`
 )
 
-// read reads parts of the jobs that are there, in the order of their IDs. A job that cannot be read
-// has an error.
+// read reads parts of the jobs that exist, in the order of ids. An unreadable job has an error.
 func (q *Queue) read(ctx context.Context, tx Tx, ids []pawl.ID, parts driver.Parts) ([]pawl.Listed, error) {
 	rows, err := tx.Query(ctx, q.sql(sqlJob), uuids(ids), parts&driver.PartPayload != 0)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// operation is a call that is to be carried out in a transaction of the scheduler.
+// operation is a call to be carried out in a transaction of the scheduler.
 type operation interface {
 	// needs names what apply reads. It runs before each attempt.
 	needs(n *needs)
 
-	// apply makes the change in a transaction. Its error is the answer, and then it has changed
-	// nothing.
+	// apply makes the change in a transaction. If it returns an error, that is the answer, and
+	// nothing has changed.
 	apply(t *txn) error
 }
 
@@ -22,7 +22,7 @@ type operation interface {
 type call struct {
 	operation
 	core.Call
-	until time.Time // when the call gives up on the server
+	until time.Time // when the call stops waiting for the server
 	names []string  // what it may wait for, once it is deferred
 	tries int       // how often it waited for the lock of another session
 }
@@ -30,7 +30,7 @@ type call struct {
 // The limits of a group.
 const (
 	groupCalls = 4096
-	groupBytes = 32 << 20 // of payloads, unless a single call has more
+	groupBytes = 32 << 20 // bytes of payloads, unless a single call has more
 )
 
 // newIntake returns an intake. Its notes are fetches whose context has ended.
@@ -38,7 +38,8 @@ func newIntake() *core.Intake[*call, *fetch] {
 	return core.NewIntake[*call, *fetch](groupCalls, groupBytes)
 }
 
-// submit leaves an operation and waits for its answer, or until the context withdraws it.
+// submit leaves an operation to the scheduler and waits for its answer, or until the end of
+// the context withdraws it.
 func (q *Queue) submit(ctx context.Context, op operation) error {
 	if ctx.Err() != nil {
 		return driver.NotAccepted(ctx)

@@ -13,33 +13,33 @@ import (
 const (
 	placeReady     = 0 // leased jobs too: they have a token
 	placeDelayed   = 1
-	placeWaiting   = -1 // ready, except that it waits for something
+	placeWaiting   = -1 // ready, but waits for other jobs
 	placeDead      = 3
 	placeCompleted = 4
 	placeTurn      = -2 // ready, but not its turn
 )
 
-// job is a job in a transaction. Its state says where it is to be.
+// job is a job in a transaction. Its state says where the transaction puts it.
 type job struct {
 	pawl.Envelope
 	token     int64
 	payload   int    // bytes of the payload of a stored job
 	stored    bool   // it has a row
-	changed   bool   // it is among those that the transaction has touched
-	gone      bool   // its row goes
+	changed   bool   // the transaction has touched it
+	gone      bool   // its row will be removed
 	marked    bool   // it is leased, and only its mark as cancelled changes
 	rewritten bool   // it is leased, and only its record changes
-	edited    bool   // it has another payload, which the envelope has
+	edited    bool   // the envelope has a new payload
 	holds     bool   // it takes its unique key
 	readied   bool   // it became ready
 	late      bool   // it became ready, and gets its tag later
 	tagged    bool   // its row has a tag
-	waits     bool   // for other jobs
+	waits     bool   // it waits for other jobs
 	awaited   bool   // other jobs may wait for it
-	turn      string // its queue and key, if that runs its jobs in order
+	turn      string // its queue and key, if the queue runs the jobs of a key in order
 	order     pawl.KeyOrder
 	failures  []pawl.Failure
-	snapshots []*pawl.Envelope // of a new job, which get its sequence
+	snapshots []*pawl.Envelope // copies of a new job, which get its sequence
 }
 
 // jobRow is the columns of a job. pgx reads a pgtype.Int8 faster than a *int64.
@@ -134,7 +134,7 @@ func (j *job) since() (place int16, since int64) {
 	return placeOf(j.State), nanos(at)
 }
 
-// lane returns the lane of a job: that of its crashes, and of first runs or retries.
+// lane returns the lane of a job, by its crashes, and by first attempts or retries.
 func (j *job) lane() int16 {
 	lane := 2 * int16(min(j.Crashes, 2))
 	if j.Attempts > 0 {

@@ -18,8 +18,9 @@ const (
 	sqlLate = `SELECT EXISTS (SELECT FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id
 WHERE q.name = ANY($1) AND EXISTS (SELECT FROM pawl.job j WHERE j.place = 1 AND j.line = l.id AND j.since <= $2))`
 
-	// sqlPromoteFair is sqlPromote beside fair queues. It locks the jobs of those in $3, and returns them. It passes over those
-	// in $4. If $5 says so, it returns the names of those that have jobs to promote, and then it promotes nothing.
+	// sqlPromoteFair is sqlPromote if there are fair queues. It locks and returns the jobs of the fair queues $3, and
+	// skips the fair queues $4. If $5 is set and some of the fair queues have jobs to promote, it promotes nothing,
+	// and returns the names of these queues.
 	sqlPromoteFair = `WITH fair AS MATERIALIZED (
 	SELECT l.id, q.name, q.name = ANY($3::bytea[]) AS ours,
 		$5::bool AND EXISTS (SELECT FROM pawl.job j WHERE j.place = 1 AND j.line = l.id AND j.since <= $1) AS due
@@ -35,10 +36,10 @@ SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM due WHERE line = ANY(A
 	ARRAY(SELECT DISTINCT name FROM fair WHERE due)`
 )
 
-// promotion is how far a transaction has come with the promotion of what is due.
+// promotion is the progress of a transaction in promoting due jobs.
 type promotion struct {
-	ours, others [][]byte // fair queues whose rows it has locked, and those whose jobs it passes over
-	looks        bool     // it has not looked for jobs of fair queues
+	ours, others [][]byte // fair queues whose rows it has locked, and fair queues that it skips
+	looks        bool     // it still has to look for jobs of fair queues
 }
 
 // newPromotion returns a promotion that has not begun.
@@ -56,7 +57,7 @@ func (t *txn) newPromotion() (*promotion, error) {
 	return p, nil
 }
 
-// portion promotes a portion of what is due. It returns how many jobs these are.
+// portion promotes a portion of the due jobs. It returns how many.
 func (p *promotion) portion(t *txn) (n int, err error) {
 	if len(p.ours)+len(p.others) == 0 {
 		return n, t.tx.QueryRow(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion).Scan(&n)
@@ -76,7 +77,7 @@ func (p *promotion) portion(t *txn) (n int, err error) {
 	return n + len(ids), t.promoteFair(ids)
 }
 
-// take has a promotion include the fair queues whose rows no other session has locked.
+// take makes a promotion include the fair queues whose rows no other session has locked.
 func (p *promotion) take(t *txn, due [][]byte) error {
 	t.meetFair()
 	queues := make(map[string]bool)
@@ -93,8 +94,8 @@ func (p *promotion) take(t *txn, due [][]byte) error {
 	return err
 }
 
-// promoteFair makes jobs ready, in the order of becoming due. Jobs that do not know of the order of their queue, as their transaction
-// began before that was declared, follow it from now on.
+// promoteFair makes jobs ready, in the order in which they became due. If the transaction of a job began before the
+// order of its queue was declared, the job begins to follow that order.
 func (t *txn) promoteFair(found []pgtype.UUID) error {
 	if len(found) == 0 {
 		return nil
@@ -103,7 +104,7 @@ func (t *txn) promoteFair(found []pgtype.UUID) error {
 	for i, id := range found {
 		ids[i] = id.Bytes
 	}
-	t.readOrders(slices.Collect(maps.Keys(t.ours))) // again, as their rows are locked by now
+	t.readOrders(slices.Collect(maps.Keys(t.ours))) // read again now that the rows are locked
 	if _, err := t.load(ids); err != nil {
 		return err
 	}
@@ -121,16 +122,16 @@ func (t *txn) promoteFair(found []pgtype.UUID) error {
 	return t.flush()
 }
 
-// findLate has the pipe look for jobs to promote in the fair queues of a fetch: those that a transaction of the app has
-// stored, of which the scheduler does not know when they are due.
+// findLate adds a statement to the pipe that looks for jobs to promote in the fair queues of a fetch. A transaction of
+// the app stored these jobs, so the scheduler does not know when they are due.
 func (t *txn) findLate(queues [][]byte) {
 	t.write(sqlLate, queues, nanos(t.Now)).QueryRow(func(row pgx.Row) error { return row.Scan(&t.late) })
 }
 
-// promoteLate promotes a portion of the jobs that findLate has found, unless its transaction has promoted some already. Enqueues wait
-// for a transaction that gives tags, so the next one promotes the others: more says that there may be some. If another session
-// has locked some, a fetch looks again soon. If keys were taken from the queues inTurn, promoteLate takes those of the promoted jobs, too; taken is
-// nil if no queue of the fetch has an order.
+// promoteLate promotes a portion of the jobs that findLate has found, unless its transaction has promoted some already.
+// Enqueues wait for a transaction that gives tags, so the next transaction promotes the rest: more says that there may
+// be some. If another session has locked some, a fetch looks again soon. If keys were taken from the queues inTurn,
+// promoteLate also takes the keys of the promoted jobs. Taken is nil if no queue of the fetch has an order.
 func (t *txn) promoteLate(taken *takenTurns, inTurn [][]byte) (more bool, err error) {
 	if !t.late {
 		return false, nil

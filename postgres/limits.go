@@ -15,9 +15,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Limits of queues hold over all clients. A fetch locks the rows of the limits of its queues until its commit, and then
-// counts the leases. Leases that end meanwhile only make more room. So nothing but a fetch of a queue with
-// limits pays for them, and no count can be wrong.
+// Limits of queues apply across all clients. A fetch locks the rows of the limits of its queues until its commit, and
+// then counts the leases. Leases that end in the meantime only make more room. So only fetches from queues with limits
+// pay for limits, and no stored count can be wrong.
 
 // limitColumns are the columns of pawl.Limits.
 const limitColumns = `running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst, key_max_cost, in_order, waiting_per_key, pool, pool_running, fair`
@@ -37,14 +37,14 @@ ON CONFLICT (queue) DO UPDATE SET (running, running_per_key, starts, per, burst,
 JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.token = c.token AND q.name = ANY($1) GROUP BY 1, 2`
 
-	// sqlPaces reads the rates that starts have used up, which are those of keys, and of queues by the empty key. It also
-	// reads until when keys rest.
+	// sqlPaces reads how far starts have used up the rates of keys, and of queues under the empty key. It also reads
+	// until when keys rest.
 	sqlPaces = `SELECT queue, key, tat, rests FROM pawl.pace WHERE queue = ANY($1) AND (tat > $2 OR rests > $2)`
 
 	sqlSetPaces = `INSERT INTO pawl.pace (queue, key, tat) SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[])
 ON CONFLICT (queue, key) DO UPDATE SET tat = excluded.tat`
 
-	// sqlForgetPaces removes those that say nothing any more.
+	// sqlForgetPaces removes rows of paces whose rate is not used up and whose rest is over.
 	sqlForgetPaces = `DELETE FROM pawl.pace WHERE (queue, key) IN (
 	SELECT queue, key FROM pawl.pace WHERE tat <= $1 AND rests <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
@@ -113,8 +113,8 @@ func (t *txn) Limits(queue string) pawl.Limits {
 // queueLimits are the limits of a queue.
 type queueLimits struct {
 	pawl.Limits
-	turns bool      // jobs may wait for their turn, also without an order by now
-	rests time.Time // until when the queue rests; zero for no rest
+	turns bool      // jobs may wait for their turn, even if the order was removed since
+	rests time.Time // the end of the rest of the queue; zero for no rest
 }
 
 // scanLimits reads the limits of queues.
@@ -175,8 +175,8 @@ func (q *Queue) readRooms(ctx context.Context, tx batcher, limits map[string]que
 	return rooms, tx.SendBatch(ctx, &batch).Close()
 }
 
-// lockLimits locks the limits of the queues of fetches, with the next statement whose answer is needed. All are
-// locked at once, so that all processes lock them in the same order.
+// lockLimits locks the limits of the queues of fetches, with the next statement whose answer is needed. One statement
+// locks all of them, so that all processes lock them in the same order.
 func (t *txn) lockLimits(fetches []*fetch) {
 	seen := make(map[string]bool)
 	for _, f := range fetches {
@@ -202,7 +202,7 @@ func (t *txn) lockLimits(fetches []*fetch) {
 	})
 }
 
-// measure counts what the limits of the queues of the fetch leave. It reports whether any has limits.
+// measure counts how much room the limits of the queues of the fetch leave. It reports whether any queue has limits.
 func (s *selection) measure() (limited bool, err error) {
 	limits := make(map[string]queueLimits)
 	var inTurn, fair [][]byte
@@ -246,8 +246,8 @@ func (s *selection) measure() (limited bool, err error) {
 	return len(limits) > 0, err
 }
 
-// open returns the queues of the fetch that are not at a limit, and the keys of these queues that are, each with
-// its queue.
+// open returns the queues of the fetch that are not at a limit. It also returns the keys of these queues that are at a
+// limit, each with its queue.
 func (s *selection) open() (queues, of, keys [][]byte) {
 	for _, name := range s.f.Queues {
 		r := s.rooms[name]
@@ -275,7 +275,7 @@ func (s *selection) isBlocked(c *candidate) bool {
 	return r != nil && r.leftOf(c.key) == 0
 }
 
-// occupy counts a candidate that was chosen. If its key is at its limit then, the others of the key are blocked.
+// occupy counts a candidate that was chosen. If its key is now at its limit, the other jobs of the key are blocked.
 func (s *selection) occupy(c *candidate) {
 	r := s.rooms[c.queue]
 	if r == nil {
@@ -306,7 +306,7 @@ func (s *selection) writePaces() {
 	}
 }
 
-// rests notes when a rate lets the fetch have one more job, or that the next transaction goes on at once.
+// rests records when a rate lets the fetch have one more job, or that the next transaction continues immediately.
 func (s *selection) rests() {
 	for _, r := range s.rooms {
 		s.t.rest = earlier(s.t.rest, r.next())

@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// lines are the numbers of the lines that are there for sure, by the names of lines. A line is never
+// lines are the numbers of lines that are known to exist, by the names of lines. A line is never
 // removed.
 type lines struct{ sync.Map }
 
@@ -51,8 +51,8 @@ func (t *txn) linesOf(jobs []*job) ([]int32, error) {
 	return numbers, nil
 }
 
-// makeLines makes lines that are missing, and returns the numbers of all. The queue knows them from
-// the commit on.
+// makeLines makes missing lines, and returns the numbers of all lines. The queue knows these
+// numbers once the transaction is committed.
 func (t *txn) makeLines(queues, kinds [][]byte) (map[string]int32, error) {
 	t.write(sqlAddQueues, queues)
 	t.write(sqlAddLines, queues, kinds)
@@ -75,8 +75,9 @@ func (t *txn) makeLines(queues, kinds [][]byte) (map[string]int32, error) {
 	return numbers, err
 }
 
-// makeLines makes the lines of jobs before a transaction of the app, in which others would wait for
-// them until its end. The scheduler does it, since the app may have all connections of the pool.
+// makeLines makes the lines of jobs before a transaction of the app: others would wait for lines
+// made in that transaction until its end. The scheduler makes them, since the app may use all
+// connections of the pool.
 func (q *Queue) makeLines(ctx context.Context, jobs []*pawl.Envelope) error {
 	op := new(addLines)
 	for _, e := range jobs {

@@ -19,8 +19,8 @@ import (
 const listKeys = 1000
 
 // Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
-// asks for. It reads them in pages, each in a short transaction that blocks nobody. A job that moves
-// meanwhile may appear in its old state or in its new one, or not at all.
+// asks for. It reads them in pages, each in a short transaction that blocks no other. A job that
+// moves during the iteration may appear in its old state or in its new one, or not at all.
 //
 // If the record of a job is damaged, Jobs makes the job dead. An error with a nil envelope ends the
 // iteration.
@@ -30,7 +30,7 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 
 // ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given parts of each. Max is
 // 1 to [pawl.MaxListed]. After is a cursor: "" for the beginning, or the Next of an earlier call with the same filter.
-// A cursor stays valid when its job is gone. ListParts looks at about 16,000 jobs at most, and stops at 8 MiB of
+// A cursor stays valid after its job is gone. ListParts looks at about 16,000 jobs at most, and stops at 8 MiB of
 // payloads, histories, and headers. So it may return fewer than max jobs, even none, before the end. At the end Next is
 // "".
 //
@@ -49,7 +49,7 @@ type page struct {
 	last   *key // nil at the beginning
 }
 
-// key is where a job is in the order of a list. An order has only some of these columns.
+// key is the position of a job in the order of a list. An order has only some of these columns.
 type key struct {
 	queue      int32
 	prio       int16
@@ -110,7 +110,7 @@ func (p *page) Read(ctx context.Context, room int) error {
 	return nil
 }
 
-// keys reads the IDs of at most room jobs that the filter may choose, and moves the page behind them.
+// keys reads the IDs of at most room jobs that may match the filter, and moves the page past them.
 func (p *page) keys(ctx context.Context, tx Tx, room int) (ids []pawl.ID, err error) {
 	limit := max(core.ListPage, min(room, listKeys))
 	rows, err := tx.Query(ctx, p.q.sql(p.statement()), p.arguments(limit))
@@ -141,8 +141,7 @@ func (p *page) keys(ctx context.Context, tx Tx, room int) (ids []pawl.ID, err er
 	return ids, err
 }
 
-// statement returns the statement that reads the keys of the list, which begins with what the
-// filter's order begins with.
+// statement returns the statement that reads the keys of the list in the filter's order.
 func (p *page) statement() string {
 	var text string
 	switch f := p.filter; {
@@ -165,7 +164,7 @@ func (p *page) statement() string {
 	if p.filter.Newest {
 		after, order = "<", "DESC"
 	}
-	if p.last == nil { // the bounds are the first key that there can be
+	if p.last == nil { // the bounds are the first possible key
 		after += "="
 	}
 	return strings.NewReplacer("<after>", after, "<order>", order, "<onward>", after[:1]+"=").Replace(text)

@@ -1,15 +1,16 @@
 package postgres
 
-// The statements that read the keys of lists: queue, priority, time, sequence, and ID, if they are in the order of the
-// list, whether the filter chooses the job, and the bytes of its parts. Each goes along an index from the key of the
-// last job. "<after>" and "<order>" stand for the direction, "<onward>" for a comparison that includes the key.
+// The statements that read the keys of lists. A key is those of queue, priority, time, sequence, and ID that the order
+// of the list uses. The other columns say whether the filter matches the job, and how many bytes its parts have. Each
+// statement walks an index from the key of the last job. "<after>" and "<order>" stand for the direction, "<onward>"
+// for a comparison that includes the key.
 
 const (
 	// sizeOfParts is what reading a job costs.
 	sizeOfParts = `j.bytes + CASE WHEN @history THEN COALESCE(
 	(SELECT sum(40 + octet_length(h.error) + octet_length(h.stack)) FROM pawl.history h WHERE h.id = j.id), 0)::int8 ELSE 0 END`
 
-	// lineFits reports whether a job is of the filter's queue and kind.
+	// lineFits reports whether a job has the filter's queue and kind.
 	lineFits = `EXISTS (SELECT FROM pawl.line l JOIN pawl.queue q ON q.id = l.queue
 	WHERE l.id = j.line AND (@queue::bytea IS NULL OR q.name = @queue) AND (@kind::bytea IS NULL OR l.kind = @kind))`
 
@@ -19,7 +20,8 @@ FROM (SELECT id, place, token, line, octet_length(payload) AS bytes FROM pawl.jo
 	WHERE id <after> @id ORDER BY id <order> LIMIT @limit) j
 ORDER BY j.id <order>`
 
-	// keysOfLane reads ready jobs of a lane, and keysOfWaiting those that wait for others, or for their turn.
+	// keysOfLane reads ready jobs of a lane, and keysOfWaiting reads ready jobs that wait for other jobs, or for their
+	// turn.
 	keysOfLane    = `SELECT prio, since, seq, id, token IS NULL AS free, octet_length(payload) AS bytes FROM pawl.job WHERE place = 0 AND ` + afterKey
 	keysOfWaiting = `SELECT prio, since, seq, id, true, octet_length(payload) FROM pawl.job WHERE place < 0 AND ` + afterKey
 	afterKey      = `line = l.id AND lane = n.lane AND (prio, since, seq) <after>

@@ -9,22 +9,23 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// A call may have to wait for the lock of another session: a transaction of the app that has taken a
-// unique key or acked a job, or one of a machine that has lost its power. Nobody else waits for it. The
-// transaction gives up soon, its calls are parted until the one that waits is alone, and that one is
-// deferred: it is tried again by itself, with pauses in which all other calls are carried out.
+// A call may have to wait for the lock of another session: of a transaction of the app that has taken a
+// unique key or acked a job, or of a machine that has lost power. Other calls must not wait for it. So
+// the transaction gives up soon, and its calls are split until the waiting call is alone. That call is
+// deferred: the scheduler tries it again by itself, with pauses in which it carries out all other
+// calls.
 
 const (
-	leastBrief = 10 * time.Millisecond  // how long a call that is tried again waits for a lock
-	mostBrief  = 100 * time.Millisecond // after several tries
-	pauses     = 4                      // how many times as long the scheduler then has for other calls
+	leastBrief = 10 * time.Millisecond  // how long the first retry of a deferred call waits for a lock
+	mostBrief  = 100 * time.Millisecond // the same, after several tries
+	pauses     = 4                      // the pause for other calls, as a multiple of that wait
 )
 
-// lockWait returns how long a group waits for a lock. Most locks are those of commits under way.
+// lockWait returns how long a group waits for a lock. Most locks belong to commits in progress.
 func lockWait(lease time.Duration) time.Duration { return min(lease/16, time.Second/2) }
 
-// part carries out each half of some calls, one of which waits for a lock. It waits briefly, and when it has taken
-// long, it defers all calls that may wait.
+// part carries out each half of some calls that include a call that waits for a lock. It waits briefly for each
+// lock. Once parting has taken long, it defers all calls that may wait.
 func (q *Queue) part(calls []*call) {
 	if q.brief == 0 {
 		q.brief, q.partUntil = leastBrief, time.Now().Add(lockWait(q.opts.Lease))
@@ -49,8 +50,8 @@ func (q *Queue) postponeLocked(c *call) {
 // briefWait returns how long the next try of a deferred call waits for a lock.
 func briefWait(c *call) time.Duration { return min(leastBrief<<min(c.tries, 4), mostBrief) }
 
-// holdBack defers the calls that name what a deferred call names, or all that name anything. It returns
-// the others.
+// holdBack defers the calls that name something that a deferred call also names, or, if all is set, each call that
+// names anything. It returns the other calls.
 func (q *Queue) holdBack(calls []*call, all bool) []*call {
 	if len(q.deferred) == 0 && !all {
 		return calls
@@ -72,8 +73,8 @@ func (q *Queue) holdBack(calls []*call, all bool) []*call {
 	})
 }
 
-// runDeferred tries one of the deferred calls again, and if that need not wait any more, those that name
-// the same.
+// runDeferred tries one of the deferred calls again. If that call no longer has to wait, runDeferred also tries
+// the calls that name the same things.
 func (q *Queue) runDeferred() {
 	q.deferred = slices.DeleteFunc(q.deferred, func(c *call) bool {
 		if len(core.Withdraw([]*call{c})) == 0 {
@@ -109,7 +110,8 @@ func (q *Queue) runDeferred() {
 	q.brief = 0
 }
 
-// namesOf returns what a call may wait for: jobs, unique keys, groups, bounds, rows of mutations, and to be alone.
+// namesOf returns what a call may wait for: jobs, unique keys, groups, bounds, rows of mutations, and the right to
+// run alone.
 func (q *Queue) namesOf(c *call) (names []string) {
 	if op, is := c.operation.(*enqueue); is {
 		names = q.boundsNamed(op)

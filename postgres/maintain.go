@@ -13,18 +13,18 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The limits of the work that falls due in one transaction: the number of portions, and of jobs in a portion. A claim
-// has at most as many jobs as a portion.
+// Limits on the due work of one transaction: the number of portions, and of jobs in a portion. A claim never has more
+// jobs than a portion.
 const (
 	portions = 10
 	portion  = 1000
 )
 
-// maintain makes the moves that are due, whatever the calls of the transaction are. Deadlines come
-// after all that may put a job into ready or delayed: a job that is put there past its deadline is
-// dead at once.
+// maintain makes the due moves, whatever the calls of the transaction are. Deadlines come after
+// all moves that may put a job into ready or delayed: a job that is put there past its deadline
+// becomes dead immediately.
 func (t *txn) maintain() error {
-	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // of other processes, too
+	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // including what other processes changed
 	if due {
 		var err error
 		if more, err = t.promote(portions); err != nil {
@@ -60,13 +60,14 @@ func (t *txn) maintain() error {
 	}
 	t.write(sqlForgetPaces, nanos(t.Now), portion)
 	if more || late || old || tag.RowsAffected() == portions*portion {
-		t.q.due = t.Now // the next transaction continues, at once
+		t.q.due = t.Now // the next transaction continues immediately
 		return nil
 	}
 	return t.lookAhead()
 }
 
-// promote makes ready what is due, up to so many portions. NotBefore stays: it is ready since it was due.
+// promote makes due jobs ready, in at most the given number of portions. NotBefore stays: a job is ready since it was
+// due.
 func (t *txn) promote(most int) (more bool, err error) {
 	p, err := t.newPromotion()
 	if err != nil {
@@ -128,8 +129,8 @@ func (t *txn) lookAhead() error {
 	return nil
 }
 
-// releaseDoubtful releases the leases of a commit with an unknown outcome, if it happened. Their fetches have returned
-// an error.
+// releaseDoubtful releases the leases of a commit with an unknown outcome, if the commit happened. Their fetches have
+// returned an error.
 func (t *txn) releaseDoubtful() error {
 	if len(t.q.doubtful) == 0 {
 		return nil
@@ -152,14 +153,15 @@ func (t *txn) releaseDoubtful() error {
 	return t.flush()
 }
 
-// doubt is a lease that nobody got. It is in the store if its commit happened.
+// doubt is a lease that no caller received. It is in the store if its commit happened.
 type doubt struct {
 	id    pawl.ID
 	token int64
 }
 
-// forgetDoubts forgets the doubts about jobs that are not locked, which were released or whose commit came to nothing.
-// The claim of a token stays as long as one of its jobs is locked: without it, nobody would find that lease.
+// forgetDoubts forgets the doubts about jobs that are not locked: these leases were released, or their commit did not
+// happen. The claim of a token stays as long as one of its jobs is locked: without the claim, the lease could not be
+// found.
 func (s *scheduler) forgetDoubts(locked map[pawl.ID]int64) {
 	ended := make(map[int64]bool)
 	for d := range s.doubtful {
@@ -198,9 +200,9 @@ func (t *txn) reapOwn() error {
 			t.reaped++
 		}
 	}
-	for _, id := range ids { // also those that another client settled
+	for _, id := range ids { // including leases that another client settled
 		h := t.q.held[id]
-		if locked[id] == h.token { // perhaps an ack of the app is under way
+		if locked[id] == h.token { // perhaps a transaction of the app is acking it
 			t.after = append(t.after, func() { h.expires = t.mono.Add(lockedSleep) })
 			continue
 		}
@@ -209,13 +211,13 @@ func (t *txn) reapOwn() error {
 	return t.flush()
 }
 
-// reapProcesses takes back the leases of processes that have ended, when it is time to look.
+// reapProcesses takes back the leases of ended processes, when it is time to look.
 func (t *txn) reapProcesses() error {
 	owner := t.q.reapOwner
 	if owner == "" && !t.q.lookIsDue() && !t.looks {
 		return nil
 	}
-	t.stir() // for the jobs that other processes made ready, before the marks, too
+	t.stir() // for jobs that other processes made ready, even before the marks
 	t.q.marks = nil
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlDead), t.q.process, []byte(owner), t.q.clock(), !t.mono.Before(t.q.trusted))
 	if err != nil {
@@ -243,8 +245,8 @@ func (t *txn) reapProcesses() error {
 	return nil
 }
 
-// nextLook returns when to look for other processes again. Without polls that is when one that is
-// still there may have ended.
+// nextLook returns when to look for other processes again. Without polls, that is when one of the remaining processes
+// may have ended.
 func (t *txn) nextLook() (time.Time, error) {
 	if t.q.opts.Poll != NoPoll {
 		return t.mono.Add(t.q.opts.Poll), nil
@@ -257,15 +259,15 @@ func (t *txn) nextLook() (time.Time, error) {
 }
 
 // recover takes back leases of ended processes in the order of their tokens, up to the limit of one transaction. It
-// returns how many claims these were, and the last token. A claim with a job that another session has locked stays for
-// the next look.
+// returns how many claims these were, and the last token. If another session has locked a job of a claim, the claim
+// stays for the next look.
 func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, portions, t.q.reapAfter)
 	if err != nil {
 		return 0, 0, err
 	}
 	tokens := make(map[int64]bool)
-	var all []pawl.ID // a job is in the claim of each fetch that had it
+	var all []pawl.ID // a job is in the claim of each fetch that leased it
 	var token int64
 	var ids []pgtype.UUID
 	_, err = pgx.ForEachRow(rows, []any{&token, &ids}, func() error {
@@ -296,13 +298,13 @@ func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
 		}
 	}
 	if len(jobs) > 0 {
-		t.q.due = time.Time{} // a deadline may have passed meanwhile
+		t.q.due = time.Time{} // a deadline may have passed while the jobs were leased
 	}
 	return len(tokens), last, t.flush()
 }
 
-// loadFree is load of the jobs that no other session has locked, and that may end without such a lock. It also returns the tokens of leased
-// jobs that one has.
+// loadFree is load for the jobs that no other session has locked, and that may end without waiting for such a lock. It
+// also returns the tokens of the leased jobs that another session has locked.
 func (t *txn) loadFree(ids []pawl.ID) (jobs []*job, locked map[pawl.ID]int64, err error) {
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlLoad+" SKIP LOCKED"), uuids(ids))
 	if err != nil {

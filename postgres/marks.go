@@ -9,10 +9,11 @@ import (
 // manyEntries is how many entries of the index of ready jobs a fetch may read before there are marks.
 const manyEntries = 10_000
 
-// marks are the last jobs that this process has leased, by their lanes. The index keeps jobs that are gone
-// until the server may remove their rows, which a transaction that is open for long prevents. If a fetch has
-// read many entries, the next ones begin behind the mark of each lane, and do not read them again. The marks
-// go when this process puts a job before one of them, and with each look at what other processes changed.
+// marks are the last jobs that this process has leased, by their lanes. The index keeps entries of removed
+// jobs until the server may remove their rows, and a long transaction prevents that. If a fetch has read
+// many entries, later fetches begin behind the mark of each lane, and do not read these entries again. The
+// marks are removed when this process puts a job before one of them, and at each look for changes by other
+// processes.
 type marks map[lane]position
 
 // position is the position of a job in its lane.
@@ -25,7 +26,7 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.prio, q.prio), cmp.Compare(p.since, q.since), cmp.Compare(p.seq, q.seq))
 }
 
-// pass notes that jobs were leased.
+// pass moves the marks past jobs that were leased.
 func (m marks) pass(leased []*candidate) {
 	for _, c := range leased {
 		p := position{c.prio, c.since, c.seq}
@@ -35,7 +36,8 @@ func (m marks) pass(leased []*candidate) {
 	}
 }
 
-// precede notes that a job became ready. A new one is the last of its priority, unless a clock was set.
+// precede removes marks that a newly ready job may precede. A new job is the last of its priority, unless a
+// clock was set.
 func (m marks) precede(j *job) {
 	_, since := j.since()
 	for l, last := range m {
@@ -55,10 +57,11 @@ func (m marks) columns() (lines []int32, lanes, prios []int16, since, seqs []int
 }
 
 // countEntries finds out with the next statement how many entries the fetches of the transaction have read, and
-// has the process make marks if these were many. Without polls there are none, since nothing would remove them.
+// makes the process use marks if there were many. Without polls there are no marks, since nothing would remove
+// them.
 func (t *txn) countEntries() {
 	t.write(sqlEntries).QueryRow(func(row pgx.Row) error {
-		var n int64 // of this session, since it last reported its statistics
+		var n int64 // entries read by this session since it last reported its statistics
 		if err := row.Scan(&n); err != nil {
 			return err
 		}

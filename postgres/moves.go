@@ -15,8 +15,8 @@ func (j *job) Base() *pawl.Envelope { return &j.Envelope }
 // New returns a job that is not stored yet.
 func (t *txn) New(e *pawl.Envelope) *job { return &job{Envelope: *e} }
 
-// Number has a new job get its sequence when it is stored. Other jobs wait for it if they waited for the one that it
-// replaces.
+// Number makes a new job get its sequence when it is stored. Jobs that wait for the job that it replaces then wait
+// for the new job.
 func (t *txn) Number(j *job) {
 	j.Seq, j.failures, j.History = 0, j.History, nil
 	if old := t.jobs[j.ID]; old != nil && old.awaited {
@@ -28,13 +28,13 @@ func (t *txn) Number(j *job) {
 // HolderOf returns the job that holds the unique key of e.
 func (t *txn) HolderOf(e *pawl.Envelope) *job { return t.Get(t.holders[core.UniqueName(e)]) }
 
-// effect is what becomes of an effect: a job has it, it is done until a time, or it is free.
+// effect is the new state of an effect: a job has it, it is done until a time, or it is free.
 type effect struct {
 	id        pawl.ID
 	doneUntil time.Time
 }
 
-// touch notes that a job is to be written.
+// touch records that a job must be written.
 func (t *txn) touch(j *job) {
 	if !j.changed {
 		j.changed = true
@@ -62,24 +62,24 @@ func (t *txn) Put(j *job, state pawl.State) {
 	}
 }
 
-// readied notes that a job is ready.
+// readied records that a job is ready.
 func (t *txn) readied(j *job) {
 	t.stir()
 	t.news.ready(j.Queue)
 	t.q.marks.precede(j)
 }
 
-// stir has the fetches that wait looked at.
+// stir makes the scheduler look at the waiting fetches.
 func (t *txn) stir() { t.q.stirred = true }
 
-// FallsDue has the scheduler look at a time, or sooner.
+// FallsDue makes the scheduler look at the given time or earlier.
 func (t *txn) FallsDue(at time.Time) {
 	if at.Before(t.q.due) {
 		t.q.due = at
 	}
 }
 
-// Remove removes a job for good.
+// Remove removes a job permanently.
 func (t *txn) Remove(j *job) {
 	j.State, j.gone = "", true
 	t.touch(j)
@@ -108,7 +108,7 @@ func (t *txn) EndLease(j *job) {
 	})
 }
 
-// release ends a lease that nobody has. What was cancelled meanwhile is dead.
+// release ends a lease that no caller has. A job that was cancelled while it was leased becomes dead.
 func (t *txn) release(j *job) {
 	t.EndLease(j)
 	if j.Cancelled {
@@ -133,7 +133,7 @@ func (s *scheduler) release(id pawl.ID, token int64) {
 // Keep appends to the history of a job.
 func (t *txn) Keep(j *job, f pawl.Failure) { j.failures = append(j.failures, f) }
 
-// Done notes that an effect is done until a time.
+// Done records that an effect is done until a time.
 func (t *txn) Done(name string, until time.Time) { t.effects[name] = effect{doneUntil: until} }
 
 // Mark marks a leased job as cancelled.

@@ -41,7 +41,8 @@ type mutate struct {
 	alone    bool
 }
 
-// declare notes what the mutation declares, so that the scheduler can read it before it accepts the call.
+// declare records what the mutation declares, so that the scheduler can read it before it accepts the
+// call.
 func (op *mutate) declare() {
 	op.declared = driver.Needs{}
 	if d, ok := op.mutation.(driver.Declared); ok {
@@ -102,7 +103,8 @@ func (op *mutate) apply(t *txn) error {
 }
 
 // retried returns the error that ends the transaction. A mutation that touched more than it declared
-// runs again at once, since it waits for nobody: alone unless it declares more by now.
+// runs again immediately, since it does not wait for a lock. It runs alone unless it now declares
+// more.
 func (op *mutate) retried(err error) error {
 	if errors.Is(err, errAlone) {
 		before := op.declared.Len()
@@ -112,7 +114,7 @@ func (op *mutate) retried(err error) error {
 	return err
 }
 
-// breaks ends the transaction.
+// breaks makes an error end the transaction.
 func (t *txn) breaks(err error) error {
 	t.broken = err
 	return err
@@ -228,8 +230,8 @@ func (o *ops) Settle(_ *pawl.Lease, _ *job, s *pawl.Settlement) error {
 	return o.t.end(s, pawl.Failure{})
 }
 
-// keep extends a lease of this process, forgets the crashes of its job, and stores its cursor if it is
-// not nil. A repeat suspect is none any more.
+// keep extends a lease of this process, resets the crashes of its job, and stores the cursor if it is
+// not nil. So the job is no longer a repeat suspect.
 func (t *txn) keep(j *job, cursor []byte) {
 	if h := t.q.held[j.ID]; h != nil && h.token == j.token {
 		t.extends[j.ID] = true
@@ -248,7 +250,7 @@ func (t *txn) keep(j *job, cursor []byte) {
 	t.touch(j)
 }
 
-// mutations has the pipe lock and read what the mutations of a group declare.
+// mutations adds the statements to the pipe that lock and read what the mutations of a group declare.
 func (t *txn) mutations(n *needs) error {
 	for _, id := range n.ids {
 		t.looked[id] = true

@@ -16,21 +16,21 @@ type needs struct {
 
 	named    []pawl.ID // the IDs of new jobs
 	ordered  []string  // queues of new jobs with keys
-	awaited  []pawl.ID // jobs that others may wait for, which it has to find out
+	awaited  []pawl.ID // jobs for which the transaction has to find out whether others wait for them
 	restores bool      // a new job may wait for a job that does not exist
 
-	rows  []*driver.Needs // of mutations
+	rows  []*driver.Needs // what the mutations declare
 	alone bool            // a mutation has declared nothing
 }
 
-// member notes the group of a job.
+// member adds the group of a job.
 func (n *needs) member(e *pawl.Envelope) {
 	if e.Group != "" {
 		n.in = append(n.in, e.Group)
 	}
 }
 
-// newJob notes what a new job needs.
+// newJob adds what a new job needs.
 func (n *needs) newJob(e *pawl.Envelope) {
 	n.member(e)
 	if !e.ID.IsZero() {

@@ -11,13 +11,13 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// What runs noted is in tables of its own. The scheduler stores it in the group commit of other calls, behind the
-// fence, and locks no job: a transaction of the app that has acked a job holds up no notes, and notes hold up
-// nobody. Rows of jobs that are gone are found by later stores.
+// The notes of runs are in separate tables. The scheduler stores them in the group commit of other calls, after
+// the fence, and locks no job: a transaction of the app that has acked a job does not delay notes, and notes do
+// not delay other calls. Later stores find and remove the rows of jobs that are gone.
 
 // The statements of notes.
 const (
-	// sqlStoreLogs stores logs of jobs that are there. A log only grows, so a shorter one is older.
+	// sqlStoreLogs stores logs of jobs that exist. A log only grows, so a shorter log is older.
 	sqlStoreLogs = `INSERT INTO pawl.log AS l (id, began, attempt, head, tail, dropped)
 SELECT n.* FROM unnest($1::uuid[], $2::int8[], $3::int4[], $4::bytea[], $5::bytea[], $6::int8[]) AS n(id, began, attempt, head, tail, dropped)
 WHERE EXISTS (SELECT FROM pawl.job j WHERE j.id = n.id) ORDER BY n.id
@@ -25,18 +25,19 @@ ON CONFLICT (id, began) DO UPDATE SET head = excluded.head, tail = excluded.tail
 WHERE octet_length(l.head) + octet_length(l.tail) + l.dropped
 	< octet_length(excluded.head) + octet_length(excluded.tail) + excluded.dropped`
 
-	// sqlCutLogs removes all logs of jobs but the last four.
+	// sqlCutLogs removes all logs of jobs except the last four.
 	sqlCutLogs = `DELETE FROM pawl.log l USING unnest($1::uuid[]) AS n(id)
 WHERE l.id = n.id AND l.began < (SELECT k.began FROM pawl.log k WHERE k.id = n.id ORDER BY k.began DESC OFFSET 3 LIMIT 1)`
 
-	// sqlStoreProgress stores the progress of jobs that are there, unless it is older than what is stored.
+	// sqlStoreProgress stores the progress of jobs that exist, unless the stored progress is newer.
 	sqlStoreProgress = `INSERT INTO pawl.progress AS p (id, began, at, done, total, text)
 SELECT n.* FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::bytea[]) AS n(id, began, at, done, total, text)
 WHERE EXISTS (SELECT FROM pawl.job j WHERE j.id = n.id) ORDER BY n.id
 ON CONFLICT (id) DO UPDATE SET began = excluded.began, at = excluded.at, done = excluded.done, total = excluded.total, text = excluded.text
 WHERE (p.began, p.at) <= (excluded.began, excluded.at)`
 
-	// sqlNoted reads which of the jobs $1 are there and leased, and of the next $3 jobs behind $2 with notes.
+	// sqlNoted reads which jobs exist and are leased, among the jobs $1 and the next $3 jobs with notes after
+	// $2.
 	sqlNoted = `SELECT n.id, n.named, j.id IS NOT NULL, j.token IS NOT NULL FROM (
 	SELECT unnest($1::uuid[]) AS id, true AS named UNION ALL (
 		SELECT id, false FROM (
@@ -51,7 +52,7 @@ WHERE (p.began, p.at) <= (excluded.began, excluded.at)`
 	sqlReadLogs     = `SELECT began, attempt, head, tail, dropped FROM pawl.log WHERE id = $1 ORDER BY began`
 )
 
-// sweepPortion is how many jobs with notes a store of notes looks for.
+// sweepPortion is how many jobs with notes each store of notes looks up.
 const sweepPortion = 32
 
 // StoreNotes implements [driver.NoteStore]. Workers call it.
@@ -84,7 +85,7 @@ func (op *storeNotes) Bytes() (size int) {
 
 func (op *storeNotes) needs(*needs) {}
 
-// apply finds rows to remove. What it writes comes last, with the rest.
+// apply finds rows to remove. The writes come last, with all other writes.
 func (op *storeNotes) apply(t *txn) error {
 	op.running, op.gone = nil, nil
 	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlNoted), uuids(op.ended), pgtype.UUID{Bytes: t.q.swept, Valid: true}, sweepPortion)
@@ -109,7 +110,7 @@ func (op *storeNotes) apply(t *txn) error {
 	if err != nil {
 		return t.breaks(err)
 	}
-	var last pawl.ID // from the front again
+	var last pawl.ID // continue from the beginning
 	if len(swept) == sweepPortion {
 		last = slices.MaxFunc(swept, func(a, b pawl.ID) int { return slices.Compare(a[:], b[:]) })
 	}

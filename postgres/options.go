@@ -20,8 +20,8 @@ type Options struct {
 	Schema string
 
 	// Owner names this process. A process that opens the queue under the name of an ended process
-	// takes back the leases of that process at once. Without that, the other processes take them
-	// back when they expire. Two running processes must not share a name: the later one ends the
+	// takes back the leases of that process immediately. Otherwise other processes take them back
+	// when they expire. Two running processes must not share a name: the later one ends the
 	// leases of the earlier one. The default is a new name for each process.
 	Owner string
 
@@ -34,17 +34,17 @@ type Options struct {
 	MaxCrashes int
 
 	// Limits has the limits of queues, by name. Open stores them in the database. They hold for all processes, from
-	// their next fetch on, until a process declares others. The zero Limits remove those of a queue. A queue without an
-	// entry keeps its limits. Limits that an operator has set stay in force: see [Queue.SetLimits].
+	// their next fetch on, until a process declares others. The zero Limits remove the limits of a queue. A queue
+	// without an entry keeps its limits. Limits that an operator has set stay in force: see [Queue.SetLimits].
 	Limits map[string]pawl.Limits
 
 	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum 64
 	// MiB.
 	MaxPayload int
 
-	// Poll is how often the queue looks for changes by other processes that it got no notification of: jobs for waiting
-	// fetches, jobs that are due, and leases of ended processes. The default is 1 s. NoPoll is for a queue with a
-	// single process: it looks only for leases of earlier processes, and does not listen.
+	// Poll is how often the queue looks for changes by other processes for which it got no notification: jobs for
+	// waiting fetches, due jobs, and leases of ended processes. The default is 1 s. NoPoll is for a queue with a single
+	// process: it looks only for leases of earlier processes, and does not listen.
 	Poll time.Duration
 
 	// NoListen turns off notifications to and from other processes, and saves a connection. The
@@ -56,8 +56,8 @@ type Options struct {
 	Existing bool
 
 	// Timeout is how long a call waits for a server that cannot be reached, and how long a read-only statement may
-	// take. The default is 30 s, the minimum 100 ms. Then the call returns ErrUnavailable, or pawl.ErrUnknownOutcome if
-	// the connection broke during the commit. The next call tries again.
+	// take. The default is 30 s, the minimum 100 ms. After the timeout, the call returns ErrUnavailable, or
+	// pawl.ErrUnknownOutcome if the connection broke during the commit. The next call tries again.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -82,20 +82,20 @@ const (
 	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
-// session returns the settings of the scheduler's session. A process that stops amid a transaction
-// loses its locks before its lease, and a group does not wait for the locks of another for long.
-// The plans are those for many jobs, whatever the server believes of a table that was empty a
-// minute ago.
+// session returns the settings of the scheduler's session. A process that stops during a
+// transaction loses its locks before its lease, and a group does not wait long for the locks of
+// another transaction. Plans assume many jobs, even if the server's statistics say that the table
+// was empty a minute ago.
 func (o *Options) session() string {
 	return keepAlive + fmt.Sprintf(`; SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
 SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off`,
 		(o.Lease/2).Milliseconds(), lockWait(o.Lease).Milliseconds())
 }
 
-// keepAlive has the server notice that a client is gone.
+// keepAlive makes the server notice that a client is gone.
 const keepAlive = `SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6`
 
-// The least and the most that Options take.
+// The minimum and maximum values of Options.
 const (
 	leastLease   = time.Second
 	mostLease    = 365 * 24 * time.Hour

@@ -7,11 +7,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// The row of a queue in limits has the limits in force. If an operator has set others than the program declares, the
-// row of the queue in declared has those of the program. Fetches do not read it.
+// The row of a queue in table limits has the limits in force. If an operator overrides the limits that the program
+// declares, the row of the queue in table declared has the declared limits. Fetches do not read table declared.
 
 const (
-	// sqlLockDeclared has one transaction at a time change limits. Those that only read go on.
+	// sqlLockDeclared lets one transaction at a time change limits. Transactions that only read continue.
 	sqlLockDeclared = `LOCK TABLE pawl.declared IN SHARE ROW EXCLUSIVE MODE`
 
 	sqlDeclared    = `SELECT queue, ` + limitColumns + `, false, 0::int8 FROM pawl.declared WHERE queue = ANY($1)`
@@ -32,8 +32,8 @@ type limitsChange struct {
 	pools bool // a queue came into a pool, left one, or has another number
 }
 
-// decision returns the limits of a queue that are to be in force, and those that its program declares besides, nil if these are in
-// force. It is given both as they are.
+// decision returns the new limits in force of a queue, and the declared limits if they differ from these, else nil. Its
+// arguments are the current values of both.
 type decision func(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.Limits, error)
 
 // declaring is the decision of a program that declares limits.
@@ -56,7 +56,7 @@ func overriding(l pawl.Limits) decision {
 	}
 }
 
-// resetting is the decision of an operator who returns to what is declared.
+// resetting is the decision of an operator who restores the declared limits.
 func resetting(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.Limits, error) {
 	if declared == nil {
 		return inForce, nil, nil
@@ -64,8 +64,8 @@ func resetting(inForce pawl.Limits, declared *pawl.Limits) (pawl.Limits, *pawl.L
 	return *declared, nil, nil
 }
 
-// of changes the limits of a queue as decide says. If others change than bounds, it excludes fetches from the queue until its
-// commit. An error of decide changes nothing.
+// of changes the limits of a queue as decide says. If any limits except bounds change, it excludes fetches from the
+// queue until its commit. An error of decide changes nothing.
 func (c *limitsChange) of(name string, decide decision) error {
 	if _, err := c.tx.Exec(c.ctx, c.sql(sqlLockDeclared)); err != nil {
 		return err
@@ -90,16 +90,16 @@ func (c *limitsChange) of(name string, decide decision) error {
 	if err := c.putBound(name, boundOf(before), boundOf(l)); err != nil {
 		return err
 	}
-	if l.Fair && !before.Fair { // tags begin anew, behind the jobs that are ready
+	if l.Fair && !before.Fair { // tags start over, behind the jobs that are ready
 		if _, err := c.tx.Exec(c.ctx, c.sql(sqlForgetFronts), []byte(name)); err != nil {
 			return err
 		}
 	}
-	before.MaxWaiting, l.MaxWaiting = 0, 0 // which the row in limits does not have
+	before.MaxWaiting, l.MaxWaiting = 0, 0 // table limits does not have MaxWaiting
 	return c.put(name, before, l)
 }
 
-// readLimits reads the limits of queues that are in force.
+// readLimits reads the limits in force of queues.
 func readLimits(ctx context.Context, tx Tx, sql func(string) string, names []string) (map[string]queueLimits, error) {
 	rows, err := tx.Query(ctx, sql(sqlLimits), bytesOf(names))
 	if err != nil {
@@ -121,7 +121,7 @@ func readLimits(ctx context.Context, tx Tx, sql func(string) string, names []str
 	return all, err
 }
 
-// readDeclared reads the limits that programs declare for queues for which an operator has set others.
+// readDeclared reads the declared limits of queues whose limits an operator overrides.
 func readDeclared(ctx context.Context, tx Tx, sql func(string) string, names []string) (map[string]*pawl.Limits, error) {
 	rows, err := tx.Query(ctx, sql(sqlDeclared), bytesOf(names))
 	if err != nil {
@@ -143,7 +143,7 @@ func readDeclared(ctx context.Context, tx Tx, sql func(string) string, names []s
 	return declared, err
 }
 
-// declare stores the limits that a program declares for a queue with others, nil for none.
+// declare stores the declared limits of a queue whose limits an operator overrides. Nil removes them.
 func (c *limitsChange) declare(name string, before, after *pawl.Limits) error {
 	if before == nil && after == nil || before != nil && after != nil && *before == *after {
 		return nil
@@ -155,7 +155,8 @@ func (c *limitsChange) declare(name string, before, after *pawl.Limits) error {
 	return err
 }
 
-// put stores the limits of a queue that are in force, without MaxWaiting. Keys may rest where each has a bound, so fetches read that.
+// put stores the limits in force of a queue, without MaxWaiting. It stores MaxWaitingPerKey, since keys of a queue with
+// that bound may rest, and fetches need to know.
 func (c *limitsChange) put(name string, inForce, l pawl.Limits) error {
 	if l == inForce {
 		return nil
@@ -175,7 +176,7 @@ func (c *limitsChange) put(name string, inForce, l pawl.Limits) error {
 		return err
 	}
 	before := all[name]
-	if !l.PerKey() { // nothing would end the rests of its keys
+	if !l.PerKey() { // otherwise nothing would end the rests of its keys
 		if _, err := c.tx.Exec(c.ctx, c.sql(sqlEndKeyRests), []byte(name)); err != nil {
 			return err
 		}
@@ -191,9 +192,9 @@ func (c *limitsChange) put(name string, inForce, l pawl.Limits) error {
 	return err
 }
 
-// SetLimits sets other limits for a queue than its programs declare, for an operator. The database keeps them. They
-// hold for all processes, from their next fetch on, whatever a later opener declares, until a call of SetLimits with
-// nil. They also apply to the jobs that are already in the queue. A queue may have limits before its first job.
+// SetLimits lets an operator override the limits that programs declare for a queue. The database keeps the override.
+// Whatever a later opener declares, it holds for all processes, from their next fetch on, until a call of SetLimits
+// with nil. It also applies to the jobs that are already in the queue. A queue may have limits before its first job.
 //
 // The override cannot change the order of keys: SetLimits returns an *[pawl.InvalidError] for another order than the
 // program declares, for invalid limits, and for limits that the engine lacks. If a program later declares another
@@ -215,7 +216,7 @@ func (q *Queue) SetLimits(ctx context.Context, queue string, l *pawl.Limits) err
 type override struct {
 	queue  string
 	decide decision
-	adds   bool // the queue, so that statistics have it
+	adds   bool // it adds the queue, so that statistics include it
 }
 
 func (op *override) needs(*needs) {}

@@ -7,16 +7,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pipe is a transaction that holds statements back until somebody needs an answer. It sends them in
-// one round trip with the statement whose answer is needed, or with the commit. If a statement fails,
-// the server skips all statements after it in the same round trip.
+// pipe is a transaction that holds statements back until the answer to a statement is needed. It
+// sends them in one round trip with that statement, or with the commit. If a statement fails, the
+// server skips all statements after it in the same round trip.
 type pipe struct {
 	Tx
 	held    pgx.Batch
 	decides bool // the answer to a held statement may forbid the commit
 }
 
-// then calls fn once the server has carried out all held statements, or at once if there are none.
+// then calls fn once the server has carried out all held statements, or immediately if there are
+// none.
 func (p *pipe) then(fn func()) {
 	n := p.held.Len()
 	if n == 0 {

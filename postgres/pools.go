@@ -11,16 +11,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Queues of one pool share a limit on their leases. Each of them has the name of the pool, and its own number, in its row of
-// limits. A fetch locks the row of the pool, after the limits of its queues, and then counts the leases of all queues of the
-// pool. So the fetches of all processes from queues of the pool take turns.
+// Queues of one pool share a limit on their leases. The row of limits of each queue has the name of the pool, and how
+// many jobs may run. A fetch locks the row of the pool, after the limits of its queues, and then counts the leases of
+// all queues of the pool. So the fetches of all processes from queues of the pool take turns.
 //
-// A process that ends a lease could always give the room to a fetch of its own. So a fetch that waits for room notes in the
-// row of its queue since when. The fetches of the other queues leave room for one job to each queue that waits longer. A note
-// counts for some seconds, in case its process is gone. See docs/internals/postgres.md.
+// A process that ends a lease could always give the room to one of its own fetches. So a fetch that waits for room
+// stores, in the row of its queue, since when it waits. The fetches of the other queues leave room for one job to each
+// queue that waits longer. Such a note counts for a few seconds, in case its process is gone. See
+// docs/internals/postgres.md.
 
 const (
-	// sqlAddPool adds a pool, unless its name is empty, and removes those that no queue has any more.
+	// sqlAddPool adds a pool, unless its name is empty, and removes the pools that no queue uses.
 	sqlAddPool = `WITH unused AS (
 	DELETE FROM pawl.pool p WHERE name <> $1::bytea AND NOT EXISTS (SELECT FROM pawl.limits l WHERE l.pool = p.name AND l.pool_running > 0))
 INSERT INTO pawl.pool (name) SELECT $1::bytea WHERE $1::bytea <> ''::bytea ON CONFLICT (name) DO NOTHING`
@@ -38,8 +39,8 @@ WHERE j.token = c.token AND q.name = ANY(ARRAY(SELECT queue FROM pawl.limits WHE
 	sqlWaitForPool = `UPDATE pawl.limits SET pool_since = $2, pool_until = $3 WHERE queue = $1`
 )
 
-// precedence is how long the other queues of a pool leave room to one that waits. A fetch that still waits after half of
-// that time begins it anew.
+// precedence is how long the other queues of a pool leave room to a queue that waits. A fetch that still waits after
+// half of that time starts it over.
 const precedence = 3 * time.Second
 
 // poolRoom is a pool as a fetch counts it.
@@ -51,13 +52,14 @@ type poolRoom struct {
 // poolQueue is a queue of a pool.
 type poolQueue struct {
 	name         string
-	share        int       // it starts a job while fewer jobs of the pool run
-	leased       int       // of its own jobs, before this fetch
-	since, until time.Time // since when a fetch waits for room, and until when it has precedence
-	served       bool      // the fetch has given a job of it
+	share        int       // it starts a job only while fewer jobs of the pool run
+	leased       int       // leases of its own jobs, before this fetch
+	since, until time.Time // when a fetch began to wait for room, and until when it has precedence
+	served       bool      // the fetch has chosen a job of this queue
 }
 
-// waits reports whether a fetch waits for room in the pool. A note from far ahead says that a clock was set back.
+// waits reports whether a fetch waits for room in the pool. If a note is from the far future, a clock was set back, and
+// the note does not count.
 func (m *poolQueue) waits(now time.Time) bool {
 	return m.until.After(now) && m.until.Sub(now) <= 2*precedence && !m.served
 }
@@ -70,7 +72,7 @@ func (m *poolQueue) precedes(other *poolQueue, now time.Time) bool {
 	return !other.waits(now) || cmp.Or(m.since.Compare(other.since), cmp.Compare(m.name, other.name)) < 0
 }
 
-// preceding are the queues to which another one leaves room.
+// preceding returns the queues to which the given queue leaves room.
 func (p *poolRoom) preceding(queue string, now time.Time) (all []*poolQueue) {
 	for _, m := range p.queues {
 		if m.precedes(p.queues[queue], now) && p.leased < m.share {
@@ -85,7 +87,7 @@ func (p *poolRoom) left(queue string, now time.Time) int {
 	return max(0, p.queues[queue].share-p.leased-len(p.preceding(queue, now)))
 }
 
-// next returns when a queue need not leave room to another one any more, zero if it need not now.
+// next returns when a queue no longer has to leave room to another one, zero if it does not have to now.
 func (p *poolRoom) next(queue string, now time.Time) (next time.Time) {
 	for _, m := range p.preceding(queue, now) {
 		next = earlier(next, m.until)
@@ -93,7 +95,8 @@ func (p *poolRoom) next(queue string, now time.Time) (next time.Time) {
 	return next
 }
 
-// last returns a time after those since when the queues wait, so that a queue that waits from now on is the last of them.
+// last returns a time after all times at which queues began to wait, so that a queue that begins to wait now is the
+// last.
 func (p *poolRoom) last(now time.Time) time.Time {
 	for _, m := range p.queues {
 		if m.waits(now) && !m.since.Before(now) {
@@ -120,7 +123,7 @@ func (t *txn) lockPools() {
 	}
 }
 
-// readPools has a batch count the pools of queues with limits, if they have any.
+// readPools adds statements to a batch that count the pools of queues with limits, if there are pools.
 func (q *Queue) readPools(batch *pgx.Batch, rooms map[string]*room) {
 	var pools, of map[string]*poolRoom
 	for name, r := range rooms {
@@ -166,7 +169,8 @@ func (q *Queue) readPools(batch *pgx.Batch, rooms map[string]*room) {
 	})
 }
 
-// notePools notes whose leases, and whose waiting, concern the queues of a fetch. News of these queues let it look again.
+// notePools records the queues whose leases, or whose waiting, concern the queues of a fetch. News about these queues
+// make the fetch look again.
 func (t *txn) notePools(rooms map[string]*room) {
 	for name, r := range rooms {
 		if r.pool == nil {
@@ -182,7 +186,7 @@ func (t *txn) notePools(rooms map[string]*room) {
 	}
 }
 
-// isBeside reports whether news of some queues let fetches from another queue of their pool look again.
+// isBeside reports whether news about some queues make fetches from another queue of their pool look again.
 func (s *scheduler) isBeside(queue string, news map[string]bool) bool {
 	for name := range s.beside[queue] {
 		if news[name] {
@@ -192,7 +196,7 @@ func (s *scheduler) isBeside(queue string, news map[string]bool) bool {
 	return false
 }
 
-// waitForPools notes which queues of a fetch wait for room in their pools from now on, or do not wait any more.
+// waitForPools records which queues of a fetch begin to wait for room in their pools, or stop waiting.
 func (s *selection) waitForPools() error {
 	for name, r := range s.rooms {
 		if r.pool == nil || s.t.q.opts.Poll == NoPoll { // there is no other process
@@ -214,7 +218,7 @@ func (s *selection) waitForPools() error {
 			s.t.after = append(s.t.after, func() { delete(s.t.q.noted, name) })
 			continue
 		}
-		if !gave && r.ownLeft() > 0 { // the note may be that of a fetch of other kinds
+		if !gave && r.ownLeft() > 0 { // the note may belong to a fetch of other kinds
 			others := &selection{t: s.t, f: new(fetch), idle: 1}
 			if waits, err := others.hasJob(r); waits || err != nil {
 				if err != nil {
@@ -225,7 +229,7 @@ func (s *selection) waitForPools() error {
 		}
 		s.t.write(sqlWaitForPool, []byte(name), int64(0), int64(0))
 		s.t.after = append(s.t.after, func() { delete(s.t.q.noted, name) })
-		if !gave { // the others have what they left to it
+		if !gave { // the other queues may use the room that they left to it
 			s.t.news.ready(name)
 			s.t.stir()
 		}
@@ -233,7 +237,7 @@ func (s *selection) waitForPools() error {
 	return nil
 }
 
-// waitForPool notes that a queue waits for room in its pool, behind those that do so already.
+// waitForPool records that a queue waits for room in its pool, behind the queues that already wait.
 func (s *selection) waitForPool(r *room) {
 	m := r.pool.queues[r.queue]
 	waited := m.waits(r.now)
@@ -248,7 +252,7 @@ func (s *selection) waitForPool(r *room) {
 	s.t.rest = earlier(s.t.rest, m.until.Add(-precedence/2))
 }
 
-// hasJob reports whether a queue has a job for the fetch, if its pool had room.
+// hasJob reports whether the fetch would get a job of a queue if the pool had room.
 func (s *selection) hasJob(r *room) (bool, error) {
 	var of, keys [][]byte
 	for _, key := range r.full() {

@@ -28,17 +28,17 @@ type Queue struct {
 	done    chan struct{} // closed when the scheduler has ended
 	agenda  atomic.Pointer[agenda]
 	texts   sync.Map // the statements for the schema, by their constants
-	updates sync.Map // what the running calls of Update did, by their transactions
+	updates sync.Map // what the running calls of Update have done, by transaction
 	tables  sync.Map // the numbers of tables of other packages, by *driver.Table
 
 	reporter driver.Reporter
 	waiters  driver.Waiters
 	acked    ackedLeases
 	lines    *lines
-	bounds   *atomic.Pointer[bounds] // on waiting jobs, as they were last read
+	bounds   *atomic.Pointer[bounds] // bounds on waiting jobs, as last read
 	bell     *doorbell               // nil if the queue does not listen
 
-	scheduler // belongs to the goroutine of the scheduler
+	scheduler // only for the goroutine of the scheduler
 }
 
 var _ pawl.Queue = (*Queue)(nil)
@@ -56,7 +56,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue: %w", &pawl.InvalidError{Field: "connection string", Reason: parseReason(err)})
 	}
-	if strings.Contains(config.ConnConfig.Database, "@") { // and so with half of the password
+	if strings.Contains(config.ConnConfig.Database, "@") { // then it contains half of the password
 		return nil, fmt.Errorf("open queue: %w", &pawl.InvalidError{Field: "connection string",
 			Reason: "the name of the database has an @; write a slash in the password as %2F"})
 	}
@@ -107,7 +107,7 @@ func Over(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Queue, error
 	return q, nil
 }
 
-// abilities are those on any server.
+// abilities are the abilities on any server.
 const abilities = driver.Settings | pawl.Shared | pawl.Results | pawl.Groups | pawl.Cursors | pawl.RunNotes | pawl.OrderedKeys | pawl.Prerequisites | pawl.FairKeys | pawl.BoundedQueues | pawl.SharedPools
 
 // Abilities implements [driver.Able]. The queue has [pawl.Synced] unless the server's settings
@@ -160,8 +160,8 @@ func (q *Queue) connect(ctx context.Context) error {
 	return nil
 }
 
-// dial connects as the pool does, and takes no place in it: transactions of the app that have all of
-// its connections may wait for the scheduler.
+// dial connects with the settings of the pool, but outside of the pool: transactions of the app may use all
+// connections of the pool and wait for the scheduler.
 func (q *Queue) dial(ctx context.Context) (*pgx.Conn, error) {
 	config := q.pool.Config()
 	if config.BeforeConnect != nil {
@@ -206,7 +206,8 @@ func (q *Queue) disconnect() {
 	q.conn = nil
 }
 
-// releaseLast releases the leases that nobody got. If another process took them back later, it would count crashes.
+// releaseLast releases the leases that no caller received. Otherwise another process would take them back later, and
+// count crashes.
 func (q *Queue) releaseLast() {
 	if len(q.doubtful) == 0 {
 		return
@@ -234,7 +235,7 @@ func (q *Queue) leave() {
 		ids       []int64
 	}{{sqlUnclaim, q.unclaimed}, {sqlRemoveEnded, []int64{q.process}}} {
 		if _, err := q.conn.Exec(ctx, q.sql(c.statement), c.ids); err != nil {
-			return // another process removes it when its time is over
+			return // another process removes the row when its time is over
 		}
 	}
 }
@@ -272,7 +273,7 @@ func (q *Queue) recoverOwner(ctx context.Context) error {
 		switch {
 		case err == nil && q.reapOwner == "":
 			return nil
-		case err == nil: // there is more to take back
+		case err == nil: // there are more leases to take back
 		case !isRace(err) && !isLocked(err) || !q.pause(try, until):
 			return err
 		}

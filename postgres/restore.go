@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// sqlRestoreEffects notes that effects are done. The later time counts.
+// sqlRestoreEffects stores that effects are done. The later time counts.
 const sqlRestoreEffects = `INSERT INTO pawl.effect AS e (name, done_until)
 SELECT name, max(until) FROM unnest($1::bytea[], $2::int8[]) AS n(name, until) GROUP BY name ORDER BY name
 ON CONFLICT (name) DO UPDATE SET done_until = greatest(e.done_until, excluded.done_until)`
@@ -56,7 +56,7 @@ func (op *restore) needs(n *needs) {
 	for _, e := range op.jobs {
 		n.newJob(e)
 		n.restores = n.restores || driver.Waits(e)
-		n.awaited = append(n.awaited, e.ID) // it may have ended, or end with its arrival
+		n.awaited = append(n.awaited, e.ID) // it may have ended, or end when it is restored
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A rest is a time in the row of the limits of a queue, which a queue without limits gets for that, or in the row of the
-// pace of a key. A fetch reads both with the limits of its queues. A fetch of another process that has read them when the
-// rest begins may still start jobs of the key.
+// The end of a rest is in the row of the limits of a queue, or in the row of the pace of a key. A queue without limits
+// gets a row for its rest. A fetch reads both with the limits of its queues. If a fetch of another process has read
+// them before the rest begins, it may still start jobs.
 
 const (
 	sqlRestQueue = `INSERT INTO pawl.limits AS l (queue, running, running_per_key, starts, per, burst, max_cost, key_starts, key_per, key_burst,

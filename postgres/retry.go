@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// upkeepRaces is how often upkeep may meet a race before calls go on without it.
+// upkeepRaces is how often upkeep may meet a race before calls continue without it.
 const upkeepRaces = 10
 
-// run carries out calls in one transaction, and answers them. When a transaction fails for one of
-// the calls, it splits them up, so that no caller pays for another.
+// run carries out calls in one transaction, and answers them. When a transaction fails because of one of
+// the calls, run splits them up, so that no call fails because of another.
 func (q *Queue) run(calls []*call) {
 	until := time.Now().Add(q.opts.Timeout)
 	for try := 0; ; try++ {
@@ -68,7 +68,8 @@ func (q *Queue) run(calls []*call) {
 	}
 }
 
-// doubt answers the calls of a transaction of unknown outcome, and the fetches that waited for its leases.
+// doubt answers the calls of a transaction with an unknown outcome, and the fetches that waited for its
+// leases.
 func (q *Queue) doubt(t *txn, err error) {
 	for _, fn := range t.results {
 		fn() // so that the jobs can be looked up
@@ -87,8 +88,7 @@ func (q *Queue) doubt(t *txn, err error) {
 	})
 }
 
-// fail does what a transaction calls for that cannot succeed as it is. It reports whether to try the
-// calls again.
+// fail handles a transaction that cannot succeed unchanged. It reports whether to try the calls again.
 func (q *Queue) fail(t *txn, calls []*call, err error) (again bool) {
 	upkeep := t != nil && t.stage == stageUpkeep
 	if upkeep {
@@ -96,7 +96,7 @@ func (q *Queue) fail(t *txn, calls []*call, err error) (again bool) {
 	}
 	switch {
 	case upkeep && !hasFetch(calls) && len(calls) > 0:
-		return true // without upkeep
+		return true // this time without upkeep
 	case len(calls) > 1 && isLocked(err):
 		q.part(calls)
 	case len(calls) > 1:
@@ -131,7 +131,7 @@ func (q *Queue) pause(try int, until time.Time) bool {
 	return true
 }
 
-// postpone answers calls with an error, and has the scheduler try upkeep again later.
+// postpone answers calls with an error, and makes the scheduler try upkeep again later.
 func (q *Queue) postpone(calls []*call, err error) {
 	core.Answer(calls, err)
 	if len(calls) == 0 {

@@ -15,15 +15,15 @@ import (
 type room struct {
 	queue         string
 	limits        pawl.Limits
-	oldest        time.Time // of the heads of keys that were read
+	oldest        time.Time // due time of the oldest head of a key that was read
 	perKey        int       // how many jobs of a key run at a time; 0 for no limit
 	pace, keyPace driver.Pace
 	now           time.Time
 	leased        int                  // jobs of the queue
 	byKey         map[string]int       // leased jobs, by key
-	tats          map[string]time.Time // of the keys, and of the queue by the empty key
-	rests         map[string]time.Time // until when the keys rest, and the queue
-	started       map[string]bool      // which of these changed
+	tats          map[string]time.Time // for the keys, and for the queue under the empty key
+	rests         map[string]time.Time // until when the keys and the queue rest
+	started       map[string]bool      // which of these times changed
 	pool          *poolRoom            // of the queue; nil for none
 }
 
@@ -36,7 +36,7 @@ func newRoom(queue string, l pawl.Limits, now time.Time) *room {
 		byKey: make(map[string]int), tats: make(map[string]time.Time), rests: make(map[string]time.Time), started: make(map[string]bool)}
 }
 
-// paceLeft returns how many jobs of a key may start now. If the clock was set back, a rate goes on from now.
+// paceLeft returns how many jobs of a key may start now. If the clock was set back, a rate continues from now.
 func (r *room) paceLeft(p driver.Pace, key string) int {
 	if !p.Limits() {
 		return math.MaxInt
@@ -129,7 +129,7 @@ func (r *room) full() (keys []string) {
 	return keys
 }
 
-// next returns when a rate that is used up, or the end of a rest, lets one more job start, zero if none is.
+// next returns when a used-up rate, or the end of a rest, lets one more job start. It is zero if there is neither.
 func (r *room) next() (next time.Time) {
 	for key := range r.tats {
 		next = earlier(next, r.nextOf(key))
@@ -143,8 +143,8 @@ func (r *room) next() (next time.Time) {
 	return next
 }
 
-// nextOf returns when the rate and the rest of a key, or of the queue by the empty key, let one more job start, zero for
-// now.
+// nextOf returns when the rate and the rest of a key, or of the queue under the empty key, let one more job start, zero
+// for now.
 func (r *room) nextOf(key string) time.Time {
 	p := r.pace
 	if key != "" {

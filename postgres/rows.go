@@ -11,19 +11,19 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// rows implements [driver.Writer] in one transaction. It keeps what was read and what is to be
-// written, and writes it with the jobs: see write. Its first error ends the transaction.
+// rows implements [driver.Writer] in one transaction. It keeps the rows that were read and those
+// to write. It writes these with the jobs: see write. Its first error ends the transaction.
 type rows struct {
 	q    *Queue
 	ctx  context.Context
 	tx   Tx
-	view bool // the transaction only reads, and keeps nothing that it has read
+	view bool // the transaction only reads, and keeps no rows
 	err  error
 
 	tables map[*driver.Table]*tableRows
-	named  map[string]*tableRows   // the same, by their names
+	named  map[string]*tableRows   // the same tables by name
 	fresh  map[*driver.Table]int32 // numbers of tables that the queue does not know yet
-	spaces map[*driver.Space]int   // how many tables they have; only spaces that it has looked at
+	spaces map[*driver.Space]int   // how many tables each space has; only spaces that it has looked at
 
 	cover    cover
 	onCommit []func()
@@ -39,14 +39,14 @@ type tableRows struct {
 	id   int32    // 0 while the space has no tables
 	keys []string // of rows, in order
 	rows map[string]*row
-	full keyRanges // the ranges whose rows are all in rows
+	full keyRanges // the ranges of which all rows are in rows
 }
 
 // row is a row that was read, or is to be written.
 type row struct {
 	value []byte // nil: there is none
 	read  bool
-	found bool // it was read, and it was there
+	found bool // it was read, and it existed
 	dirty bool
 }
 
@@ -84,7 +84,7 @@ func (rs *rows) failed(err error) error {
 	return err
 }
 
-// entry returns the row of a key, which it makes if it does not know one.
+// entry returns the row of a key, and makes one if none is known.
 func (tr *tableRows) entry(key string) *row {
 	r := tr.rows[key]
 	if r == nil {
@@ -96,7 +96,8 @@ func (tr *tableRows) entry(key string) *row {
 	return r
 }
 
-// learn notes a row as the server has it. A row that the transaction has changed stays unchanged.
+// learn records a row as the server has it. It does not overwrite a row that the transaction has
+// changed.
 func (tr *tableRows) learn(key string, value []byte) {
 	r := tr.entry(key)
 	if r.read {
@@ -196,8 +197,9 @@ const (
 	mostPortion  = 256
 )
 
-// portion returns a range at the beginning of a longer one, or at its end if down, of which the
-// transaction knows every row. It reads up to size rows if it does not know them yet.
+// portion returns a range at the beginning of a longer one, or at its end if down is set. The
+// transaction knows every row of the returned range. If it does not know them yet, portion reads
+// up to size rows.
 func (rs *rows) portion(tr *tableRows, from string, to bound, size int, down bool) (keyRange, error) {
 	if !down {
 		if end, ok := tr.full.at(from); ok {
@@ -296,7 +298,7 @@ func (rs *rows) Delete(t *driver.Table, key []byte) error {
 	return nil
 }
 
-// change notes a row to write.
+// change records a row to write.
 func (rs *rows) change(tr *tableRows, key string, value []byte) {
 	r := tr.entry(key)
 	if _, full := tr.full.at(key); full {
@@ -324,7 +326,8 @@ func (w *written) add(tr *tableRows, key string, value []byte) {
 	w.tables, w.keys, w.values = append(w.tables, tr.id), append(w.keys, []byte(key)), append(w.values, value)
 }
 
-// write has the pipe write the changed rows. A row that was missing must be missing still.
+// write adds the statements to the pipe that write the changed rows. A row that was missing must
+// still be missing.
 func (rs *rows) write(t *txn) {
 	var added, put, deleted written
 	for _, tr := range rs.named {

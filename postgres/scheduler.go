@@ -15,11 +15,11 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// scheduler is what the goroutine of the scheduler has to itself. A transaction changes it once
-// it is committed, except for the turns, which a transaction that fails puts back.
+// scheduler is the state that only the goroutine of the scheduler uses. A transaction changes it after its
+// commit. Only the turns change earlier, and a transaction that fails restores them.
 type scheduler struct {
 	conn     *pgx.Conn      // nil while there is none
-	cleanups sync.WaitGroup // of connections that are closed
+	cleanups sync.WaitGroup // for closing connections
 	process  int64          // the row of this process
 	commits  int64          // how many commits it tried; each has its own number
 
@@ -27,29 +27,29 @@ type scheduler struct {
 	claims    map[int64]int // by token, how many jobs of a fetch are still leased
 	turns     driver.Turns
 	marks     marks                      // nil unless a fetch has read many entries of the index of ready jobs
-	entries   int64                      // of that index that were read, as the session last counted them
-	doubtful  map[doubt]bool             // leases that nobody got, if their commit came through
+	entries   int64                      // entries of that index that the session has read, as last counted
+	doubtful  map[doubt]bool             // leases that no caller received; they exist if their commit happened
 	unclaimed []int64                    // claims whose last job has ended, for the next transaction
 	waiting   []*fetch                   // in the order of their coming
 	stirred   bool                       // something may have changed for the fetches that wait
-	rest      time.Time                  // when a rate has room for one of them; zero for never
+	rest      time.Time                  // when a rate has room for one of these fetches; zero for never
 	limited   map[string]bool            // queues that had limits when a fetch last looked
-	beside    map[string]map[string]bool // by queue, those that then had room in its pool, or waited for it
+	beside    map[string]map[string]bool // by queue, the queues of its pool that had leases or waited when a fetch last looked
 	noted     map[string]bool            // queues in whose rows a fetch noted that it waits for their pools
 	swept     pawl.ID                    // the last job with notes that a store of notes has looked for
 
 	grouping
 
-	now, mono time.Time     // of the last transaction, by the wall clock and monotonic
-	trusted   time.Time     // from when on the times of other processes are those of the wall clock; monotonic
+	now, mono time.Time     // time of the last transaction, wall clock and monotonic
+	trusted   time.Time     // after this monotonic time, the times of other processes match the wall clock
 	due       time.Time     // when something falls due; zero if a transaction has to look
-	deferred  []*call       // that wait for the lock of another session
+	deferred  []*call       // calls that wait for the lock of another session
 	nextTry   time.Time     // when to try one of them again, on monotonic time
-	brief     time.Duration // how long the next transaction waits for a lock, if not as long as usual
+	brief     time.Duration // how long the next transaction waits for a lock; 0 means as long as usual
 	partUntil time.Time     // until when calls are parted to find those that wait for a lock
-	resume    time.Time     // until when upkeep rests, since it failed; on monotonic time
+	resume    time.Time     // until when no upkeep runs, since it failed; on monotonic time
 	nextLook  time.Time     // when to look for what other processes changed, on monotonic time
-	skew      time.Duration // of the clock of the server
+	skew      time.Duration // difference to the clock of the server
 	still     bool          // the wall clock stood still since the last alarm
 	reapAfter int64         // the token up to which the claims of processes that have ended were looked at
 	reapOwner string        // the owner whose other processes have ended, for the next transaction
@@ -68,7 +68,7 @@ func (s *scheduler) init() {
 	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
 }
 
-// schedule carries out calls, and what falls due, until the queue is closed.
+// schedule carries out calls and due work until the queue is closed.
 func (q *Queue) schedule() {
 	defer close(q.done)
 	for {
@@ -107,10 +107,10 @@ func (q *Queue) schedule() {
 }
 
 const (
-	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still
-	longestSleep = time.Minute           // after which a clock that was set is noticed
-	lockedSleep  = 50 * time.Millisecond // until what is due, and locked, is tried again
-	retrySleep   = time.Second           // until what fell due, and failed, is tried again
+	stillSleep   = 10 * time.Millisecond // shortest sleep while the wall clock stands still
+	longestSleep = time.Minute           // within this time, the scheduler notices that a clock was set
+	lockedSleep  = 50 * time.Millisecond // pause until due but locked work is tried again
+	retrySleep   = time.Second           // pause until due work that failed is tried again
 	never        = 100 * 365 * 24 * time.Hour
 )
 
@@ -157,7 +157,7 @@ func (q *Queue) wall() time.Time {
 	return time.Now().Add(q.skew).Round(0)
 }
 
-// attempt tries to carry out calls in one transaction, which it returns as soon as there is one.
+// attempt tries to carry out calls in one transaction. It returns the transaction if it has begun one.
 func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 	if err := q.connect(ctx); err != nil {
 		return nil, err
@@ -202,8 +202,8 @@ func (t *txn) commit(calls []*call) (committed bool, err error) {
 		if err == nil {
 			return true, nil
 		}
-		// An error without a code is no answer of the server. A server that ends the connection says so
-		// with a code, and may have carried out the commit before.
+		// An error without a code does not come from the server. A server that ends the connection sends a
+		// code, and may have carried out the commit before that.
 		if codeOf(err) == "" || reached && t.q.conn.IsClosed() {
 			return t.q.resolve(err, t.number)
 		}
@@ -211,8 +211,8 @@ func (t *txn) commit(calls []*call) (committed bool, err error) {
 	return false, errors.Join(err, t.q.rollBack())
 }
 
-// rollBack ends a transaction that has failed, even if the time of its calls is up. Otherwise the next one
-// would go on within it, and commit what it has done.
+// rollBack ends a transaction that has failed, even if the time of its calls is up. Otherwise the next
+// transaction would continue inside it, and commit its changes.
 func (q *Queue) rollBack() error {
 	if q.conn.IsClosed() || q.conn.PgConn().TxStatus() == 'I' {
 		return nil
@@ -226,8 +226,8 @@ func (q *Queue) rollBack() error {
 	return err
 }
 
-// resolve finds out what became of a commit whose answer was lost. The row of the process is locked
-// until the transaction has ended, whichever way, and has its number if it was committed.
+// resolve finds out whether a commit happened whose answer was lost. The row of the process is locked
+// until that transaction has ended. If the transaction was committed, the row has its number.
 func (q *Queue) resolve(err error, number int64) (committed bool, cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Timeout)
 	defer cancel()

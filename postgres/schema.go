@@ -21,8 +21,8 @@ var migrations embed.FS
 // migrationLock is the advisory lock for creating or upgrading a schema.
 const migrationLock = 0x7061776c // "pawl"
 
-// migrate creates the tables of a schema that has none, unless they have to exist, and refuses
-// another format.
+// migrate creates the tables of a schema that has none, unless existing is set, and refuses another
+// format.
 func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, existing bool) error {
 	switch found, exists, err := formatOf(ctx, pool, schema); {
 	case err != nil:
@@ -55,8 +55,8 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, existing bo
 	})
 }
 
-// createSchema creates the schema itself unless it is there, for which the role needs a right on the
-// database.
+// createSchema creates the schema itself if it does not exist. The role needs a right on the
+// database for that.
 func createSchema(ctx context.Context, tx pgx.Tx, schema string) error {
 	var exists bool
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, schema).Scan(&exists)
@@ -84,5 +84,5 @@ func formatOf(ctx context.Context, q querier, schema string) (found int, exists 
 // sqlIn returns a statement for a schema.
 func sqlIn(schema, sql string) string { return strings.ReplaceAll(sql, "pawl.", quoted(schema)+".") }
 
-// quoted returns a name as SQL takes it, also if it is a word of SQL.
+// quoted returns a name quoted for SQL, since it may be a word of SQL.
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }

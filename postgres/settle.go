@@ -69,7 +69,8 @@ func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	return nil
 }
 
-// leased returns the job of a lease, if its token is the one that counts. Any client may settle it.
+// leased returns the job of a lease, if the job still has the token of the lease. Any client may
+// settle it.
 func (t *txn) leased(l *pawl.Lease) (*job, error) {
 	j := t.Get(l.ID)
 	if j == nil || j.State != pawl.Leased || uint64(j.token) != l.Token {
@@ -87,8 +88,8 @@ func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl
 	return op.lost, nil
 }
 
-// extend is a call of Extend. It writes nothing but the row of the process, whose lease is at least
-// as long as those of its jobs. It looks at the jobs because other clients may have settled or
+// extend is a call of Extend. It writes only the row of the process, whose lease is at least as
+// long as the leases of its jobs. It looks at the jobs because other clients may have settled or
 // cancelled them.
 type extend struct {
 	leases, lost []*pawl.Lease
@@ -147,7 +148,7 @@ func (t *txn) tokens(ids []pawl.ID) (tokens map[pawl.ID]int64, cancelled map[paw
 	return tokens, cancelled, err
 }
 
-// expiry returns when a lease of now ends.
+// expiry returns when a lease that begins or is extended now expires.
 func (t *txn) expiry() time.Time { return t.mono.Add(t.q.opts.Lease) }
 
 // Reap implements [pawl.Queue].
@@ -159,8 +160,8 @@ func (q *Queue) Reap(ctx context.Context) (int, error) {
 	return op.reaped, nil
 }
 
-// reap is a call of Reap. Every transaction reaps what is its own, so it has nothing to do but look
-// for other processes, and count.
+// reap is a call of Reap. Every transaction takes back the expired leases of its own process, so
+// reap only looks for other processes, and counts.
 type reap struct{ reaped int }
 
 func (op *reap) needs(*needs) {}

@@ -84,7 +84,8 @@ func (rs keyRanges) at(key string) (to bound, ok bool) {
 	return rs[i].to, true
 }
 
-// below returns the beginning of the range that has the keys right before a bound.
+// below returns the beginning of the range that includes the keys right before a
+// bound.
 func (rs keyRanges) below(b bound) (from string, ok bool) {
 	for _, r := range slices.Backward(rs) {
 		if b.last || r.from < b.key {

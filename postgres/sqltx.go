@@ -45,7 +45,7 @@ func (t sqlTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 type sqlRows struct {
 	pgx.Rows // nil: the other methods are not called
 	rows     *sql.Rows
-	err      error // of the query, which has no rows then
+	err      error // error of the query, which then has no rows
 }
 
 func (r sqlRows) Close() {
@@ -97,7 +97,7 @@ func (b *sqlBatch) QueryRow() pgx.Row {
 	return b.tx.QueryRow(b.ctx, query.SQL, query.Arguments...)
 }
 
-// Close runs the statements that are left, up to the first that fails.
+// Close runs the remaining statements, up to the first one that fails.
 func (b *sqlBatch) Close() error {
 	for len(b.queries) > 0 {
 		var err error

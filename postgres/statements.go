@@ -9,7 +9,7 @@ const sqlClock = `(extract(epoch FROM clock_timestamp()) * 1000000)::int8 * 1000
 // revision is how often bounds on waiting jobs have changed.
 const revision = `(SELECT bounds FROM pawl.revision)`
 
-// ended is the time of a process whose leases are being taken back.
+// ended is the end time stored for a process whose leases are being taken back.
 const ended = `(-9223372036854775808)`
 
 const (
@@ -18,30 +18,31 @@ const (
 	// sqlSynced reports whether a commit waits until it is on stable storage.
 	sqlSynced = `SELECT current_setting('fsync')::bool AND current_setting('synchronous_commit') <> 'off'`
 
-	// sqlRegister makes the row of a process, whose leases hold until $3, or for $4 ns from now.
+	// sqlRegister makes the row of a process. Its leases last until $3, or for $4 ns from now.
 	sqlRegister = `INSERT INTO pawl.process (id, owner, live_until, lease)
 VALUES ($1, $2, COALESCE($3, ` + sqlClock + `) + $4, $4)`
 
-	// sqlFence is the first statement of each transaction. It extends the lease of the process
-	// and numbers the commit. It reads the clock, and whether bounds have changed. No row means that another process takes its leases back.
+	// sqlFence is the first statement of each transaction. It extends the lease of the process and numbers the commit.
+	// It reads the clock, and whether bounds have changed. If it returns no row, another process is taking the leases
+	// of this process back.
 	sqlFence = `UPDATE pawl.process SET commits = $2, live_until = COALESCE($3, ` + sqlClock + `) + $4
 WHERE id = $1 AND live_until > ` + ended + ` RETURNING COALESCE($3, ` + sqlClock + `), ` + revision
 
-	// sqlCommits returns the number of the last commit of a process. It waits for a transaction
-	// that is still under way.
+	// sqlCommits returns the number of the last commit of a process. It waits for a transaction that is still in
+	// progress.
 	sqlCommits = `SELECT commits FROM pawl.process WHERE id = $1 FOR UPDATE`
 
-	// sqlDead marks processes whose leases are to be taken back: those of the same owner if $2
-	// is not empty, and if $4 says so, those that are past their time. A time that is too far ahead
-	// is one of before the clock was set back.
+	// sqlDead marks processes whose leases must be taken back: the processes of the owner $2, if it
+	// is not empty, and if $4 is set, the processes that are past their time. A time that is too
+	// far in the future was stored before the clock was set back, and counts as past.
 	sqlDead = `UPDATE pawl.process p SET live_until = ` + ended + ` FROM (
 	SELECT id FROM pawl.process, COALESCE($3, ` + sqlClock + `) AS now
 	WHERE id <> $1 AND (owner = $2 OR $4 AND (live_until <= now OR live_until > now + 2 * lease))
 	ORDER BY id FOR UPDATE OF process SKIP LOCKED) dead
 WHERE p.id = dead.id RETURNING p.id`
 
-	// sqlOrphans reads the next $2 claims of these processes, and sqlRemoveEnded removes those of the
-	// processes that have no more.
+	// sqlOrphans reads the next $2 claims of these processes, and sqlRemoveEnded removes the processes that have no
+	// claims left.
 	sqlOrphans     = `SELECT token, ids FROM pawl.claim WHERE process = ANY($1) AND token > $3 ORDER BY token LIMIT $2`
 	sqlRemoveEnded = `DELETE FROM pawl.process p WHERE id = ANY($1) AND NOT EXISTS (SELECT FROM pawl.claim WHERE process = p.id)`
 
@@ -49,7 +50,7 @@ WHERE p.id = dead.id RETURNING p.id`
 	sqlOthers = `SELECT min(live_until) FROM pawl.process WHERE id <> $1`
 )
 
-// columns are those that jobRow has.
+// columns are the columns of jobRow.
 const columns = `j.id, j.seq, j.token, j.leased_since, j.place, j.cancelled, j.record, j.waits, j.awaited, ` + turnColumn
 
 // turnColumn is the turn of a job, its order, and whether it holds its key, in one column, since few jobs have a turn.
@@ -93,7 +94,8 @@ SELECT count(*) FROM moved`
 	SELECT name FROM pawl.effect WHERE id IS NULL AND done_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// The columns of a new job: those of every job, those that most have no value for, and those of jobs with tags.
+// The columns of a new job: columns of every job, columns for which most jobs have no value, and columns of jobs with
+// tags.
 const (
 	newColumns       = `id, seq, since, line, place, lane, prio, record, payload`
 	newColumnCount   = 9
@@ -138,7 +140,7 @@ SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int4[], $5::int2[],
 FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[]) AS t(id, since, place, lane, holds, record)
 WHERE j.id = t.id`
 
-	// sqlUpdateFair is sqlUpdate for jobs some of which have tags, or lose them.
+	// sqlUpdateFair is sqlUpdate if some of the jobs have tags, or lose them.
 	sqlUpdateFair = `UPDATE pawl.job j SET since = t.since, place = t.place, lane = t.lane, holds = t.holds, record = t.record,
 	fair = COALESCE(t.fair, j.fair), due = t.due, cancelled = false, token = NULL, leased_since = NULL
 FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::int2[], $5::bool[], $6::bytea[], $7::bytea[], $8::int8[])
@@ -163,8 +165,8 @@ SELECT * FROM unnest($1::uuid[], $2::int4[], $3::int4[], $4::int8[], $5::bytea[]
 WHERE u.name = t.name AND u.id = t.owner`
 	sqlFree = `DELETE FROM pawl.uniq u USING unnest($1::bytea[], $2::uuid[]) AS t(name, id) WHERE u.name = t.name AND u.id = t.id`
 
-	// sqlStart notes effects that are under way. An effect that another job has meanwhile is not
-	// counted.
+	// sqlStart stores which jobs have effects. If another job got an effect in between, its row stays, and the
+	// statement reports fewer rows.
 	sqlStart = `INSERT INTO pawl.effect AS e (name, id) SELECT * FROM unnest($1::bytea[], $2::uuid[]) ORDER BY 1
 ON CONFLICT (name) DO UPDATE SET id = excluded.id, done_until = 0 WHERE e.id IS NULL AND e.done_until <= $3`
 	sqlStop = `DELETE FROM pawl.effect WHERE name = ANY($1)`
@@ -180,14 +182,14 @@ ON CONFLICT (name) DO UPDATE SET id = NULL, done_until = excluded.done_until`
 const linesOf = `pawl.queue q JOIN pawl.line l ON l.queue = q.id AND ($2::bytea[] IS NULL OR l.kind = ANY($2))
 WHERE q.name = ANY($1)`
 
-// claim notes a fetch, and leases jobs to it.
+// claim stores a fetch, and leases jobs to it.
 const claim = `WITH claim AS (INSERT INTO pawl.claim VALUES ($1, $2, $3))
 UPDATE pawl.job j SET token = $1, leased_since = $4`
 
 const (
-	// sqlPeek locks the first $5 jobs of each line and lane whose effect nobody has, behind the marks, except those of
-	// the keys $12 of the queues $11, which are at their limits. A lane of repeat suspects has none while one of them
-	// is leased.
+	// sqlPeek locks the first $5 jobs of each line and lane behind the marks. It skips jobs whose effect another job
+	// has, and jobs of the keys $12 of the queues $11, which are at their limits. While a repeat suspect is leased, it
+	// skips the lanes of repeat suspects.
 	sqlPeek = `SELECT q.name, q.line, j.* FROM (SELECT q.id, q.name, l.id AS line FROM ` + linesOf + ` AND NOT q.paused) q
 CROSS JOIN unnest($3::int2[]) AS lanes(lane)
 LEFT JOIN unnest($6::int4[], $7::int2[], $8::int2[], $9::int8[], $10::int8[]) AS mark(line, lane, prio, since, seq)
@@ -209,13 +211,13 @@ WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 	// last reported its statistics, which it does between transactions.
 	sqlEntries = `SELECT COALESCE(pg_stat_get_xact_tuples_returned('pawl.job_ready'::regclass), 0)`
 
-	// sqlClaim leases jobs that a peek has locked, and returns what the peek has not.
+	// sqlClaim leases jobs that a peek has locked, and returns the columns that the peek did not return.
 	sqlClaim = claim + ` WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
 
-	// sqlClaimHeads leases jobs. From now on, some of them hold their keys.
+	// sqlClaimHeads leases jobs. Jobs that run in order hold their keys after it.
 	sqlClaimHeads = claim + `, holds = CASE WHEN j.turn IS NOT NULL THEN true END WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
 
-	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 says so.
+	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 is set.
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
 	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
 	(SELECT FROM pawl.job WHERE place < 0 AND line = l.id LIMIT 1) UNION ALL

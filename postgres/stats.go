@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// sqlStats counts the jobs of each queue by their places, along the indexes. Place 9 is the leased
-// jobs, which are at place 0 too. Since when the oldest job is ready comes from the first job of
-// each priority.
+// sqlStats counts the jobs of each queue by their places, along the indexes. Place 9 stands for
+// the leased jobs, which are also at place 0. The ready time of the oldest job comes from the
+// first job of each priority.
 const sqlStats = `WITH counts AS (
 	SELECT line, 0 AS place, count(*) AS n FROM pawl.job WHERE place = 0 GROUP BY line
 	UNION ALL SELECT line, place, count(*) FROM pawl.job WHERE place < 0 GROUP BY line, place
@@ -102,8 +102,8 @@ FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, unnest('{0,1,2,3,4,5}'::in
 	SELECT record FROM heads) j
 WHERE q.name = ANY($1)`
 
-// fairOldest returns since when the jobs of fair queues are ready that run next. The rows of such jobs have their tags in
-// place of the time.
+// fairOldest returns, for fair queues, since when the jobs that run next are ready. It reads records, since the rows of
+// these jobs have their tags in place of the time.
 func (q *Queue) fairOldest(ctx context.Context, tx Tx, rooms map[string]*room) (map[string]time.Time, error) {
 	var fair []string
 	for name, r := range rooms {
@@ -129,7 +129,8 @@ func (q *Queue) fairOldest(ctx context.Context, tx Tx, rooms map[string]*room) (
 	return oldest, err
 }
 
-// countBlocked adds the limits of queues, those that are declared besides, and how many of their ready jobs are blocked.
+// countBlocked adds the limits of queues, the declared limits that an operator overrides, and how many ready jobs are
+// blocked.
 func (q *Queue) countBlocked(ctx context.Context, tx Tx, stats *pawl.Stats) error {
 	names := make([]string, len(stats.Queues))
 	for i := range stats.Queues {

@@ -16,8 +16,8 @@ const (
 
 	sqlAddTables = `INSERT INTO pawl.kv_table (space, name) SELECT $1, n FROM unnest($2::bytea[]) n ORDER BY n ON CONFLICT DO NOTHING`
 
-	// sqlLockTogether and sqlLockAlone exclude one another: mutations that declare what they
-	// touch, and a mutation that does not. The table has no rows that anybody changes.
+	// sqlLockTogether and sqlLockAlone exclude one another. Mutations that declare what they touch use the first, and a
+	// mutation that does not uses the second. No transaction changes rows of the locked table.
 	sqlLockTogether = `LOCK TABLE pawl.meta IN ROW SHARE MODE`
 	sqlLockAlone    = `LOCK TABLE pawl.meta IN EXCLUSIVE MODE`
 
@@ -100,8 +100,8 @@ func (rs *rows) createTables(s *driver.Space) error {
 	return rs.readTables(s)
 }
 
-// remember keeps the numbers of the tables for later transactions. The one that read or made them
-// is committed.
+// remember keeps the numbers of the tables for later transactions. Call it after the commit of the transaction that
+// read or made them.
 func (rs *rows) remember() {
 	for t, id := range rs.fresh {
 		rs.q.tables.Store(t, id)
@@ -121,7 +121,7 @@ func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) erro
 		switch {
 		case err != nil && tx.conn.IsClosed() && !tx.began:
 			return fmt.Errorf("%w: %w", net.ErrClosed, err)
-		case err != nil && tx.conn.IsClosed(): // fn met the end of the connection
+		case err != nil && tx.conn.IsClosed(): // the connection broke while fn ran
 			return viewError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 		case err != nil:
 			return viewError{err}
@@ -137,5 +137,5 @@ func (q *Queue) ViewRows(ctx context.Context, fn func(driver.Reader) error) erro
 	return err
 }
 
-// viewError is an error of the function of a view, which is its caller's: look does not try again.
+// viewError is an error of the function of a view. It belongs to the caller, so look does not try again.
 type viewError struct{ error }

@@ -11,11 +11,12 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// In a queue that runs the jobs of a key in order, a ready job has a place of its own, where no fetch looks, until
-// it has its turn. The head of a key is the job that holds it, or else the job that has its turn. A fetch chooses
-// the heads, since it has locked the limits of its queues. Whoever else changes a job that may be a head, or
-// before one, adds a row to turn in the same transaction. That row is new, so nobody waits for it. The next fetch
-// takes the rows of its queues, and looks at these keys only. See docs/internals/postgres.md.
+// In a queue that runs the jobs of a key in order, a ready job is at the place placeTurn, where no fetch looks,
+// until it has its turn. The head of a key is the job that holds it, or else the job that has its turn. A fetch
+// chooses the heads, since it has locked the limits of its queues. Any other transaction that changes a job that
+// may be a head, or may precede one, adds a row to table turn. That row is new, so no other transaction waits for
+// it. The next fetch takes the rows of its queues from table turn, and looks only at their keys. See
+// docs/internals/postgres.md.
 
 const (
 	// sqlOrders reads which queues run the jobs of a key in order.
@@ -30,13 +31,14 @@ const (
 		ORDER BY name, n LIMIT $2) t)
 RETURNING name`
 
-	// sqlAdopt has jobs at place 0 follow an order that they do not know of, as they were enqueued while it was declared. So it does
-	// with late jobs. These get their places afterwards.
+	// sqlAdopt makes jobs at place 0 follow an order that was declared while they were enqueued, and that they
+	// therefore lack. It does the same for late jobs, which get their places later.
 	sqlAdopt = `UPDATE pawl.job j SET turn = t.turn, key_order = t.key_order,
 	holds = CASE WHEN t.turn IS NOT NULL THEN j.holds END, place = CASE WHEN t.turn IS NOT NULL AND j.holds IS NULL THEN -2 ELSE 0 END
 FROM unnest($1::uuid[], $2::bytea[], $3::int2[]) AS t(id, turn, key_order) WHERE j.id = t.id`
 
-	// sqlReorder has the jobs of a queue follow another order. Of the leased jobs of a key, the first one holds it.
+	// sqlReorder makes the jobs of a queue follow another order. If several jobs of a key are leased, the first one
+	// holds the key.
 	sqlReorder = `WITH jobs AS (
 	SELECT j.id, j.place, COALESCE(j.due, j.since) AS due, j.seq, j.token, q.name || '\x00'::bytea || j.key AS turn,
 		j.place <> 3 AND COALESCE(j.holds, j.token IS NOT NULL) OR j.place = 3 AND j.holds IS TRUE AND $2::int2 = 2 AS holds
@@ -50,14 +52,14 @@ changed AS (
 	FROM jobs n LEFT JOIN heads h ON h.id = n.id WHERE j.id = n.id)
 INSERT INTO pawl.turn (name) SELECT DISTINCT turn FROM jobs WHERE $2::int2 > 0`
 
-	// sqlEndTurns lets the jobs of keys go that wait for turns in queues without an order.
+	// sqlEndTurns releases the jobs of keys that wait for turns in queues without an order.
 	sqlEndTurns = `UPDATE pawl.job SET turn = NULL, key_order = NULL, place = 0 WHERE turn = ANY($1) AND place = -2`
 )
 
 // turnName returns the name of a key whose jobs run in order. No name of a queue has a zero byte.
 func turnName(queue, key string) string { return queue + "\x00" + key }
 
-// inTurn sets what turnColumn says of a stored job.
+// inTurn sets what turnColumn says about a stored job.
 func (j *job) inTurn(column []byte) {
 	j.HoldsKey = false
 	if n := len(column) - 1; n > 0 {
@@ -77,14 +79,14 @@ func (j *job) turnColumns() (turn []byte, order *int16, holds *bool) {
 	return []byte(j.turn), &number, holds
 }
 
-// leaveTurn has a job that is done or dead hold its key no more, unless it is dead and its order says so.
+// leaveTurn ends the hold of a done or dead job on its key, unless the job is dead and its order keeps the key held.
 func (j *job) leaveTurn() {
 	if j.stored && !(j.State == pawl.Dead && j.order == pawl.OrderHold) {
 		j.HoldsKey = false
 	}
 }
 
-// follow has stored jobs that it is about to write follow the orders of their queues, which they do not know of.
+// follow makes stored jobs that are about to be written follow the orders of their queues, if they lack these.
 func (t *txn) follow(jobs []*job) {
 	if len(jobs) == 0 {
 		return
@@ -100,16 +102,16 @@ func (t *txn) follow(jobs []*job) {
 	t.write(sqlAdopt, uuids(ids), names, orders)
 }
 
-// turns is what a transaction knows of jobs in order.
+// turns is what a transaction knows about jobs in order.
 type turns struct {
-	orders     map[string]pawl.KeyOrder // of the queues of new jobs; nil until they are read
-	noted      map[string]bool          // keys whose first job may be another one, by name
-	turnsNoted int                      // how often it noted keys
-	kept       map[keyOfQueue]bool      // keys whose first job another session holds up, which wait for another transaction
+	orders     map[string]pawl.KeyOrder // orders of the queues of new jobs; nil until they are read
+	noted      map[string]bool          // keys whose first job may have changed, by name
+	turnsNoted int                      // how often it has recorded keys
+	kept       map[keyOfQueue]bool      // keys that wait for a later transaction, because another session holds up their first job
 }
 
-// orderNew has new jobs with keys wait for their turn, in the queues with an order. The next fetch finds the jobs of
-// queues whose order has changed since it was read.
+// orderNew makes new jobs with keys wait for their turn, in the queues with an order. If the order of a queue has
+// changed since it was read, the next fetch finds the jobs.
 func (t *txn) orderNew(fresh []*job) error {
 	var unknown []string
 	for _, j := range fresh {
@@ -135,7 +137,7 @@ func (t *txn) orderNew(fresh []*job) error {
 	return nil
 }
 
-// readOrders has the pipe read which of the queues of new jobs with keys have an order.
+// readOrders adds a statement to the pipe that reads which queues of new jobs with keys have an order.
 func (t *txn) readOrders(queues []string) {
 	if len(queues) == 0 {
 		return
@@ -157,7 +159,7 @@ func (t *txn) readOrders(queues []string) {
 	})
 }
 
-// noteTurn notes that the first job of the key of a job may be another one.
+// noteTurn records that the first job of the key of a job may have changed.
 func (t *txn) noteTurn(j *job) {
 	if j.turn == "" {
 		return
@@ -170,7 +172,7 @@ func (t *txn) noteTurn(j *job) {
 	t.stir()
 }
 
-// writeTurns stores whose first job may be another one. That is so unless a job holds its key, as before.
+// writeTurns stores the keys whose first job may have changed. It omits the key of a job that still holds it.
 func (t *txn) writeTurns(jobs []*job) {
 	for _, j := range jobs {
 		if isHead := j.stored && (j.HoldsKey || j.State == pawl.Leased); j.gone && j.stored || !j.gone && !isHead {
@@ -184,16 +186,16 @@ func (t *txn) writeTurns(jobs []*job) {
 	}
 }
 
-// takenTurns are rows of turn that a transaction has taken.
+// takenTurns are rows of table turn that a transaction has taken.
 type takenTurns struct {
 	names map[string]bool
 	rows  int
-	full  bool // there may be more, as the last statement took as many as it may
+	full  bool // there may be more, since the last statement reached its limit
 }
 
 func newTakenTurns() *takenTurns { return &takenTurns{names: make(map[string]bool)} }
 
-// takeTurns has the pipe take rows of turn, besides those that were taken.
+// takeTurns adds a statement to the pipe that takes more rows of table turn.
 func (t *txn) takeTurns(queues [][]byte, taken *takenTurns) {
 	t.write(sqlTakeTurns, queues, portion).Query(func(rows pgx.Rows) error {
 		var name []byte
@@ -208,8 +210,9 @@ func (t *txn) takeTurns(queues [][]byte, taken *takenTurns) {
 	})
 }
 
-// giveTurns chooses the heads of the keys of queues that were taken, and of those that follow. It reports whether there may
-// be more keys, which are too many for one transaction, and whether it is done with some, so that the next one sees others.
+// giveTurns chooses the heads of the keys that were taken, and takes more rows until it reaches its limit. More says
+// that there may be more keys than one transaction can handle. Done says that it has finished some keys, so that the
+// next transaction sees others.
 func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, err error) {
 	for n := 1; taken.full && n < portions; n++ {
 		t.takeTurns(queues, taken)
@@ -220,7 +223,7 @@ func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, er
 	var ordered, ended []string
 	for _, name := range slices.Sorted(maps.Keys(taken.names)) {
 		switch of := queueOfTurn(name); {
-		case t.kept[of]: // it was noted again
+		case t.kept[of]: // its row was written again
 		case t.limits[of.queue].InOrder == pawl.OrderNone:
 			ended = append(ended, name)
 		default:
@@ -234,7 +237,7 @@ func (t *txn) giveTurns(taken *takenTurns, queues [][]byte) (more, done bool, er
 	return taken.full, heldUp < taken.rows, err
 }
 
-// writeKept has the next transaction look at the keys again that are held up. Until then, no round takes them.
+// writeKept makes the next transaction look again at the keys that are held up. Until then, no round takes them.
 func (t *txn) writeKept() {
 	if len(t.kept) == 0 {
 		return
@@ -252,16 +255,16 @@ func queueOfTurn(name string) keyOfQueue {
 	return keyOfQueue{queue, key}
 }
 
-// looksFurther reports whether a fetch that finds no job has to look at the limits of its queues: jobs may wait for their turns,
-// or for tags, and a note may say that a fetch waits for room in a pool.
+// looksFurther reports whether a fetch that finds no job has to look at the limits of its queues, because jobs may wait
+// for their turns or for tags, or a note may say that a fetch waits for room in a pool.
 func (s *selection) looksFurther() bool {
 	return slices.ContainsFunc(s.f.Queues, func(name string) bool {
 		return s.t.limits[name].turns || s.t.limits[name].Fair || s.t.q.noted[name]
 	})
 }
 
-// adopt has candidates follow the order of their queue, if they do not know of it. It reports whether there were some,
-// so that the fetch has to look again.
+// adopt makes candidates follow the order of their queue if they lack it. It reports whether there were such
+// candidates, so that the fetch has to look again.
 func (s *selection) adopt(found map[string][]*candidate) bool {
 	var ids []pawl.ID
 	var names [][]byte

@@ -24,11 +24,11 @@ type Tx interface {
 
 // EnqueueTx stores jobs as part of a transaction of the app. The jobs are in the queue if the
 // transaction commits. EnqueueTx returns the results that the commit will have, as [pawl.Enqueuer]
-// describes. No event reports the jobs. Waiting fetches find them with the next poll, or at once if
-// the app calls [Queue.Wake] after its commit.
+// describes. No event reports the jobs. Waiting fetches find them with the next poll, or
+// immediately if the app calls [Queue.Wake] after its commit.
 //
-// A transaction with a unique key holds the key until it ends. Other enqueues with that key wait meanwhile, so keep the
-// transaction short. If a queue has a bound on its waiting jobs, all other enqueues into the queue wait, and the
+// A transaction with a unique key holds the key until it ends. Other enqueues with that key wait until then, so keep
+// the transaction short. If a queue has a bound on its waiting jobs, all other enqueues into the queue wait, and the
 // isolation level of the transaction has to be read committed.
 //
 // In a queue with [pawl.Limits.Fair], a job takes its turn when a process finds it after the commit. Until then it is
@@ -80,8 +80,8 @@ func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqu
 // atomic. If the transaction commits, the job has succeeded, whatever its handler returns afterwards.
 // If not, the handler's return value decides. In a handler, l is job.Lease.
 //
-// The queue learns of the commit when the lease is settled or extended, or at once if the app calls
-// [Queue.Wake] after the commit. If the handler returns an error nevertheless, the worker logs it
+// The queue notices the commit when the lease is settled or extended, or immediately if the app
+// calls [Queue.Wake] after the commit. If the handler still returns an error, the worker logs it
 // only after Wake.
 //
 // [pawl.ErrLeaseLost] means that another holder has the job by now. [pawl.ErrConflict] means that the
@@ -98,7 +98,7 @@ func (q *Queue) AckTx(ctx context.Context, tx Tx, l *pawl.Lease) error {
 	return nil
 }
 
-// ackOnce is an ack that first looks whether another job completed the effect.
+// ackOnce is an ack that first checks whether another job completed the effect.
 type ackOnce struct{ pawl.Settlement }
 
 const sqlEffectOf = `SELECT done_until FROM pawl.effect WHERE name = $1 FOR UPDATE`
@@ -126,11 +126,11 @@ func (op *ackOnce) apply(t *txn) error {
 	return t.end(&op.Settlement, pawl.Failure{})
 }
 
-// attempts are how often a call tries to get through a race within a transaction of the app.
+// attempts limits the tries of a call that meets races within a transaction of the app.
 const attempts = 3
 
-// within carries out an operation within a transaction of the app, behind a savepoint, so that a
-// refusal and a race leave the transaction as it was.
+// within carries out an operation within a transaction of the app, behind a savepoint, so that a refusal or a race
+// leaves the transaction unchanged.
 func (q *Queue) within(ctx context.Context, tx Tx, op operation) (*txn, error) {
 	switch {
 	case tx == nil:
@@ -151,8 +151,8 @@ func (q *Queue) within(ctx context.Context, tx Tx, op operation) (*txn, error) {
 // sqlBeginWithin reads the clock, and the ID of the transaction.
 const sqlBeginWithin = `SELECT COALESCE($1, ` + sqlClock + `), pg_current_xact_id()::text::int8, ` + revision
 
-// savepoint tries to carry out an operation. The transaction has a scheduler of its own, since it
-// runs on the goroutine of the app, and what it changes there goes with it.
+// savepoint tries to carry out an operation. The transaction gets a separate scheduler, since it runs on the
+// goroutine of the app. Changes to that scheduler are dropped with it.
 func (q *Queue) savepoint(ctx context.Context, tx Tx, op operation) (t *txn, err error) {
 	if _, err := tx.Exec(ctx, "SAVEPOINT pawl"); err != nil {
 		return nil, err

@@ -16,28 +16,28 @@ import (
 )
 
 // txn is one transaction of the scheduler. It reads the jobs that its calls name, lets the calls
-// change them in memory, and writes what has changed. What it changes in the scheduler waits for
-// the commit.
+// change them in memory, and writes the changes. Its changes to the scheduler wait for the
+// commit.
 type txn struct {
 	core.Moves[*job] // Now is the wall clock
 
 	q      *Queue
 	ctx    context.Context
 	tx     *pipe
-	calls  []*call // that it has accepted
+	calls  []*call // calls that it has accepted
 	stage  stage
 	number int64
 	mono   time.Time // monotonic time
-	xid    int64     // of a transaction of the app
+	xid    int64     // ID of a transaction of the app; 0 for none
 
-	jobs     map[pawl.ID]*job   // that were read or made
-	touched  []*job             // those to write, in the order in which they were first changed
-	holders  map[string]pawl.ID // of unique keys, for the calls so far
-	owners   map[string]pawl.ID // of unique keys, as they were read
+	jobs     map[pawl.ID]*job   // jobs that were read or made
+	touched  []*job             // jobs to write, in the order in which they were first changed
+	holders  map[string]pawl.ID // holders of unique keys, after the calls so far
+	owners   map[string]pawl.ID // holders of unique keys, as they were read
 	effects  map[string]effect  // to write, by name
 	restored []driver.Effect    // to write
 	notes    []*storeNotes      // to write
-	looked   map[pawl.ID]bool   // which jobs it has looked for
+	looked   map[pawl.ID]bool   // jobs that it has looked for
 	prerequisites
 	turns
 	backlog
@@ -46,41 +46,41 @@ type txn struct {
 	extends map[pawl.ID]bool  // leases that were extended
 	granted map[pawl.ID]int64 // the tokens of its new leases
 	reaped  int
-	looks   bool // a call asks for the leases of other processes
+	looks   bool // a call needs a look at the leases of other processes
 
-	rows   *rows // of other packages, and of groups; nil without a mutation and a member
+	rows   *rows // rows of other packages and of groups; nil until needed
 	groups driver.Groups
-	limits map[string]queueLimits // of the queues of its fetches; nil until they are read
+	limits map[string]queueLimits // limits of the queues of its fetches; nil until they are read
 	pooled bool                   // it has locked the pools of these queues
-	taken  map[string]pawl.Limits // of the queues of new jobs with a cost, once they are read
-	rest   time.Time              // when a rate has room for a fetch that waits; zero for never
-	broken error                  // ends the transaction, whatever the answer of a call
+	taken  map[string]pawl.Limits // limits of the queues of new jobs with a cost, once they are read
+	rest   time.Time              // when a rate has room for a waiting fetch; zero for never
+	broken error                  // error that ends the transaction, whatever the calls return
 	vain   bool                   // there is nothing to commit
 
 	seqs      seqs // for new jobs
-	unclaimed int  // how many of the claims that have ended it removed
+	unclaimed int  // how many ended claims it has removed
 
-	fetches []*fetch // that came with the calls
-	looking []*fetch // that it has accepted
-	leasing []*fetch // that it has jobs for
+	fetches []*fetch // fetches among the calls
+	looking []*fetch // fetches that it has accepted
+	leasing []*fetch // fetches that it has jobs for
 	events  []pawl.Event
 	totals  driver.Totals // its transitions; events has some of them
 	news    news          // for other processes
 	answers []error       // of the calls
-	results []func()      // give callers their results, if the transaction may have been committed
+	results []func()      // functions that return results to callers, if the transaction may have been committed
 	after   []func()      // run after the commit
 }
 
-// stage is how far a transaction has come.
+// stage is the progress of a transaction.
 type stage int
 
 const (
 	stageFence stage = iota
 	stageCalls
-	stageUpkeep // what is due, and the waiting fetches, whatever the calls are
+	stageUpkeep // due work and waiting fetches, whatever the calls are
 )
 
-// began reports whether there is a transaction that has its process to itself.
+// began reports whether the transaction has passed its fence.
 func (t *txn) began() bool { return t != nil && t.stage > stageFence }
 
 func newTxn(q *Queue, ctx context.Context, tx Tx) *txn {
@@ -100,7 +100,7 @@ func (t *txn) forget() {
 	t.owners, t.touched, t.looked = make(map[string]pawl.ID), nil, make(map[pawl.ID]bool)
 }
 
-// run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
+// run accepts calls and carries them out, then does due work, and serves the waiting fetches.
 func (t *txn) run(calls []*call) error {
 	known, err := t.begin(calls)
 	if err != nil {
@@ -158,19 +158,20 @@ func (t *txn) run(calls []*call) error {
 	return t.serve()
 }
 
-// isVain reports whether a transaction has refused all its calls, and nothing is due, so that it need not commit,
-// which would cost a sync. It gave no lease and extended none, so the row of the process need not last longer.
+// isVain reports whether a transaction has refused all its calls, and nothing is due. Then it does not commit,
+// which would cost a sync. It gave no lease and extended none, so the lease of the process does not have to last
+// longer.
 func (t *txn) isVain() bool {
 	return len(t.calls) > 0 && !slices.Contains(t.answers, nil) && len(t.q.doubtful) == 0 && !t.q.isDue()
 }
 
-// isBroken reports whether the server has given the transaction up.
+// isBroken reports whether the server has aborted the transaction.
 func (t *txn) isBroken() bool {
 	conn := t.q.conn.PgConn()
 	return conn.IsClosed() || conn.TxStatus() != 'T'
 }
 
-// reopen offers again what a transaction without effect had accepted.
+// reopen makes calls and fetches available again that a transaction without effect had accepted.
 func (t *txn) reopen() {
 	for _, c := range t.calls {
 		c.Reopen()
@@ -185,8 +186,8 @@ func hasFetch(calls []*call) bool {
 	return slices.ContainsFunc(calls, func(c *call) bool { _, is := c.operation.(*fetch); return is })
 }
 
-// begin begins the transaction, and reads in the same round trip what calls need that need nothing but
-// the jobs of their leases. It reports whether that is all.
+// begin begins the transaction. In the same round trip it reads the needs of the calls, if these need only the
+// jobs of their leases. All reports whether that covers everything.
 func (t *txn) begin(calls []*call) (all bool, err error) {
 	t.tx.held.Queue("begin isolation level read committed")
 	if t.q.brief > 0 {
@@ -207,8 +208,8 @@ func (t *txn) begin(calls []*call) (all bool, err error) {
 	return all, errors.Join(err, t.tx.send(t.ctx))
 }
 
-// foresee returns what calls need, and how many sequences, as far as one can say before a call is accepted: its
-// caller may still withdraw it, and what it was given is the caller's then.
+// foresee returns what calls need, and how many sequences, to the extent that is known before they are accepted.
+// Until then, a caller may withdraw its call, and then owns the arguments again.
 func foresee(calls []*call) (n needs, seqs int, all bool) {
 	all = true
 	for _, c := range calls {
@@ -236,7 +237,7 @@ func foresee(calls []*call) (n needs, seqs int, all bool) {
 
 // fence proves that this process still has its leases, and reads the clock.
 func (t *txn) fence() {
-	t.mono = time.Now() // before the server reads its clock, so that no lease of a job outlasts that of the process
+	t.mono = time.Now() // before the server reads its clock, so that no lease of a job outlasts the lease of the process
 	t.write(sqlFence, t.q.process, t.number, t.q.clock(), int64(t.q.opts.Lease)).QueryRow(func(row pgx.Row) error {
 		var now int64
 		if err := row.Scan(&now, &t.revision); err == pgx.ErrNoRows {
@@ -253,8 +254,8 @@ func (t *txn) fence() {
 	})
 }
 
-// watchClock notices that the wall clock was set since the last transaction. The times in the rows of
-// other processes are those of the old clock then, until they have extended their leases.
+// watchClock notices that the wall clock was set since the last transaction. The rows of other processes then
+// have times of the old clock, until these processes have extended their leases.
 func (t *txn) watchClock() {
 	step := t.Now.Sub(t.q.now) - t.mono.Sub(t.q.mono)
 	if !t.q.mono.IsZero() && step.Abs() > t.q.opts.Lease/2 {
@@ -264,8 +265,8 @@ func (t *txn) watchClock() {
 	t.q.now, t.q.mono = t.Now, t.mono
 }
 
-// read reads what the calls need: who holds the unique keys, and all jobs at once, so that every
-// transaction locks them in the same order. If a key goes from one job to another in between, the
+// read reads what the calls need: the holders of unique keys, and then all jobs together, so that
+// every transaction locks jobs in the same order. If the holder of a key changes in between, the
 // keys cannot be written, and the transaction runs again.
 func (t *txn) read(n *needs) error {
 	ids := n.ids
@@ -308,7 +309,7 @@ func (t *txn) load(ids []pawl.ID) (jobs []*job, err error) {
 	return t.scan(rows)
 }
 
-// scan reads jobs. Those with damaged records are set aside, and left out.
+// scan reads jobs. It makes jobs with damaged records dead, and omits them.
 func (t *txn) scan(rows pgx.Rows) (jobs []*job, err error) {
 	defer rows.Close()
 	damaged := make(map[pawl.ID]error)
@@ -333,7 +334,7 @@ func (t *txn) scan(rows pgx.Rows) (jobs []*job, err error) {
 	return jobs, t.makeCorrupt(damaged, 0)
 }
 
-// get returns a job that the transaction has read, nil if there is none of the ID.
+// Get returns a job that the transaction has read, nil if there is none with the ID.
 func (t *txn) Get(id pawl.ID) *job {
 	if j := t.jobs[id]; j != nil && !j.gone {
 		return j
@@ -341,8 +342,8 @@ func (t *txn) Get(id pawl.ID) *job {
 	return nil
 }
 
-// conclude changes the scheduler as the transaction, which was committed, says. It emits the
-// events and answers the calls.
+// conclude applies the changes of a committed transaction to the scheduler. It emits the events and answers the
+// calls.
 func (t *txn) conclude() {
 	if t.q.opts.Now == nil {
 		t.q.skew = t.Now.Sub(t.mono.Round(0))

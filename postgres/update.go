@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Update runs fn in a transaction of its own, for an app that keeps its data in the database of the
-// queue. When fn returns nil, Update commits. When fn returns an error or panics, Update rolls the
+// Update runs fn in a new transaction, for an app that keeps its data in the database of the queue.
+// When fn returns nil, Update commits. When fn returns an error or panics, Update rolls the
 // transaction back. Fn uses tx for its own statements, [Queue.EnqueueTx], [Queue.AckTx], and
 // [Queue.MutateTx]. It must not commit or roll back tx.
 //
@@ -58,12 +58,13 @@ func (q *Queue) Update(ctx context.Context, fn func(tx Tx) error) error {
 			fn()
 		}
 	}
-	_ = q.Wake(context.WithoutCancel(ctx)) // else the queue finds out by itself
+	_ = q.Wake(context.WithoutCancel(ctx)) // otherwise the queue finds out by polling
 	return nil
 }
 
-// commit commits a transaction of Update. A connection that has ended before had no effect. Later
-// pgconn.SafeToRetry does not help: it is true of a connection that breaks before the answer, too.
+// commit commits a transaction of Update. If the connection ended before the commit, the commit had
+// no effect. Later, pgconn.SafeToRetry does not help: it is also true if the connection breaks
+// before the answer.
 func (q *Queue) commit(tx pgx.Tx) error {
 	if tx.Conn().IsClosed() {
 		return fmt.Errorf("%w: the connection broke before the commit", ErrUnavailable)
@@ -89,7 +90,7 @@ func (q *Queue) MutateTx(tx Tx, m driver.Mutation) error {
 	}
 	op := newMutate(q, m, 0)
 	t, err := q.within(context.Background(), tx, op)
-	for errors.Is(err, errAlone) { // it declares more by now, or is to be alone
+	for errors.Is(err, errAlone) { // it now declares more, or has to run alone
 		t, err = q.within(context.Background(), tx, op)
 	}
 	var failed *undone

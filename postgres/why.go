@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// sqlReadyKeys counts the ready jobs of queues by their keys: all, and those whose effect nobody has.
+	// sqlReadyKeys counts the ready jobs of queues by key: all of them, and those whose effect no job has.
 	sqlReadyKeys = `SELECT q.name, j.key, count(*)::int8, count(*) FILTER (
 	WHERE NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL))::int8
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.place IN (-2, 0) AND j.token IS NULL AND j.key IS NOT NULL AND q.name = ANY($1) GROUP BY 1, 2`
 
-	// sqlKeyHeads reads the heads of the keys of queues with an order, whether they are ready, and whether nobody has their
-	// effect.
+	// sqlKeyHeads reads the heads of the keys of queues with an order, whether they are ready, and whether their effect
+	// is free.
 	sqlKeyHeads = `SELECT DISTINCT ON (j.turn) q.name, j.key, j.id, COALESCE(j.due, j.since), j.place IN (-2, 0) AND j.token IS NULL, j.place = 3, NOT EXISTS (
 	SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
@@ -35,8 +35,8 @@ ORDER BY j.turn, j.holds DESC NULLS LAST, j.token IS NULL, COALESCE(j.due, j.sin
 JOIN pawl.job j USING (id) JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.token = c.token AND q.name = $1 AND j.key = $2 ORDER BY j.id LIMIT $3`
 
-	// sqlReadyOfKey reads the first ready jobs of a key, and whether nobody has their effect. Jobs in order come in that order, behind
-	// a retry that holds the key.
+	// sqlReadyOfKey reads the first ready jobs of a key, and whether their effect is free. Jobs in order come in that
+	// order, after a retry that holds the key.
 	sqlReadyOfKey = `SELECT j.id, NOT EXISTS (SELECT FROM pawl.effect e WHERE e.name = j.effect AND e.id IS NOT NULL)
 FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.queue
 WHERE j.place IN (-2, 0) AND j.token IS NULL AND q.name = $1 AND j.key = $2
@@ -46,8 +46,8 @@ ORDER BY j.holds DESC NULLS LAST, CASE WHEN j.turn IS NULL THEN j.prio END, CASE
 	sqlHolderOfEffect = `SELECT id FROM pawl.effect WHERE name = $1 AND id IS NOT NULL`
 )
 
-// keysOf counts the keys of queues with limits per key: their leased and ready jobs, and the rates that are used
-// up. Short keys come first.
+// keysOf returns the keys of queues with limits per key, with their leased and ready jobs and how far their rates are
+// used up. Short keys come first.
 func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[string][]pawl.KeyStats, rooms map[string]*room, err error) {
 	limits, err := readLimits(ctx, tx, q.sql, names)
 	if err != nil || len(limits) == 0 {
@@ -112,7 +112,7 @@ func (q *Queue) keysOf(ctx context.Context, tx Tx, names ...string) (of map[stri
 	return of, rooms, nil
 }
 
-// readBacklogs counts the waiting jobs of the keys of queues with a bound for them.
+// readBacklogs counts the waiting jobs of the keys of queues that bound these.
 func (q *Queue) readBacklogs(ctx context.Context, tx Tx, queues []string, count func(queue, key string) *pawl.KeyStats) error {
 	if len(queues) == 0 {
 		return nil
@@ -129,8 +129,8 @@ func (q *Queue) readBacklogs(ctx context.Context, tx Tx, queues []string, count 
 	return err
 }
 
-// readHeads fills in the heads of the keys of queues with an order. Of the ready jobs of such a key, all but the head
-// are blocked.
+// readHeads fills in the heads of the keys of queues with an order. All ready jobs of such a key except the head are
+// blocked.
 func (q *Queue) readHeads(ctx context.Context, tx Tx, rooms map[string]*room, count func(queue, key string) *pawl.KeyStats) error {
 	var ordered []string
 	for name, r := range rooms {
@@ -177,7 +177,7 @@ func (q *Queue) holdersOf(ctx context.Context, tx Tx, queue, key string) ([]pawl
 	})
 }
 
-// waitingOf reads some blocked jobs of a key: the ready ones but the first that may run.
+// waitingOf reads some blocked jobs of a key: the ready jobs after the first ones that may run.
 func (q *Queue) waitingOf(ctx context.Context, tx Tx, queue string, k pawl.KeyStats) (ids []pawl.ID, err error) {
 	free := k.Ready - k.Blocked
 	rows, err := tx.Query(ctx, q.sql(sqlReadyOfKey), []byte(queue), []byte(k.Key), free+pawl.MaxHolders)
@@ -185,7 +185,7 @@ func (q *Queue) waitingOf(ctx context.Context, tx Tx, queue string, k pawl.KeySt
 		return nil, err
 	}
 	var id pgtype.UUID
-	var unused bool // nobody has its effect
+	var unused bool // its effect is free
 	_, err = pgx.ForEachRow(rows, []any{&id, &unused}, func() error {
 		switch {
 		case free > 0 && unused && (k.Head.IsZero() || k.Head == pawl.ID(id.Bytes)):
@@ -269,9 +269,9 @@ func (q *Queue) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, er
 	return k, err
 }
 
-// Keys reads up to max keys of a queue with limits per key, after a key: "" for the first. It returns the keys that
-// have ready or leased jobs, or whose rate is used up in part. Short keys come first. It counts all keys of the queue,
-// so it takes longer the more jobs with keys are ready.
+// Keys reads up to max keys of a queue with limits per key, beginning after the key after. An empty after begins at
+// the first key. It returns the keys that have ready or leased jobs, or whose rate is partly used up. Short keys come
+// first. It counts all keys of the queue, so it takes longer the more jobs with keys are ready.
 func (q *Queue) Keys(ctx context.Context, queue, after string, max int) (all []pawl.KeyStats, err error) {
 	if err := driver.CheckKeys(after, max); err != nil {
 		return nil, err
