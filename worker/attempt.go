@@ -27,9 +27,9 @@ var (
 	// ErrStopping is the cause when the worker stops.
 	ErrStopping = errors.New("the worker is stopping")
 
-	// ErrLeaseInDoubt is the cause when the lease may have expired, so that another process may
-	// have the job: the queue, such as a server that cannot be reached, did not answer an
-	// extension in time.
+	// ErrLeaseInDoubt is the cause when the queue did not answer an extension in time, for
+	// example because a server cannot be reached. The lease may have expired, and another
+	// process may have the job.
 	ErrLeaseInDoubt = errors.New("it is unknown whether the lease still holds")
 )
 
@@ -37,7 +37,7 @@ var (
 // runtime.Goexit as t.FailNow does.
 type PanicError struct {
 	Value any    // the argument of panic, or a text about Goexit
-	Stack string // of the handler's goroutine
+	Stack string // stack of the handler's goroutine
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
@@ -51,20 +51,20 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// attempt is one run of one leased job, from the moment the worker gets its lease until the
-// lease is settled.
+// attempt is one attempt of a leased job, from the time when the worker gets its lease until
+// the lease is settled.
 type attempt struct {
 	*pawl.Lease
 	handler handler
 	queue   pawl.Queue
 	notes   *driver.Notes
-	ctx     context.Context // of the handler, once it has a slot
+	ctx     context.Context // context of the handler, once it has a slot
 	cancel  context.CancelCauseFunc
-	err     error     // of the handler; belongs to its goroutine
-	until   time.Time // when the lease expires, to the worker's knowledge; zero once it is in doubt; the session's mu guards it
+	err     error     // error of the handler; only its goroutine may use it
+	until   time.Time // when the lease expires, as far as the worker knows; zero once the lease is in doubt; guarded by the session's mu
 
-	// claimed is set by the one that settles the job: the return of the handler, or the worker
-	// if it no longer waits for that.
+	// claimed is set by the code that settles the job: when the handler returns, or earlier by
+	// a worker that no longer waits for that.
 	claimed atomic.Bool
 }
 
@@ -72,8 +72,8 @@ type attempt struct {
 func (a *attempt) claim() bool { return a.claimed.CompareAndSwap(false, true) }
 
 // limit returns how long a run that starts now may take, and the cause with which
-// its context then ends, or nil if there is no limit. The timeout is that of the
-// job, or else the worker's; the deadline is a time of the wall clock.
+// its context ends after that. Cause is nil if there is no limit. The timeout
+// comes from the job, or else from the worker. The deadline is a wall-clock time.
 func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
 	limit = a.Timeout
 	if limit == 0 {
@@ -91,8 +91,9 @@ func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
 	return limit, cause
 }
 
-// ended reports whether the job ended while it waited for a slot: a run would start
-// with a context that has ended. However it is settled, its queue makes it dead.
+// ended reports whether the job was cancelled or passed its deadline while it waited for a
+// slot. A run would start with a context that has ended. However the job is settled, its queue
+// makes it dead.
 func (a *attempt) ended() bool {
 	return a.Cancelled.Fired() || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
 }
@@ -120,7 +121,7 @@ func (a *attempt) run(ctx context.Context) {
 	}()
 	a.err = a.handler.run(driver.RunContext(ctx, a.queue, a.Lease, a.notes), a.Lease)
 	if a.err != nil {
-		_ = a.err.Error() // if it panics, as for a nil pointer in an error, it panics here and not in the queue
+		_ = a.err.Error() // a panic of Error, for example because of a nil pointer, happens here and not in the queue
 	}
 	returned = true
 }
@@ -133,12 +134,12 @@ func panicked(value any) *PanicError {
 	return &PanicError{Value: value, Stack: stackOfPanic(string(debug.Stack()))}
 }
 
-// stackOfPanic leaves out the frames above the panic, which took the stack. They would fill the
-// part that the history keeps.
+// stackOfPanic omits the frames above the panic: those of the code that took the stack. They
+// would use up the part that the history keeps.
 func stackOfPanic(stack string) string {
 	head, rest, _ := strings.Cut(stack, "\n") // goroutine 7 [running]:
 	if _, below, found := strings.Cut(rest, "\npanic("); found {
-		if _, below, found = strings.Cut(below, "\n\t"); found { // where panic itself is
+		if _, below, found = strings.Cut(below, "\n\t"); found { // the line of the code of panic itself
 			if _, below, found = strings.Cut(below, "\n"); found {
 				return head + "\n" + below
 			}

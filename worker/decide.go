@@ -11,8 +11,8 @@ import (
 )
 
 // decide returns the settlement, without its lease, that follows from the result of a run.
-// Interrupted means that a stop ended the context before the run returned; policy is the one
-// that applies; random is uniform in [0, 1).
+// Interrupted means that a stop ended the context before the run returned. Policy is the
+// policy of the job. Random is uniform in [0, 1).
 func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, random float64) pawl.Settlement {
 	nack := func(delay time.Duration) pawl.Settlement {
 		return pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: delay, Cause: err}
@@ -57,8 +57,9 @@ type payloadError struct{ err error }
 func (e *payloadError) Error() string { return e.err.Error() }
 func (e *payloadError) Unwrap() error { return e.err }
 
-// because puts the reason why a run was ended before the error that it then returned, for
-// the history: usually the error of a handler says only that its context ended.
+// because puts the reason why a run was ended in front of the error that the run returned.
+// The history needs the reason: usually the error of a handler says only that its context
+// ended.
 func because(err, ended error) error {
 	for _, cause := range [...]error{ErrTimeout, ErrDeadline, ErrCancelled} {
 		if errors.Is(ended, cause) && !errors.Is(err, cause) {
@@ -68,9 +69,9 @@ func because(err, ended error) error {
 	return err
 }
 
-// delayAfter asks the policy. If the policy panics, delayAfter asks the default strategy
-// instead. Otherwise the panic, outside of the handler, would crash the process again and
-// again.
+// delayAfter asks the policy for the delay. If the policy panics, delayAfter asks the
+// default strategy instead. Otherwise the panic, which is outside of the handler, would
+// crash the process repeatedly.
 func delayAfter(e *pawl.Envelope, err error, policy pawl.Policy, random float64) (delay time.Duration, ok bool) {
 	completed := driver.NextAttempt(e.Attempts)
 	r := pawl.Retry{Completed: completed, Attempt: driver.NextAttempt(completed), Err: err, Random: random}

@@ -11,7 +11,7 @@
 //   - nil: the job is done.
 //   - An error, or a panic: the attempt failed. The job is retried after the delay of its policy,
 //     or becomes dead if no retry is left.
-//   - [pawl.Permanent]: the job becomes dead at once.
+//   - [pawl.Permanent]: the job becomes dead immediately.
 //   - [pawl.RetryAfter]: the attempt failed. The job is retried after this delay.
 //   - [pawl.Snooze]: the job runs again later. No attempt is counted, and the count of earlier
 //     failures restarts at 0.
@@ -22,7 +22,7 @@
 //
 //   - [ErrTimeout], [ErrDeadline]: the attempt took too long, or the deadline of the job has
 //     passed. An error is a failed attempt. Nil is a success.
-//   - [ErrCancelled]: somebody cancelled the job. Nil is a success. After anything else the job is
+//   - [ErrCancelled]: the job was cancelled. Nil is a success. After anything else the job is
 //     dead.
 //   - [ErrStopping]: the worker stops. An error returns the job to the queue and is not a failure.
 //     Nil is a success, and [pawl.Permanent] and [pawl.Snooze] keep their meaning.

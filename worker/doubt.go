@@ -9,16 +9,16 @@ import (
 )
 
 // shared reports whether another process may take a job back. If only one process has the queue
-// open, nothing else can end its leases, however long it takes to extend them.
+// open, its leases cannot end in another way, however long it takes to extend them.
 func (w *Worker) shared() bool {
 	able, ok := w.queue.(driver.Able)
 	return ok && able.Abilities()&pawl.Shared != 0
 }
 
 // endInDoubt is called when the earliest lease of a session may have expired. It ends the runs
-// whose leases were not extended in time: another process may have their jobs by now. A job that
-// waits for a slot does not start. It goes back to the queue, which may still hold its lease for
-// this worker.
+// whose leases were not extended in time: another process may have their jobs now. If such a job
+// still waits for a slot, it does not start. It goes back to the queue, which may still hold its
+// lease for this worker.
 func (s *session) endInDoubt() {
 	var runs, waiting []*attempt
 	now := time.Now()
@@ -55,8 +55,8 @@ func (s *session) watch(until time.Time) {
 	}
 }
 
-// extended notes until when leases hold after a call that extended them and began at a time. A
-// lease in doubt stays in doubt: its run has been ended.
+// extended records when leases expire after a call that began at the given time and extended
+// them. A lease in doubt stays in doubt: its run has been ended.
 func (s *session) extended(attempts iter.Seq[*attempt], began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,8 @@ func (s *session) fetchOne(ctx context.Context) error {
 	return nil
 }
 
-// fetchUntil fetches jobs as there is demand. It returns nil when the queues are as empty as until
-// asks, the error of ctx, or the error of a queue on which no later call can succeed.
+// fetchUntil fetches jobs on demand. It returns nil when the queues are as empty as until requires,
+// the error of ctx, or an error of the queue after which no later call can succeed.
 func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 	retries := pawl.DefaultStrategy()
 	for failed := 0; ; {
@@ -63,8 +63,9 @@ func (s *session) fetchUntil(ctx context.Context, until pawl.Wait) error {
 	}
 }
 
-// isLacking reports whether the queue lacks what the worker's options need. It is not enough that an
-// error matches [pawl.ErrUnsupported]: some errors of an operating system match it too.
+// isLacking reports whether the queue lacks an ability that the worker's options need. It does not
+// suffice that an error matches [pawl.ErrUnsupported]: some errors of operating systems also match
+// it.
 func isLacking(err error) bool {
 	var refused *pawl.InvalidError
 	return errors.As(err, &refused) && refused.Lacks != 0
@@ -103,7 +104,7 @@ func (s *session) demand(ctx context.Context, until pawl.Wait) (r pawl.Request, 
 	return r, nil, ctx.Err()
 }
 
-// wanted returns how many jobs to fetch now. It is 0 while enough wait for the slots, so that
+// wanted returns how many jobs to fetch now. It is 0 while enough jobs wait for slots, so that
 // fetches are few and large. The caller holds mu.
 func (s *session) wanted() int {
 	idle, ahead := s.idle(), s.pace.ahead(s.w.opts.Concurrency)
@@ -113,8 +114,8 @@ func (s *session) wanted() int {
 	return max(0, idle+ahead-len(s.waiting))
 }
 
-// askAgain starts or renews a fetch if more jobs are wanted than the fetch under way asks for. It is
-// called after a slot becomes free and the waiting jobs had their chance of it. The caller holds mu.
+// askAgain starts or renews a fetch if more jobs are wanted than the current fetch requests. Call it
+// after a slot became free and no waiting job took it. The caller holds mu.
 func (s *session) askAgain() {
 	if s.endFetch != nil && s.asked == 0 && s.idle() > 0 {
 		s.endFetch() // jobs that crashed need an idle slot

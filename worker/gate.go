@@ -11,7 +11,7 @@ import (
 )
 
 // Gate holds back the jobs of kinds whose need is not met; see [pawl.Needs] and Options.Gates. A new
-// gate is closed. An app opens and closes it by what its own probe finds, for example a probe of the
+// gate is closed. An app opens and closes it according to its own probe, for example a probe of the
 // network. Several workers may share one gate.
 type Gate struct {
 	mu       sync.Mutex
@@ -23,8 +23,8 @@ type Gate struct {
 func (g *Gate) Open() { g.set(true) }
 
 // Close keeps workers from taking the jobs that need the gate. Once it has returned, no such job
-// starts. Running jobs go on. Jobs that a worker has fetched ahead go back to the queue, and count no
-// attempt.
+// starts. Running jobs continue. Jobs that a worker has fetched ahead go back to the queue, and count
+// no attempt.
 func (g *Gate) Close() { g.set(false) }
 
 // IsOpen reports whether the gate is open.
@@ -87,7 +87,8 @@ func (w *Worker) lacking(h handler) string {
 }
 
 // watchGates follows the gates until the caller calls end. It reports to the queue which kinds the
-// worker takes, and registers how it decodes their arguments, for an operator's edit.
+// worker takes. It also registers how the worker decodes their arguments, which edits by operators
+// need.
 func (s *session) watchGates() (end func()) {
 	var ends []func()
 	for _, g := range s.w.opts.Gates {

@@ -44,7 +44,7 @@ func (s *session) extend(ctx context.Context) {
 	began, call := time.Now(), ctx
 	if s.w.shared() {
 		var cancel context.CancelFunc
-		call, cancel = context.WithTimeout(ctx, s.length/3) // then it is time for the next
+		call, cancel = context.WithTimeout(ctx, s.length/3) // after that, the next beat is due
 		defer cancel()
 	}
 	lost, err := s.w.queue.Extend(call, leases...)
@@ -63,7 +63,7 @@ func (s *session) extend(ctx context.Context) {
 
 // lost stops an attempt whose lease is gone. Another holder has the job now, so
 // nothing is settled. If the worker or the handler settled the attempt during
-// the call, all is in order.
+// the call, nothing is wrong.
 func (s *session) lost(a *attempt) {
 	s.mu.Lock()
 	_, held := s.held[a]

@@ -92,7 +92,7 @@ type batch[T any] struct {
 	ctxs []context.Context
 }
 
-// handle runs one job as a part of a call.
+// handle runs one job as part of a call.
 func (b *batcher[T]) handle(ctx context.Context, job *pawl.Job[T]) error {
 	b.mu.Lock()
 	c := b.next
@@ -102,7 +102,7 @@ func (b *batcher[T]) handle(ctx context.Context, job *pawl.Job[T]) error {
 		b.next = c
 	}
 	c.jobs, c.ctxs = append(c.jobs, job), append(c.ctxs, ctx)
-	if len(c.jobs) == b.most { // before another job joins
+	if len(c.jobs) == b.most { // so that no other job joins
 		b.startLocked(c)
 	}
 	b.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *batch[T]) run(fn func(ctx context.Context, jobs []*pawl.Job[T]) error) 
 	returned = true
 }
 
-// watch ends the context of the call once those of all its jobs have ended.
+// watch ends the context of the call once the contexts of all its jobs have ended.
 func (c *batch[T]) watch(cancel context.CancelCauseFunc) (stop func()) {
 	var mu sync.Mutex
 	left := len(c.ctxs)

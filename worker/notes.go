@@ -11,7 +11,7 @@ import (
 // notesEvery is the least time between two stores of the progress and the logs of a worker's jobs.
 const notesEvery = time.Second
 
-// storeNotes stores the notes of runs until ctx ends, and then those that are left. Handlers do not wait
+// storeNotes stores the notes of runs until ctx ends, and then the remaining ones. Handlers do not wait
 // for it.
 func (s *session) storeNotes(ctx context.Context) {
 	for {
@@ -29,8 +29,8 @@ func (s *session) storeNotes(ctx context.Context) {
 	}
 }
 
-// storeNotesOnce is not ended by a stop of the worker, because the notes of an ended run are nowhere
-// else.
+// storeNotesOnce stores notes even while the worker stops, because the notes of an ended run are
+// nowhere else.
 func (s *session) storeNotesOnce() {
 	if some, err := s.notes.Store(s.settling); err != nil {
 		s.notesFailed(err)
@@ -39,7 +39,7 @@ func (s *session) storeNotesOnce() {
 	}
 }
 
-// endNotes stores the log of a run that has ended, before its job is settled. So whoever sees the
+// endNotes stores the log of a run that has ended, before its job is settled. So a reader that sees the
 // failure also finds its log. An error of endNotes does not fail the run.
 func (s *session) endNotes(a *attempt, leavesRecord bool) {
 	if err := s.notes.End(s.settling, a.Lease, leavesRecord); err != nil {

@@ -25,11 +25,11 @@ type Options struct {
 	// pawl.MaxWeight. A queue that is not named has weight 1.
 	Weights map[string]int
 
-	// RetryShare is the share of retries among the jobs of each queue, while it has both
-	// retries and first runs; see pawl.Request. By default both come in their common order.
+	// RetryShare is the share of retries among the jobs of each queue, while it has both retries and
+	// first attempts; see pawl.Request. By default both share one order.
 	RetryShare float64
 
-	// Concurrency is how many handlers run at once. The default is GOMAXPROCS.
+	// Concurrency is how many handlers run at the same time. The default is GOMAXPROCS.
 	Concurrency int
 
 	// Timeout bounds a run whose job has no timeout. The default is none.
@@ -52,7 +52,7 @@ type Options struct {
 	// pawl.DefaultStrategy.
 	Policy pawl.Policy
 
-	// Drain is how long running handlers may go on after a stop begins, before their contexts end.
+	// Drain is how long running handlers may continue after a stop begins, before their contexts end.
 	// The default is 4 s.
 	//
 	// Docker and many supervisors kill a process 10 s after SIGTERM, and a killed process
@@ -65,13 +65,13 @@ type Options struct {
 	// Then it releases their jobs. The default is 3 s.
 	StopGrace time.Duration
 
-	// StuckGrace is how long a handler may go on after its timeout, or its job's
+	// StuckGrace is how long a handler may continue after its timeout, or its job's
 	// deadline, before its attempt is counted as failed. Its slot stays taken until it
 	// returns, and its job does not run again in this Worker before that. The default
 	// is 30 s.
 	StuckGrace time.Duration
 
-	// Logger gets a line for each failed attempt that will be retried, and for what goes wrong in the
+	// Logger gets a line for each failed attempt that will be retried, and for each problem of the
 	// worker. A queue logs the attempts after which a job is dead. The default is hclog.Default().
 	Logger pawl.Logger
 }

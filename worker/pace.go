@@ -9,7 +9,8 @@ type pace struct {
 	settle  time.Duration // smoothed time of a settle, and so of a commit
 }
 
-// minWait keeps jobs of slightly different lengths from going back and forth.
+// minWait keeps a worker from returning fetched jobs just because handlers take
+// slightly different times.
 const minWait = 100 * time.Millisecond
 
 // maxAhead bounds the jobs that wait in a worker. None are fetched ahead while the
@@ -25,12 +26,13 @@ func (p *pace) ran(d time.Duration) { p.handler = smooth(p.handler, max(d, time.
 // free.
 func (p *pace) maxWait() time.Duration { return max(minWait, 2*p.settle) }
 
-// overran notes that no handler has returned for that long.
+// overran records that no handler has returned for maxWait.
 func (p *pace) overran() { p.handler = max(p.handler, p.maxWait()) }
 
 func (p *pace) settled(d time.Duration) { p.settle = smooth(p.settle, d) }
 
-// smooth is an exponential moving average that gives the new value an eighth.
+// smooth is an exponential moving average in which the new value has a weight of one
+// eighth.
 func smooth(old, value time.Duration) time.Duration {
 	if old == 0 {
 		return value
@@ -38,8 +40,8 @@ func smooth(old, value time.Duration) time.Duration {
 	return old + (value-old)/8
 }
 
-// ahead returns how many jobs all slots together finish during two commits: the one
-// under way, and the one that fetches.
+// ahead returns how many jobs all slots together finish during two commits: the
+// current commit, and the commit of a fetch.
 func (p *pace) ahead(slots int) int {
 	if p.handler == 0 {
 		return 0

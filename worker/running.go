@@ -13,10 +13,10 @@ import (
 type running struct {
 	mu    sync.Mutex
 	jobs  map[pawl.ID]*attempt
-	stuck int // of those, the ones whose job was settled without them
+	stuck int // how many of these handlers are stuck: their jobs were settled without them
 }
 
-// add notes that a handler starts. It returns false if an earlier handler of the same job
+// add records that a handler starts. It returns false if an earlier handler of the same job
 // has not returned.
 func (r *running) add(a *attempt) bool {
 	r.mu.Lock()
@@ -31,8 +31,8 @@ func (r *running) add(a *attempt) bool {
 	return true
 }
 
-// returning reports whether the last handler of a job has settled it by itself and is about
-// to return. The next attempt then waits for it.
+// returning reports whether the last handler of a job has settled the job itself and is
+// about to return. The next attempt then waits for that return.
 func (r *running) returning(id pawl.ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *running) returning(id pawl.ID) bool {
 	return last != nil && driver.Settled(last.Lease)
 }
 
-// giveUp claims an attempt in place of its handler, which is stuck from then on. It returns
-// how many handlers are stuck, and false if the handler returned first.
+// giveUp claims an attempt in place of its handler, which counts as stuck after that. It
+// returns how many handlers are stuck, and false if the handler returned first.
 func (r *running) giveUp(a *attempt) (stuck int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *running) giveUp(a *attempt) (stuck int, ok bool) {
 	return r.stuck, true
 }
 
-// remove notes that a handler has returned, whether it was stuck or not.
+// remove records that a handler has returned, whether it was stuck or not.
 func (r *running) remove(id pawl.ID, givenUp bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,19 +12,20 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// maxUnsettled is how many finished jobs may wait to be settled before no further handler
-// starts. After a crash that many, and one for each slot, may run again.
+// maxUnsettled is how many finished jobs may wait to be settled. At that number, no
+// further handler starts. After a crash, that many jobs, and one more for each slot, may
+// run again.
 const maxUnsettled = 2 * maxAhead
 
-// putOff is how long a job waits if it arrives and must not start. If its last handler
-// here has not returned (it is stuck, or lost its lease), waiting keeps the job from
-// running twice at a time in this worker. If the job was cancelled or is past its
-// deadline, the queue makes it dead when it is snoozed; it waits only if the queue's
-// clock lags behind ours.
+// putOff is how long a job is snoozed that arrives and must not start. If its last
+// handler in this worker has not returned, because it is stuck or lost its lease, the
+// snooze keeps the job from running twice at the same time. If the job was cancelled
+// or is past its deadline, the queue makes it dead when it is snoozed. Then it waits
+// only if the queue's clock lags behind the worker's.
 const putOff = 10 * time.Second
 
-// returnGrace is how long a job that arrives waits for its last handler to return, if that
-// handler has settled it by itself.
+// returnGrace is how long an arriving job waits for its last handler to return, if that
+// handler has settled the job itself.
 const returnGrace = time.Second
 
 // releaseGrace is how long a stop waits for the queue to take the last settles.
@@ -33,40 +34,40 @@ const releaseGrace = 1500 * time.Millisecond
 // session is one run of a worker, from its start to its return.
 type session struct {
 	w            *Worker
-	feeding      context.Context // when it ends, no handler starts any longer
-	handling     context.Context // of every handler; ends with ErrStopping
+	feeding      context.Context // after it ends, no handler starts
+	handling     context.Context // context of every handler; ends with ErrStopping
 	stopHandling context.CancelCauseFunc
-	settling     context.Context // of every settle
+	settling     context.Context // context of every settle
 	stopSettling context.CancelFunc
 
 	open     sync.WaitGroup // one for each attempt that is not settled, and one during an ack
-	notes    *driver.Notes  // of its runs
-	noteless atomic.Bool    // the last store of them failed
+	notes    *driver.Notes  // notes of its runs
+	noteless atomic.Bool    // the last store of notes failed
 	changed  chan struct{}  // capacity 1: the demand may have changed
 	leased   chan struct{}  // closed with the first lease
 
 	mu            sync.Mutex
-	kinds         []string              // the kinds that it fetches: those whose gates are open
-	shut          bool                  // there are none; a request without kinds would ask for all kinds
-	endServing    func()                // reports to the queue that it no longer serves these; nil afterwards
-	length        time.Duration         // of the leases, once there was one
-	held          map[*attempt]struct{} // all that are not settled
-	waiting       []*attempt            // fetched ahead, in the order in which they start
-	behind        []*attempt            // of these, those that wait for the last handler of their job to return
-	aheadBytes    int                   // of their payloads
-	finished      pile                  // settled with the next ones
-	spare         pile                  // memory for the next pile; keeps no job
-	batching      bool                  // a goroutine settles what is finished
+	kinds         []string              // the kinds that it fetches: kinds whose gates are open
+	shut          bool                  // no kind is open; a request without kinds would ask for all kinds
+	endServing    func()                // reports to the queue that it no longer serves the kinds; nil after that
+	length        time.Duration         // length of a lease; known once there was one
+	held          map[*attempt]struct{} // all attempts that are not settled
+	waiting       []*attempt            // attempts fetched ahead, in the order in which they start
+	behind        []*attempt            // waiting attempts that also wait for the last handler of their job to return
+	aheadBytes    int                   // bytes of the payloads of the waiting attempts
+	finished      pile                  // attempts to settle in the next call
+	spare         pile                  // memory for the next pile; refers to no job
+	batching      bool                  // a goroutine settles finished attempts
 	taken         int                   // slots: handlers that have not returned, stuck ones included
 	unsettled     int                   // handlers that have returned and whose jobs are not settled
 	pace          pace
 	moved         time.Time          // when a job came or started last
-	giveBackTimer *time.Timer        // until waiting goes back
+	giveBackTimer *time.Timer        // gives the waiting attempts back
 	patient       bool               // the timer runs
 	doubtTimer    *time.Timer        // calls endInDoubt
-	nextDoubt     time.Time          // when it does; zero for never
-	asked         int                // idle slots named in the fetch under way
-	endFetch      context.CancelFunc // ends the fetch under way; nil without one
+	nextDoubt     time.Time          // when doubtTimer fires; zero for never
+	asked         int                // idle slots named in the current fetch
+	endFetch      context.CancelFunc // ends the current fetch; nil without one
 }
 
 func newSession(ctx context.Context, w *Worker) *session {
@@ -80,7 +81,7 @@ func newSession(ctx context.Context, w *Worker) *session {
 	}
 	s.chooseKinds()
 	s.endServing = func() {}
-	ctx = context.WithoutCancel(ctx) // keeps its values
+	ctx = context.WithoutCancel(ctx) // keeps the values of ctx
 	s.giveBackTimer = time.AfterFunc(time.Hour, s.giveBack)
 	s.giveBackTimer.Stop()
 	s.doubtTimer = time.AfterFunc(time.Hour, s.endInDoubt)
@@ -90,8 +91,8 @@ func newSession(ctx context.Context, w *Worker) *session {
 	return s
 }
 
-// work calls feed, which fetches leases until it returns, and then waits until all of
-// them are settled. If feed failed or ctx ends, it does so in the steps of a stop.
+// work calls feed, which fetches leases until it returns. Then work waits until all
+// leases are settled. If feed fails or ctx ends, work follows the steps of a stop.
 func (s *session) work(ctx context.Context, feed func() error) error {
 	beating, stopBeating := context.WithCancel(s.settling)
 	var heart sync.WaitGroup
@@ -185,7 +186,7 @@ func (s *session) decide(a *attempt, err, ended error) pawl.Settlement {
 	if err != nil {
 		err = because(err, ended)
 	}
-	cancelled := a.Cancelled.Fired() // the queue makes it dead then
+	cancelled := a.Cancelled.Fired() // then the queue makes the job dead
 	interrupted := (errors.Is(ended, ErrStopping) || errors.Is(ended, ErrLeaseInDoubt)) && !cancelled
 	d := decide(a.Envelope, err, interrupted, s.w.policyOf(a), rand.Float64())
 	failed := d.Outcome == pawl.OutcomeNack || d.Outcome == pawl.OutcomeAbandon

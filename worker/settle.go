@@ -34,15 +34,15 @@ type pile struct {
 	settlements []pawl.Settlement
 }
 
-// emptied returns a pile without attempts in the memory of p, which keeps no job alive.
+// emptied returns an empty pile that reuses the memory of p, which refers to no job after that.
 func (p pile) emptied() pile {
 	clear(p.attempts)
 	clear(p.settlements)
 	return pile{p.attempts[:0], p.settlements[:0]}
 }
 
-// settleSoon starts to settle a finished attempt, together with all that finish while an earlier
-// call settles others. The caller holds mu.
+// settleSoon starts to settle a finished attempt, together with all attempts that finish while an
+// earlier call settles others. The caller holds mu.
 func (s *session) settleSoon(a *attempt, with pawl.Settlement) {
 	s.finished.attempts = append(s.finished.attempts, a)
 	s.finished.settlements = append(s.finished.settlements, with)
@@ -81,9 +81,9 @@ func (s *session) settleFinished() {
 	}
 }
 
-// settleBatch settles attempts in one call. What the queue does not settle with the others is
-// settled alone, and tried again as long as this takes. It returns false if the call failed:
-// the queue may still read the settlements of an interrupted call.
+// settleBatch settles attempts in one call. If the queue does not settle an attempt in that
+// call, settleBatch settles it alone, and repeats that until it succeeds. It returns false if
+// the call failed: the queue may still read the settlements of an interrupted call.
 func (s *session) settleBatch(attempts []*attempt, settlements []pawl.Settlement) bool {
 	began := time.Now()
 	failed := s.w.queue.Settle(s.settling, settlements...)
@@ -164,13 +164,13 @@ func (s *session) tookToSettle(d time.Duration) {
 	s.mu.Unlock()
 }
 
-// settle settles attempts in one call, and repeats it for those that failed. It does not give up on
-// a queue that cannot write at the moment, as on a full disk: the work is done, and forgetting it
-// would mean doing it again. It gives up if no later call can succeed, if a lease is lost, or if the
-// session may no longer settle.
+// settle settles attempts in one call, and repeats the call for the attempts that failed. It does
+// not give up on a queue that cannot write at the moment, for example because the disk is full: the
+// work is done, and would otherwise be repeated. It gives up if no later call can succeed, if a
+// lease is lost, or if the session may no longer settle.
 //
-// A try with an unknown outcome may have settled a job. If so, its token is used up, so the next try
-// settles the job or finds its lease lost.
+// A try with an unknown outcome may have settled a job. If it did, the token of the lease is no
+// longer valid, so the next try settles the job or finds its lease lost.
 //
 // A job that its handler acked in a transaction is settled already.
 func (s *session) settle(batch ...finished) {
@@ -229,7 +229,7 @@ func (s *session) unsettledOf(batch []finished, err error) (left []finished) {
 }
 
 // logLost logs that a settlement found its lease lost. If the lease cannot have expired yet, an
-// earlier try with an unknown outcome has settled the job.
+// earlier try with an unknown outcome settled the job.
 func (s *session) logLost(f finished) {
 	s.mu.Lock()
 	holds := f.until.After(time.Now())

@@ -11,9 +11,9 @@ import (
 )
 
 // deliver receives leases. It abandons jobs that lack a required signature, and starts as
-// many of the others as there are slots. Jobs that crashed before start first, because they
-// were leased for a free slot. If a broken queue returns a kind that was not asked for, the
-// job is snoozed so that the worker does not spin.
+// many other jobs as there are free slots. Jobs that crashed before start first, because
+// they were leased for a free slot. If a faulty queue returns a job of a kind that was
+// not requested, deliver snoozes the job, so that the worker does not spin.
 func (s *session) deliver(leases []*pawl.Lease) {
 	forged := s.w.verify(leases)
 	var start, shut []*attempt
@@ -57,7 +57,7 @@ func (s *session) deliver(leases []*pawl.Lease) {
 	s.startWaiting()
 }
 
-// verify returns what is wrong with the signatures of jobs, if they are required.
+// verify returns what is wrong with the signatures of jobs, if signatures are required.
 func (w *Worker) verify(leases []*pawl.Lease) map[*pawl.Lease]error {
 	if w.opts.Verify == nil {
 		return nil
@@ -107,8 +107,8 @@ func (s *session) next() *attempt {
 	return nil
 }
 
-// awaitReturn makes an attempt wait for the last handler of its job, which has settled it by
-// itself and is about to return, for at most returnGrace. The caller holds mu.
+// awaitReturn makes an attempt wait for at most returnGrace until the last handler of its job
+// returns. That handler has settled the job itself and is about to return. The caller holds mu.
 func (s *session) awaitReturn(a *attempt) {
 	s.behind = append(s.behind, a)
 	time.AfterFunc(returnGrace, func() {
@@ -132,12 +132,12 @@ func (s *session) leaveBehind(a *attempt) (found bool) {
 }
 
 // refused reports whether a job that has a slot must not start: it was cancelled, its
-// deadline has passed, or its last handler here has not returned. Otherwise it counts
-// as running from then on.
+// deadline has passed, or its last handler here has not returned. Otherwise refused
+// counts the job as running.
 func (w *Worker) refused(a *attempt) bool { return a.ended() || !w.running.add(a) }
 
-// slot is the goroutine of a slot while attempts wait for it. If a handler ends it by
-// runtime.Goexit, a new goroutine runs the other attempts.
+// slot is the goroutine of a slot as long as attempts wait for the slot. If a handler ends it
+// by runtime.Goexit, a new goroutine runs the other attempts.
 func (s *session) slot(a *attempt) {
 	defer func() {
 		if a != nil {
@@ -156,7 +156,7 @@ func (s *session) slot(a *attempt) {
 	}
 }
 
-// run makes one attempt: it runs the handler and handles its result. The second part is
+// run makes one attempt: it runs the handler and processes its result. The second part is
 // deferred, so that runtime.Goexit in a handler does not skip it.
 func (s *session) run(a *attempt) {
 	ctx := a.ctx
@@ -174,8 +174,8 @@ func (s *session) run(a *attempt) {
 }
 
 // returned frees the slot of an attempt whose handler returned, and settles its job. Cause is
-// the cause of the handler's context. The slot decides about a failure, so failures settle in
-// groups as large as those of successes.
+// the cause with which the handler's context ended. The slot's goroutine decides about a
+// failure, so failures are settled in groups as large as those of successes.
 func (s *session) returned(a *attempt, cause error, took time.Duration) {
 	a.cancel(nil)
 	mine := a.claim()
@@ -222,9 +222,9 @@ func (s *session) idle() int {
 	return max(0, s.w.opts.Concurrency-s.taken-len(s.waiting))
 }
 
-// giveUp fails the attempt of a handler that ignores the end of its context, which came
-// after limit for this cause. The slot stays taken. If the handler has already acked
-// the job, there is nothing to fail.
+// giveUp fails the attempt of a handler that ignores the end of its context. The
+// context ended after limit, for this cause. The slot stays taken. If the handler has
+// already acked the job, there is nothing to fail.
 func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 	stuck, ok := s.w.running.giveUp(a)
 	if !ok {
@@ -239,7 +239,7 @@ func (s *session) giveUp(a *attempt, limit time.Duration, cause error) {
 	s.conclude(a, s.decide(a, fmt.Errorf("the handler did not return, although its context ended after %v", limit), cause))
 }
 
-// releaseWaiting gives back what was fetched ahead and did not start.
+// releaseWaiting gives back the jobs that were fetched ahead and did not start.
 func (s *session) releaseWaiting() {
 	s.mu.Lock()
 	waiting := append(s.waiting, s.behind...)
@@ -248,9 +248,9 @@ func (s *session) releaseWaiting() {
 	s.release(waiting)
 }
 
-// giveBack returns what was fetched ahead to the queue, where it takes its place in the
-// order. It is called if no slot became free for longer than the pace expected, or if too
-// many jobs are not settled.
+// giveBack returns the jobs that were fetched ahead to their places in the queue. It is
+// called if no slot became free for longer than the pace expected, or if too many jobs
+// are not settled.
 func (s *session) giveBack() {
 	s.mu.Lock()
 	left := s.pace.maxWait() - time.Since(s.moved)

@@ -20,8 +20,8 @@ type Worker struct {
 	opts     Options
 	request  pawl.Request // what all fetches have in common
 	handlers map[string]handler
-	needs    pawl.Ability // of the queue, for its handlers
-	errs     []error      // what was wrong with the registration
+	needs    pawl.Ability // abilities that its handlers need from the queue
+	errs     []error      // mistakes in the registration
 	started  atomic.Bool
 	fetching atomic.Int32 // calls of Run and Drain that fetch
 	running  running
@@ -29,9 +29,9 @@ type Worker struct {
 
 // handler runs jobs of one kind, whatever their type.
 type handler struct {
-	policy pawl.Policy // the kind's, or nil
+	policy pawl.Policy // policy of the kind, or nil
 	needs  []string    // of the kind
-	run    HandlerFunc // within the middleware
+	run    HandlerFunc // handler wrapped in the middleware
 	decode func(payload []byte) error
 }
 
@@ -140,12 +140,12 @@ func (w *Worker) Handles(kind string) bool {
 // Run works until ctx ends, then stops: it fetches no more, lets running handlers finish
 // for Options.Drain, ends their contexts, waits for Options.StopGrace, and releases the
 // jobs that are not settled, within 1.5 s. A job that a stop interrupts counts neither
-// an attempt nor a crash. Run then returns nil. Nothing of the worker still runs, except
-// handlers that did not return; see [Worker.Stuck].
+// an attempt nor a crash. Run then returns nil. After that, no goroutine of the worker
+// runs, except handlers that did not return; see [Worker.Stuck].
 //
-// It returns an error at once if handlers or options are wrong. If the queue was closed
-// ([pawl.ErrClosed]), refuses all work ([pawl.ErrPoisoned]), or lacks what the options ask for
-// ([pawl.ErrUnsupported]), Run stops in the same way and returns that error.
+// It returns an error immediately if handlers or options are wrong. If the queue was closed
+// ([pawl.ErrClosed]), refuses all work ([pawl.ErrPoisoned]), or lacks an ability that the
+// options need ([pawl.ErrUnsupported]), Run stops in the same way and returns that error.
 func (w *Worker) Run(ctx context.Context) error {
 	err := w.work(ctx, pawl.WaitForJob)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -155,9 +155,9 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 // Drain works like [Worker.Run], but returns nil as soon as the queues are empty. With
-// [pawl.WaitDrained] that means no ready and no leased job, and with [pawl.WaitFinished] no delayed
-// job either, so it waits for every retry. Drain waits for the jobs of a paused queue, but not for
-// jobs of kinds that the worker does not handle, or whose gate is closed.
+// [pawl.WaitDrained], empty means no ready and no leased jobs. With [pawl.WaitFinished], it also
+// means no delayed jobs, so Drain waits for every retry. Drain waits for the jobs of a paused
+// queue, but not for jobs of kinds that the worker does not handle, or whose gate is closed.
 //
 // If ctx ends first, Drain stops and returns ctx's error. If stuck handlers take every slot, Drain
 // waits until ctx ends.
@@ -217,5 +217,5 @@ func (w *Worker) ProcessOnce(ctx context.Context) error {
 
 // Stuck returns how many handlers ignore the end of their contexts: they have not returned, and the
 // worker has settled their jobs without them. Each takes a slot of the Run that started it. Handlers
-// that an earlier Run left behind count too.
+// that an earlier Run left behind count, too.
 func (w *Worker) Stuck() int { return w.running.stuckNow() }

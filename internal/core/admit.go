@@ -9,7 +9,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Newcomer is a job of a batch as it is to be stored, but for its sequence.
+// Newcomer is a job of a batch as it will be stored, except for its sequence.
 type Newcomer struct {
 	pawl.Envelope
 	Existing bool       // another job has its unique key, and ID is that of the other job
@@ -18,7 +18,7 @@ type Newcomer struct {
 	state    pawl.State // where it will be
 }
 
-// Results returns what became of the jobs of a batch.
+// Results returns what happened to each job of a batch.
 func Results(batch []*Newcomer) []pawl.Enqueued {
 	done := make([]pawl.Enqueued, len(batch))
 	for i, n := range batch {
@@ -27,18 +27,18 @@ func Results(batch []*Newcomer) []pawl.Enqueued {
 	return done
 }
 
-// Admit decides for each job of a batch what becomes of it, and changes nothing yet.
+// Admit decides what happens to each job of a batch. It changes nothing yet.
 func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 	var none J
 	batch := make([]*Newcomer, len(envelopes))
-	all := make([]Newcomer, len(envelopes)) // in one piece
-	earlier := make(map[string]*Newcomer)   // the holders of keys within the batch
+	all := make([]Newcomer, len(envelopes)) // one allocation for all
+	earlier := make(map[string]*Newcomer)   // holders of unique keys within the batch
 	for i, given := range envelopes {
 		n := &all[i]
 		n.Envelope, n.state = *given, pawl.Delayed
 		switch ready := driver.Accept(&n.Envelope, m.Now); {
 		case m.IsLate(&n.Envelope):
-			n.state = pawl.Dead // as soon as it is stored
+			n.state = pawl.Dead // it becomes dead when it is stored
 		case ready:
 			n.state = pawl.Ready
 		}
@@ -58,7 +58,7 @@ func (m *Moves[J]) Admit(envelopes []*pawl.Envelope) ([]*Newcomer, error) {
 			n.ID, n.Existing = id, true
 		case n.OnConflict == pawl.Reject || state == pawl.Leased:
 			return nil, fmt.Errorf("unique key %q: %w: job %s, which is %s, has it", n.UniqueKey, pawl.ErrConflict, id, state)
-		default: // it takes the place of the holder
+		default: // it replaces the holder
 			n.ID, n.replaces = id, true
 			if before != nil {
 				before.dropped = true
@@ -99,7 +99,7 @@ func (m *Moves[J]) Backlog(batch []*Newcomer, limits func(queue string) pawl.Lim
 	return b
 }
 
-// admitCost refuses a new job whose cost is more than a rate of its queue takes.
+// admitCost refuses a new job that costs more than a rate of its queue allows.
 func (m *Moves[J]) admitCost(n *Newcomer) error {
 	if n.Cost <= 1 || n.Existing {
 		return nil
@@ -107,7 +107,7 @@ func (m *Moves[J]) admitCost(n *Newcomer) error {
 	return driver.CheckCost(m.txn.Limits(n.Queue), &n.Envelope)
 }
 
-// admitWaiting refuses new jobs that wait for jobs which are not there.
+// admitWaiting refuses new jobs that wait for jobs that do not exist.
 func (m *Moves[J]) admitWaiting(batch []*Newcomer) error {
 	if !slices.ContainsFunc(batch, func(n *Newcomer) bool { return driver.Waits(&n.Envelope) }) {
 		return nil
@@ -126,7 +126,7 @@ func (m *Moves[J]) admitWaiting(batch []*Newcomer) error {
 	return nil
 }
 
-// admitMembers refuses new jobs whose groups do not take them.
+// admitMembers refuses new jobs that their groups do not accept.
 func (m *Moves[J]) admitMembers(batch []*Newcomer) error {
 	var none J
 	joining := make(map[string]int)
@@ -150,8 +150,7 @@ func (m *Moves[J]) admitMembers(batch []*Newcomer) error {
 	return nil
 }
 
-// joins counts a new job, which may take the place of another one. A success that is replaced still
-// counts.
+// joins counts a new job, which may replace another one. A success that is replaced still counts.
 func (m *Moves[J]) joins(e, old *pawl.Envelope) {
 	if old != nil && old.State == pawl.Completed {
 		old = nil
@@ -166,8 +165,8 @@ func (m *Moves[J]) joins(e, old *pawl.Envelope) {
 	m.member(e, driver.NoMember, driver.MemberPending)
 }
 
-// holder returns the job that holds the unique key of e, with its state, "" for none. A state that
-// has ended by the clock counts as ended.
+// holder returns the job that holds the unique key of e, with its state, or "" if there is none. A
+// state that has ended by the clock counts as ended, even if the job has not moved yet.
 func (m *Moves[J]) holder(e *pawl.Envelope) (pawl.ID, pawl.State) {
 	if e.UniqueKey == "" {
 		return pawl.ID{}, ""
@@ -188,7 +187,7 @@ func (m *Moves[J]) holder(e *pawl.Envelope) (pawl.ID, pawl.State) {
 	return j.ID, j.State
 }
 
-// StoreAll takes in the jobs of a batch that are new.
+// StoreAll stores the jobs of a batch that are new.
 func (m *Moves[J]) StoreAll(batch []*Newcomer) {
 	for _, n := range batch {
 		if !n.Existing && !n.dropped {
@@ -197,7 +196,7 @@ func (m *Moves[J]) StoreAll(batch []*Newcomer) {
 	}
 }
 
-// Store takes in a job that was admitted. If it replaces a job, that one has its ID.
+// Store stores an admitted job. If replaces is set, it replaces the stored job with its ID.
 func (m *Moves[J]) Store(e *pawl.Envelope, replaces bool) {
 	var old, none J
 	event := pawl.EventEnqueued
@@ -213,7 +212,7 @@ func (m *Moves[J]) Store(e *pawl.Envelope, replaces bool) {
 		m.joins(e, nil)
 	}
 	j := m.txn.New(e)
-	j.Base().OnConflict = pawl.UseExisting // which concerns the enqueue, not the job
+	j.Base().OnConflict = pawl.UseExisting // an option of the enqueue, not of the job
 	m.txn.Number(j)
 	m.txn.Hold(j)
 	m.txn.Await(j)
@@ -240,12 +239,13 @@ func (m *Moves[J]) Arrive(jobs []*pawl.Envelope) ([]J, error) {
 	return arrived, nil
 }
 
-// takes reports whether the holder of the unique key of e, in a state, keeps others of that key out.
+// takes reports whether a job in the given state that holds the unique key of e keeps out other jobs
+// with that key.
 func (m *Moves[J]) takes(e *pawl.Envelope, state pawl.State) bool {
 	return state != "" && driver.BlockedBy(e, state)
 }
 
-// blocks reports whether a job that arrives keeps others of its unique key out.
+// blocks reports whether an arriving job keeps out other jobs with its unique key.
 func (m *Moves[J]) blocks(e *pawl.Envelope) bool {
 	return driver.BlockedBy(e, driver.Arrival(e, m.Now))
 }

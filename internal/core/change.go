@@ -85,8 +85,8 @@ func (m *Moves[J]) Change(c *pawl.Change, j J) {
 	}
 }
 
-// Edit replaces the payload of a job that waits or is dead. The engine keeps the payload and the headers of
-// a job in its envelope.
+// Edit replaces the payload of a waiting or dead job. The engine stores the new payload and headers from
+// the envelope of the job.
 func (m *Moves[J]) Edit(id pawl.ID, payload []byte, when pawl.Condition, maxPayload int) error {
 	var none J
 	j := m.txn.Get(id)
@@ -114,7 +114,7 @@ func (m *Moves[J]) Edit(id pawl.ID, payload []byte, when pawl.Condition, maxPayl
 	return nil
 }
 
-// Transfer replaces the dead job that has the ID of an envelope, which it does not change.
+// Transfer replaces the dead job that has the ID of an envelope. It does not change the envelope.
 func (m *Moves[J]) Transfer(given *pawl.Envelope, when pawl.Condition) error {
 	var none J
 	switch j := m.txn.Get(given.ID); {

@@ -13,13 +13,13 @@ import (
 // Call is what a caller waits for. The calls of an engine embed it.
 type Call struct {
 	Ctx   context.Context
-	Jobs  int // how much of a group it takes
+	Jobs  int // how many jobs it counts in a group
 	Bytes int // of its payloads
 	Err   error
 	Done  chan struct{} // closed when Err is the answer
 
-	// The stage decides between a transaction that accepts a call and a caller that withdraws it. A
-	// transaction that fails without an effect offers the call again.
+	// A call is either accepted by a transaction or withdrawn by its caller. The stage decides which. A transaction
+	// that fails without an effect offers the call again.
 	stage atomic.Int32
 }
 
@@ -29,7 +29,7 @@ const (
 	withdrawn
 )
 
-// NewCall returns a call for an operation, which may have a method that returns the size of its payloads.
+// NewCall returns a call for an operation, which may have a method that returns the size bytes of its payloads.
 func NewCall(ctx context.Context, op any) Call {
 	bytes := 0
 	if sized, ok := op.(interface{ Bytes() int }); ok {
@@ -57,7 +57,7 @@ func (c *Call) Reopen() { c.stage.CompareAndSwap(accepted, offered) }
 // Withdraw reports whether no transaction has accepted a call, and none will.
 func (c *Call) Withdraw() bool { return c.stage.CompareAndSwap(offered, withdrawn) }
 
-// IsWithdrawn reports whether the caller is gone.
+// IsWithdrawn reports whether the caller has withdrawn the call.
 func (c *Call) IsWithdrawn() bool { return c.stage.Load() == withdrawn }
 
 // Await waits for the answer, or until the context withdraws the call. Ended runs when the context has ended
@@ -97,7 +97,7 @@ func Withdraw[C Caller](calls []C) []C {
 	})
 }
 
-// Dismiss answers the calls whose context has ended, unless they wait no longer, and returns those that go on waiting.
+// Dismiss answers the waiting calls among those whose context has ended, and returns the other waiting calls.
 func Dismiss[C interface {
 	Caller
 	comparable
@@ -111,8 +111,8 @@ func Dismiss[C interface {
 	return waiting
 }
 
-// Intake is where callers leave their calls for the scheduler, which takes them as a group. That is the
-// group commit: what comes while a transaction is on its way shares the next one.
+// Intake is where callers leave their calls for the scheduler, which takes them as a group. That is the group
+// commit: calls that arrive during a transaction share the next one.
 type Intake[C Caller, N any] struct {
 	Signal chan struct{} // has a value when there is something to do
 
@@ -124,7 +124,8 @@ type Intake[C Caller, N any] struct {
 	poison      error // it takes no more calls, since a commit failed
 }
 
-// NewIntake returns an intake whose groups have at most so many jobs, and bytes unless a single call has more.
+// NewIntake returns an intake whose groups have at most the given numbers of jobs and bytes. A single call may have
+// more bytes.
 func NewIntake[C Caller, N any](jobs, bytes int) *Intake[C, N] {
 	return &Intake[C, N]{Signal: make(chan struct{}, 1), jobs: jobs, bytes: bytes}
 }
@@ -161,7 +162,7 @@ func (in *Intake[C, N]) Note(n N) {
 	in.Wake()
 }
 
-// Wake has the scheduler look for something to do.
+// Wake makes the scheduler look for work.
 func (in *Intake[C, N]) Wake() {
 	select {
 	case in.Signal <- struct{}{}:
@@ -169,7 +170,7 @@ func (in *Intake[C, N]) Wake() {
 	}
 }
 
-// Close has the intake refuse all later calls with ErrClosed.
+// Close makes the intake refuse all later calls with ErrClosed.
 func (in *Intake[C, N]) Close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -177,7 +178,7 @@ func (in *Intake[C, N]) Close() {
 	in.Wake()
 }
 
-// Fail has the intake refuse all later calls with an error, until it is closed.
+// Fail makes the intake refuse all later calls with an error, until it is closed.
 func (in *Intake[C, N]) Fail(err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -226,7 +227,7 @@ func (in *Intake[C, N]) refusal() error {
 	return in.poison
 }
 
-// Poisoned returns the error of a queue that is poisoned, whether it is closed or not.
+// Poisoned returns the error of a poisoned queue, whether it is closed or not, and nil for other queues.
 func (in *Intake[C, N]) Poisoned() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

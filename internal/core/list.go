@@ -13,15 +13,15 @@ import (
 // The limits of lists.
 const (
 	ListPage  = 200      // jobs that an iteration reads at a time
-	ListBytes = 8 << 20  // of payloads, histories and headers that one ListParts reads
+	ListBytes = 8 << 20  // bytes of payloads, histories and headers that one ListParts reads
 	ListRows  = 16 << 10 // rows that one ListParts reads
 )
 
 // Page is a step of a list. The pages of an engine embed it.
 type Page struct {
 	Jobs  []pawl.Listed
-	Rows  int // that were read
-	Bytes int // of the parts of jobs that vary in size
+	Rows  int // rows that were read
+	Bytes int // bytes of the parts of jobs that vary in size
 	End   bool
 }
 
@@ -32,8 +32,8 @@ type Pager interface {
 	step
 	// Read reads at most room jobs.
 	Read(ctx context.Context, room int) error
-	// Place returns where the list goes on, for a cursor. Resume moves to such a place, and reports
-	// whether it is one.
+	// Place returns where the list continues, for a cursor. Resume moves to such a place, and
+	// reports whether the place is valid.
 	Place() []byte
 	Resume(place []byte) bool
 }

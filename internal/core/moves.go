@@ -1,5 +1,5 @@
-// Package core has what the engines that keep jobs in rows do alike: the moves of a job between its
-// states, the intake of a group commit, and lists in pages. It knows nothing of how an engine stores a job.
+// Package core has what all engines that keep jobs in rows share: the moves of a job between its states, the intake of
+// a group commit, and lists in pages. It does not depend on how an engine stores a job.
 package core
 
 import (
@@ -11,47 +11,45 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Job is a job as an engine has it in a transaction.
+// Job is a job as an engine represents it in a transaction.
 type Job interface {
 	comparable
 	Base() *pawl.Envelope
 }
 
-// Txn is a transaction of an engine, as far as moves change it. An engine notes the errors of its
-// statements by itself.
+// Txn is the part of an engine's transaction that moves use. The engine records the errors of its statements.
 type Txn[J Job] interface {
 	Get(id pawl.ID) J               // the zero J if there is none
 	HolderOf(e *pawl.Envelope) J    // the job that holds the unique key of e, as it is stored
-	Meets(pawl.Condition, J) bool   // a condition that is not nil
+	Meets(pawl.Condition, J) bool   // reports whether a job matches a condition, which is not nil
 	New(e *pawl.Envelope) J         // a job that is not stored yet
 	Number(J)                       // gives a new job its sequence
-	Take(J)                         // takes a job out of its place, before what orders it there changes
-	Put(J, pawl.State)              // puts a job that is in no place into a state
-	Remove(J)                       // removes a job that is in no place for good, with its history and its key
+	Take(J)                         // takes a job out of its place, before a change of its order there
+	Put(J, pawl.State)              // puts a job without a place into a state
+	Remove(J)                       // permanently removes a job without a place, with its history and its key
 	EndLease(J)                     // takes a job out of leased
 	Mark(J)                         // marks a leased job as cancelled
 	Hold(J)                         // makes a job the holder of its unique key, if it has one
-	Keep(J, pawl.Failure)           // appends to the history of a job, of which the two ends are kept
-	Done(name string, at time.Time) // notes that an effect is done until a time
-	FallsDue(time.Time)             // has the scheduler look at a time, or sooner
-	Emit(J, pawl.Event)             // notes what happened to a job, as it is now
+	Keep(J, pawl.Failure)           // appends to the history of a job, which keeps its first and last entries
+	Done(name string, at time.Time) // records that an effect is done until a time
+	FallsDue(time.Time)             // makes the scheduler look at a time, or earlier
+	Emit(J, pawl.Event)             // emits an event with the current state of a job
 
 	// Limits returns the limits of a queue. It is called for new jobs with a cost.
 	Limits(queue string) pawl.Limits
 
-	// Member counts the move of a member of a group. Join returns why a group does not take so many
-	// new members.
+	// Member counts the move of a member of a group. Join returns why a group does not accept that many new members.
 	Member(group string, from, to driver.Standing)
 	Join(group string, members int) error
 
-	// Await notes what a new job waits for, before it has a place. Awaited reports whether other jobs
-	// wait for a job. Ended notes that a job has succeeded or is dead.
+	// Await records what a new job waits for, before the job has a place. Awaited reports whether other jobs wait for a
+	// job. Ended records that a job has succeeded or is dead.
 	Await(J)
 	Awaited(pawl.ID) bool
 	Ended(pawl.ID, pawl.State)
 }
 
-// Moves are the moves between the states, in a transaction. Whoever calls them has checked that they apply.
+// Moves are the moves between the states, in a transaction. Callers must have checked that a move applies.
 type Moves[J Job] struct {
 	Now time.Time
 
@@ -59,7 +57,8 @@ type Moves[J Job] struct {
 	maxCrashes int
 }
 
-// NewMoves returns the moves of a transaction. A job is dead after maxCrashes in a row, unless that is negative.
+// NewMoves returns the moves of a transaction. A job becomes dead after maxCrashes crashes in a row. A negative number
+// means no limit.
 func NewMoves[J Job](txn Txn[J], maxCrashes int) Moves[J] {
 	return Moves[J]{txn: txn, maxCrashes: maxCrashes}
 }
@@ -110,7 +109,8 @@ func (m *Moves[J]) member(e *pawl.Envelope, from, to driver.Standing) {
 	}
 }
 
-// MakeDead makes a job that is in no place dead, and says so once. Run describes the run that it died of, if there was one.
+// MakeDead makes a job without a place dead, and emits one event. Run describes the run that made the job dead, if
+// there was one.
 func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 	e := j.Base()
 	e.Death = &pawl.Death{Reason: reason, At: m.Now}
@@ -122,7 +122,7 @@ func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 	m.txn.Emit(j, run)
 }
 
-// complete ends a job that has no more to do: it is removed, or its record is kept for a time.
+// complete ends a job that is done: it removes the job, or keeps its record for a time.
 func (m *Moves[J]) complete(j J) {
 	e := j.Base()
 	m.member(e, driver.MemberPending, driver.MemberSucceeded)
@@ -138,15 +138,14 @@ func (m *Moves[J]) complete(j J) {
 	m.txn.FallsDue(e.Completed.Add(e.Retain))
 }
 
-// Skip ends a ready job without a run, since its effect is done.
+// Skip ends a ready job without an attempt, since its effect is done.
 func (m *Moves[J]) Skip(j J) {
 	m.txn.Take(j)
 	m.complete(j)
 	m.txn.Emit(j, pawl.Event{Type: pawl.EventSkipped})
 }
 
-// revive makes a dead job ready, behind those that are ready already, and has it take its unique key
-// back. The history stays.
+// revive makes a dead job ready, behind the other ready jobs, and gives it its unique key back. The history stays.
 func (m *Moves[J]) revive(j J, keepAttempts bool) {
 	m.txn.Take(j)
 	e := j.Base()
@@ -171,8 +170,8 @@ func (m *Moves[J]) runNow(j J) {
 	m.txn.Emit(j, pawl.Event{Type: pawl.EventRunNow})
 }
 
-// Crash ends a lease whose holder is gone: the job is ready in its old place, or dead at the limit of
-// crashes and when it was cancelled.
+// Crash ends a lease whose holder is gone. The job becomes ready in its old place. At the limit of crashes, or if it
+// was cancelled, it becomes dead.
 func (m *Moves[J]) Crash(j J, event pawl.EventType) {
 	m.txn.EndLease(j)
 	e := j.Base()
@@ -191,8 +190,8 @@ func (m *Moves[J]) Crash(j J, event pawl.EventType) {
 	}
 }
 
-// End ends the lease of a job as a settlement says. No settlement leaves a crash behind, and of a job
-// that was cancelled only a success counts.
+// End ends the lease of a job as a settlement says. Every settlement resets the crashes. A cancelled job becomes dead
+// after any settlement except a success.
 func (m *Moves[J]) End(j J, s *pawl.Settlement, failure pawl.Failure) {
 	m.txn.EndLease(j)
 	e := j.Base()
@@ -206,7 +205,7 @@ func (m *Moves[J]) End(j J, s *pawl.Settlement, failure pawl.Failure) {
 			m.txn.Done(name, m.Now.Add(cmp.Or(e.IdempotencyTTL, pawl.DefaultIdempotencyTTL)))
 		}
 		m.complete(j)
-		e.Completed = m.Now // for the event of a job whose record is not kept
+		e.Completed = m.Now // for the event, even if the record is not kept
 		run.Type = pawl.EventSucceeded
 		m.txn.Emit(j, run)
 		return
@@ -243,7 +242,7 @@ func (m *Moves[J]) End(j J, s *pawl.Settlement, failure pawl.Failure) {
 		m.txn.Put(j, pawl.Ready)
 	case pawl.OutcomeSnooze:
 		run.Type = pawl.EventSnoozed
-		if !s.Lease.Started.IsZero() { // a run, and it did not fail
+		if !s.Lease.Started.IsZero() { // the attempt began, and it did not fail
 			e.Attempts = 0
 		}
 		m.schedule(j, s.Delay)

@@ -7,7 +7,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Careful turns a panic of a half of a mutation into an error: it runs on a goroutine of the queue.
+// Careful calls one half of a mutation, Check or Apply, and turns a panic into an error. The panic
+// would end the process, since the half runs on a goroutine of the queue.
 func Careful(half func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -17,7 +18,7 @@ func Careful(half func() error) (err error) {
 	return half()
 }
 
-// DeleteSpan is the DeleteSpan of a writer that removes rows one by one.
+// DeleteSpan implements the method DeleteSpan for a writer that removes rows one by one.
 func DeleteSpan(w driver.Writer, t *driver.Table, s driver.Span, size int) (n, removed int, err error) {
 	var keys [][]byte
 	if size > 0 {

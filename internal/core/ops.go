@@ -7,8 +7,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Ops is the part of [driver.Ops] that the engines have alike: the operations on jobs that one mutation names. Each
-// method checks an operation and notes it as a part. The engine carries the parts out after the check of the
+// Ops is the part of [driver.Ops] that the engines share: the operations on jobs that one mutation names. Each
+// method checks an operation and adds it as a part. The engine carries out the parts after the check of the
 // mutation.
 type Ops[J Job] struct {
 	Moves  *Moves[J]
@@ -19,18 +19,18 @@ type Ops[J Job] struct {
 	named   driver.Named
 }
 
-// OpsEngine is what [Ops] need of an engine besides its moves.
+// OpsEngine is what [Ops] needs from an engine besides its moves.
 type OpsEngine[J Job] interface {
-	// CheckNew refuses new jobs that the engine can never accept, and reads what their admission has to know.
+	// CheckNew refuses new jobs that the engine can never accept, and reads what their admission needs.
 	CheckNew(jobs []*pawl.Envelope) error
 
-	// Look reads what the decision about a change has to know.
+	// Look reads what the decision about a change needs.
 	Look(c *pawl.Change, id pawl.ID) error
 
-	// Leased returns the job of a lease that counts.
+	// Leased returns the job of a lease, or an error if the lease is lost.
 	Leased(l *pawl.Lease) (J, error)
 
-	// Renew extends the lease of a job, forgets its crashes, and stores its cursor unless that is nil.
+	// Renew extends the lease of a job, resets its crashes, and stores its cursor unless the cursor is nil.
 	Renew(j J, cursor []byte)
 
 	// Settle ends the lease of a job.

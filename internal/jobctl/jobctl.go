@@ -15,8 +15,8 @@ import (
 // exit code.
 type Run func(t testing.TB, env []string, args ...string) (out, messages string, code int)
 
-// Build builds the command, whose module is beside that of the test. It skips the test outside of a
-// checkout, and under the race detector.
+// Build builds the command. Its module must be beside the module of the test. Build skips the test
+// outside of a checkout, and under the race detector.
 func Build(t testing.TB) Run {
 	t.Helper()
 	race.SkipBuilt(t)
@@ -31,12 +31,12 @@ func Build(t testing.TB) Run {
 	return func(t testing.TB, env []string, args ...string) (string, string, int) {
 		t.Helper()
 		var out, messages bytes.Buffer
-		if args[0] != "work" { // which does not take it
+		if args[0] != "work" { // work does not take the flag
 			args = append(args, "--timeout=1m")
 		}
 		c := exec.CommandContext(t.Context(), path, args...)
 		c.Env, c.Stdout, c.Stderr = append(os.Environ(), env...), &out, &messages
-		_ = c.Run() // the exit code has the error
+		_ = c.Run() // the exit code shows the error
 		return out.String(), messages.String(), c.ProcessState.ExitCode()
 	}
 }
