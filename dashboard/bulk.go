@@ -37,10 +37,10 @@ var past = map[admin.Verb]string{admin.Retry: "retried", admin.Delete: "deleted"
 // targets are the jobs of one change.
 type targets struct {
 	ids    []pawl.ID
-	filter *admin.Filter // what still has to hold when they are changed
+	filter *admin.Filter // what must still be true when they are changed
 	more   bool          // the selection has more jobs than one change takes
 	keep   url.Values
-	flags  []string // of jobctl
+	flags  []string // flags of jobctl
 	exact  bool     // the flags select the same jobs
 }
 
@@ -55,7 +55,7 @@ func jobChange(path string, action Action, verb admin.Verb) change {
 				return result{}, err
 			}
 			if most, err := strconv.Atoi(q.PostForm.Get("most")); err == nil && most >= 0 && most < len(t.ids) {
-				t.ids, t.more = t.ids[:most], true // what the user has confirmed
+				t.ids, t.more = t.ids[:most], true // the user has confirmed only these
 			}
 			r := result{Title: title + " jobs", Back: link("jobs", "state", string(statesOf[verb][0])), target: t.name()}
 			if len(t.ids) == 1 {
@@ -146,7 +146,7 @@ func (t *targets) name() string {
 	return fmt.Sprintf("%d jobs: %s", len(t.ids), strings.Join(t.flags, " "))
 }
 
-// targets returns the jobs that a request names. It stops to search for them when the time is over.
+// targets returns the jobs that a request names. It stops searching for them when the time is over.
 func (q *request) targets(verb admin.Verb, within time.Duration) (*targets, error) {
 	t := &targets{keep: make(url.Values), exact: true}
 	if names := texts(q.Form["id"]); len(names) > 0 {
@@ -181,7 +181,7 @@ func (q *request) targets(verb admin.Verb, within time.Duration) (*targets, erro
 	detail := admin.IDs
 	if s.Group != "" {
 		detail = admin.Summary
-		s.Filter.DiedBefore = earlier(s.Filter.DiedBefore, q.Now()) // a job that dies again may belong to another group
+		s.Filter.DiedBefore = earlier(s.Filter.DiedBefore, q.Now()) // a job that becomes dead again may belong to another group
 	}
 	page, err := q.find(s, detail, "", maxSelected+1, within)
 	if err != nil {
@@ -220,7 +220,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// outcomes counts what became of the jobs of a change.
+// outcomes counts the results of a change.
 type outcomes struct {
 	done, asked int
 	failed      map[string]int // by reason
@@ -235,7 +235,7 @@ func (o outcomes) total() int {
 	return n
 }
 
-// tryPortion is how many jobs a dry run takes at once: few, so that a page ends soon after its time.
+// tryPortion is how many jobs one step of a dry run tries: few, so that a page ends soon after its time limit.
 const tryPortion = admin.MaxIDs / 4
 
 // apply carries out an action in portions, until the time is over.

@@ -18,7 +18,7 @@ type change struct {
 	do     func(*request) (result, error)
 }
 
-// changes are all of them. Each has a path of its own.
+// changes are all changes. Each has its own path.
 var changes = []change{
 	jobChange("retry", Retry, admin.Retry),
 	jobChange("cancel", Cancel, admin.Cancel),
@@ -49,7 +49,7 @@ type plan struct {
 	Keep     url.Values
 	Path     string
 	Button   string // "" if there is nothing to do
-	Count    string // the page that takes the time to count all jobs; "" if this one did
+	Count    string // the page that counts all jobs, however long it takes; "" if this page did
 	Harsh    bool   // it cannot be undone
 	Back     string // the page that shows what it changes
 	Commands []string
@@ -59,7 +59,7 @@ type plan struct {
 type field struct {
 	Name, Label, Value, Help string
 	Long                     bool     // several lines
-	Rows                     int      // of a long one
+	Rows                     int      // of a long field
 	Known                    []string // suggestions
 	Required                 bool
 }

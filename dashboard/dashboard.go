@@ -48,7 +48,7 @@ type Action string
 
 // The actions. [Actions] lists them.
 const (
-	View        Action = "view"         // everything but what ViewPayload shows
+	View        Action = "view"         // everything except what ViewPayload shows
 	ViewPayload Action = "view-payload" // arguments, results, headers, keys, progress, logs, and values of workflows
 	Retry       Action = "retry"        // make dead jobs ready, and release keys that dead jobs hold
 	Cancel      Action = "cancel"       // end waiting jobs and pending members of groups, and ask running jobs and workflow runs to end
@@ -82,8 +82,8 @@ func (a Action) Changes() bool {
 
 // Options configures a dashboard. Set Authorize; every other zero field means its default.
 type Options struct {
-	// Authorize decides whether a request may do an action. It is called several times for one
-	// request, since a page leaves out what the user may not do. Nil refuses everything.
+	// Authorize decides whether a request may do an action. It is called several times for one request, since a
+	// page omits what the user may not do. Nil refuses everything.
 	Authorize func(r *http.Request, a Action) bool
 
 	// User returns who sends a request, for the log. The default is the address of the client.

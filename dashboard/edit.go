@@ -159,8 +159,8 @@ func treeOf(text []byte) (tree any, err error) {
 	return tree, in.Decode(&tree)
 }
 
-// uncovered replaces the text for a hidden value by the value that the job has in the same place. In a list
-// nobody knows which place that is.
+// uncovered replaces the text for a hidden value by the value that the job has in the same place. In a list,
+// the place may have changed, so uncovered refuses hidden values there.
 func (d *Dashboard) uncovered(now, was any) (any, error) {
 	switch now := now.(type) {
 	case map[string]any:

@@ -21,7 +21,7 @@ type groupsPage struct {
 	Queue    string
 }
 
-// failures groups dead jobs by what their last errors have in common. It reads for a limited time.
+// failures groups dead jobs by the common form of their last errors. It reads for a limited time.
 func failures(q *request) error {
 	p := &groupsPage{Queue: q.Form.Get("queue")}
 	ask := admin.SummaryQuery{By: "error", After: q.Form.Get("after")}
@@ -82,9 +82,9 @@ func merge(groups map[string]*admin.Group, g admin.Group) {
 type overviewPage struct {
 	Queues  []pawl.QueueStats
 	Total   pawl.Counts
-	Oldest  time.Time // since when the longest waiting ready job is ready
+	Oldest  time.Time // when the ready job that waits longest became ready
 	Chart   *chart    // of the last hour; nil if the engine keeps no throughput
-	Rates   []rate    // of the last minutes of it
+	Rates   []rate    // rates of the last minutes of the chart
 	Groups  []admin.Group
 	Partly  bool // not all dead jobs were read
 	Process *admin.Process

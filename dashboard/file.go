@@ -34,8 +34,8 @@ func file(q *request) error {
 		q.command("db", "info"), q.command("db", "check"), q.command("db", "backup", backupName(stats, q.Now())))
 }
 
-// check compares every row with every other. It has no limit of time, since a large file takes long, and
-// ends when the browser goes away.
+// check compares every row with every other. It has no time limit, since a large file takes long, and
+// ends when the browser disconnects.
 func check(q *request) error {
 	began := time.Now()
 	err := q.d.admin.Check(q.ctx)
@@ -63,7 +63,7 @@ func backup(q *request) error {
 	q.d.log.Info("dashboard backup", "user", q.d.opts.User(q.Request))
 	out := &download{q: q, name: backupName(stats, q.Now())}
 	err = q.d.admin.Backup(q.ctx, out)
-	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // for the next request of the connection
+	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // remove the deadline for the next request of the connection
 	return err
 }
 
@@ -83,8 +83,8 @@ func backupName(stats *admin.Stats, now time.Time) string {
 }
 
 // download is the body of a download. The header is sent with the first bytes, so that an earlier error
-// is a page. A client that takes nothing for a minute is dropped, since a backup keeps pages of the file
-// from being reused.
+// is shown as a page. A client that takes nothing for a minute is dropped, since a backup keeps pages of
+// the file from being reused.
 type download struct {
 	q    *request
 	name string

@@ -20,15 +20,15 @@ type jobPage struct {
 	Timeline        []point
 	Why             []string // why it waits, or why it is dead
 	Facts           []pair
-	Progress        *pawl.Progress // of the last run that noted it; nil if none did
-	Logs            []pawl.RunLog  // of the last runs, oldest first
+	Progress        *pawl.Progress // progress of the last run that reported some; nil if none did
+	Logs            []pawl.RunLog  // logs of the last runs, oldest first
 	Hidden          bool           // the user may not see the payload
 	Edits           []pastValue    // the arguments before operators replaced them
 	Editable        bool
 	Dropped         int // failures that are not in the history
 }
 
-// point is something that happened to a job at a time, or will.
+// point is something that happened, or will happen, to a job at a time.
 type point struct {
 	At     time.Time
 	What   string
@@ -98,10 +98,10 @@ func job(q *request) error {
 type foundPage struct {
 	Part     string
 	IDs      []pawl.ID
-	NextLink string // the page that goes on
+	NextLink string // the page that continues
 }
 
-// findIDs searches for a while. A search that goes on keeps the IDs that it has found.
+// findIDs searches for a while. A search that continues keeps the IDs that it has found.
 func (q *request) findIDs(part string) (*foundPage, error) {
 	p, after, began := &foundPage{Part: part}, q.Form.Get("after"), time.Now()
 	for _, text := range q.Form["found"] {
@@ -131,8 +131,8 @@ func (q *request) findIDs(part string) (*foundPage, error) {
 	return p, nil
 }
 
-// notes reads how far the job is, and the logs of its last runs. A handler may log arguments, so both need
-// the action ViewPayload.
+// notes reads the progress of the job, and the logs of its last runs. A handler may log arguments, so both
+// need the action ViewPayload.
 func (q *request) notes(p *jobPage) error {
 	if p.Hidden {
 		return nil

@@ -15,16 +15,16 @@ import (
 const pageSize = 50
 
 // lookTime limits how long one page searches. A page that has searched for so long shows what it has found,
-// and a link that continues. It leaves the rest of 100 ms to one more read on a busy machine.
+// and a link that continues. It leaves the rest of 100 ms for one more read on a busy machine.
 const lookTime = 30 * time.Millisecond
 
-// selection is a filter of jobs as the address of a page has it.
+// selection is a filter of jobs, as read from the address of a page.
 type selection struct {
 	admin.Filter
 	Group string // the fingerprint of the last error of dead jobs; "" is any
 	all   bool   // there is no condition
 
-	// As written, for the form.
+	// As the user wrote them, for the form.
 	QueueTexts, KindTexts, StateTexts, ReasonTexts        []string
 	SinceText, UntilText, OlderText, DiedSince, DiedUntil string
 	ErrorText, SortText, Members                          string // Members is a group of jobs
@@ -80,7 +80,7 @@ func (q *request) selection() (*selection, error) {
 	return s, nil
 }
 
-// texts returns the values that are not empty: a form sends its empty fields too.
+// texts returns the values that are not empty: a form also sends its empty fields.
 func texts(values []string) (kept []string) {
 	for _, v := range values {
 		if v != "" {
@@ -121,8 +121,8 @@ func parseTime(name, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, invalid(name, "%q is neither a time such as 2026-03-01T12:00 in UTC nor an age such as 2h or 7d", clipped(text))
 }
 
-// flags returns the filter as flags of jobctl. With states it leaves out --state for the states that the
-// command takes anyway.
+// flags returns the filter as flags of jobctl. With states it omits --state if the command selects these
+// states by default.
 func (s *selection) flags(states bool) (words []string) {
 	add := func(flag string, values ...string) {
 		for _, v := range values {
@@ -155,7 +155,7 @@ func (s *selection) flags(states bool) (words []string) {
 	return words
 }
 
-// literalPart returns the longest part of a fingerprint that stands in the errors themselves.
+// literalPart returns the longest part of a fingerprint that also occurs in the errors themselves.
 func literalPart(fingerprint string) (longest string) {
 	for _, part := range strings.FieldsFunc(fingerprint, func(r rune) bool { return strings.ContainsRune("<>…\"'`", r) }) {
 		switch part = strings.TrimSpace(part); part {
@@ -259,7 +259,7 @@ func jobs(q *request) error {
 // filterNames are the parameters of a selection.
 var filterNames = []string{"queue", "state", "kind", "error", "payload", "reason", "since", "until", "older", "died-since", "died-until", "sort", "newest", "group", "members"}
 
-// filterPairs returns the filter of a request as it came.
+// filterPairs returns the filter of a request unchanged.
 func (q *request) filterPairs() (pairs []pair) {
 	for _, name := range filterNames {
 		for _, v := range texts(q.Form[name]) {

@@ -15,19 +15,19 @@ import (
 
 // Times of live pages.
 const (
-	beat  = time.Second      // between two messages of a stream, and two looks at the queue, at least
-	rest  = 15 * time.Second // after which a stream without news says that it is alive
-	stall = 5 * time.Second  // for which a client may read nothing
+	beat  = time.Second      // shortest time between two messages of a stream, and between two looks at the queue
+	rest  = 15 * time.Second // time after which a stream without news sends a sign of life
+	stall = 5 * time.Second  // how long a client may stop reading
 	share = 20               // looks take at most this part of the time
 )
 
-// watcher looks at the queue for all pages, at most once a second and only while somebody asks. A stream
-// only asks it for a number, so pages cost the queue the same however many they are.
+// watcher looks at the queue for all pages, at most once a second and only while a stream asks. A stream only
+// asks it for a number, so the cost for the queue does not depend on the number of pages.
 type watcher struct {
 	admin   admin.Admin
 	version atomic.Uint64 // grows when a look finds a change
 
-	looking sync.Mutex // held to look; guards the rest
+	looking sync.Mutex // held during a look; guards the fields below
 	next    time.Time  // when to look again
 	seen    *admin.Stats
 }
@@ -55,14 +55,15 @@ func (w *watcher) look(ctx context.Context) (version uint64, stats *admin.Stats)
 	return w.version.Load(), &read
 }
 
-// changed compares what an operator sees of a queue.
+// changed compares two states of a queue as an operator sees them.
 func changed(old, new *admin.Stats) bool {
 	return !slices.Equal(old.Queues, new.Queues) || (old.Process == nil) != (new.Process == nil) ||
 		old.Totals != nil && new.Totals != nil && *old.Totals != *new.Totals
 }
 
-// stream sends a message when the queue has changed since the page was read, at most one each second: only
-// that it has, so the page reads itself again. A client that reads nothing is dropped.
+// stream sends a message when the queue has changed since the page was read, at most one each second. The
+// message only says that it has changed: the page then reads itself again. A client that stops reading is
+// dropped.
 func stream(q *request) error {
 	select {
 	case q.d.streams <- struct{}{}:
@@ -72,7 +73,7 @@ func stream(q *request) error {
 	}
 	q.began = true
 	q.w.Header().Set("Content-Type", "text/event-stream")
-	q.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not collect them
+	q.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer the messages
 	out := http.NewResponseController(q.w)
 	send := func(text string) bool {
 		_ = out.SetWriteDeadline(time.Now().Add(stall)) // a server without deadlines has none

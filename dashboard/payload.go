@@ -66,8 +66,8 @@ func (q *request) valueOf(b []byte) *value {
 	return v
 }
 
-// redacted writes JSON with indentation and without the values of hidden fields. Numbers stay as they
-// are. It ends where the JSON ends or is cut.
+// redacted writes JSON with indentation and without the values of hidden fields. Numbers stay unchanged. It ends where
+// the JSON ends or is truncated.
 func (d *Dashboard) redacted(text []byte) string {
 	r := &redactor{hide: d.opts.Hide, in: json.NewDecoder(strings.NewReader(string(text)))}
 	r.in.UseNumber()
@@ -154,8 +154,8 @@ func literal(t json.Token) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// checkTerms rejects terms on the payload from users who may not see it, and terms on hidden fields, whose
-// values their matches would reveal.
+// checkTerms rejects terms on the payload from users who may not see it. It also rejects terms on hidden fields, since
+// matches would reveal their values.
 func (q *request) checkTerms(terms []string) error {
 	if len(terms) == 0 {
 		return nil

@@ -49,8 +49,8 @@ var functions = template.FuncMap{
 // moment is a time and the present.
 type moment struct{ Now, At time.Time }
 
-// link returns the address of a page with parameters: pairs of a name and a value. Pairs with an empty value
-// are left out.
+// link returns the address of a page with parameters: pairs of a name and a value. It omits pairs with an
+// empty value.
 func link(page string, pairs ...any) string {
 	values := make(url.Values)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -64,7 +64,7 @@ func link(page string, pairs ...any) string {
 	return page + "?" + values.Encode()
 }
 
-// number writes a number with thin groups of three digits.
+// number writes a number in groups of three digits, separated by thin spaces.
 func number(v any) string {
 	s := fmt.Sprint(v)
 	digits := strings.TrimPrefix(s, "-")

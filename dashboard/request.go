@@ -23,11 +23,11 @@ type request struct {
 	route *route
 	ctx   context.Context
 	began bool   // the answer has begun
-	news  uint64 // the state of the watcher before this page read anything
+	news  uint64 // the version of the watcher before this page read anything
 	stats *admin.Stats
 }
 
-// serve finds the route, asks whether the user may take it, and answers.
+// serve finds the route, checks whether the user may use it, and answers.
 func (q *request) serve() error {
 	if err := q.d.admit(q.Request); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (q *request) serve() error {
 // fail answers with a page about an error.
 func (q *request) fail(err error) {
 	if q.Context().Err() != nil && q.ctx != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	status, text, help := statusOf(err), err.Error(), ""
 	var refused *refusal
@@ -145,7 +145,7 @@ func (q *request) show(template, nav, title string, body any, commands ...string
 	return nil
 }
 
-// write renders a page before it sends anything, so that a page is never cut.
+// write renders a page before it sends anything, so that no page is truncated.
 func (q *request) write(status int, template string, v *view) {
 	var b bytes.Buffer
 	if err := templates[template].ExecuteTemplate(&b, "layout", v); err != nil {
@@ -157,7 +157,7 @@ func (q *request) write(status int, template string, v *view) {
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	q.w.WriteHeader(status)
 	if q.Method != http.MethodHead {
-		_, _ = q.w.Write(b.Bytes()) // only a client that has gone gives an error
+		_, _ = q.w.Write(b.Bytes()) // only a disconnected client causes an error
 	}
 }
 
@@ -185,7 +185,7 @@ func (q *request) QueueStats(name string) (one pawl.QueueStats) {
 	return one
 }
 
-// QueueName returns the name of the whole queue for people.
+// QueueName returns the name of the whole queue that users see.
 func (v *view) QueueName() string {
 	switch s := v.stats; {
 	case v.d.opts.Name != "":
@@ -215,7 +215,7 @@ func (v *view) Live() bool { return v.stats != nil && v.stats.Process != nil && 
 // News is where the stream of this page begins, so that it misses no change since the page was read.
 func (v *view) News() uint64 { return v.news }
 
-// ReadOnly reports whether nobody can change anything.
+// ReadOnly reports whether all changes are refused.
 func (v *view) ReadOnly() bool { return v.d.opts.ReadOnly }
 
 // Now returns the time.
@@ -224,7 +224,7 @@ func (q *request) Now() time.Time { return q.d.opts.Now() }
 // Commands returns the command lines that do what the page does.
 func (v *view) Commands() []string { return v.commands }
 
-// Theme returns the theme that the user chose: light, dark, or "" for that of the system.
+// Theme returns the theme that the user chose: light, dark, or "" for the theme of the system.
 func (v *view) Theme() string {
 	if c, err := v.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		return c.Value

@@ -8,8 +8,8 @@ type route struct {
 	method string
 	path   string
 	action Action // what it needs
-	open   bool   // for everybody who passes the checks of host and origin: it says nothing about the queue
-	free   bool   // it waits for no other page, and has no limit of time
+	open   bool   // for all clients that pass the checks of host and origin: it reveals nothing about the queue
+	free   bool   // it waits for no other page, and has no time limit
 	serve  func(*request) error
 }
 
@@ -62,7 +62,7 @@ func asset(name, kind string) func(*request) error {
 	return func(q *request) error {
 		q.w.Header().Set("Content-Type", kind)
 		q.w.Header().Set("Cache-Control", "no-cache")
-		_, _ = q.w.Write(content) // only a client that has gone gives an error
+		_, _ = q.w.Write(content) // only a disconnected client causes an error
 		return nil
 	}
 }

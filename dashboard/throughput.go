@@ -47,7 +47,7 @@ func throughput(q *request) error {
 	return q.show("throughput", "throughput", title, p, q.command(append(words, "--last", p.Last)...))
 }
 
-// chart is a throughput as a picture, with the same as a table.
+// chart is a throughput as a picture and as a table.
 type chart struct {
 	admin.Throughput
 	Width int
@@ -111,13 +111,13 @@ func (q *request) chartOf(ask admin.ThroughputQuery) (*chart, error) {
 	return c, nil
 }
 
-// rate is how often something happened.
+// rate is how often a transition happened.
 type rate struct {
 	Name      string
 	PerSecond float64
 }
 
-// recent is how many minutes the rates are of. The last of them has not ended.
+// recent is how many minutes the rates cover. The last of these minutes has not ended.
 const recent = 5
 
 // rates returns the rates of the last minutes of a chart by minute.

@@ -10,14 +10,14 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// verifyPage is the open runs that the code of the app does not continue.
+// verifyPage shows the open runs that the code of the app cannot continue.
 type verifyPage struct {
 	Unfit    []unfit
 	Fit      int
 	NotLive  bool // there is no code to compare with
 	Partly   bool // other pages compare the other runs
 	NextLink string
-	AllLink  string // the page that takes the time to compare all
+	AllLink  string // the page that compares all runs, however long it takes
 }
 
 // unfit is a run that would become blocked, or is damaged.
@@ -69,7 +69,7 @@ func (q *request) verifyRun(p *verifyPage, run workflow.Info) error {
 	case errors.Is(err, admin.ErrNotLive):
 		p.NotLive = true
 		return nil
-	case errors.Is(err, workflow.ErrNotRunning), errors.Is(err, workflow.ErrNotFound): // it has ended meanwhile
+	case errors.Is(err, workflow.ErrNotRunning), errors.Is(err, workflow.ErrNotFound): // it has ended in the meantime
 		return nil
 	case errors.As(err, &differs):
 		what = "differs"
