@@ -11,7 +11,8 @@ type listener interface {
 	Listen(fn func(pawl.Event)) (stop func())
 }
 
-// awaited are jobs whose end lets a buffered tick fire. It listens as long as there are any.
+// awaited are jobs whose end lets a buffered tick fire. awaited listens to events as long as
+// there are such jobs.
 type awaited struct {
 	store  Store
 	ring   func()
@@ -19,7 +20,7 @@ type awaited struct {
 	ignore func() // stops listening; nil if it does not
 }
 
-// await sets the jobs. It returns false if the store does not report their end.
+// await sets the jobs to wait for. It returns false if the store does not report their ends.
 func (a *awaited) await(schedules []named) bool {
 	q, ok := a.store.(listener)
 	switch {

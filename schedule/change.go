@@ -11,18 +11,18 @@ import (
 
 // mutation changes schedules. Check decides how, and may run several times.
 type mutation struct {
-	names  []string // of schedules that it owns
+	names  []string // names of the schedules that it changes
 	jobs   []pawl.ID
 	starts []*workflow.Starting
 	check  func(ops driver.Ops) ([]*change, error)
 	stale  []stale
 
 	changes []*change
-	removed []stale // those of stale that fit no row
+	removed []stale // the rows of stale that match no schedule
 }
 
-// stale names a row of an index that fits no schedule, as a damaged schedule leaves it: that of due
-// schedules, or that of buffered ticks if due is 0.
+// stale names a row of an index that matches no schedule. A damaged schedule leaves such rows. The
+// index is that of due schedules, or that of buffered ticks if due is 0.
 type stale struct {
 	name string
 	due  int64
@@ -81,8 +81,8 @@ func (m *mutation) Apply(w driver.Writer) error {
 type change struct {
 	name     string
 	was, row *row  // before and after; nil for none
-	damage   error // why the row before cannot be read
-	remove   bool  // although it cannot be read
+	damage   error // why the old row cannot be read
+	remove   bool  // remove the row although it cannot be read
 	entries  []numbered
 	decided  []entry // for [Options.OnDecision]
 	starts   []*workflow.Starting
@@ -170,7 +170,7 @@ func (c *change) changes() uint64 {
 	return c.was.Changes
 }
 
-// history writes the new entries, and removes those that they push out.
+// history writes the new entries, and removes the oldest ones beyond the limit.
 func (c *change) history(w driver.Writer) error {
 	before := uint64(0)
 	if c.was != nil {

@@ -14,13 +14,13 @@ import (
 // candidate is a schedule with ticks to decide.
 type candidate struct {
 	name   string
-	row    *row // as it was read
+	row    *row // the row as read
 	due    overdue
 	manual []int64        // ticks that an operator asks for, instead of those that are due
 	job    *pawl.Envelope // the job of its ticks, nil for runs
 	fires  map[int64]*fire
 	broken bool  // its times cannot be computed
-	damage error // of the latest Check; the others are decided without it
+	damage error // damage that the latest Check found; the other candidates are decided without this one
 }
 
 // fire is a job or a run for one tick. Its ID is chosen before the mutation, because Check may run
@@ -42,7 +42,7 @@ type decision struct {
 // maxAlive limits how many jobs a row names.
 const maxAlive = 16
 
-// decide decides the ticks of a candidate, unless somebody else has changed the schedule.
+// decide decides the ticks of a candidate, unless the schedule has changed since it was read.
 func (c *candidate) decide(ops driver.Ops, sign *pawl.Keyring) (*change, error) {
 	was, err := read(ops, c.name)
 	if err != nil || was == nil || was.Changes != c.row.Changes {
@@ -104,7 +104,7 @@ func (d *decision) living() error {
 	living := r.Alive[:0]
 	for _, id := range r.Alive {
 		state, err := d.ops.State(id)
-		if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // a damaged job runs no more
+		if err != nil && !errors.Is(err, pawl.ErrCorrupt) { // a damaged job does not run again
 			return err
 		}
 		if isAlive(state) {
@@ -143,7 +143,7 @@ func (d *decision) tick(tick int64) error {
 	return nil
 }
 
-// supersede drops a tick that waits in favor of a later one.
+// supersede replaces a waiting tick by a later one.
 func (d *decision) supersede() {
 	r := d.change.row
 	for _, b := range r.Buffered {
@@ -171,7 +171,7 @@ func (d *decision) release() error {
 	})
 }
 
-// fire stores the job or the run of a tick, and reports what became of it.
+// fire stores the job or the run of a tick, and reports the result.
 func (d *decision) fire(tick int64, report func(entry)) error {
 	r, f := d.change.row, d.fires[tick]
 	t := Tick{Schedule: d.candidate.name, Nominal: timeOf(tick), Actual: d.now, Missed: r.Missed, Manual: len(d.manual) > 0,
@@ -196,7 +196,7 @@ func (d *decision) fire(tick int64, report func(entry)) error {
 // maxWhy limits the length of a reason, in bytes.
 const maxWhy = 512
 
-// refused reports whether an error is about the job itself, so that no later try stores it.
+// refused reports whether an error is about the job itself, so that a later try would fail, too.
 func refused(err error) bool {
 	return errors.Is(err, pawl.ErrInvalid) || errors.Is(err, pawl.ErrPayloadTooLarge) || errors.Is(err, pawl.ErrBatchTooLarge) ||
 		errors.Is(err, pawl.ErrConflict) || errors.Is(err, pawl.ErrSignature)
@@ -253,7 +253,7 @@ func RunID(schedule string, nominal time.Time) string {
 	return fmt.Sprintf("%s/%s", schedule, stamp(nominal))
 }
 
-// candidate returns a schedule that is to decide its ticks, up to a number of them.
+// candidate returns a schedule with ticks to decide, up to the given number.
 func (m *Manager) candidate(name string, r *row, now int64, most int) (*candidate, error) {
 	c := &candidate{name: name, row: r, fires: make(map[int64]*fire)}
 	t := r.terms()

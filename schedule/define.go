@@ -33,8 +33,8 @@ func In(zone string) Option { return func(d *Definition) { d.terms.Zone = zone }
 
 // CatchUp sets how many late ticks fire after a time in which no process was running or the machine
 // slept. If more ticks are due, the earlier ones are missed. The default is [Latest]: the job runs
-// once, whatever was missed. With [None], a tick fires only if it is at most a minute late. More
-// than [Latest] needs an overlap policy that does not drop ticks: [Allow] or [Buffer].
+// once, however many ticks were missed. With [None], a tick fires only if it is at most a minute
+// late. More than [Latest] needs an overlap policy that does not drop ticks: [Allow] or [Buffer].
 func CatchUp(ticks int) Option { return func(d *Definition) { d.terms.CatchUp = ticks } }
 
 // Window limits how late a tick fires. Later ticks are missed. The default, 0, is no limit.
@@ -49,8 +49,8 @@ func Overlap(p OverlapPolicy) Option { return func(d *Definition) { d.terms.Over
 func BufferLimit(ticks int) Option { return func(d *Definition) { d.terms.Buffer = ticks } }
 
 // Spread delays each tick by up to a duration, so that many schedules with the same expression do
-// not fire at once. The delay depends on the name and the tick, not on chance. A spread is at most
-// half of the interval between two ticks.
+// not fire at the same time. The delay depends on the name and the tick, not on chance. A spread
+// is at most half of the interval between two ticks.
 func Spread(limit time.Duration) Option { return func(d *Definition) { d.terms.Spread = limit } }
 
 // With sets options of the jobs of a [Job]. A job of a schedule has no delay, no deadline, no
@@ -77,7 +77,7 @@ func Job[T any](name, expression string, kind *pawl.Kind[T], args T, opts ...Opt
 }
 
 // Envelope is [Job] for a program that has no [pawl.Kind], such as a tool for operators. The envelope
-// has at least a kind. It must not change afterwards.
+// needs at least a kind. Do not change it after the call.
 func Envelope(name, expression string, e *pawl.Envelope, opts ...Option) Definition {
 	d := define(name, expression, opts)
 	if d.err == nil && len(d.with) > 0 {

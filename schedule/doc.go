@@ -11,8 +11,8 @@
 //	defer s.Close()
 //
 // A tick is one time at which a schedule happens. Each tick gets one decision: it fires, waits, is skipped, or is
-// missed. One transaction decides a tick and enqueues its job. So a tick is neither lost nor fired twice, whatever
-// crashes, and however many processes share the queue. The options of a schedule say what becomes of ticks that come
+// missed. One transaction decides a tick and enqueues its job. So a tick is neither lost nor fired twice, even after a
+// crash, and even if several processes share the queue. The options of a schedule say what happens to ticks that come
 // late ([CatchUp], [Window]) or while the last job is alive ([Overlap]). Operators change schedules with a Manager, and
 // look at them with a Reader.
 //

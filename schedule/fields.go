@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// field is what a field of an expression may have.
+// field describes a field of an expression: its name and its values.
 type field struct {
 	name     string
 	min, max int
-	names    []string // of the values from min on
+	names    []string // names of the values, beginning with min
 }
 
 var fields = [numFields]field{
@@ -125,7 +125,7 @@ func (p *parser) hashed(i int, w word, stepped bool, by *int) (first, last int, 
 	f := &fields[i]
 	first, last = f.min, f.max
 	if i == dayOfMonth {
-		last = 28 // which every month has
+		last = 28 // the last day that every month has
 	}
 	if w.text != "" {
 		inside, open := strings.CutPrefix(w.text, "(")

@@ -83,8 +83,8 @@ type dueRow struct {
 	name string
 }
 
-// lookDue returns the schedules that are due. Damaged ones do not count against the limit: they stay
-// due until somebody replaces or removes them.
+// lookDue returns the schedules that are due. Damaged schedules do not count against the limit: they
+// stay due until they are replaced or removed.
 func (s *Scheduler) lookDue(r driver.Reader, v *view) (due []dueRow, err error) {
 	n := 0
 	err = present(r.Scan(tableDue, driver.Span{}, func(key, _ []byte) bool {
@@ -104,7 +104,7 @@ func (s *Scheduler) lookDue(r driver.Reader, v *view) (due []dueRow, err error) 
 	return due, err
 }
 
-// lookBuffered returns schedules with ticks that wait. If there are many, each look returns the next
+// lookBuffered returns schedules with waiting ticks. If there are many, each look returns the next
 // ones in turn, and the next look comes soon.
 func (s *Scheduler) lookBuffered(r driver.Reader, v *view) (names []string, err error) {
 	var last []byte
@@ -132,7 +132,7 @@ func (s *Scheduler) sound(r driver.Reader, name string) (*row, error) {
 		if changes, passed := s.damaged[name]; passed && row != nil && row.Changes == changes {
 			return nil, nil
 		}
-		delete(s.damaged, name) // somebody has replaced or removed it
+		delete(s.damaged, name) // the row was replaced or removed
 		return row, nil
 	case !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, pawl.ErrNewerFormat):
 		return nil, err
@@ -149,7 +149,7 @@ func (s *Scheduler) isDamaged(name string) bool {
 // unread stands for the changes of a row that cannot be read.
 const unread = math.MaxUint64
 
-// passOver leaves a schedule undecided until its row changes, so that it does not hold up the others.
+// passOver leaves a schedule undecided until its row changes, so that it does not delay the others.
 func (s *Scheduler) passOver(name string, changes uint64, err error) {
 	if was, known := s.damaged[name]; known && was == changes {
 		return
@@ -192,8 +192,8 @@ func (s *Scheduler) candidates(ctx context.Context, v *view) (list []*candidate,
 	return list, jobs, nil
 }
 
-// isFree reports whether all jobs of a schedule have ended. It cancels those that are in the way of
-// a tick.
+// isFree reports whether all jobs of a schedule have ended. It cancels the jobs that are in the way
+// of a tick.
 func (s *Scheduler) isFree(ctx context.Context, r *row) (free bool, err error) {
 	free = true
 	for _, id := range r.Alive {

@@ -25,7 +25,7 @@ const MaxSchedules = 100_000
 
 // Manager changes the schedules of a store, and fires nothing by itself. Its methods are safe for
 // concurrent use, and return when the change is durable. Besides the documented errors, they return
-// those of the store.
+// the errors of the store.
 type Manager struct {
 	*Reader
 	store Store
@@ -33,8 +33,8 @@ type Manager struct {
 	opts  Options
 }
 
-// Manage returns a manager. With nil options it has those of the [Scheduler] of this process over
-// the same store, if there is one.
+// Manage returns a manager. With nil options it uses the options of the [Scheduler] of this process
+// over the same store, if there is one.
 func Manage(s Store, opts *Options) *Manager {
 	m := &Manager{Reader: Read(s), store: s, hub: hubOf(s)}
 	if opts == nil {
@@ -48,9 +48,9 @@ func Manage(s Store, opts *Options) *Manager {
 type hub struct {
 	shared bool                    // other processes may change schedules
 	bell   chan struct{}           // makes a scheduler look again
-	opts   atomic.Pointer[Options] // of a scheduler
-	firing atomic.Int32            // schedulers that run
-	opened sync.Map                // names of schedules that have happened because the store was opened
+	opts   atomic.Pointer[Options] // options of a scheduler
+	firing atomic.Int32            // running schedulers
+	opened sync.Map                // names of schedules whose tick for opening the store is decided
 }
 
 var hubs struct {
@@ -91,8 +91,8 @@ func (h *hub) ring() {
 	}
 }
 
-// change changes schedules. Fn gets each with its row, which is nil if there is none, and changes the
-// row. If the row is damaged, fn gets nil too, and has to look at the damage.
+// change changes schedules. It calls fn for each schedule with its row, and fn changes the row. The row
+// is nil if there is none, or if it is damaged. So fn has to look at the damage.
 func (m *Manager) change(ctx context.Context, names []string, fn func(ops driver.Ops, c *change) error) error {
 	t := &mutation{names: names, check: func(ops driver.Ops) ([]*change, error) {
 		var list []*change
@@ -202,8 +202,8 @@ func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID,
 	return t.changes, err
 }
 
-// settle decides all ticks of one schedule up to now. If the schedule decides none, it counts them, and
-// returns them for [change.pass].
+// settle decides all ticks of one schedule up to now. If the schedule is not active, settle counts the
+// ticks instead, and returns them for [change.pass].
 func (m *Manager) settle(ctx context.Context, name string) (passed, error) {
 	for {
 		var r *row

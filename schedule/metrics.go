@@ -9,10 +9,10 @@ import (
 
 var _ metrics.Producer = (*Reader)(nil)
 
-// maxLabels is how many schedules have series of their own. The others are counted together.
+// maxLabels is how many schedules have their own series. The others are counted together.
 const maxLabels = 200
 
-// Families returns the figures of all schedules for [metrics.Handler]:
+// Families returns metrics of all schedules for [metrics.Handler]:
 //
 //   - pawl_schedule_ticks_total{schedule, decision}: ticks that were fired, buffered, skipped, missed, paused, or
 //     failed. The counts are those of the store, so a restart of the process does not reset them.
@@ -52,7 +52,7 @@ func (r *Reader) Families(ctx context.Context) ([]metrics.Family, error) {
 	return []metrics.Family{ticks, late}, nil
 }
 
-// figures are those of a schedule, or of several.
+// figures are the metrics of one schedule, or of several.
 type figures struct {
 	Counts
 	late   time.Duration

@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// open decides a tick of each schedule that happens when the store is opened: once in the life of the
-// store in this process, for the schedules of the group and those of operators.
+// open decides a tick of each schedule with @open: once for each opening of the store in this
+// process. It decides schedules of the group and of operators.
 func (s *Scheduler) open(ctx context.Context) error {
 	var names []string
 	err := s.source.ViewRows(ctx, func(r driver.Reader) error {

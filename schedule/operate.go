@@ -29,7 +29,7 @@ func (m *Manager) Pause(ctx context.Context, name, note string) error {
 	})
 }
 
-// AfterPause says what becomes of the ticks during a pause.
+// AfterPause says what happens to the ticks during a pause.
 type AfterPause string
 
 const (
@@ -61,7 +61,7 @@ func (m *Manager) Resume(ctx context.Context, name string, after AfterPause) err
 // errAgain ends a change that has to wait for ticks that are decided, or counted, before it.
 var errAgain = errors.New("decide the ticks up to now first")
 
-// retry makes a change. While it returns errAgain, ticks are decided or counted before it.
+// retry makes a change. As long as the change returns errAgain, retry decides or counts ticks and tries again.
 func (m *Manager) retry(ctx context.Context, name string, fn func(ops driver.Ops, c *change, p passed) error) error {
 	for p := (passed{}); ; {
 		err := m.change(ctx, []string{name}, func(ops driver.Ops, c *change) error { return fn(ops, c, p) })
@@ -74,7 +74,7 @@ func (m *Manager) retry(ctx context.Context, name string, fn func(ops driver.Ops
 	}
 }
 
-// redefine changes the terms of a schedule. Ticks up to now are decided by the old ones.
+// redefine changes the terms of a schedule. The old terms decide the ticks up to now.
 func (m *Manager) redefine(ctx context.Context, name string, fn func(ops driver.Ops, c *change) error) error {
 	return m.retry(ctx, name, func(ops driver.Ops, c *change, p passed) error {
 		if err := fn(ops, c); err != nil {
@@ -179,8 +179,7 @@ func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 // not. It does not start a run of a workflow again for a tick that has one. It refuses a period
 // with more than max ticks, or one that has not passed.
 //
-// Backfill returns how many ticks it has fired. After an error, the caller can continue with the
-// tick behind them.
+// Backfill returns how many ticks it has fired. After an error, the caller can continue with the next tick.
 func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time, max int) (n int, err error) {
 	info, err := m.Get(ctx, name)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 type Source = workflow.Source
 
 // Reader reads schedules and changes nothing. Its methods are safe for concurrent use. Besides the
-// documented errors, they return those of the source, and [pawl.ErrCorrupt] or
-// [pawl.ErrNewerFormat] for rows that they cannot read.
+// documented errors, they return the errors of the source, and [pawl.ErrCorrupt] or
+// [pawl.ErrNewerFormat] for unreadable rows.
 type Reader struct {
 	source Source
 }
@@ -23,7 +23,7 @@ type Reader struct {
 // Read returns a reader over a source.
 func Read(s Source) *Reader { return &Reader{s} }
 
-// Decision is what became of a tick.
+// Decision is what happened to a tick.
 type Decision string
 
 const (
@@ -33,7 +33,7 @@ const (
 	Missed   Decision = "missed"   // it was too late
 	Paused   Decision = "paused"   // the schedule was paused
 	Failed   Decision = "failed"   // the store refused its job
-	Clock    Decision = "clock"    // no tick: the clock was set back by more than a day, and the schedule began anew
+	Clock    Decision = "clock"    // no tick: the clock was set back by more than a day, and the schedule started over
 )
 
 // MaxHistory is how many entries the history of a schedule keeps.
@@ -46,8 +46,8 @@ type Entry struct {
 	Decision Decision
 	First    time.Time // the tick, or the first of them
 	Last     time.Time
-	Ticks    int       // how many there are; MaxMissed stands for more
-	At       time.Time // when the last of them was decided
+	Ticks    int       // how many ticks; MaxMissed stands for that many or more
+	At       time.Time // when the last tick was decided
 	Job      pawl.ID   // the job or run that it fired, or that kept it from firing
 	Why      string    // a reason, if there is more to say
 	Manual   bool      // an operator caused it
@@ -83,18 +83,18 @@ func (c *Counts) add(d Decision, n int) {
 // Info is a schedule.
 type Info struct {
 	Name     string
-	Group    string // of the program that defines it; "" if an operator does
-	Terms    Terms  // that apply
+	Group    string // group of the program that defines it; "" if an operator does
+	Terms    Terms  // terms in force
 	Words    string // when it happens, in English
-	Defined  Terms  // as defined; different from Terms if an operator has set others
+	Defined  Terms  // terms as defined; different from Terms if an operator has set others
 	Override bool   // an operator has set other terms
 
 	Job     *pawl.Envelope     // what each tick enqueues; nil for a run
 	Run     *workflow.Template // what each tick starts; nil for a job
 	Created time.Time
 
-	Paused  time.Time // since when; zero if it is not
-	Note    string    // of the operator who paused it
+	Paused  time.Time // start of the pause; zero if it is not paused
+	Note    string    // note of the operator who paused it
 	Retired time.Time // since when its program does not define it; zero if it does
 	Broken  string    // why its times cannot be computed; "" if they can
 
@@ -102,7 +102,7 @@ type Info struct {
 	Due      time.Time   // when the next tick is decided; zero if the schedule does not fire
 	Last     time.Time   // every tick up to here is decided
 	Alive    []pawl.ID   // its latest jobs or runs that had not ended at the last decision
-	Buffered []time.Time // ticks that wait for their end
+	Buffered []time.Time // ticks that wait for the end of these jobs or runs
 	Counts   Counts
 	Entries  uint64 // the number of the newest entry in its history
 }

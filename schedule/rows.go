@@ -26,9 +26,9 @@ type row struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
-	Group    string // of the program that defines it; "" if an operator does
+	Group    string // group of the program that defines it; "" if an operator does
 	Terms    Terms  // as defined
-	Override *Terms // what an operator has set instead
+	Override *Terms // terms that an operator has set instead
 	Action   action
 	Created  int64
 	Retired  int64  // since when the program does not define it
@@ -89,7 +89,7 @@ type entry struct {
 	Manual   bool
 }
 
-// terms returns the terms that apply.
+// terms returns the terms in force.
 func (r *row) terms() *Terms {
 	if r.Override != nil {
 		return r.Override
@@ -131,7 +131,7 @@ func (r *row) plan(name string) {
 	}
 }
 
-// nameKey is the key of a schedule. No key of one begins with that of another.
+// nameKey is the key of a schedule. No such key is a prefix of another.
 func nameKey(name string) []byte { return append([]byte(name), 0) }
 
 func nameOf(key []byte) string { return string(key[:max(len(key)-1, 0)]) }
@@ -183,8 +183,8 @@ func present(err error) error {
 	return err
 }
 
-// each calls fn for all schedules in the order of their names, beginning behind one. Fn returns
-// false to end.
+// each calls fn for all schedules in the order of their names, beginning after the name after.
+// Fn returns false to end.
 func each(r driver.Reader, after string, fn func(name string, r *row, damage error) bool) error {
 	var span driver.Span
 	if after != "" {

@@ -19,12 +19,10 @@ type Store = workflow.Store
 
 // Options are the settings of a [Scheduler]. A nil *Options and every zero field mean the default.
 type Options struct {
-	// Group names the schedules of this program among those of other programs that use the same
-	// store. The default is "default".
+	// Group identifies the schedules of this program, if several programs use the same store. The default is "default".
 	Group string
 
-	// Forget is how long a schedule that the program no longer defines is kept. The default is
-	// 30 days.
+	// Forget is how long the store keeps a schedule that the program no longer defines. The default is 30 days.
 	Forget time.Duration
 
 	// Poll is how often the scheduler looks for changes by other processes, if they can share the
@@ -36,8 +34,8 @@ type Options struct {
 	Sign *pawl.Keyring
 
 	// OnDecision receives each decision once it is durable, one at a time, without its number. A
-	// tick that was buffered comes again when it fires, with its job. OnDecision must not block. If
-	// the process ends right after a commit, OnDecision misses its decisions.
+	// buffered tick comes again, with its job, when it fires. OnDecision must not block. If the
+	// process ends right after a commit, OnDecision misses its decisions.
 	OnDecision func(schedule string, e Entry)
 
 	// Logger gets a line for each problem. The default is hclog.Default().
@@ -56,12 +54,12 @@ type Scheduler struct {
 	mu    sync.Mutex    // guards closed and ended
 	ends  bool
 
-	damaged map[string]uint64 // schedules that are passed over, with the changes of their rows
+	damaged map[string]uint64 // skipped schedules, with the changes of their rows
 	asked   map[pawl.ID]bool  // jobs that it has cancelled
 	awaited awaited
 	behind  []byte    // where the next look at buffered ticks begins; nil for the first ones
-	latest  time.Time // of the clock
-	opened  bool      // what happens when the store is opened has happened
+	latest  time.Time // latest time of the clock
+	opened  bool      // the ticks of @open are decided
 }
 
 // Open returns a scheduler over a queue. It fires nothing before the first [Scheduler.Sync]. For a
@@ -74,7 +72,7 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 			pawl.ErrUnsupported, q)
 	}
 	if opts == nil {
-		opts = new(Options) // not those of another scheduler, as Manage has it
+		opts = new(Options) // otherwise Manage would use the options of another scheduler
 	}
 	m := Manage(store, opts)
 	if err := driver.CheckQueue(m.opts.Group); err != nil {
@@ -84,8 +82,8 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 	return &Scheduler{Manager: m, stop: make(chan struct{}), damaged: make(map[string]uint64), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
 }
 
-// Close stops the scheduler and waits until it fires nothing more. The store stays open. Another
-// scheduler decides later ticks, perhaps in the next process that opens the store.
+// Close stops the scheduler and waits until it no longer fires ticks. The store stays open. Another scheduler decides
+// later ticks, perhaps in the next process that opens the store.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	if !s.ends {
@@ -114,8 +112,8 @@ func (s *Scheduler) begin() {
 
 // Pauses of the scheduler.
 const (
-	longestSleep = time.Minute     // so that it notices a clock that was set, and a machine that slept
-	bufferPause  = time.Second     // while ticks wait for the end of a job that nobody reports
+	longestSleep = time.Minute     // longest pause, so that it notices that the clock was set or the machine slept
+	bufferPause  = time.Second     // pause while ticks wait for the end of a job that no event reports
 	failedPause  = 5 * time.Second // after an error
 )
 
@@ -156,7 +154,7 @@ func (s *Scheduler) run(ended chan struct{}) {
 	}
 }
 
-// pass decides everything that is due, and returns how long nothing will be.
+// pass decides all due ticks, and returns how long nothing will be due.
 func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 	now := s.store.Now()
 	if s.latest.IsZero() || now.Before(s.latest.Add(-longestSleep)) {
@@ -237,8 +235,8 @@ func (s *Scheduler) refresh(ctx context.Context) error {
 	return err
 }
 
-// ahead is how far the last tick may lie in the future. A clock that was wrong by more does not
-// silence a schedule until that time.
+// ahead is how far the last tick may lie in the future. Without this limit, a schedule would not fire until the time
+// that a wrong clock once showed.
 const ahead = 24 * time.Hour
 
 func isAhead(r *row, now time.Time) bool { return r.Last > now.Add(ahead).UnixNano() }

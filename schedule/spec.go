@@ -12,7 +12,7 @@ type Spec struct {
 	name string // for H
 
 	every, phase int64 // in seconds; every is 0 for an expression with fields
-	open         bool  // no clock says when it happens
+	open         bool  // it happens when the store is opened, and not by the clock
 
 	sets        [numFields]uint64 // bit n for value n
 	lastDays    uint32            // bit n for the nth day before the last
@@ -36,7 +36,7 @@ const (
 
 const (
 	allHours = 1<<24 - 1
-	// farthest is more than the difference between UTC and any clock, in seconds.
+	// farthest exceeds the difference in seconds between UTC and any local clock.
 	farthest = 27 * 60 * 60
 	never    = math.MaxInt64
 	// latest leaves room for sums, in seconds from 1970.
@@ -75,8 +75,8 @@ func (s Spec) Next(after time.Time, loc *time.Location) time.Time {
 
 func mod(n, by int64) int64 { return ((n % by) + by) % by }
 
-// nextElapsed returns the first time from t on at which the clock shows a time of s. Times are
-// in Unix seconds.
+// nextElapsed returns the first time at or after t at which the clock shows a time of s. Times are in
+// Unix seconds.
 func (s *Spec) nextElapsed(t int64, loc *time.Location) int64 {
 	for {
 		at := stretchAt(t, loc)
@@ -87,11 +87,11 @@ func (s *Spec) nextElapsed(t int64, loc *time.Location) int64 {
 	}
 }
 
-// nextOnDays returns the first time from t on at which s happens on its days: when the clock first
-// shows a time of s, or at the end of the gap that skips it.
+// nextOnDays returns the first time at or after t at which s happens on its days: when the clock first
+// shows a time of s, or at the end of the gap that skips that time.
 func (s *Spec) nextOnDays(t int64, loc *time.Location) int64 {
 	now := stretchAt(t, loc)
-	shown := int64(math.MinInt64) // what the clock has shown before t ends here
+	shown := int64(math.MinInt64) // end of the times that the clock showed before t
 	if t > now.start {
 		shown = t + now.offset
 	}
@@ -114,7 +114,7 @@ func (s *Spec) nextOnDays(t int64, loc *time.Location) int64 {
 	}
 }
 
-// stretch is a period in which a zone keeps its offset. A clock shows the time plus the offset. All
+// stretch is a period in which a zone keeps its offset. A local clock shows UTC plus the offset. All
 // fields are in seconds.
 type stretch struct{ start, end, offset int64 }
 
@@ -234,7 +234,7 @@ func (s *Spec) days(year int, m time.Month) uint32 {
 	return (ofMonth | ofWeek) & all
 }
 
-// nearestWeekday returns the day nearest to a day that is Monday to Friday and in the same month.
+// nearestWeekday returns the weekday, Monday to Friday, that is nearest to a day and in the same month.
 func nearestWeekday(day, last int, weekday func(day int) int) int {
 	switch {
 	case weekday(day) == int(time.Saturday) && day > 1:

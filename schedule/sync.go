@@ -14,7 +14,7 @@ import (
 
 // Sync replaces the schedules of the program's group by these schedules, in one transaction:
 //
-//   - A new schedule begins now. Its first tick is the first one from now on.
+//   - A new schedule begins now. Its first tick is the next one after now.
 //   - An unchanged schedule stays, so a restart moves no tick.
 //   - If only the job or a policy changes, the next tick stays too.
 //   - If the expression, time zone, or spread changes, the old terms decide the ticks up to now,
@@ -109,7 +109,7 @@ func (s *Scheduler) merge(ctx context.Context, own map[string]*Definition, count
 func (s *Scheduler) mergeOne(ops driver.Ops, name string, d *Definition, p passed) (c *change, wait bool, err error) {
 	was, err := read(ops, name)
 	if err != nil && d != nil && errors.Is(err, pawl.ErrCorrupt) {
-		was, err = nil, nil // the program knows what it was
+		was, err = nil, nil // the definition replaces the damaged row
 	}
 	now := ops.Now()
 	switch {
@@ -153,8 +153,8 @@ func create(name, group string, d *Definition, now time.Time) *change {
 	return &change{name: name, row: r}
 }
 
-// settled ends the use of the old terms: if they differ, the new ones begin now. It returns true if
-// ticks have to be decided by the old terms, or counted, before.
+// settled ends the use of the old terms: if the new terms differ, they begin now. It returns true if ticks must
+// first be decided by the old terms, or counted.
 func (c *change) settled(now time.Time, p passed) (wait bool) {
 	old, terms := c.was.terms(), c.row.terms()
 	if old.Spec != terms.Spec || old.Zone != terms.Zone || old.Spread != terms.Spread {
@@ -166,10 +166,10 @@ func (c *change) settled(now time.Time, p passed) (wait bool) {
 	return false
 }
 
-// passed are the ticks of a schedule that decided none, as it was paused or retired. Many are counted
-// before the transaction that passes over them.
+// passed counts the ticks during which a schedule was paused or retired, so that it decided none. Many ticks are
+// counted before the transaction that skips them.
 type passed struct {
-	changes uint64 // of the row
+	changes uint64 // changes of the row when the ticks were counted
 	until   int64
 	ticks   span
 }
@@ -184,8 +184,8 @@ func (r *row) countPassed(name string, now int64) passed {
 	return p
 }
 
-// count counts further ticks, up to now. It returns false if there are more than a number of them,
-// MaxMissed apart.
+// count counts further ticks, up to now. If there are more than most ticks, it counts none and returns false. With
+// MaxMissed as most, it counts all.
 func (p *passed) count(name string, t *Terms, now int64, most int) bool {
 	cal, err := t.calendar(name)
 	if err != nil || p.until >= now {
@@ -213,8 +213,8 @@ func (p *passed) count(name string, t *Terms, now int64, most int) bool {
 	return true
 }
 
-// pass decides the ticks of a schedule that was paused, or retired: none fires. It returns false if
-// there are many that are not counted.
+// pass decides the ticks of a schedule that was paused or retired: none fires. It returns false if there are many
+// uncounted ticks.
 func (c *change) pass(now time.Time, p passed) bool {
 	if !c.was.active() {
 		if p.changes != c.was.Changes || p.until > now.UnixNano() {

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Terms say when a schedule happens, and what becomes of a tick that comes late, or while an
-// earlier job still runs. A tick is one time at which a schedule happens.
+// Terms say when a schedule happens, and what happens to a tick that comes late, or while an
+// earlier job is alive. A tick is one time at which a schedule happens.
 type Terms struct {
 	Spec    string        // an expression; see the package comment
 	Zone    string        // an IANA time zone; "" is UTC
@@ -30,12 +30,12 @@ const (
 	MaxCatchUp = 10_000
 )
 
-// grace is how late a tick may be that does not count as late.
+// grace is how late a tick may be without counting as late.
 const grace = time.Minute
 
-// OverlapPolicy says what becomes of a tick while a job of an earlier tick is alive. A job is alive
-// until it succeeds or is dead, even while it waits for a retry. A run of a workflow is alive
-// until it ends.
+// OverlapPolicy says what happens to a tick while a job of an earlier tick is alive. A job is alive
+// until it succeeds or is dead, even while it waits for a retry. A run of a workflow is alive until
+// it ends.
 type OverlapPolicy string
 
 const (
@@ -43,7 +43,7 @@ const (
 	Allow          OverlapPolicy = "allow"     // the tick fires
 	Buffer         OverlapPolicy = "buffer"    // the tick waits for the end of the job
 	CancelOther    OverlapPolicy = "cancel"    // the job is cancelled, and the tick waits for its end
-	TerminateOther OverlapPolicy = "terminate" // the same for a run of a workflow, which is terminated
+	TerminateOther OverlapPolicy = "terminate" // the run of a workflow is terminated, and the tick waits for its end
 )
 
 // MaxBuffer is the maximum number of buffered ticks.
@@ -108,7 +108,7 @@ type calendar struct {
 	spread time.Duration
 }
 
-// calendar returns an error if the expression or the time zone is not known.
+// calendar returns an error for an invalid expression or an unknown time zone.
 func (t *Terms) calendar(name string) (*calendar, error) {
 	c := &calendar{name: name, spread: t.Spread}
 	var err error
@@ -166,7 +166,7 @@ func (c *calendar) actual(nominal int64) int64 {
 }
 
 // checkSpread refuses a spread of more than half of the interval between two ticks. It looks at the
-// next ones.
+// next ticks.
 func (c *calendar) checkSpread() error {
 	const looks = 100
 	last := c.next(spreadFrom)
@@ -183,13 +183,13 @@ func (c *calendar) checkSpread() error {
 	return nil
 }
 
-// spreadFrom is any time; ticks of a year later look the same.
+// spreadFrom is an arbitrary time: the ticks of other years have the same intervals.
 var spreadFrom = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 
 // overdue are the ticks of a schedule that can be decided.
 type overdue struct {
 	missed span
-	ticks  []int64 // to decide one by one, after the missed ones
+	ticks  []int64 // ticks to decide one by one, after the missed ones
 }
 
 // span is a sequence of ticks.
@@ -209,8 +209,8 @@ func (s *span) add(tick int64) {
 // number.
 const MaxMissed = 100_000
 
-// overdue returns the ticks after last that are due. Of these, the latest ones are to be decided
-// one by one: keep, or as many as are at most oldest late if keep is 0.
+// overdue returns the due ticks after last. The latest ones are decided one by one: at most keep
+// ticks, and none that is more than oldest late. A zero keep or oldest is no limit.
 func (c *calendar) overdue(last, now int64, keep int, oldest time.Duration) (o overdue) {
 	missed := func(queue []int64) bool {
 		return keep > 0 && len(queue) > keep || oldest > 0 && now-c.actual(queue[0]) > int64(oldest)

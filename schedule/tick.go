@@ -13,14 +13,14 @@ import (
 // tickHeader is the header of a job with its tick.
 const tickHeader = "pawl.tick"
 
-// Tick says why a job of a schedule is there.
+// Tick is the tick for which a schedule enqueued a job.
 type Tick struct {
-	Schedule string    // the name
+	Schedule string    // name of the schedule
 	Nominal  time.Time // when the schedule happens
 	Actual   time.Time // when the job was enqueued
 	Missed   int       // ticks before it that were missed, up to MaxMissed; see [CatchUp]
 	CaughtUp bool      // it fired more than a minute late
-	Manual   bool      // by [Manager.Trigger] or [Manager.Backfill]
+	Manual   bool      // fired by [Manager.Trigger] or [Manager.Backfill]
 }
 
 // TickOf returns the tick of a job. It is false for a job that no schedule enqueued.

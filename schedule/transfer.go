@@ -27,12 +27,12 @@ type HistoryRow struct {
 	Value []byte
 }
 
-// rowsBytes is about how much one call of [Reader.Rows] returns.
+// rowsBytes is roughly how many bytes one call of [Reader.Rows] returns.
 const rowsBytes = 1 << 20
 
 // Rows returns the rows of up to max schedules whose names follow after, in the order of their names. After is "" for
-// the first ones. Rows returns fewer if they are large, and none only if there are no more. A damaged schedule has only
-// its name, and Form 0.
+// the first ones. Rows returns fewer schedules if they are large, and none only if there are no more. A damaged
+// schedule has only its name, and Form 0.
 func (r *Reader) Rows(ctx context.Context, after string, max int) (list []Rows, err error) {
 	if max < 1 || max > MaxListed {
 		return nil, wrong("max", "%d is not between 1 and %d", max, MaxListed)
@@ -67,7 +67,7 @@ func (r *Reader) Rows(ctx context.Context, after string, max int) (list []Rows, 
 	return list, err
 }
 
-// bytes returns about how much memory the rows take.
+// bytes returns roughly how many bytes of memory the rows take.
 func (rows *Rows) bytes() int {
 	n := len(rows.Name) + len(rows.Row)
 	for _, h := range rows.History {
@@ -76,7 +76,7 @@ func (rows *Rows) bytes() int {
 	return n
 }
 
-// history reads the history. A damaged entry is left out.
+// history reads the history. It omits damaged entries.
 func (rows *Rows) history(tx driver.Reader) error {
 	return present(tx.Scan(tableHistory, driver.Span{Prefix: nameKey(rows.Name)}, func(key, value []byte) bool {
 		var e entry
@@ -117,7 +117,7 @@ func (rows *Rows) change() (*change, error) {
 	return c, nil
 }
 
-// sound refuses a row that no scheduler would have written. Its time zone may be unknown here.
+// sound refuses a row that no scheduler would have written. A time zone that is unknown here is accepted.
 func (r *row) sound(name string) error {
 	flow := r.Action.Run != nil
 	for _, t := range []*Terms{&r.Terms, r.terms()} {
@@ -185,9 +185,9 @@ func (rows *Rows) Rename(id func(pawl.ID) pawl.ID) error {
 	return err
 }
 
-// RestoreRows stores schedules that come from another store, all or none. They continue where they
-// ended there: ticks since then are late. It returns [pawl.ErrConflict] if a schedule of one of the names
-// exists, and [pawl.ErrInvalid] for rows that no store has written.
+// RestoreRows stores schedules from another store, all or none. They continue where they stopped there:
+// ticks since then are late. It returns [pawl.ErrConflict] if a schedule with one of the names exists,
+// and [pawl.ErrInvalid] for rows that no store has written.
 func (m *Manager) RestoreRows(ctx context.Context, rows ...*Rows) error {
 	all := make(map[string]*change, len(rows))
 	var names []string

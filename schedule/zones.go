@@ -56,8 +56,8 @@ func edits(a, b string, most int) int {
 	return rows[len(a)%2][len(b)]
 }
 
-// zoneNames are the names that the time zone database suggests for places, for messages alone. A zone
-// that is missing here works as any other.
+// zoneNames are the names that the time zone database suggests for places. Only error messages use
+// them: a zone that is missing here works like any other.
 const zoneNames = "" +
 	"Africa/Abidjan Africa/Accra Africa/Addis_Ababa Africa/Algiers Africa/Asmara Africa/Bamako Africa/Bangui " +
 	"Africa/Banjul Africa/Bissau Africa/Blantyre Africa/Brazzaville Africa/Bujumbura Africa/Cairo " +
