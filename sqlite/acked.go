@@ -11,8 +11,8 @@ import (
 	pawldriver "github.com/gopawl/pawl/driver"
 )
 
-// ackedLeases are leases that were ended within transactions of the app. Nobody knows yet whether
-// they have been committed.
+// ackedLeases are leases that were ended within transactions of the app. It is unknown whether these
+// transactions have been committed.
 type ackedLeases struct {
 	mu sync.Mutex
 	by map[ackedLease]*acked
@@ -23,7 +23,8 @@ type ackedLease struct {
 	token uint64
 }
 
-// acked is what happens once the transaction is known to be committed.
+// acked is an ack in a transaction of the app, and what to do once that transaction is known to be
+// committed.
 type acked struct {
 	lease  *pawl.Lease
 	seq    int64 // of the job
@@ -59,8 +60,9 @@ func (a *ackedLeases) all() (all []*acked) {
 	return all
 }
 
-// noticeAcks ends the leases that transactions of the app have ended. As one connection writes at a time,
-// none of these transactions is under way. After one that was rolled back, the job has its lease still.
+// noticeAcks ends the leases that transactions of the app have ended. Since one connection writes at a
+// time, none of these transactions is in progress. If a transaction was rolled back, the job still has
+// its lease.
 func (t *txn) noticeAcks() {
 	for _, one := range t.q.acked.all() {
 		l, holds := one.lease, int64(0)
@@ -81,8 +83,9 @@ func (t *txn) noticeAcks() {
 	}
 }
 
-// Wake makes the queue look at once for a committed transaction of the app that called
-// [Queue.EnqueueTx] or [Queue.AckTx]. Its jobs can then be fetched, and its acks count. Without Wake,
-// the queue finds the transaction with its next poll, or with any other call that writes. Do not call
-// Wake within a transaction of the app that writes: Wake would wait for that transaction.
+// Wake makes the queue look immediately for committed transactions of the app that called
+// [Queue.EnqueueTx] or [Queue.AckTx]. The jobs of these transactions can then be fetched, and their
+// acks count. Without Wake, the queue finds the transactions with its next poll, or with any other
+// call that writes. Do not call Wake within a transaction of the app that writes: Wake would wait for
+// that transaction.
 func (q *Queue) Wake(ctx context.Context) error { return q.submit(ctx, tick{}) }

@@ -8,9 +8,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A job that waits for others has a row for each prerequisite that is not met. While it is ready, it is at a
-// place of its own, so no fetch walks over it. The transaction that ends a job removes its rows, and lets
-// those go that have no row left. If no job waits for another, nothing else is read.
+// A job that waits for others has a row for each prerequisite that is not met. While such a job is ready, it
+// is at the place placeWaiting, so no fetch walks over it. The transaction that ends a job removes the rows
+// that name it, and releases the jobs that have no row left. If no job waits for another, nothing else is
+// read.
 
 const (
 	sqlAwaits      = `SELECT EXISTS (SELECT 1 FROM pawl_after)`
@@ -19,15 +20,15 @@ const (
 	sqlMeet        = `DELETE FROM pawl_after WHERE needed = ? AND (any_end OR ?) RETURNING job`
 	sqlRelease     = `UPDATE pawl_job SET place = 2 WHERE id = ?1 AND place = 1 AND NOT EXISTS (SELECT 1 FROM pawl_after WHERE job = ?1)`
 
-	// sqlNeeded reads what a job waits for, and where these jobs are.
+	// sqlNeeded reads the prerequisites of a job, and where they are.
 	sqlNeeded = `SELECT needed, any_end, (SELECT place FROM pawl_job WHERE id = needed) FROM pawl_after WHERE job = ? ORDER BY needed`
 
 	// sqlDependents reads which jobs wait for the success of a job, and where they are.
 	sqlDependents = `SELECT id, place FROM pawl_after JOIN pawl_job ON id = job WHERE needed = ? AND NOT any_end ORDER BY id`
 )
 
-// mayAwait reports whether some job waits for another. As long as nobody else has committed, the scheduler
-// knows that none does.
+// mayAwait reports whether some job may wait for another. As long as no other connection has committed, the
+// scheduler may know that none does.
 func (t *txn) mayAwait() bool {
 	if t.awaits == nil {
 		found := t.q.noneAwaits
@@ -44,7 +45,7 @@ func (t *txn) noteAwaits(some bool) {
 	t.after = append(t.after, func() { t.q.noneAwaits = !some })
 }
 
-// exists reports what a query of one truth value says.
+// exists returns the result of a query for one boolean value.
 func (t *txn) exists(statement string, args ...sqldriver.Value) bool {
 	found := int64(0)
 	t.query(statement, one(&found), args...)
@@ -60,7 +61,7 @@ func (t *txn) Awaited(id pawl.ID) bool { return t.mayAwait() && t.exists(sqlAwai
 // Limits returns no limits: the queue has none, and refuses a job with a cost.
 func (t *txn) Limits(string) pawl.Limits { return pawl.Limits{} }
 
-// Await notes what a new job waits for.
+// Await records what a new job waits for.
 func (t *txn) Await(j *job) {
 	for p := range driver.PrerequisitesOf(&j.Envelope) {
 		state := pawl.State("")
@@ -74,7 +75,7 @@ func (t *txn) Await(j *job) {
 	}
 }
 
-// Ended lets the jobs go that waited for one which has succeeded or is dead.
+// Ended releases the jobs that waited for a job that has succeeded or is dead.
 func (t *txn) Ended(id pawl.ID, state pawl.State) {
 	if !t.mayAwait() {
 		return
@@ -91,7 +92,7 @@ func (t *txn) Ended(id pawl.ID, state pawl.State) {
 	}
 }
 
-// forget removes what a job waits for, which leaves the queue.
+// forget removes the prerequisites of a job that leaves the queue.
 func (t *txn) forget(id pawl.ID) {
 	if t.mayAwait() {
 		t.exec(`DELETE FROM pawl_after WHERE job = ?`, id[:])

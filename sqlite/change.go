@@ -9,8 +9,8 @@ import (
 
 // The verbs of operators, and of the app beside its workers.
 
-// Cancel ends a job. A waiting job is dead at once. A leased job is marked, and the Cancelled signal
-// of its lease fires. When the lease ends, the job is dead unless it was acked. Cancel returns
+// Cancel ends a job. A waiting job becomes dead. A leased job is marked, and the Cancelled signal of
+// its lease fires. When the lease ends, the job is dead unless it was acked. Cancel returns
 // [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
@@ -23,14 +23,14 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns
-// [pawl.ErrConflict] for a job in another state, and [pawl.ErrNotFound] for an unknown one.
+// RunNow makes a delayed job ready immediately, behind the ready jobs of its priority. It returns [pawl.ErrConflict]
+// for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead job or the record of a completed job for good. It returns [pawl.ErrConflict]
-// for a job in another state, and [pawl.ErrNotFound] for an unknown one.
+// Delete removes a dead job or the record of a completed job permanently. It returns [pawl.ErrConflict] for a job in
+// another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
 }
@@ -119,8 +119,8 @@ func (op *transfer) apply(t *txn) error {
 	return t.Transfer(op.envelope, op.If)
 }
 
-// Pause stops fetches from a queue until [Queue.Resume]. Everything else goes on. A queue that
-// never had a job can be paused, too.
+// Pause stops fetches from a queue until [Queue.Resume]. Everything else continues. A queue that never had a job can
+// be paused, too.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	return q.setPaused(ctx, queue, true)
 }

@@ -20,8 +20,8 @@ const fetchBytes = 8 << 20
 type selection struct {
 	t      *txn
 	f      *fetch
-	idle   int // slots that are free, in which jobs that crashed may start
-	bytes  int // of the payloads of the leases
+	idle   int // free slots, in which jobs that crashed before may start
+	bytes  int // bytes of the payloads of the leases
 	lanes  map[string][]*lane
 	leases []*pawl.Lease
 }
@@ -31,7 +31,7 @@ type selection struct {
 type lane struct {
 	line, lane int64
 	list       []*candidate
-	last       *candidate // that was read
+	last       *candidate // the last candidate that was read
 	end        bool
 }
 
@@ -39,8 +39,8 @@ type lane struct {
 type candidate struct {
 	seq, prio, since int64
 	effect           string
-	done             bool // its effect is done, so it ends without a run
-	bytes            int  // of its payload
+	done             bool // its effect is done, so it ends without an attempt
+	bytes            int  // bytes of its payload
 }
 
 func (c *candidate) compare(other *candidate) int {
@@ -55,7 +55,7 @@ ORDER BY prio, since, seq LIMIT ?`
 
 // run chooses and leases jobs.
 func (s *selection) run() {
-	for seen := -1; seen != s.t.released; { // again for the jobs that waited for one that was skipped
+	for seen := -1; seen != s.t.released; { // again for jobs that were released when another job was skipped
 		seen = s.t.released
 		s.look()
 		for len(s.leases) < s.f.Max && s.bytes < fetchBytes && s.t.err == nil && s.next() {
@@ -115,8 +115,8 @@ func (s *selection) next() bool {
 	return false
 }
 
-// pick returns the lane with the job that a queue gives in its turn, nil when it has none, and the
-// credit of its retries after that. The retry share counts while there are first runs as well.
+// pick returns the lane with the job that a queue gives in its turn, nil if it has none, and the credit
+// of its retries after that. The retry share applies only while the queue also has first attempts.
 func (s *selection) pick(queue string) (*lane, float64) {
 	turns := &s.t.q.turns
 	credit := turns.Credit(queue)
@@ -135,8 +135,8 @@ func (s *selection) pick(queue string) (*lane, float64) {
 	return fresh, credit
 }
 
-// first returns the lane of a sort with the first job of a queue. A job that it meets whose effect is
-// done ends without a run. It passes over a job whose effect another job is about to have.
+// first returns the lane of a sort with the first job of a queue. If the effect of a job that it meets
+// is done, the job ends without an attempt. first skips a job whose effect another chosen job has.
 func (s *selection) first(queue string, sort func(*lane) bool) *lane {
 	for {
 		var first *lane
@@ -158,13 +158,13 @@ func (s *selection) first(queue string, sort func(*lane) bool) *lane {
 	}
 }
 
-// may reports whether a job of a lane may start: one that crashed before needs a slot that is free,
-// and one that crashed twice that no other of this sort is leased.
+// may reports whether a job of a lane may start. A job that crashed before needs a free slot. A job that
+// crashed at least twice may start only if no other such job is leased.
 func (s *selection) may(l *lane) bool {
 	return l.lane < 2 || s.idle > 0 && (l.lane < 4 || !s.t.hasRepeat())
 }
 
-// head returns the first job of a lane that may be leased or skipped, nil when there is none.
+// head returns the first job of a lane that may be leased or skipped, nil if there is none.
 func (s *selection) head(l *lane) *candidate {
 	for s.t.err == nil {
 		for len(l.list) > 0 {
@@ -241,8 +241,8 @@ func (s *selection) claim(c *candidate) {
 	s.leases = append(s.leases, t.grant(j))
 }
 
-// grant makes the lease of a job that was claimed. Its state and its history are no part of a lease. The
-// holder shares no memory with the queue.
+// grant makes the lease of a claimed job. A lease does not include the state and the history of the job.
+// The holder shares no memory with the queue.
 func (t *txn) grant(j *job) *pawl.Lease {
 	e := j.Envelope
 	e.State, e.LeasedSince = "", time.Time{}

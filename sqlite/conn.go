@@ -20,7 +20,7 @@ type conn interface {
 	// exec returns how many rows the statement changed.
 	exec(statement string, args ...driver.Value) (int64, error)
 
-	// query calls row for each row. The values are valid after the call too, the slice is not.
+	// query calls row for each row. The values stay valid after the call, but the slice does not.
 	query(statement string, row func(v []driver.Value) error, args ...driver.Value) error
 }
 
@@ -127,7 +127,7 @@ func (c *own) close() {
 	for _, s := range c.stmts {
 		_ = s.Close()
 	}
-	_ = c.dc.Close() // it has nothing that is not in the file
+	_ = c.dc.Close() // it has no unwritten data
 }
 
 // appConn is a transaction of the app.

@@ -7,8 +7,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// makeCorrupt makes a job dead whose record cannot be read. The new record has what the other columns
-// say, and the payload and the history stay. A completed job has no more to do, so it is removed.
+// makeCorrupt makes a job with an unreadable record dead. The new record has what the other columns
+// say, and the payload and the history stay. A completed job is removed, since it has nothing left to
+// do.
 func (t *txn) makeCorrupt(j *job, err error) {
 	var since, prio, lane, failures int64
 	var deadline sqldriver.Value

@@ -7,7 +7,7 @@
 // The queue keeps the whole contract. A change is on stable storage when its call returns: the database
 // is in WAL mode, and each commit syncs the write-ahead log. Concurrent calls share a commit.
 //
-// Only one process can have the queue open at a time. Any process can have other connections to the
-// file for the app's own data. In the process of the queue, they must use the same driver. Another
-// SQLite library in that process damages the file.
+// Only one process can have the queue open at a time. All processes can have other connections to
+// the file for the app's own data. In the process of the queue, they must use the same driver.
+// Another SQLite library in that process damages the file.
 package sqlite

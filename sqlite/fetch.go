@@ -13,7 +13,7 @@ import (
 // for it.
 type fetch struct {
 	pawl.Request
-	core.Call // once it waits
+	core.Call // of the fetch, once it waits
 	leases    []*pawl.Lease
 }
 
@@ -36,8 +36,8 @@ func (f *fetch) apply(t *txn) error {
 	return nil
 }
 
-// serve answers the waiting fetches in their order: those for which there are jobs, and those that
-// give up.
+// serve answers waiting fetches in their order: the fetches for which there are jobs, and those
+// that give up.
 func (t *txn) serve() {
 	waiting, from := slices.Concat(t.q.waiting, t.fetches), len(t.q.waiting)
 	for (t.q.stirred || from < len(waiting)) && t.err == nil {
@@ -61,7 +61,7 @@ func (t *txn) serve() {
 	})
 }
 
-// offer leases jobs to a fetch, or has it give up. It reports whether the fetch has its answer.
+// offer leases jobs to a fetch, or makes it give up. It reports whether the fetch has its answer.
 func (t *txn) offer(f *fetch) (answered bool) {
 	if f.Ctx.Err() != nil || !f.Accept() {
 		return false // it is about to be dismissed
@@ -83,8 +83,8 @@ func (t *txn) offer(f *fetch) (answered bool) {
 	return true
 }
 
-// hasWork reports whether there is a job that a fetch waits for: one that is ready or leased, and
-// perhaps one that is delayed.
+// hasWork reports whether there is a job that a fetch waits for: a ready or leased job, or,
+// depending on the fetch, a delayed job.
 func (t *txn) hasWork(f *fetch) bool {
 	for _, name := range f.Queues {
 		l := t.all().queues[name]
@@ -100,8 +100,7 @@ func (t *txn) hasWork(f *fetch) bool {
 	return false
 }
 
-// hasJob reports whether a line has a job that is ready or leased, or one that is delayed if that
-// counts.
+// hasJob reports whether a line has a ready or leased job, or, if delayed is set, a delayed job.
 func (t *txn) hasJob(line int64, delayed bool) bool {
 	var found, counts int64
 	if delayed {

@@ -11,10 +11,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// agenda says when something falls due, for those who look at the queue beside the scheduler.
+// agenda says when something falls due, for callers that inspect the queue without the scheduler.
 type agenda struct {
 	due    time.Time // by the wall clock
-	expiry time.Time // of the first lease, on monotonic time; zero without one
+	expiry time.Time // expiry of the first lease, on monotonic time; zero without leases
 }
 
 // publish stores the agenda of the scheduler.
@@ -28,13 +28,12 @@ func (q *Queue) publish() {
 	q.agenda.Store(a)
 }
 
-// tick is a call that changes nothing. The transaction makes what is due happen.
+// tick is a call that changes nothing. Its transaction carries out what is due.
 type tick struct{}
 
 func (tick) apply(*txn) error { return nil }
 
-// look runs fn on the current state of the queue, in a read-only transaction: what is due has
-// happened.
+// look runs fn on the current state of the queue, in a read-only transaction. Due moves have been carried out before.
 func (q *Queue) look(ctx context.Context, fn func(c conn) error) error {
 	switch err := q.intake.Refuses(); {
 	case ctx.Err() != nil:
@@ -79,8 +78,8 @@ func (q *Queue) view(ctx context.Context, fn func(c conn) error) (err error) {
 	return explain(fn(c))
 }
 
-// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job is
-// not in the queue: it was never there, or is done.
+// Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job is not in the queue,
+// because it never was or because it is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	found, err := q.lookSound(ctx, func(c conn) ([]pawl.Listed, error) {
 		return readParts(c, []pawl.ID{id}, driver.AllParts)
@@ -96,8 +95,7 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return found[0].Job, nil
 }
 
-// lookSound is look for jobs. If some of them have a damaged record, it first moves them out of the way, and then looks
-// again.
+// lookSound is look for jobs. If some of them have a damaged record, it first makes these dead, and then looks again.
 func (q *Queue) lookSound(ctx context.Context, fn func(c conn) ([]pawl.Listed, error)) (found []pawl.Listed, err error) {
 	look := func() error {
 		return q.look(ctx, func(c conn) (err error) {
@@ -124,7 +122,7 @@ func (q *Queue) lookSound(ctx context.Context, fn func(c conn) ([]pawl.Listed, e
 	return found, err
 }
 
-// recheck is a call that reads jobs, so that those with a damaged record are set aside.
+// recheck is a call that reads jobs, so that the jobs with a damaged record become dead.
 type recheck []pawl.ID
 
 func (op recheck) apply(t *txn) error {
@@ -139,8 +137,7 @@ const (
 	sqlLastFailure = `SELECT attempt, at, error, stack FROM pawl_history WHERE seq = ? ORDER BY n DESC LIMIT 1`
 )
 
-// readParts reads parts of the jobs that are there, in the order of their IDs. A job that cannot be
-// read has an error.
+// readParts reads parts of the jobs that exist, in the order of ids. An unreadable job has an error.
 func readParts(c conn, ids []pawl.ID, parts driver.Parts) (found []pawl.Listed, err error) {
 	statement := `SELECT ` + columns + `, NULL FROM pawl_job WHERE id = ?`
 	if parts&driver.PartPayload != 0 {

@@ -6,10 +6,10 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// operation is a call that is to be carried out in a transaction of the scheduler.
+// operation is a call to be carried out in a transaction of the scheduler.
 type operation interface {
-	// apply makes the change in a transaction. Its error is the answer, and then it has changed
-	// nothing.
+	// apply makes the change in a transaction. If it returns an error, that is the answer, and nothing
+	// has changed.
 	apply(t *txn) error
 }
 
@@ -25,7 +25,8 @@ func newCall(ctx context.Context, op operation) *call { return &call{op, core.Ne
 // fetches whose context has ended.
 func newIntake() *core.Intake[*call, *fetch] { return core.NewIntake[*call, *fetch](4096, 32<<20) }
 
-// submit leaves an operation and waits for its answer, or until the context withdraws it.
+// submit leaves an operation to the scheduler and waits for its answer, or until the end of the
+// context withdraws it.
 func (q *Queue) submit(ctx context.Context, op operation) error {
 	return q.intake.Submit(newCall(ctx, op))
 }

@@ -12,7 +12,7 @@ import (
 
 // The places of jobs in the table, which the partial indexes name. All have one byte in a row.
 const (
-	placeWaiting   = 1 // ready, except that it waits for something
+	placeWaiting   = 1 // ready, but waits for other jobs
 	placeReady     = 2
 	placeDelayed   = 3
 	placeLeased    = 4
@@ -24,10 +24,10 @@ const (
 type job struct {
 	pawl.Envelope
 	line    int64
-	token   int64 // of its lease
+	token   int64 // token of its lease
 	payload int   // bytes of the payload of a stored job
 	stored  bool  // it has a row
-	waits   bool  // it is put into ready, and waits for others
+	waits   bool  // it is being put into ready, and waits for others
 }
 
 // jobOf returns the job of a row of columns. With an error it has only what the other columns say.
@@ -95,7 +95,7 @@ func (j *job) since() (place, since int64) {
 	return placeOf(j.State), nanos(at)
 }
 
-// lane returns the lane of a job: that of its crashes, and of first runs or retries.
+// lane returns the lane of a job, by its crashes, and by first attempts or retries.
 func (j *job) lane() int64 {
 	lane := 2 * int64(min(j.Crashes, 2))
 	if j.Attempts > 0 {

@@ -20,8 +20,8 @@ func libraryOf(c conn) (name string, err error) {
 	return name, err
 }
 
-// checkLibrary refuses a transaction of another SQLite library than that of the queue. Two libraries in one
-// process do not know of each other's locks. POSIX drops the locks of both when one of them closes the file.
+// checkLibrary refuses a transaction of a SQLite library other than the queue's. Two libraries in one process do
+// not know each other's locks. POSIX drops the locks of both when one of them closes the file.
 func (q *Queue) checkLibrary(c conn) error {
 	switch name, err := libraryOf(c); {
 	case err != nil:

@@ -22,8 +22,8 @@ import (
 const listKeys = 1000
 
 // Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
-// asks for. It reads them in pages, each in a short transaction that blocks nobody. A job that moves
-// meanwhile may appear in its old state or in its new one, or not at all.
+// asks for. It reads them in pages, each in a short transaction that blocks no other. A job that
+// moves during the iteration may appear in its old state or in its new one, or not at all.
 //
 // If the record of a job is damaged, Jobs makes the job dead. An error with a nil envelope ends the
 // iteration.
@@ -33,7 +33,7 @@ func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelop
 
 // ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given
 // parts of each. Max is 1 to [pawl.MaxListed]. After is a cursor: "" for the beginning, or the Next of
-// an earlier call with the same filter. A cursor stays valid when its job is gone.
+// an earlier call with the same filter. A cursor stays valid after its job is gone.
 //
 // ListParts looks at about 16,000 jobs at most, and stops at 8 MiB of payloads, histories, and
 // headers. So it may return fewer than max jobs, even none, before the end. At the end Next is "".
@@ -53,7 +53,7 @@ type page struct {
 	last   *key // nil at the beginning
 }
 
-// key is where a job is in the order of a list. An order has only some of these columns.
+// key is the position of a job in the order of a list. An order has only some of these columns.
 type key struct {
 	queue, prio, since, seq int64
 	id                      pawl.ID
@@ -120,7 +120,7 @@ type keyRow struct {
 	bytes       int
 }
 
-// keys reads the IDs of at most room jobs that the filter may choose, and moves the page behind them.
+// keys reads the IDs of at most room jobs that may match the filter, and moves the page past them.
 func (p *page) keys(c conn, room int) (ids []pawl.ID, err error) {
 	ls, err := readLines(c)
 	if err != nil {
@@ -158,7 +158,7 @@ func (p *page) keys(c conn, room int) (ids []pawl.ID, err error) {
 	return ids, nil
 }
 
-// chooses reports whether the filter may choose a job.
+// chooses reports whether a job may match the filter.
 func (p *page) chooses(ls *lines, r *keyRow) bool {
 	f, name := p.filter, ls.names[r.line]
 	return (f.State == "" || f.State == stateOf(r.place)) && (f.Kind == "" || name.kind == f.Kind) &&
@@ -194,15 +194,16 @@ func (p *page) merge(c conn, streams []stream, limit int) (rows []keyRow, err er
 	return rows[:min(len(rows), limit)], nil
 }
 
-// stream is rows that an index has in the order of a list.
+// stream is a set of rows that an index has in the order of a list.
 type stream struct {
 	queue int64  // if the list goes queue by queue
-	where string // of the rows
+	where string // condition for the rows
 	order string // the columns of the order
 	args  []sqldriver.Value
 }
 
-// streams returns the streams of the list, by the groups that follow one another.
+// streams returns the streams of the list, in groups. The groups follow one another, and the streams
+// of a group are merged.
 func (p *page) streams(ls *lines) (groups [][]stream) {
 	f := p.filter
 	died := []sqldriver.Value{nanos(f.DiedSince), int64(math.MaxInt64)}
@@ -314,7 +315,7 @@ func (s stream) arguments(p *page, last *key) []sqldriver.Value {
 	return args
 }
 
-// first returns the first key that a stream can have, or the last.
+// first returns the first key that a stream can have, or the last one if newest is set.
 func (s stream) first(newest bool) *key {
 	if !newest {
 		return &key{prio: math.MinInt64, since: math.MinInt64, seq: math.MinInt64}

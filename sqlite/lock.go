@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// lock makes this queue the only one of a file, until it closes the connection that it returns or its
-// process ends. The lock is the one that SQLite takes of an empty database beside the file: unlike
-// a lock of the file itself, it leaves the app's own connections alone, and it works on every system.
+// lock makes this queue the only queue of a file, until the returned connection is closed or the
+// process ends. It makes SQLite lock an empty database beside the file. Unlike a lock of the file
+// itself, that does not affect the app's own connections, and it works on every system.
 func lock(file string) (*own, error) {
 	c, err := open(file+"-pawl", 0, "PRAGMA journal_mode = OFF; PRAGMA locking_mode = EXCLUSIVE;")
 	if err == nil {
@@ -32,7 +32,7 @@ func resolve(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		return real, nil
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(file)) // the file is not there yet
+	dir, err := filepath.EvalSymlinks(filepath.Dir(file)) // the file does not exist yet
 	if err != nil {
 		return "", err
 	}

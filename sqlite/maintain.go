@@ -8,15 +8,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The limits of the work that falls due in one transaction: the number of portions, and of jobs in a portion.
+// Limits on the due work of one transaction: the number of portions, and of jobs in a portion.
 const (
 	portions = 10
 	portion  = 1000
 )
 
-// maintain makes the moves that are due, whatever the calls of the transaction are. Deadlines come
-// after all that may put a job into ready or delayed: a job that is put there past its deadline is
-// dead at once.
+// maintain makes the due moves, whatever the calls of the transaction are. Deadlines come after
+// all moves that may put a job into ready or delayed: a job that is put there past its deadline
+// becomes dead immediately.
 func (t *txn) maintain() {
 	due, more := !t.q.due.After(t.Now), false
 	if due {
@@ -33,7 +33,7 @@ func (t *txn) maintain() {
 	forgot := t.exec(`DELETE FROM pawl_effect WHERE name IN (SELECT name FROM pawl_effect WHERE done_until <= ? LIMIT ?)`,
 		nanos(t.Now), int64(portions*portion))
 	if more || late || old || forgot == portions*portion {
-		t.q.due = t.Now // the next transaction continues, at once
+		t.q.due = t.Now // the next transaction continues immediately
 		return
 	}
 	t.lookAhead()
@@ -51,7 +51,7 @@ WHERE place < 4 AND deadline IS NOT NULL AND deadline <= ? ORDER BY deadline, se
 	sqlLeased = `SELECT ` + columns + ` FROM pawl_job INDEXED BY pawl_job_leased WHERE place = 4 ORDER BY seq LIMIT ?`
 )
 
-// promote makes ready what is due, up to the limit of one transaction. NotBefore stays: it is ready since it was due.
+// promote makes due jobs ready, up to the limit of one transaction. NotBefore stays: a job is ready since it was due.
 func (t *txn) promote() (more bool) {
 	for range portions {
 		if t.exec(sqlPromote, nanos(t.Now), int64(portion)) == 0 {
@@ -67,7 +67,7 @@ func (t *txn) inPortions(statement string, move func(*job)) (more bool) {
 	for range portions {
 		jobs := t.readAll(statement, nanos(t.Now), int64(portion))
 		for _, j := range jobs {
-			if j.State != pawl.Dead || j.Death.Reason != pawl.ReasonCorrupt { // what readAll set aside
+			if j.State != pawl.Dead || j.Death.Reason != pawl.ReasonCorrupt { // readAll has made these dead
 				move(j)
 			}
 		}
@@ -105,7 +105,7 @@ func (t *txn) reapExpired() {
 	})
 	for _, h := range expired {
 		j := t.read(sqlJobBySeq, int64(h.job.Seq))
-		if j == nil || j.State != pawl.Leased || j.token != h.token { // somebody changed the tables
+		if j == nil || j.State != pawl.Leased || j.token != h.token { // another program changed the tables
 			t.after = append(t.after, func() { t.q.release(h.job.ID, h.token) })
 			continue
 		}

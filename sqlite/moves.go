@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// A transaction makes the moves of [core.Moves] in the tables, at once.
+// A transaction makes the moves of [core.Moves] directly in the tables.
 
 // Base implements [core.Job].
 func (j *job) Base() *pawl.Envelope { return &j.Envelope }
@@ -43,17 +43,17 @@ func (t *txn) Put(j *job, state pawl.State) {
 	}
 }
 
-// stir has the fetches that wait looked at.
+// stir makes the scheduler look at the waiting fetches.
 func (t *txn) stir() { t.q.stirred = true }
 
-// FallsDue has the scheduler look at a time, or sooner.
+// FallsDue makes the scheduler look at the given time or earlier.
 func (t *txn) FallsDue(at time.Time) {
 	if at.Before(t.q.due) {
 		t.q.due = at
 	}
 }
 
-// Remove removes a job for good, with its history and its key.
+// Remove removes a job permanently, with its history and its key.
 func (t *txn) Remove(j *job) {
 	t.exec(`DELETE FROM pawl_job WHERE seq = ?`, int64(j.Seq))
 	if j.Failures > 0 {
@@ -67,7 +67,7 @@ func (t *txn) Remove(j *job) {
 	t.stir()
 }
 
-// EndLease takes a job out of leased. Where it goes is stored with its new place.
+// EndLease takes a job out of leased. The caller stores its new place.
 func (t *txn) EndLease(j *job) {
 	j.LeasedSince, j.BackoffSince = time.Time{}, time.Time{}
 	id, token := j.ID, j.token
@@ -91,7 +91,7 @@ func (q *Queue) release(id pawl.ID, token int64) {
 // Keep appends to the history of a job.
 func (t *txn) Keep(j *job, f pawl.Failure) { t.addHistory(j, j.Failures, f) }
 
-// Done notes that an effect is done until a time.
+// Done records that an effect is done until a time.
 func (t *txn) Done(name string, until time.Time) {
 	t.exec(`INSERT OR REPLACE INTO pawl_effect (name, done_until) VALUES (?, ?)`, []byte(name), nanos(until))
 }

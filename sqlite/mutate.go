@@ -13,8 +13,8 @@ import (
 )
 
 // Mutate carries out a mutation as part of a group commit and returns when it is durable. A failed
-// mutation is undone without the others of the group. The mutation does not have to declare its rows;
-// see driver.Declared.
+// mutation is undone, and the other calls of the group are not. The mutation does not have to declare
+// its rows; see driver.Declared.
 //
 // Size is roughly how many bytes the mutation writes. It keeps commits within limits.
 //
@@ -78,8 +78,8 @@ func (op *mutate) apply(t *txn) error {
 	return nil
 }
 
-// savepoint begins a part of the transaction that may fail by itself. Undo takes back what the part
-// did, and ends it.
+// savepoint begins a part of the transaction that may fail by itself. Undo reverts the part and ends
+// it.
 func (t *txn) savepoint() (undo func()) {
 	t.exec("SAVEPOINT mutation")
 	was := *t
@@ -153,8 +153,8 @@ func (o *ops) Settle(l *pawl.Lease, j *job, s *pawl.Settlement) error {
 	return nil
 }
 
-// keep extends a lease, forgets the crashes of its job, and stores its cursor if it is not nil. A
-// repeat suspect is none any more.
+// keep extends a lease, resets the crashes of its job, and stores the cursor if it is not nil. So the
+// job is no longer a repeat suspect.
 func (t *txn) keep(j *job, cursor []byte) {
 	if h := t.q.held[j.ID]; h != nil && h.token == j.token {
 		t.extend(j.ID, h)
@@ -176,5 +176,5 @@ func (t *txn) keep(j *job, cursor []byte) {
 	j.Crashes = 0
 	t.sound[j.ID] = true
 	t.exec(`UPDATE pawl_job SET lane = ?, record = ? WHERE seq = ?`, j.lane(), recordOf(j), int64(j.Seq))
-	t.stir() // for the repeat suspects that wait for this one
+	t.stir() // for the repeat suspects that wait for this job
 }

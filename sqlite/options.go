@@ -32,8 +32,8 @@ type Options struct {
 	// Existing makes Open return ErrNotQueue for a file without a queue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits while another connection holds the write lock. Then the call
-	// returns ErrBusy. The default is 30 s, the minimum 100 ms.
+	// Timeout is how long a call waits while another connection holds the write lock. After the
+	// timeout, the call returns ErrBusy. The default is 30 s, the minimum 100 ms.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -57,7 +57,7 @@ const (
 	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
-// The least and the most that Options take.
+// The minimum and maximum values of Options.
 const (
 	leastLease   = time.Second
 	mostLease    = 365 * 24 * time.Hour

@@ -22,25 +22,25 @@ import (
 type Queue struct {
 	opts    Options
 	file    string
-	library string // of SQLite; see sqlLibrary
+	library string // the SQLite library; see sqlLibrary
 	lock    *own
 	intake  *core.Intake[*call, *fetch]
 	done    chan struct{} // closed when the scheduler has ended
 	agenda  atomic.Pointer[agenda]
-	readers chan *own     // connections that read; nil for one that is not open yet
+	readers chan *own     // reading connections; nil for a connection that is not open yet
 	writing chan struct{} // has a value while the scheduler or Update writes
 	app     struct {      // the connection of Update
 		once sync.Once
 		db   *sql.DB
 		err  error
 	}
-	updates sync.Map // what the running calls of Update did, by their transactions
+	updates sync.Map // what the running calls of Update have done, by transaction
 
 	reporter pawldriver.Reporter
 	waiters  pawldriver.Waiters
 	acked    ackedLeases
 
-	scheduler // belongs to the goroutine of the scheduler
+	scheduler // only for the goroutine of the scheduler
 }
 
 var _ pawl.Queue = (*Queue)(nil)
@@ -103,7 +103,7 @@ func openQueue(ctx context.Context, path string, opts *Options) (*Queue, error) 
 	if err != nil {
 		return nil, err
 	}
-	// A new file is for its owner alone, as the files that SQLite puts beside it then are.
+	// Only the owner can access a new file. SQLite gives the files beside it the same mode.
 	if created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 		_ = created.Close()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// sqlRestoreEffect notes that an effect is done. The later time counts.
+// sqlRestoreEffect stores that an effect is done. The later time counts.
 const sqlRestoreEffect = `INSERT INTO pawl_effect (name, done_until) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET done_until = max(done_until, excluded.done_until)`
 

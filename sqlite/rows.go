@@ -14,8 +14,8 @@ import (
 type rows struct {
 	c      conn
 	err    error
-	tables map[*driver.Table]int64 // their numbers
-	spaces map[*driver.Space]int   // how many tables they have; only spaces that it has looked at
+	tables map[*driver.Table]int64 // numbers of tables
+	spaces map[*driver.Space]int   // how many tables each space has; only spaces that it has looked at
 
 	onCommit []func()
 }
@@ -26,12 +26,12 @@ func newRows(c conn) *rows {
 	return rs
 }
 
-// forget drops what the transaction knows of the tables, and the functions for its commit.
+// forget drops what the transaction knows about the tables, and the functions for its commit.
 func (rs *rows) forget() {
 	rs.tables, rs.spaces, rs.onCommit = make(map[*driver.Table]int64), make(map[*driver.Space]int), nil
 }
 
-// failed notes an error of SQLite.
+// failed records an error of SQLite.
 func (rs *rows) failed(err error) error {
 	if rs.err == nil {
 		rs.err = err

@@ -13,32 +13,32 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// scheduler is what the goroutine of the scheduler has to itself. A transaction changes it once
-// it is committed, except for the turns, which a transaction that fails puts back.
+// scheduler is the state that only the goroutine of the scheduler uses. A transaction changes it after its
+// commit. Only the turns change earlier, and a transaction that fails restores them.
 type scheduler struct {
 	conn    *own
-	version int64 // of the data: it changes when another connection commits
+	version int64 // version of the data: it changes when another connection commits
 
 	held    map[pawl.ID]*held
 	running map[string]pawl.ID // leased jobs by their effects
 	repeats map[pawl.ID]bool   // leased jobs that crashed twice or more
-	lines   *lines             // as they are committed; nil if another connection may have changed them
+	lines   *lines             // lines as committed; nil if another connection may have changed them
 	turns   driver.Turns
-	waiting []*fetch // in the order of their coming
+	waiting []*fetch // in the order of their arrival
 	stirred bool     // something may have changed for the fetches that wait
 
 	noneAwaits bool // no job waits for another
 
-	now      time.Time // of the last transaction, by the wall clock
+	now      time.Time // wall-clock time of the last transaction
 	due      time.Time // when something falls due; zero if a transaction has to look
-	resume   time.Time // until when upkeep rests, since it failed; on monotonic time
+	resume   time.Time // until when no upkeep runs, since it failed; on monotonic time
 	nextLook time.Time // when to look for what the app has committed, on monotonic time
 	still    bool      // the wall clock stood still since the last alarm
 }
 
 // held is a lease.
 type held struct {
-	job     *job // as it was when it was leased, without its payload
+	job     *job // the job when it was leased, without its payload
 	token   int64
 	signal  *driver.Cancellation
 	expires time.Time // on monotonic time
@@ -50,7 +50,7 @@ func (s *scheduler) init() {
 	s.nextLook = time.Now()
 }
 
-// schedule carries out calls, and what falls due, until the queue is closed.
+// schedule carries out calls and due work until the queue is closed.
 func (q *Queue) schedule() {
 	defer close(q.done)
 	for {
@@ -89,9 +89,9 @@ func (q *Queue) endFetches(err error) {
 }
 
 const (
-	stillSleep   = 10 * time.Millisecond // the least sleep while the wall clock stands still
-	longestSleep = time.Minute           // after which a clock that was set is noticed
-	retrySleep   = time.Second           // until what fell due, and failed, is tried again
+	stillSleep   = 10 * time.Millisecond // shortest sleep while the wall clock stands still
+	longestSleep = time.Minute           // within this time, the scheduler notices that a clock was set
+	retrySleep   = time.Second           // pause until due work that failed is tried again
 )
 
 // untilNext returns how long the scheduler may sleep when nobody calls.
@@ -144,8 +144,8 @@ func (q *Queue) dataVersion() (version int64, err error) {
 // wall returns the time of the wall clock, without its monotonic part.
 func (q *Queue) wall() time.Time { return q.opts.Now().Round(0) }
 
-// run carries out calls in one transaction, and answers them. When a transaction fails for one of
-// the calls, it splits them up, so that no caller pays for another.
+// run carries out calls in one transaction, and answers them. When a transaction fails because of one of the
+// calls, run splits them up, so that no call fails because of another.
 func (q *Queue) run(calls []*call) {
 	for {
 		idle := len(calls) == 0
@@ -177,7 +177,7 @@ func (q *Queue) run(calls []*call) {
 			q.opts.Logger.Warn("periodic work failed", "error", err.Error())
 			return
 		case upkeep && !hasFetch(calls): // again, without upkeep
-		case t == nil || len(calls) == 1: // without the write lock nobody has a chance
+		case t == nil || len(calls) == 1: // without the write lock, every call would fail
 			core.Answer(calls, explain(err))
 			return
 		default:
@@ -189,8 +189,8 @@ func (q *Queue) run(calls []*call) {
 	}
 }
 
-// attempt tries to carry out calls in one transaction. Without an error it is committed. It returns
-// no transaction if it could not begin one.
+// attempt tries to carry out calls in one transaction. A nil error means that the transaction is committed.
+// attempt returns no transaction if it could not begin one.
 func (q *Queue) attempt(calls []*call) (*txn, error) {
 	wait := time.NewTimer(q.opts.Timeout)
 	defer wait.Stop()
@@ -219,7 +219,7 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 	if err != nil {
 		_, _ = q.conn.exec("ROLLBACK") // unless SQLite did it
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
-		if errors.Is(err, pawl.ErrUnknownOutcome) { // nobody may withdraw a call that may have taken effect
+		if errors.Is(err, pawl.ErrUnknownOutcome) { // no caller may withdraw a call that may have taken effect
 			return t, err
 		}
 		for _, c := range t.calls {
@@ -233,8 +233,8 @@ func (q *Queue) attempt(calls []*call) (*txn, error) {
 }
 
 // committed returns the error of a commit. If the commit failed, and SQLite did not refuse it, the queue refuses
-// all work from now on: after a sync that failed, nobody knows what a later one makes durable. The caller is
-// the one that may write.
+// all later work: after a failed sync, it is unknown what a later sync makes durable. Only the goroutine that
+// may write calls it.
 func (q *Queue) committed(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -244,14 +244,13 @@ func (q *Queue) committed(err error) error {
 	return &commitError{err}
 }
 
-// isRefusal reports whether a commit that failed had no effect for sure.
+// isRefusal reports whether a failed commit certainly had no effect.
 func isRefusal(err error) bool {
 	c := code(err)
 	return c == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_CONSTRAINT
 }
 
-// commitError is the error of a commit that may be in the file or not: the sync of the log failed, or
-// its write.
+// commitError is the error of a commit with an unknown outcome: the write or the sync of the log failed.
 type commitError struct{ cause error }
 
 func (e *commitError) Error() string {

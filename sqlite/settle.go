@@ -46,7 +46,7 @@ func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	j, err := t.leased(s.Lease)
 	if err != nil {
 		if t.acked[keyOf(s.Lease)] {
-			return nil // in a transaction of the app
+			return nil // a transaction of the app has settled it
 		}
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *txn) end(s *pawl.Settlement, failure pawl.Failure) error {
 	return nil
 }
 
-// leased returns the job of a lease, if its token is the one that counts.
+// leased returns the job of a lease, if the job still has the token of the lease.
 func (t *txn) leased(l *pawl.Lease) (*job, error) {
 	if t.app {
 		j := t.Get(l.ID)
@@ -78,7 +78,7 @@ func (t *txn) leased(l *pawl.Lease) (*job, error) {
 	return &j, nil
 }
 
-// holds returns what the scheduler knows of a lease, nil if the lease is lost.
+// holds returns what the scheduler knows about a lease, nil if the lease is lost.
 func (t *txn) holds(l *pawl.Lease) *held {
 	h := t.q.held[l.ID]
 	if h == nil || uint64(h.token) != l.Token || t.settled[l.ID] {
@@ -96,7 +96,8 @@ func (q *Queue) Extend(ctx context.Context, leases ...*pawl.Lease) (lost []*pawl
 	return op.lost, nil
 }
 
-// extend is a call of Extend. It writes nothing: the leases of a process that ends are anybody's.
+// extend is a call of Extend. It writes nothing: when a process ends, the next Open takes back
+// all of its leases.
 type extend struct {
 	leases, lost []*pawl.Lease
 }
@@ -113,13 +114,13 @@ func (op *extend) apply(t *txn) error {
 	return nil
 }
 
-// extend has a lease last for its full length from now.
+// extend makes a lease last for its full length from now.
 func (t *txn) extend(id pawl.ID, h *held) {
 	t.extended[id] = true
 	t.after = append(t.after, func() { h.expires = t.expiry() })
 }
 
-// expiry returns when a lease of now ends.
+// expiry returns when a lease that begins or is extended now expires.
 func (t *txn) expiry() time.Time { return t.mono.Add(t.q.opts.Lease) }
 
 // Reap implements [pawl.Queue].
@@ -131,7 +132,8 @@ func (q *Queue) Reap(ctx context.Context) (int, error) {
 	return op.reaped, nil
 }
 
-// reap is a call of Reap. Every transaction reaps, so it has nothing to do but count.
+// reap is a call of Reap. Every transaction takes back expired leases, so reap only counts
+// them.
 type reap struct{ reaped int }
 
 func (op *reap) apply(t *txn) error {

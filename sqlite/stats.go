@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// sqlCounts counts the jobs of each line by their places, along the indexes, with the time since when
-// the first ready job is ready.
+// sqlCounts counts the jobs of each line by their places, along the indexes. It also returns since
+// when the first ready job is ready.
 const sqlCounts = `SELECT line, 2, count(*), min(since) FROM pawl_job WHERE place = 2 GROUP BY line
 UNION ALL SELECT line, 1, count(*), 0 FROM pawl_job WHERE place = 1 GROUP BY line
 UNION ALL SELECT line, 3, count(*), 0 FROM pawl_job WHERE place = 3 GROUP BY line

@@ -14,16 +14,16 @@ import (
 // EnqueueTx stores jobs as part of a transaction of the app in the file of the queue. The jobs are in
 // the queue if the transaction commits. EnqueueTx returns the results that the commit will have, as
 // [pawl.Enqueuer] describes. No event reports the jobs. Waiting fetches find them with the next poll,
-// or at once if the app calls [Queue.Wake] after its commit.
+// or immediately if the app calls [Queue.Wake] after its commit.
 //
 // Open the app's database with the driver of the queue, which modernc.org/sqlite registers as "sqlite".
 // EnqueueTx refuses a transaction of another SQLite library with [pawl.ErrInvalid]: two libraries in one
 // process break each other's locks of the file, and damage it.
 //
-// From the first write of the transaction to its commit, neither the queue nor anybody else can write to the file. Keep
-// the transaction short. Within it, call no other method of the queue that writes: the call would wait for the
-// transaction. Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate). Otherwise SQLite refuses its first write
-// if another connection has committed since its first read.
+// From the first write of the transaction to its commit, neither the queue nor another connection can write to the
+// file. Keep the transaction short. Within it, call no other method of the queue that writes: the call would wait for
+// the transaction. Begin the transaction with BEGIN IMMEDIATE (_txlock=immediate). Otherwise SQLite refuses its first
+// write if another connection has committed since its first read.
 //
 // [pawl.ErrInvalid], [pawl.ErrPayloadTooLarge], [pawl.ErrBatchTooLarge], and [pawl.ErrConflict] leave
 // the transaction unchanged. After any other error the app must roll it back.
@@ -67,8 +67,8 @@ func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqu
 // If not, the handler's return value decides. In a handler, l is job.Lease. The transaction has to
 // follow the rules of [Queue.EnqueueTx].
 //
-// The queue learns of the commit with its next write or poll, or at once if the app calls [Queue.Wake].
-// If the handler returns an error nevertheless, the worker logs it only after Wake.
+// The queue notices the commit with its next write or poll, or immediately if the app calls [Queue.Wake]. If the
+// handler still returns an error, the worker logs it only after Wake.
 //
 // [pawl.ErrLeaseLost] means that the job has another holder by now. [pawl.ErrConflict] means that the
 // effect has already happened under the same idempotency key. In both cases, roll back.
@@ -85,7 +85,7 @@ func (q *Queue) AckTx(ctx context.Context, tx *sql.Tx, l *pawl.Lease) error {
 	return nil
 }
 
-// ackOnce is an ack that first looks whether another job completed the effect.
+// ackOnce is an ack that first checks whether another job completed the effect.
 type ackOnce struct {
 	pawl.Settlement
 	seq int64
@@ -108,8 +108,8 @@ func (op *ackOnce) apply(t *txn) error {
 }
 
 // within carries out an operation within a transaction of the app, behind a savepoint, so that a
-// refusal leaves the transaction as it was. The operation has a scheduler of its own, since it runs on
-// the goroutine of the app, and what it changes there goes with it.
+// refusal leaves the transaction unchanged. The operation gets a separate scheduler, since it runs on
+// the goroutine of the app. Changes to that scheduler are dropped with it.
 func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, err error) {
 	switch refused := q.intake.Refuses(); {
 	case tx == nil:
@@ -135,7 +135,7 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 	}
 	t = newTxn(apart, c)
 	t.app = true
-	t.exec(`UPDATE pawl_meta SET seq = seq`) // takes the write lock, so that what it reads stays as it is
+	t.exec(`UPDATE pawl_meta SET seq = seq`) // takes the write lock, so that what it reads cannot change
 	if t.err == nil {
 		err = op.apply(t)
 	}
@@ -152,10 +152,10 @@ func (q *Queue) within(ctx context.Context, tx *sql.Tx, op operation) (t *txn, e
 	return t, err
 }
 
-// Update runs fn in a transaction of its own, for an app that keeps its data in the file of the queue. When fn returns
-// nil, Update commits durably. When fn returns an error or panics, Update rolls the transaction back. Fn uses tx for
-// its own statements, [Queue.EnqueueTx], [Queue.AckTx], and [Queue.MutateTx]. Fn must not commit or roll back tx, and
-// must not call other methods of the queue that write: nobody else can write meanwhile, so the call would wait for fn.
+// Update runs fn in a new transaction, for an app that keeps its data in the file of the queue. When fn returns nil,
+// Update commits durably. When fn returns an error or panics, Update rolls the transaction back. Fn uses tx for its
+// own statements, [Queue.EnqueueTx], [Queue.AckTx], and [Queue.MutateTx]. Fn must not commit or roll back tx, and must
+// not call other methods of the queue that write: only tx can write while fn runs, so the call would wait for fn.
 //
 // Update ignores the end of ctx once fn has begun. Fn runs once.
 //
@@ -187,14 +187,14 @@ func (q *Queue) Update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 			fn()
 		}
 	}
-	_ = q.Wake(context.WithoutCancel(ctx)) // else the queue finds out by itself
+	_ = q.Wake(context.WithoutCancel(ctx)) // otherwise the queue finds out by polling
 	return nil
 }
 
 // update is what a call of Update did.
 type update struct{ mutated []*txn }
 
-// update is Update once it is its turn to write.
+// update is the part of Update that runs when it may write.
 func (q *Queue) update(fn func(tx *sql.Tx) error) (*update, error) {
 	defer func() { <-q.writing }()
 	if err := q.intake.Poisoned(); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// txn is one transaction. Its calls read and write the tables one after the other. What it changes in
-// the scheduler waits for the commit.
+// txn is one transaction. Its calls read and write the tables one after the other. Its changes to the
+// scheduler wait for the commit.
 type txn struct {
 	core.Moves[*job] // Now is the wall clock
 
@@ -20,35 +20,35 @@ type txn struct {
 	c      conn
 	err    error     // the first error of SQLite, which ends the transaction
 	mono   time.Time // monotonic time
-	upkeep bool      // it has come to what is due and to the fetches that wait
-	app    bool      // it is one of the app
+	upkeep bool      // it has reached due work and waiting fetches
+	app    bool      // it is a transaction of the app
 
 	calls   []*call // that it has accepted
 	answers []error // of the calls
 	fetches []*fetch
 	looking []*fetch // that it has accepted
 
-	seq, seqWas int64  // the last sequence that was given out; 0 before it is read
+	seq, seqWas int64  // the last sequence that next has returned; 0 before it is read
 	lines       *lines // nil before they are read
 	ownLines    bool   // lines is a copy
 
 	settled   map[pawl.ID]bool    // leases that ended
 	extended  map[pawl.ID]bool    // leases that were extended
 	cancelled map[pawl.ID]bool    // leases whose jobs were cancelled
-	sound     map[pawl.ID]bool    // leases whose jobs have no crashes any more
+	sound     map[pawl.ID]bool    // leases whose jobs no longer have crashes
 	saved     map[pawl.ID][]byte  // cursors of leases that were stored
 	acked     map[ackedLease]bool // leases that the app has acked
 	started   map[string]bool     // effects of jobs that it has leased
 	repeat    bool                // it has leased a job that crashed twice or more
 	reaped    int
-	awaits    *bool // whether some job waits for another; nil before it has looked
+	awaits    *bool // whether some job waits for another; nil if unknown
 	released  int   // jobs that no longer wait
 
-	rows *rows // of other packages; nil without a mutation
+	rows *rows // rows of other packages; nil without a mutation
 
 	events  []pawl.Event
 	totals  pawldriver.Totals // its transitions; events has some of them
-	results []func()          // give callers their results, if the transaction may have been committed
+	results []func()          // functions that return results to callers, if the transaction may have been committed
 	after   []func()          // run after the commit
 }
 
@@ -63,7 +63,7 @@ func newTxn(q *Queue, c conn) *txn {
 	return t
 }
 
-// run accepts calls and carries them out, then what falls due, and serves the fetches that wait.
+// run accepts calls and carries them out, then does due work, and serves the waiting fetches.
 func (t *txn) run(calls []*call) error {
 	if err := t.notice(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (t *txn) run(calls []*call) error {
 	return t.err
 }
 
-// notice looks whether another connection has committed since the last transaction.
+// notice finds out whether another connection has committed since the last transaction.
 func (t *txn) notice() error {
 	version, err := t.q.dataVersion()
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *txn) query(statement string, row func(v []driver.Value) error, args ...
 	}
 }
 
-// one returns a function for a query of one number.
+// one returns a function that reads the result of a query for one number.
 func one(n *int64) func(v []driver.Value) error {
 	return func(v []driver.Value) error {
 		*n = number(v[0])
@@ -130,7 +130,7 @@ func one(n *int64) func(v []driver.Value) error {
 	}
 }
 
-// next gives out a sequence.
+// next returns a new sequence.
 func (t *txn) next() int64 {
 	if t.seq == 0 {
 		t.query(`SELECT seq FROM pawl_meta`, one(&t.seq))
@@ -140,7 +140,7 @@ func (t *txn) next() int64 {
 	return t.seq
 }
 
-// storeSequence stores the last sequence that was given out.
+// storeSequence stores the last sequence that next has returned.
 func (t *txn) storeSequence() {
 	if t.seq != t.seqWas {
 		t.exec(`UPDATE pawl_meta SET seq = ?`, t.seq)
@@ -154,7 +154,7 @@ func newToken() int64 { return noToken + 1 + rand.Int64N(noToken-1) }
 // noToken is the token of a job that is not leased.
 const noToken = 1 << 61
 
-// get returns a job, nil if there is none of the ID.
+// Get returns a job, nil if there is none with the ID.
 func (t *txn) Get(id pawl.ID) *job { return t.read(sqlJobByID, id[:]) }
 
 const (
@@ -171,7 +171,7 @@ func (t *txn) read(statement string, args ...driver.Value) *job {
 	return nil
 }
 
-// readAll reads jobs. Those with damaged records are set aside.
+// readAll reads jobs. It makes jobs with damaged records dead.
 func (t *txn) readAll(statement string, args ...driver.Value) (jobs []*job) {
 	damaged := make(map[*job]error)
 	t.query(statement, func(v []driver.Value) error {
@@ -196,7 +196,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`,
 		int64(j.Seq), j.ID[:], j.line, place, j.lane(), 127-int64(j.Priority), since, j.deadline(), int64(noToken), since,
 		j.effectColumn(), recordOf(j), payloadColumn(j.Payload))
 	j.stored = true
-	for i, f := range j.History { // of a job that is restored, which has both ends of it
+	for i, f := range j.History { // the history of a restored job has its first and last entries
 		n := i + 1
 		if i >= pawl.HistoryKeepHead {
 			n = j.Failures - len(j.History) + i + 1
@@ -221,8 +221,8 @@ func (t *txn) addHistory(j *job, n int, f pawl.Failure) {
 	}
 }
 
-// conclude changes the scheduler as the transaction, which was committed, says. It emits the
-// events and answers the calls.
+// conclude applies the changes of a committed transaction to the scheduler. It emits the events and
+// answers the calls.
 func (t *txn) conclude() {
 	for _, fn := range t.results {
 		fn()
