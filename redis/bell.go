@@ -8,11 +8,11 @@ import (
 )
 
 // bell listens to the other processes of a queue. The script publishes which queues may have a job, and
-// which leases have a cancelled job. A message may get lost with its connection, so the queue polls, too.
+// which leases have a cancelled job. A message may get lost with its connection, so the queue also polls.
 type bell struct {
 	q    *Queue
 	sub  *redis.PubSub
-	done chan struct{} // closed when nothing of the bell runs
+	done chan struct{} // closed when no goroutine of the bell runs
 }
 
 // ring is a message.
@@ -35,12 +35,12 @@ func (b *bell) close() {
 	}
 }
 
-// listen hears messages until the bell is closed. The client connects again when a connection breaks.
+// listen receives messages until the bell is closed. The client connects again when a connection breaks.
 func (b *bell) listen() {
 	defer close(b.done)
 	for m := range b.sub.ChannelWithSubscriptions() {
 		switch m := m.(type) {
-		case *redis.Subscription: // it may have missed messages
+		case *redis.Subscription: // this process may have missed messages
 			b.q.intake.Note(news{})
 		case *redis.Message:
 			var r ring

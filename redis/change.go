@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Cancel ends a job. A waiting job is dead at once. A leased job is marked, and the Cancelled signal
-// of its lease fires. When the lease ends, the job is dead unless it was acked. Cancel returns
+// Cancel ends a job. A waiting job becomes dead. A leased job is marked, and the Cancelled signal of
+// its lease fires. When the lease ends, the job is dead unless it was acked. Cancel returns
 // [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
@@ -24,13 +24,13 @@ func (q *Queue) Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error 
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRetry, KeepAttempts: keepAttempts}, id)
 }
 
-// RunNow makes a delayed job ready at once, behind the ready jobs of its priority. It returns [pawl.ErrConflict] for a
-// job in another state, and [pawl.ErrNotFound] for an unknown one.
+// RunNow makes a delayed job ready immediately, behind the ready jobs of its priority. It returns [pawl.ErrConflict]
+// for a job in another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }
 
-// Delete removes a dead job or the record of a completed job for good. It returns [pawl.ErrConflict] for a job in
+// Delete removes a dead job or the record of a completed job permanently. It returns [pawl.ErrConflict] for a job in
 // another state, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbDelete}, id)
@@ -41,8 +41,7 @@ func (q *Queue) Delete(ctx context.Context, id pawl.ID) error {
 // condition; [pawl.ErrConflict] for a dead job whose deadline has passed or whose unique key another job has. If the
 // second result is an error, the whole change failed, and the first result is nil.
 //
-// A condition is evaluated in this process. If one of the jobs changes meanwhile, Change reads them all
-// again.
+// A condition is evaluated in this process. If one of the jobs changes in between, Change reads all of them again.
 func (q *Queue) Change(ctx context.Context, c pawl.Change, ids ...pawl.ID) ([]error, error) {
 	return q.change(ctx, c, false, ids)
 }
@@ -75,10 +74,10 @@ func (q *Queue) change(ctx context.Context, c pawl.Change, dry bool, ids []pawl.
 	}
 }
 
-// seen is what a condition said of jobs, and the rows that it saw.
+// seen is the result of a condition for jobs, and the rows that it saw.
 type seen struct {
 	Rows map[string]string `msgpack:"seen,omitempty"`
-	No   map[string]bool   `msgpack:"no,omitempty"` // those that it does not match
+	No   map[string]bool   `msgpack:"no,omitempty"` // jobs that it does not match
 }
 
 // judge evaluates a condition.
@@ -212,7 +211,7 @@ type wireTransfer struct {
 func (op *transfer) request(g *group) any {
 	own, id := op.job, op.job.ID
 	driver.Accept(&own, g.now)
-	own.ID = id // even one that no job has
+	own.ID = id // even the zero ID, which no job has
 	return wireTransfer{"transfer", storedOf(&own), op.Rows, len(op.No) > 0}
 }
 
@@ -226,8 +225,8 @@ func (op *transfer) result(_ *group, b msgpack.RawMessage) error {
 	return nil
 }
 
-// Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else goes
-// on. A queue that never had a job can be paused, too.
+// Pause stops fetches from a queue, by all processes, until [Queue.Resume]. Everything else continues. A queue that
+// never had a job can be paused, too.
 func (q *Queue) Pause(ctx context.Context, queue string) error { return q.pause(ctx, queue, true) }
 
 // Resume ends the pause of a queue, if there is one.

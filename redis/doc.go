@@ -3,8 +3,8 @@
 //
 //	q, err := redis.Open(ctx, "redis://localhost:6379/0", nil)
 //
-// The queue keeps the whole contract, except for transactions of the app and package workflow. Each call runs a script
-// on the server. Concurrent calls of a process share one run of the script.
+// The queue keeps the whole contract, except that it has no transactions of the app and does not support package
+// workflow. Each call runs a script on the server. Concurrent calls of a process share one run of the script.
 //
 // Whether a change is on stable storage when its call returns depends on the server. With "appendonly yes"
 // and "appendfsync always" it is, and the queue has the ability [pawl.Synced]. With "appendfsync

@@ -33,8 +33,8 @@ func (q *Queue) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enq
 
 // put is a call of Enqueue.
 type put struct {
-	jobs  []pawl.Envelope // as they were given, and once they are sent as they are stored
-	plain bool            // all jobs are
+	jobs  []pawl.Envelope // as given; once sent, as stored
+	plain bool            // all jobs are plain; see isPlain
 	done  []pawl.Enqueued
 }
 
@@ -101,7 +101,7 @@ func (op *put) result(_ *group, b msgpack.RawMessage) error {
 	return nil
 }
 
-// presume returns what becomes of the jobs if they are stored.
+// presume sets the results that the jobs have if they are stored.
 func (op *put) presume() {
 	op.done = make([]pawl.Enqueued, len(op.jobs))
 	for i := range op.jobs {

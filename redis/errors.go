@@ -14,8 +14,8 @@ import (
 
 // Errors of the server. Match them with errors.Is. The returned error also contains the message of the server.
 var (
-	// ErrUnavailable says that the server could not be reached for as long as Options.Timeout, or that it
-	// takes no writes. Nothing was changed. Later calls connect again.
+	// ErrUnavailable says that the server could not be reached within Options.Timeout, or that it accepts no
+	// writes. Nothing was changed. Later calls connect again.
 	ErrUnavailable = driver.NewSentinel("redis_unavailable", "the server is unavailable")
 	// ErrMemory says that the memory of the server is full. Nothing was stored. Raise maxmemory, or remove
 	// jobs.
@@ -32,8 +32,8 @@ var (
 	ErrOlderFormat = driver.NewSentinel("redis_older_format", "the keys have an older format than this build writes")
 )
 
-// refused reports whether the server answered with an error. Then it has not run the script, and explain
-// returns what to tell the caller. Again says that the script may run later.
+// refused reports whether the server answered with an error. If so, it has not run the script, and explained is
+// the error for the caller. Again says that the script may succeed later.
 func refused(err error) (again, ok bool, explained error) {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -52,7 +52,7 @@ func refused(err error) (again, ok bool, explained error) {
 	return false, true, err
 }
 
-// explain gives the error of a command that only reads its sentinel.
+// explain adds the sentinel to an error of a command that only reads.
 func explain(err error) error {
 	if err == nil {
 		return nil

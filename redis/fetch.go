@@ -15,7 +15,7 @@ import (
 // The limits of one fetch.
 const (
 	fetchJobs  = pawl.MaxBatchJobs
-	fetchBytes = 8 << 20 // of payloads, but one job in any case
+	fetchBytes = 8 << 20 // bytes of payloads; one job may have more
 )
 
 // Fetch implements [pawl.Queue]. A call leases at most [pawl.MaxBatchJobs] jobs, and stops at 8 MiB of payloads.
@@ -29,7 +29,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 		return nil, err
 	}
 	if len(op.leases) == 0 {
-		return q.Fetch(ctx, r) // all that it leased was damaged
+		return q.Fetch(ctx, r) // all leased jobs were damaged
 	}
 	return op.leases, nil
 }
@@ -37,7 +37,7 @@ func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 // fetch is a call of Fetch.
 type fetch struct {
 	pawl.Request
-	token  uint64 // of all its leases
+	token  uint64 // the token of all its leases
 	leases []*pawl.Lease
 }
 
@@ -64,7 +64,7 @@ func (op *fetch) request(g *group) any {
 		Verb: "fetch", Max: min(op.Max, fetchJobs), Share: op.RetryShare, Wait: op.Wait, Size: fetchBytes,
 		Token: tokenText(op.token), Ends: timeText(g.mono.Add(g.q.opts.Lease)),
 	}
-	w.Ahead = w.Max - max(min(op.Max-op.Ahead, w.Max), 0) // as many start at once, if there are that many
+	w.Ahead = w.Max - max(min(op.Max-op.Ahead, w.Max), 0) // that many jobs can start immediately
 	for _, name := range op.Queues {
 		if !slices.ContainsFunc(w.Queues, func(q wireQueue) bool { return q.Name == name }) {
 			w.Queues = append(w.Queues, wireQueue{name, driver.Weight(&op.Request, name)})
@@ -116,9 +116,9 @@ func (op *fetch) result(g *group, b msgpack.RawMessage) error {
 	return nil
 }
 
-// held are the signals of the leases of this process, by heldKey. A lease outlasts the queue that granted it,
-// and another queue of the process may cancel its job, so they are not part of a queue. The holder removes
-// its lease by settling it, or by learning that it is lost.
+// held are the signals of the leases of this process, by heldKey. They are not part of a Queue: a lease
+// outlasts the Queue that granted it, and another Queue of the process may cancel its job. The holder removes
+// its lease when it settles the lease, or finds it lost.
 var held sync.Map
 
 // heldKey is a lease of this process. Its token is random.
@@ -127,9 +127,9 @@ type heldKey struct {
 	token string
 }
 
-// setDamaged makes a leased job dead whose record cannot be read.
+// setDamaged makes a leased job with an unreadable record dead.
 func (q *Queue) setDamaged(id, token string, err error) {
 	cause := pawl.Failure{Error: "its record is damaged: " + err.Error()}
 	op := &settle{list: []wireSettlement{{ID: id, Token: token, Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonCorrupt, Error: cause.Error, Free: true}}}
-	_ = q.intake.Put(newCall(context.Background(), op, 1, 0)) // or the lease expires
+	_ = q.intake.Put(newCall(context.Background(), op, 1, 0)) // if this fails, the lease expires
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Job returns a job with its state, payload, and history. It returns [pawl.ErrNotFound] if the job is
-// not in the queue: it was never there, or is done.
+// not in the queue, because it never was or because it is done.
 func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	found, _, err := q.read(ctx, []string{string(id[:])}, driver.AllParts)
 	switch {
@@ -28,7 +28,7 @@ func (q *Queue) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 // readJobs is how many jobs are read at a time.
 const readJobs = 200
 
-// read reads parts of the jobs that are there, in the order of their IDs, and the rows of all.
+// read reads parts of the jobs that exist, in the order of ids, and the rows of all of them.
 func (q *Queue) read(ctx context.Context, ids []string, parts driver.Parts) (jobs []pawl.Listed, rows map[string]string, err error) {
 	rows = make(map[string]string)
 	for len(ids) > 0 {

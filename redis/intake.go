@@ -42,13 +42,14 @@ func (c *call) reopen() bool {
 // The limits of a group. While a script runs, the server does nothing else.
 const (
 	groupJobs  = 512
-	groupBytes = 4 << 20 // of payloads, unless a single call has more
+	groupBytes = 4 << 20 // bytes of payloads, unless a single call has more
 )
 
-// news notes that other processes may have changed something.
+// news says that other processes may have changed something.
 type news struct{}
 
-// submit leaves an operation and waits for its answer, or until the context withdraws it.
+// submit leaves an operation to the scheduler and waits for its answer, or until the end of the context
+// withdraws it.
 func (q *Queue) submit(ctx context.Context, op operation, size, bytes int) error {
 	err := q.intake.Submit(newCall(ctx, op, size, bytes))
 	if errors.Is(err, pawl.ErrNotAccepted) {
@@ -57,15 +58,15 @@ func (q *Queue) submit(ctx context.Context, op operation, size, bytes int) error
 	return err
 }
 
-// settleDown lets the callers run that the last group has answered, until they leave no more calls. A
-// group costs a round trip, whatever its size.
+// settleDown lets callers that the last group has answered run, until they leave no more calls. A group
+// costs a round trip, whatever its size.
 func (q *Queue) settleDown() {
 	for n, more := -1, q.intake.Len(); more != n; n, more = more, q.intake.Len() {
 		runtime.Gosched()
 	}
 }
 
-// tick is a call that changes nothing. What is due happens.
+// tick is a call that changes nothing. The script carries out what is due.
 type tick struct{}
 
 func (tick) request(*group) any                      { return verb{"tick"} }
@@ -76,7 +77,7 @@ type verb struct {
 	Verb string `msgpack:"v"`
 }
 
-// look has happen what is due.
+// look carries out due moves.
 func (q *Queue) look(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -84,5 +85,5 @@ func (q *Queue) look(ctx context.Context) error {
 	return q.submit(ctx, tick{}, 1, 0)
 }
 
-// mostSleep is after which time a clock that was set is noticed.
+// mostSleep is the longest sleep of the scheduler: within this time it notices that a clock was set.
 const mostSleep = time.Minute

@@ -14,7 +14,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// row is what the scripts read and change of a job. The record has the rest, as it was stored.
+// row is the part of a job that the script reads and changes. The record has the rest, as stored at the
+// enqueue.
 type row struct {
 	State     string `msgpack:"st,omitempty"` // one of stateCodes
 	Queue     string `msgpack:"q"`
@@ -29,7 +30,7 @@ type row struct {
 	Backoff   string `msgpack:"b,omitempty"`
 	Deadline  string `msgpack:"dl,omitempty"`
 	Unique    string `msgpack:"u,omitempty"`
-	UniqueIn  string `msgpack:"ui,omitempty"` // codes of states
+	UniqueIn  string `msgpack:"ui,omitempty"` // codes of the states in which it blocks
 	Effect    string `msgpack:"e,omitempty"`  // the idempotency key
 	EffectFor string `msgpack:"et,omitempty"` // a duration
 	Retain    string `msgpack:"rt,omitempty"` // a duration
@@ -39,7 +40,7 @@ type row struct {
 	Leased    string `msgpack:"ls,omitempty"`
 	Token     string `msgpack:"tk,omitempty"`
 	Expires   string `msgpack:"ex,omitempty"` // by the clock of leases
-	Size      string `msgpack:"z"`            // of the payload in bytes, eight digits
+	Size      string `msgpack:"z"`            // size of the payload in bytes, eight digits
 }
 
 // The places of a row that is stored, which script/1_rows.lua describes.
@@ -48,13 +49,13 @@ const (
 	rowTime   = 5
 	rowSeq    = 26
 	rowSize   = 42
-	rowTail   = 50 // of a job that is not leased
+	rowTail   = 50 // start of the tail of a job that is not leased
 	rowToken  = 71
 	rowExpiry = 79
 	rowLeased = 100 // the tail of a leased job
 )
 
-// stateCodes are the codes of the states, in their order.
+// stateCodes are the codes of the states, in the order of the states.
 const stateCodes = "rdlxc"
 
 func codeOf(state pawl.State) string {
@@ -76,7 +77,7 @@ func stateOf(code string) pawl.State {
 // year1 is the first second that a time has as text, in Unix time.
 const year1 = -62135596800
 
-// mostSeconds is the last one, in seconds after year1.
+// mostSeconds is the last second that a time has as text, in seconds after year1.
 const mostSeconds = 999_999_999_999
 
 // timeText returns a time as text, whose order is that of time: 12 digits of seconds since the year 1,
@@ -139,7 +140,7 @@ type stored struct {
 	History  []string      `msgpack:"h,omitempty"`
 }
 
-// storedOf returns a job that was accepted, or that arrived for a restore. A state is for a restore.
+// storedOf returns the stored form of an accepted or restored job. Only a restored job has a state.
 func storedOf(e *pawl.Envelope) stored {
 	m := row{
 		Queue: e.Queue, Kind: e.Kind, Rank: rankText(e.Priority), State: codeOf(e.State),
@@ -173,7 +174,8 @@ func rankText(priority int8) string {
 
 func sizeText(n int) string { return fmt.Sprintf("%08d", n) }
 
-// isPlain reports whether a job has nothing that another job or the clock could refuse. Its ID is not given.
+// isPlain reports whether a job can be stored without a look at other jobs or the clock: it has no given
+// ID, no keys, no deadline, and no retention.
 func isPlain(e *pawl.Envelope) bool {
 	return e.ID.IsZero() && e.UniqueKey == "" && e.IdempotencyKey == "" && e.Deadline.IsZero() && e.Retain <= 0
 }
@@ -182,11 +184,11 @@ func isPlain(e *pawl.Envelope) bool {
 type plainRun struct {
 	Jobs  int    `msgpack:"n"`
 	State string `msgpack:"st"`
-	Head  string `msgpack:"head"` // of their rows, up to the sequence
+	Head  string `msgpack:"head"` // start of their rows, up to the sequence
 	Queue string `msgpack:"q"`
-	Key   string `msgpack:"key"`   // of their index
+	Key   string `msgpack:"key"`   // key of their index
 	Count string `msgpack:"count"` // the field of their count
-	Tail  string `msgpack:"tail"`  // of their rows, from the size on
+	Tail  string `msgpack:"tail"`  // end of their rows, beginning with the size
 
 	kind      string
 	size      int
@@ -210,7 +212,7 @@ func addPlain(runs []plainRun, e *pawl.Envelope, now time.Time) []plainRun {
 		Kind  string `msgpack:"k"`
 	}{e.Queue, e.Kind})
 	if err != nil {
-		panic(err) // texts can be encoded
+		panic(err) // encoding texts cannot fail
 	}
 	r := plainRun{
 		Jobs: 1, State: "r", Queue: e.Queue, Key: "r:" + e.Queue + "\x00" + e.Kind + "\x00A", Count: "A" + e.Kind,
@@ -242,10 +244,10 @@ func idOf(text string) (id pawl.ID) {
 // parseRow reads a row.
 func parseRow(id, text string) (row, error) { return new(rowReader).parse(id, text) }
 
-// rowReader reads rows. It decodes the tail of plain rows that are alike once.
+// rowReader reads rows. It decodes equal tails of consecutive plain rows only once.
 type rowReader struct {
-	tail string // of the last plain row, "" before it
-	of   row    // what the tail has
+	tail string // tail of the last plain row, "" before the first
+	of   row    // decoded tail
 }
 
 func (r *rowReader) parse(id, text string) (m row, err error) {
@@ -308,7 +310,7 @@ func (m *row) fill(e *pawl.Envelope, id string) {
 func failureText(f pawl.Failure) string {
 	b, err := msgpack.Marshal([]any{f.Attempt, timeText(f.At), f.Error, f.Stack})
 	if err != nil {
-		panic(err) // numbers and texts can be encoded
+		panic(err) // encoding numbers and texts cannot fail
 	}
 	return string(b)
 }

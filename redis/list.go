@@ -14,16 +14,17 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f
-// asks for. It reads them in pages, and blocks nobody for longer than a page. A job that moves meanwhile may
-// appear in its old state or in its new one, or not at all. An error with a nil envelope ends the iteration.
+// Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f asks for.
+// It reads them in pages, and blocks other callers for at most a page. A job that moves during the iteration
+// may appear in its old state or in its new one, or not at all. An error with a nil envelope ends the
+// iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return core.Jobs(ctx, f, func() core.Pager { return &page{q: q, filter: f, parts: driver.AllParts} })
 }
 
 // ListParts reads at most max jobs that match f, in the order of [Queue.Jobs], and only the given
 // parts of each. Max is 1 to [pawl.MaxListed]. After is a cursor: "" for the beginning, or the Next of
-// an earlier call with the same filter. A cursor stays valid when its job is gone.
+// an earlier call with the same filter. A cursor stays valid after its job is gone.
 //
 // ListParts looks at about 16,000 jobs at most, and stops at 8 MiB of payloads, histories, and
 // headers. So it may return fewer than max jobs, even none, before the end. At the end Next is "".
@@ -40,7 +41,7 @@ type page struct {
 	q      *Queue
 	filter pawl.Filter
 	parts  driver.Parts
-	queue  string // of the last member, in a list that goes queue by queue
+	queue  string // queue of the last member, in a list that is ordered by queue
 	last   string // the member that was read last, "" at the beginning
 }
 
@@ -115,7 +116,7 @@ func (p *page) fill(ctx context.Context, members, ids []string) error {
 	return nil
 }
 
-// groups returns the indexes of the list from p.queue on.
+// groups returns the indexes of the list, beginning with p.queue.
 func (p *page) groups(ctx context.Context) (groups []indexes, err error) {
 	f, key := p.filter, func(name string) string { return p.q.prefix + name }
 	switch {

@@ -5,7 +5,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Listen calls fn for every transition that this process makes from now on, under the rules of
+// Listen calls fn for each later transition that this process makes, under the rules of
 // [Options.OnEvent]. Stop removes fn and waits for a running call of fn, so fn must not call it. Calling
 // stop twice is harmless.
 func (q *Queue) Listen(fn func(pawl.Event)) (stop func()) { return q.reporter.Listen(fn) }
@@ -16,7 +16,7 @@ func (q *Queue) Totals() driver.Totals { return q.reporter.Totals() }
 // Done returns a channel that is closed when the queue has stopped.
 func (q *Queue) Done() <-chan struct{} { return q.done }
 
-// Err returns nil until the channel of [Queue.Done] is closed, and [pawl.ErrClosed] from then on.
+// Err returns nil until the channel of [Queue.Done] is closed, and [pawl.ErrClosed] after that.
 func (q *Queue) Err() error {
 	select {
 	case <-q.done:

@@ -18,25 +18,25 @@ type Options struct {
 	// "{pawl:NAME}:", so they are in one slot of a cluster.
 	Name string
 
-	// Synced says that the server syncs each write to the disk before it answers. It is for a server that
-	// forbids the command CONFIG, where Open cannot find that out.
+	// Synced says that the server syncs each write to the disk before it answers. Use it for a server that forbids the
+	// command CONFIG, so that Open cannot find this out.
 	Synced bool
 
 	// Lease is how long a lease lasts unless it is extended. The default is 30 s, the minimum
 	// 1 s, and the maximum a year.
 	Lease time.Duration
 
-	// MaxCrashes is how many leases in a row may end in an expiry before the job becomes dead as poison. The default is
-	// 5. NoMaxCrashes removes the limit. All processes of a queue use the same number.
+	// MaxCrashes is how many consecutive leases may expire before the job becomes dead as poison. The default is 5.
+	// NoMaxCrashes removes the limit. All processes of a queue use the same number.
 	MaxCrashes int
 
 	// MaxPayload is the maximum size of one payload in bytes. The default is 1 MiB, the maximum
 	// 64 MiB.
 	MaxPayload int
 
-	// Poll is how often a queue with waiting fetches looks for changes that it got no notification
-	// of. The default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single process:
-	// it does not listen to others either.
+	// Poll is how often a queue with waiting fetches looks for changes for which it got no
+	// notification. The default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single
+	// process: it also turns off listening.
 	Poll time.Duration
 
 	// NoListen turns off notifications to and from other processes, and saves a connection. The queue then
@@ -46,9 +46,9 @@ type Options struct {
 	// Existing makes Open return [ErrNotQueue] for a server without the queue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits for a server that does not answer. Then the call returns
-	// [pawl.ErrUnknownOutcome], or ErrUnavailable if it has changed nothing. The default is 30 s, the
-	// minimum 100 ms.
+	// Timeout is how long a call waits for a server that does not answer. After the timeout, the call
+	// returns [pawl.ErrUnknownOutcome], or ErrUnavailable if it has changed nothing. The default is
+	// 30 s, the minimum 100 ms.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -67,7 +67,7 @@ type Options struct {
 	Configure func(*redis.Options)
 
 	// Now is the wall clock for delays, deadlines, and retention. The default is the clock of the server,
-	// so that the clocks of several machines need not agree. Leases always use that clock, unless
+	// so that the clocks of several machines do not have to agree. Leases always use that clock, unless
 	// Now is set.
 	Now func() time.Time
 }
@@ -77,7 +77,7 @@ const (
 	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
-// The least and the most that Options take.
+// The minimum and maximum values of Options.
 const (
 	leastLease   = time.Second
 	mostLease    = 365 * 24 * time.Hour

@@ -25,7 +25,7 @@ import (
 type Queue struct {
 	opts    Options
 	rdb     *redis.Client
-	prefix  string // of all keys
+	prefix  string // prefix of all keys
 	process string // names this process in the answers that the server keeps
 	synced  bool
 	clock   clock
@@ -35,7 +35,7 @@ type Queue struct {
 
 	reporter driver.Reporter
 
-	scheduler // belongs to the goroutine of the scheduler
+	scheduler // only for the goroutine of the scheduler
 }
 
 var _ pawl.Queue = (*Queue)(nil)
@@ -43,16 +43,16 @@ var _ pawl.Queue = (*Queue)(nil)
 //go:embed script/*.lua
 var scripts embed.FS
 
-// source carries out a group of calls. Its parts are one program.
+// source is the script that carries out a group of calls. The files together are one program.
 var source = func() (all string) {
 	names, err := fs.Glob(scripts, "script/*.lua")
 	if err != nil {
-		panic(err) // the pattern is right
+		panic(err) // the pattern is valid
 	}
 	for _, name := range names {
 		part, err := scripts.ReadFile(name)
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // the file is embedded
 		}
 		all += string(part)
 	}
@@ -110,12 +110,12 @@ func openQueue(ctx context.Context, place string, opts *Options) (*Queue, error)
 	if o.Poll != NoPoll && !o.NoListen {
 		q.bell = openBell(q)
 	}
-	q.due = q.now() // to find out when something falls due
+	q.due = q.now() // so that the first group finds out when something falls due
 	go q.schedule()
 	return q, nil
 }
 
-// cutName takes the parameter "name", which the client does not know, out of a URL.
+// cutName removes the parameter "name", which the client does not know, from a URL.
 func cutName(place string) (rest, name string) {
 	u, err := url.Parse(place)
 	if err != nil {
@@ -131,7 +131,7 @@ func cutName(place string) (rest, name string) {
 	return u.String(), name
 }
 
-// check refuses a server that cannot keep the queue, and finds out whether it syncs.
+// check refuses a server that cannot hold the queue, and finds out whether the server syncs.
 func (q *Queue) check(ctx context.Context) error {
 	text, err := q.rdb.Info(ctx, "server", "persistence", "memory").Result()
 	if err != nil {
@@ -143,7 +143,7 @@ func (q *Queue) check(ctx context.Context) error {
 			info[key] = value
 		}
 	}
-	major, _, _ := strings.Cut(info["redis_version"], ".") // which Valkey has, too
+	major, _, _ := strings.Cut(info["redis_version"], ".") // Valkey also has this field
 	if version, err := strconv.Atoi(major); err != nil || version < 7 {
 		return fmt.Errorf("%w: it is %q", ErrVersion, info["redis_version"])
 	}
@@ -164,7 +164,7 @@ func (q *Queue) check(ctx context.Context) error {
 	return q.clock.set(ctx, q)
 }
 
-// checkFormat notes the format of the keys, or refuses another one.
+// checkFormat stores the format of new keys, or refuses another format.
 func (q *Queue) checkFormat(ctx context.Context) error {
 	key := q.prefix + "v"
 	if !q.opts.Existing {
@@ -188,7 +188,7 @@ func (q *Queue) checkFormat(ctx context.Context) error {
 	return nil
 }
 
-// abilities are those on any server.
+// abilities are the abilities on any server.
 const abilities = driver.Settings&^pawl.LimitKeys | pawl.Shared
 
 // Abilities implements [driver.Able]. The queue has [pawl.Synced] if the server synced each write to the
@@ -214,8 +214,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// Clients returns how many processes have the queue open. It does not count those with Options.NoListen or NoPoll,
-// since they do not listen.
+// Clients returns how many processes have the queue open. It does not count processes with Options.NoListen or
+// NoPoll, since they do not listen.
 func (q *Queue) Clients(ctx context.Context) (int, error) {
 	channel := q.prefix + "bell"
 	found, err := q.rdb.PubSubNumSub(ctx, channel).Result()
@@ -232,13 +232,13 @@ func (q *Queue) Now() time.Time { return q.now() }
 type clock struct {
 	mu     sync.Mutex
 	server time.Time // without a monotonic part
-	read   time.Time // when it was that, on monotonic time
+	read   time.Time // when the server had that time, on monotonic time
 }
 
-// clockAge is how long a reading of the server's clock holds.
+// clockAge is how long a reading of the server's clock is used.
 const clockAge = time.Minute
 
-// set reads the clock of the server, unless the queue has its own.
+// set reads the clock of the server, unless the queue has its own clock.
 func (c *clock) set(ctx context.Context, q *Queue) error {
 	if q.opts.Now != nil {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// scheduler is what the goroutine of the scheduler has to itself.
+// scheduler is the state that only the goroutine of the scheduler uses.
 type scheduler struct {
-	number  int64              // of the last group
-	turns   msgpack.RawMessage // of the queues, which only the script reads
-	waiting []*call            // fetches, in the order of their coming
+	number  int64              // number of the last group
+	turns   msgpack.RawMessage // turns of the queues; only the script reads them
+	waiting []*call            // fetches, in the order of their arrival
 	due     time.Time          // when something falls due by the wall clock; zero for never
 	expiry  time.Time          // when a lease expires, by the clock of leases; zero for never
 	looked  time.Time          // when the last group was carried out, on monotonic time
@@ -24,7 +24,7 @@ type scheduler struct {
 	still   bool               // it stood still until the last alarm
 }
 
-// group is some calls that one run of the script carries out.
+// group is a set of calls that one run of the script carries out.
 type group struct {
 	q      *Queue
 	now    time.Time // the wall clock
@@ -67,13 +67,13 @@ type wireAnswer struct {
 }
 
 const (
-	mostDue    = 2000             // jobs that fall due and that one run of the script moves
+	mostDue    = 2000             // due jobs that one run of the script moves
 	answerTTL  = 30 * time.Minute // how long the server keeps the last answer of a process
 	stillSleep = 10 * time.Millisecond
-	retrySleep = time.Second // until what fell due, and failed, is tried again
+	retrySleep = time.Second // pause until due work that failed is tried again
 )
 
-// schedule carries out calls, and what falls due, until the queue is closed.
+// schedule carries out calls and due work until the queue is closed.
 func (q *Queue) schedule() {
 	defer close(q.done)
 	for {
@@ -138,7 +138,7 @@ func (q *Queue) isDue() bool {
 		q.opts.Poll != NoPoll && !q.nextLook().After(time.Now())
 }
 
-// run carries out calls and the fetches that wait.
+// run carries out calls and waiting fetches.
 func (q *Queue) run(calls []*call) {
 	for more := true; more; calls = nil {
 		g := &group{q: q, now: q.now(), mono: q.mono(), sent: time.Now(), runs: make(map[[2]int]pawl.Event)}
@@ -239,8 +239,8 @@ func (g *group) conclude(a *wireAnswer) {
 	}
 }
 
-// fail answers the calls of a group that was not carried out, or whose outcome is unknown. Fetches that wait go on
-// waiting if nothing was changed.
+// fail answers the calls of a group that was not carried out, or whose outcome is unknown. Waiting fetches
+// continue to wait if nothing was changed.
 func (g *group) fail(err error) {
 	for _, c := range slices.Concat(g.plain, g.calls) {
 		if p, ok := c.operation.(*put); ok && errors.Is(err, pawl.ErrUnknownOutcome) {
@@ -256,7 +256,7 @@ type wireEvent struct {
 	ID    string         `msgpack:"id"`
 	Row   string         `msgpack:"m"`
 	Cause string         `msgpack:"c"`
-	Op    int            `msgpack:"op"` // the call and the number of a settlement
+	Op    int            `msgpack:"op"` // the number of the call, and of the settlement in it
 	Index int            `msgpack:"i"`
 }
 
@@ -288,7 +288,7 @@ func (g *group) report(w *wireEvent) {
 	q.reporter.Emit(e)
 }
 
-// fire tells the holder of a lease of this process that its job was cancelled.
+// fire signals to the holder of a lease of this process that its job was cancelled.
 func (q *Queue) fire(id, token string) {
 	if signal, found := held.Load(heldKey{idOf(id), token}); found {
 		signal.(*driver.Cancellation).Fire()

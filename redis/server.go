@@ -16,11 +16,11 @@ const (
 	mostPause  = 500 * time.Millisecond
 )
 
-// eval runs the script, and returns its answer and what comes after it. When the connection breaks, eval
-// asks again until Options.Timeout: the server carries out each group once.
+// eval runs the script, and returns its answer and the values after it. If the connection breaks, eval
+// tries again until Options.Timeout. That is safe, since the server carries out each group once.
 func (q *Queue) eval(arguments []any) ([]string, error) {
 	if _, age := q.clock.now(); q.opts.Now == nil && age > clockAge {
-		_ = q.clock.set(context.Background(), q) // else the next group tries again
+		_ = q.clock.set(context.Background(), q) // if this fails, the next group tries again
 	}
 	began, pause, sent := time.Now(), leastPause, false
 	for {

@@ -39,7 +39,7 @@ func (q *Queue) Settle(ctx context.Context, settlements ...pawl.Settlement) erro
 
 // settle is a call of Settle.
 type settle struct {
-	settlements []pawl.Settlement // none for one of the queue's own
+	settlements []pawl.Settlement // nil for a settlement by the queue itself
 	list        []wireSettlement
 	errs        []error
 }
@@ -53,7 +53,7 @@ type wireSettlement struct {
 	Error   string       `msgpack:"e,omitempty"`
 	Stack   string       `msgpack:"s,omitempty"`
 	Free    bool         `msgpack:"nc,omitempty"`  // it counts no attempt
-	Ran     bool         `msgpack:"ran,omitempty"` // the run began
+	Ran     bool         `msgpack:"ran,omitempty"` // the attempt began
 }
 
 type wireSettle struct {
@@ -78,13 +78,13 @@ func (op *settle) request(g *group) any {
 	return wireAck{"ack", string(leases)}
 }
 
-// wireAck is the form of settlements that are all acks.
+// wireAck is the form of a call with only acks.
 type wireAck struct {
 	Verb   string `msgpack:"v"`
-	Leases string `msgpack:"l"` // the ID and the token of each
+	Leases string `msgpack:"l"` // the ID and the token of each lease
 }
 
-// note keeps what the events of this call, which is one of the group, say about the runs.
+// note keeps what the events of this call of the group report about the attempts.
 func (op *settle) note(g *group, number int) {
 	for i := range op.settlements {
 		s := &op.settlements[i]
@@ -177,7 +177,7 @@ func (q *Queue) Reap(ctx context.Context) (int, error) {
 		if err := q.submit(ctx, op, 1, 0); err != nil {
 			return op.n, err
 		}
-		if op.n-before < mostDue/2 { // nothing is left
+		if op.n-before < mostDue/2 { // no expired leases are left
 			return op.n, nil
 		}
 	}
