@@ -14,8 +14,8 @@ import (
 
 // change is one command that changes jobs or workflow runs. It reads first and then closes the
 // file, so nothing is locked while the user considers the question. It opens a file for writing
-// only if there is something to do. Then it changes exactly what the question listed, and of
-// that only what the filters still select in the changing transaction.
+// only if there is something to do. Then it changes only what the question listed, and only if
+// the filters still select it in the changing transaction.
 type change struct {
 	app       *app
 	verb      verb
@@ -88,8 +88,9 @@ func (c *change) check(args []string) error {
 	return nil
 }
 
-// choose finds what to change. With a stopped file, or in a dry run, it also finds the reasons
-// why some of it cannot be changed; otherwise the app returns them with the change.
+// choose finds what to change. For the file of a stopped app, or in a dry run, it also finds
+// the reasons why some items cannot be changed. Otherwise the app returns these with the
+// change.
 func (c *change) choose(ctx context.Context, queue admin.Admin) (err error) {
 	if c.verb.later || !c.chosen {
 		isLive, err := live(ctx, queue)
@@ -110,7 +111,7 @@ func (c *change) choose(ctx context.Context, queue admin.Admin) (err error) {
 	if err := c.try(ctx, queue, todo); err != nil || c.dry {
 		return err
 	}
-	for _, r := range todo { // other errors may be gone once the file is open
+	for _, r := range todo { // other errors may no longer occur once the file is open
 		if !ofOne(r.err) && !errors.Is(r.err, pawl.ErrNotEligible) {
 			r.err = nil
 		}

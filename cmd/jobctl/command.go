@@ -22,7 +22,7 @@ type spec struct {
 	args    int    // how many arguments it accepts, any number if negative
 
 	run      func(ctx context.Context, args []string) error
-	complete cobra.CompletionFunc // of its arguments
+	complete cobra.CompletionFunc // completes its arguments
 }
 
 // The keys of a command's annotations.
@@ -124,7 +124,7 @@ func (a *app) noun(word, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: word, Short: short,
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, DisableFlagsInUseLine: true,
-		Args: cobra.ArbitraryArgs, // so that an unknown verb reaches RunE
+		Args: cobra.ArbitraryArgs, // lets an unknown verb reach RunE
 		RunE: func(c *cobra.Command, args []string) error {
 			words := wordsOf(c)
 			if len(args) > 0 {

@@ -34,7 +34,7 @@ func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []st
 	defer queue.Close()
 	var words []string
 	for _, word := range ask(ctx, queue) {
-		if word != "" && plain.Text(word) == word && !strings.ContainsAny(word, " \t") { // others are hard to type
+		if word != "" && plain.Text(word) == word && !strings.ContainsAny(word, " \t") { // other words are hard to type
 			words = append(words, word)
 		}
 	}

@@ -22,7 +22,7 @@ func (d *damage) add(err error) {
 	}
 }
 
-// damaged returns the error of damage to things of that name; nil if nothing was damaged.
+// damaged returns the error for damage to things called noun, or nil if nothing was damaged.
 func (a *app) damaged(d *damage, noun string) error {
 	if d.count == 0 {
 		return nil

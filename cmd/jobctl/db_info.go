@@ -78,7 +78,7 @@ func (a *app) info(ctx context.Context) error {
 func (v *infoView) measure(path string) {
 	f, err := os.Open(path)
 	if err != nil {
-		return // the app's data is enough
+		return // the data from the app suffices
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil {
@@ -96,7 +96,7 @@ func (a *app) printInfo(v *infoView, s *admin.Stats) {
 	a.fact("path", "%s", plain.Text(v.Path))
 	if p := v.Process; p != nil {
 		state := fmt.Sprintf("live, pid %d (%s), pawl %s, since %s", p.PID, plain.Text(p.Name), plain.Text(p.Version), p.StartedAt)
-		if p.PID == 0 { // on a server
+		if p.PID == 0 { // the apps of a server
 			state = "live, " + p.Name
 		}
 		a.fact("state", "%s", state)

@@ -80,7 +80,7 @@ func (a *app) salvage(ctx context.Context, args []string) error {
 	result, err := bolt.Salvage(ctx, from, to)
 	bar.Stop()
 	switch {
-	case errors.Is(err, bolt.ErrLocked): // whether or not an app serves it: salvage does not ask
+	case errors.Is(err, bolt.ErrLocked): // even if an app serves it: salvage does not connect to an app
 		return &failure{exitLocked, from + " is locked" + holder(err), "Stop the app: a file that is being written cannot be salvaged."}
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrPermission):
 		return newFile(to, err)

@@ -47,8 +47,7 @@ func exitTopic() string {
 	return b.String()
 }
 
-// exitNames returns the exit codes in the help of a command: those that all commands have, and
-// its own.
+// exitNames returns the exit codes in the help of a command: the common ones and its own.
 func exitNames(own []int) string {
 	has := map[int]bool{exitOK: true, exitError: true, exitUsage: true, exitInterrupted: true}
 	for _, code := range own {

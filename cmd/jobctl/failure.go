@@ -21,7 +21,7 @@ import (
 type failure struct {
 	code int
 	text string
-	next string // a sentence; "" if the text is enough
+	next string // a sentence; "" if the text suffices
 }
 
 func (f *failure) Error() string { return f.text }
@@ -42,8 +42,8 @@ func misused(words, format string, args ...any) error {
 	return unclear{usage(words, format, args...)}
 }
 
-// exampled adds the example to an error about unclear arguments, or about arguments that the
-// queue rejected: those of a list, and those that name runs.
+// exampled adds the example to an error about unclear arguments. It also does so for arguments that
+// the queue rejected: those of a list, and those that name runs.
 func exampled(words, examples string, err error) error {
 	f := new(failure)
 	switch known := errors.As(err, &f); {
@@ -108,8 +108,8 @@ func (a *app) place() string {
 type remedy struct {
 	is                error
 	code              int               // 0 for exitError
-	next              string            // wherever the queue is; "" if that depends, or if the text is enough
-	file, app, server string            // otherwise
+	next              string            // what to do for any queue; "" if that depends on the queue, or if the text suffices
+	file, app, server string            // what to do, by where the queue is
 	text              func(*app) string // in place of the error's text; nil to keep it
 }
 
@@ -157,7 +157,7 @@ var remedies = []remedy{
 
 const listShows = "'jobctl job list' shows the state of the jobs."
 
-// by returns what to do next, by where the queue is.
+// by returns one of three texts, by where the queue is.
 func (a *app) by(file, app, server string) string {
 	switch {
 	case a.flags.addr != "":

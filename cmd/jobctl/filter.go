@@ -29,8 +29,8 @@ type filterFlags struct {
 	states []pawl.State // the states that a command supports; nil: all
 }
 
-// register adds the flags. states are those that the command supports; for a single state there
-// is no flag.
+// register adds the flags. states are the states that the command supports; for a single state
+// there is no flag.
 func (f *filterFlags) register(a *app, c *cobra.Command, states ...pawl.State) {
 	f.states = states
 	flags := c.Flags()

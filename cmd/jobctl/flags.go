@@ -14,7 +14,7 @@ import (
 type shared struct {
 	db       string // a file, or a server without its password; "" with addr
 	server   string // the URL if db is on a server
-	addr     string // of an app
+	addr     string // address of an app
 	output   string // table, wide, json, jsonl or ids
 	color    string // auto, always or never
 	utc      bool
@@ -125,8 +125,8 @@ type chosen struct {
 	words []string
 }
 
-// completeFlags completes the values of a command's flags: with their words, or else by what the
-// help calls the value. Of a flag that has its own completion, it changes nothing.
+// completeFlags completes the values of a command's flags: with their words, or else by the name
+// that the help gives the value. It does not change a flag that has its own completion.
 func (a *app) completeFlags(c *cobra.Command) {
 	byName := map[string]cobra.CompletionFunc{
 		"QUEUE": a.completeQueues, "KIND": a.completeKinds, "FLOW": a.completeFlows,
@@ -147,8 +147,8 @@ func (a *app) completeFlags(c *cobra.Command) {
 	})
 }
 
-// nameFlag is a flag for a name. It rejects an empty name: a script's -q "$Q" with an empty Q
-// would select every queue.
+// nameFlag is a flag for a name. It rejects an empty name: otherwise a script's -q "$Q" with an
+// empty Q would select every queue.
 func nameFlag(to *string, valid func(string) error) pflag.Value {
 	return flagFunc{func(name string) error {
 		*to = name
@@ -156,7 +156,7 @@ func nameFlag(to *string, valid func(string) error) pflag.Value {
 	}}
 }
 
-// textFlag is a flag for a text. It rejects an empty text for the same reason.
+// textFlag is a flag for a text. Like nameFlag, it rejects an empty text.
 func textFlag(to *string) pflag.Value {
 	return nameFlag(to, func(text string) error {
 		if text == "" {

@@ -13,7 +13,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// wasWere returns the verb for that number.
+// wasWere returns "was" or "were" for a number.
 func wasWere(n int) string {
 	if n == 1 {
 		return "was"

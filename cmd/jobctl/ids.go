@@ -28,7 +28,7 @@ func (a *app) readIDs(command string, args []string) ([]pawl.ID, error) {
 }
 
 // eachName calls add for each argument, and for each name on standard input in place of a "-".
-// There must be one if there is an argument.
+// If there is an argument, there must be at least one name.
 func (a *app) eachName(args []string, split bufio.SplitFunc, noun string, add func(string) error) error {
 	found := false
 	for _, arg := range args {

@@ -95,7 +95,8 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 		}
 		return e.inPortions(ctx, from, func(portion []*pawl.Envelope) error {
 			last = len(portion)
-			// Whether a portion was stored must be known, so an interruption waits for it.
+			// It must be known whether a portion was stored, so an interruption waits for the
+			// answer.
 			done, err := queue.Enqueue(context.WithoutCancel(ctx), portion...)
 			if err != nil {
 				return err
@@ -131,7 +132,7 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 	return nil
 }
 
-// noteExisting says how many of many jobs existed already.
+// noteExisting prints how many of the jobs existed already.
 func noteExisting(a *app, existing int) {
 	if existing > 0 {
 		a.say("note: %d of them %s not added: another job has the unique key", existing, wasWere(existing))

@@ -198,8 +198,8 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 const waitRetain = 10 * time.Minute
 
 // checkQueues rejects an unexpected new queue: the name may be misspelled, no worker serves it,
-// and it stays forever. The first queue of a file is always new, and so may the default queue
-// be.
+// and it stays forever. The first queue of a file is always new, and the default queue may be
+// new.
 func (e *enqueuing) checkQueues(ctx context.Context, queue admin.Admin, names ...string) error {
 	if e.fresh {
 		return nil
@@ -241,11 +241,11 @@ func (e *enqueuing) explained(a *app, err error) *failure {
 	return f
 }
 
-// maxArgument is the most bytes of JSON that are read for one job: the size of the largest
-// payload, and twice that for JSON's longer notation.
+// maxArgument is the most bytes of JSON that are read for one job: three times the size of the
+// largest payload, since JSON is longer.
 const maxArgument = 3 * pawl.MaxBatchBytes
 
-// jsonFile is what to do if the file of an argument that is JSON is missing.
+// jsonFile says what to do if the file of a JSON argument is missing.
 const jsonFile = "Name a file with the JSON of the job's arguments after the @."
 
 // argument returns what an argument refers to: itself, standard input for -, or a file after @.

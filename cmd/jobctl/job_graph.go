@@ -50,8 +50,8 @@ type namedView struct {
 type graph struct {
 	lines   []*graphJob
 	byName  map[string]*graphJob
-	bytes   int              // of all arguments
-	ordered []*pawl.Envelope // each job after those that it waits for
+	bytes   int              // bytes of all arguments
+	ordered []*pawl.Envelope // each job follows the jobs that it waits for
 	path    []*graphJob      // the jobs that are being placed
 }
 
@@ -107,7 +107,7 @@ func (e *enqueuing) readGraph(a *app) (*graph, error) {
 	return g, nil
 }
 
-// add makes the job of a line, without what it waits for.
+// add makes the job of a line, without its prerequisites.
 func (g *graph) add(a *app, n int, l *graphLine) error {
 	if len(g.lines) == pawl.MaxBatchJobs {
 		return fmt.Errorf("a file has at most %d jobs, since one commit stores them; --batch takes more", pawl.MaxBatchJobs)
@@ -175,7 +175,7 @@ func (g *graph) resolve(j *graphJob, field string, names []string) (ids []pawl.I
 	return ids, nil
 }
 
-// place appends a job to the order, after those that it waits for.
+// place appends a job to the order, after the jobs that it waits for.
 func (g *graph) place(j *graphJob) error {
 	switch j.state {
 	case placed:
@@ -199,7 +199,8 @@ func (g *graph) place(j *graphJob) error {
 	return nil
 }
 
-// cycle returns the error for jobs that wait for each other, from a job on the path to its end.
+// cycle returns the error for jobs that wait for each other: from the given job to the end of the
+// path.
 func (g *graph) cycle(j *graphJob) error {
 	const shown = 8
 	var names []string
@@ -212,7 +213,7 @@ func (g *graph) cycle(j *graphJob) error {
 	return atLine(j.line, fmt.Errorf("the jobs wait for each other: %s", strings.Join(names, " after ")))
 }
 
-// storeGraph stores all jobs or none, and returns what became of each.
+// storeGraph stores all jobs or none, and returns the result of each.
 func (e *enqueuing) storeGraph(ctx context.Context, a *app, g *graph) (map[pawl.ID]pawl.Enqueued, error) {
 	queues := make(map[string]bool)
 	for _, job := range g.ordered {
@@ -223,7 +224,7 @@ func (e *enqueuing) storeGraph(ctx context.Context, a *app, g *graph) (map[pawl.
 		if err := e.checkQueues(ctx, queue, slices.Sorted(maps.Keys(queues))...); err != nil {
 			return err
 		}
-		// Whether the jobs were stored must be known, so an interruption waits for the answer.
+		// It must be known whether the jobs were stored, so an interruption waits for the answer.
 		done, err := queue.Enqueue(context.WithoutCancel(ctx), g.ordered...)
 		if err != nil {
 			return g.blame(ctx, queue, err)
@@ -275,7 +276,7 @@ func (g *graph) blame(ctx context.Context, queue admin.Admin, err error) error {
 	return err
 }
 
-// answerGraph prints what became of each line, in the order of the lines.
+// answerGraph prints the result of each line, in the order of the lines.
 func (e *enqueuing) answerGraph(a *app, g *graph, stored map[pawl.ID]pawl.Enqueued) error {
 	if a.flags.output == "table" || a.flags.output == "wide" {
 		a.flags.output = "ids"

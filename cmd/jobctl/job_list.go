@@ -62,7 +62,7 @@ const pageFields = `one object with next (a cursor for --after; null at the end)
 With -o jsonl only the objects of jobs, one per line.
 `
 
-// runs returns how many attempts a job has completed, of those that it may have.
+// runs returns how many attempts a job has completed, and how many it may have.
 func runs(e *pawl.Envelope) string {
 	return fmt.Sprintf("%d/%d", e.Attempts, e.MaxRetries+1)
 }

@@ -84,7 +84,7 @@ func (a *app) showLogs(ctx context.Context, args []string, follow bool) error {
 // logPrinter prints logs that grow.
 type logPrinter struct {
 	app     *app
-	printed map[int64]int64 // how many bytes of a run, by its beginning
+	printed map[int64]int64 // printed bytes of a run, by its start time
 }
 
 // print prints what was added since the last call.
@@ -103,7 +103,8 @@ func (p *logPrinter) print(logs []pawl.RunLog) {
 	}
 }
 
-// added returns the lines of a log after its first bytes, with one line for those that are not kept.
+// added returns the lines of a log after its first bytes. A single line stands for the lines that
+// are not kept.
 func added(l *pawl.RunLog, after int64) (lines []string) {
 	head, between := l.Head[min(after, int64(len(l.Head))):], l.Dropped
 	after = max(after-int64(len(l.Head)), 0)
@@ -121,7 +122,7 @@ func added(l *pawl.RunLog, after int64) (lines []string) {
 	return lines
 }
 
-// logsEvery is how often -f looks. An app stores logs about once a second.
+// logsEvery is the interval at which -f looks. An app stores logs about once a second.
 const logsEvery = time.Second
 
 // follow prints what is added until the job has ended.

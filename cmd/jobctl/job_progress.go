@@ -12,7 +12,7 @@ import (
 // progressWidth is how much of a progress a list shows.
 const progressWidth = 30
 
-// progressOf returns how far the running jobs of a page are, for people.
+// progressOf returns the progress of the running jobs of a page, for people.
 func (a *app) progressOf(ctx context.Context, queue admin.Admin, jobs []pawl.Listed) (map[pawl.ID]pawl.Progress, error) {
 	if !a.people() {
 		return nil, nil
@@ -28,7 +28,7 @@ func (a *app) progressOf(ctx context.Context, queue admin.Admin, jobs []pawl.Lis
 	}
 	all, err := queue.Progress(ctx, ids...)
 	if errors.As(err, new(*admin.UnsupportedError)) {
-		return nil, nil // the engine keeps none
+		return nil, nil // the engine stores no progress
 	}
 	progress := make(map[pawl.ID]pawl.Progress, len(all))
 	for _, p := range all {
@@ -37,7 +37,7 @@ func (a *app) progressOf(ctx context.Context, queue admin.Admin, jobs []pawl.Lis
 	return progress, err
 }
 
-// showProgress prints how far a job is, if it noted that.
+// showProgress prints the progress of a job, if it has reported some.
 func (a *app) showProgress(ctx context.Context, queue admin.Admin, id pawl.ID) error {
 	all, err := queue.Progress(ctx, id)
 	if errors.As(err, new(*admin.UnsupportedError)) {

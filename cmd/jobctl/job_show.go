@@ -122,7 +122,7 @@ func (a *app) withJob(ctx context.Context, words string, args []string, do func(
 }
 
 // shortID returns a shortened ID without its dots: its beginning or its end, as 'jobctl top'
-// shows it. It returns "" if the text is not one.
+// shows it. It returns "" if the text is not a shortened ID.
 func shortID(text string) string {
 	text = strings.Trim(strings.TrimPrefix(strings.TrimSuffix(text, "…"), "…"), ".")
 	digits := strings.ReplaceAll(strings.ToLower(text), "-", "")
@@ -206,7 +206,7 @@ func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
 	a.showRare(e)
 }
 
-// showRare prints what few jobs have.
+// showRare prints the fields that few jobs have.
 func (a *app) showRare(e *pawl.Envelope) {
 	if !e.Deadline.IsZero() {
 		a.fact("deadline", "%s", a.moment(e.Deadline))
@@ -249,7 +249,8 @@ func (a *app) showIDs(name string, ids []pawl.ID) {
 	}
 }
 
-// stateOf returns the state with its meaning, also for a job in the file of a stopped app.
+// stateOf returns the state with its meaning. atRest says that the job is in the file of a
+// stopped app.
 func stateOf(e *pawl.Envelope, atRest bool) string {
 	switch {
 	case e.State == pawl.Leased && !atRest && e.Cancelled:

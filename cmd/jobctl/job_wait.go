@@ -43,7 +43,7 @@ command is interrupted.`,
 	})
 }
 
-// wait waits until a job has ended, and prints what came of it.
+// wait waits until a job has ended, and prints the outcome.
 func (a *app) wait(ctx context.Context, queue admin.Admin, id pawl.ID) error {
 	e, err := queue.Await(ctx, id)
 	if err != nil {

@@ -28,8 +28,8 @@ func encode(v any) ([]byte, error) {
 	return safe, nil
 }
 
-// appendHarmless appends the first character of JSON, as a \u escape if a terminal would obey
-// it, and returns how many bytes it had.
+// appendHarmless appends the first character of JSON, as a \u escape if a terminal would
+// interpret it, and returns how many bytes the character had.
 func appendHarmless(safe, text []byte) (_ []byte, size int) {
 	r, size := utf8.DecodeRune(text)
 	switch {
@@ -61,8 +61,8 @@ func (a *app) print(v any) error {
 	return nil
 }
 
-// harmlessJSON writes JSON and replaces what a terminal would obey by \u escapes, which changes
-// nothing for a program.
+// harmlessJSON writes JSON. It replaces characters that a terminal would interpret by \u
+// escapes, which changes nothing for a program.
 type harmlessJSON struct {
 	to   io.Writer
 	rest []byte // the beginning of a character

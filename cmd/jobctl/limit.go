@@ -22,7 +22,7 @@ type limitView struct {
 	Queue    admin.Text    `json:"queue"`
 	By       string        `json:"by"` // program or operator
 	Limits   limitsOfView  `json:"limits"`
-	Declared *limitsOfView `json:"declared"` // null: those are in force
+	Declared *limitsOfView `json:"declared"` // null: the declared limits are in force
 }
 
 // limitsOfView is pawl.Limits in JSON.
@@ -116,7 +116,7 @@ func dash(text string) string {
 	return text
 }
 
-// rateText returns a rate as parseRate takes it, and "" for none.
+// rateText returns a rate in the notation of parseRate, and "" for none.
 func rateText(r pawl.Rate) string {
 	if r.Starts == 0 {
 		return ""
@@ -245,7 +245,7 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 			r, err := parseRate(text)
 			f.set = append(f.set, func(l *pawl.Limits) {
 				if r.Starts > 0 && r.MaxCost == 0 {
-					r.MaxCost = field(l).MaxCost // otherwise the queue would refuse jobs that it takes now
+					r.MaxCost = field(l).MaxCost // otherwise the queue would refuse jobs that it accepts now
 				}
 				*field(l) = r
 			})

@@ -17,11 +17,12 @@ import (
 // limits are the values of --fail-if.
 type limits []limit
 
-// limit is one of them: dead>0, queue:email.oldest>5m, pool:gpu.leased>=4.
+// limit is one value of --fail-if: dead>0, queue:email.oldest>5m,
+// pool:gpu.leased>=4.
 type limit struct {
 	text      string
 	queue     string // "" for all queues
-	pool      string // whose queues count; "" for all queues
+	pool      string // only the queues of this pool count; "" for all queues
 	what      string // a state, oldest, held, or blocked
 	inclusive bool   // >= and not >
 	count     int

@@ -17,13 +17,13 @@ type jobListing struct {
 	when  int // the cell that also has the progress of a running job
 }
 
-// paging is one page of a list, read in portions, so that memory stays bounded however long the
-// list is.
+// paging is one page of a list. It is read in portions, so that memory stays bounded however long
+// the list is.
 type paging struct {
 	limit int
 	after string
 
-	rest string // "are" or "may be": whether more follow; "": there are none
+	rest string // whether more follow: "are" or "may be"; "" if there are none
 	next string
 }
 
@@ -33,8 +33,8 @@ func (p *paging) register(c *cobra.Command, things string) {
 	c.Flags().Var(textFlag(&p.after), "after", "continue after this `CURSOR` from the previous page")
 }
 
-// read calls list for portions up to the limit, and checks whether there is more: then it asks for
-// a single one that is not shown.
+// read calls list for portions up to the limit. To check whether there is more, it asks for one
+// more item, which is not shown.
 func (p *paging) read(out *listing, list func(after string, limit int, shown bool) (found int, next string, err error)) error {
 	for after := p.after; ; {
 		limit := admin.MaxLimit
@@ -59,7 +59,7 @@ func (p *paging) read(out *listing, list func(after string, limit int, shown boo
 	}
 }
 
-// end ends the list after that error of read. none says why it is empty.
+// end ends the list after read returned err. none says why the list is empty.
 func (p *paging) end(out *listing, err error, damaged *damage, noun, none string) error {
 	if p.rest != "" {
 		out.next = p.next

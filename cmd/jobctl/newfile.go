@@ -62,7 +62,7 @@ func newFile(path string, err error) error {
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "The folder of the new file must exist."}
 	case errors.Is(err, syscall.ENOSPC):
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Free space on that disk, or name a file on another one; no part of the file is left."}
-	case errors.Is(err, fs.ErrPermission) && strings.Contains(err.Error(), "create the file in folder"): // and not of the source file
+	case errors.Is(err, fs.ErrPermission) && strings.Contains(err.Error(), "create the file in folder"): // the error is about the new file, and not the source file
 		return &failure{exitError, fmt.Sprintf("%s: %s", path, err), "Name a file in a folder that this user may write to."}
 	}
 	return err

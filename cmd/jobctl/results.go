@@ -21,11 +21,11 @@ type results []result
 type result struct {
 	id      pawl.ID
 	err     error  // nil: done, or still to do
-	name    string // of a run, as given; "" if a filter selected it
-	blocked bool   // of a run
+	name    string // name of a run as given; "" if a filter selected it
+	blocked bool   // the run is blocked
 }
 
-// possible returns the jobs with no reason against them yet.
+// possible returns the jobs for which no error is known yet.
 func (rs results) possible() (todo []*result) {
 	for i := range rs {
 		if rs[i].err == nil {
@@ -81,7 +81,7 @@ type verdict struct {
 	again              string // what to do if only some were done
 }
 
-// err returns nil if nothing failed. Its exit code is that of the first failure.
+// err returns nil if nothing failed. The exit code is that of the first failure.
 func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	switch {
 	case v.untried > 0 && ctx.Err() != nil:
@@ -99,7 +99,7 @@ func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
 	if v.untried > 0 {
 		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(v.untried, v.noun)))
 	}
-	if alike && first.next != "" { // one cause has one remedy
+	if alike && first.next != "" { // a single cause has a single remedy
 		lines = append(lines, first.next)
 	}
 	if v.untried > 0 || first.code == exitLocked {
@@ -118,8 +118,8 @@ func reasons(errs []error, of string) []string {
 	return all.lines(of)
 }
 
-// againOf returns what to do if only some things were done. Filters no longer select those that
-// were done.
+// againOf returns what to do if only some things were done. Filters no longer select the items
+// that were done.
 func againOf(chosen bool, show string) string {
 	if chosen {
 		return "Then run the command again: it finds the rest."

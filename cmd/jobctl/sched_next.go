@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"time"
-	_ "time/tzdata" // zones, where the system has none
+	_ "time/tzdata" // time zones, if the system has none
 
 	"github.com/spf13/cobra"
 
@@ -103,7 +103,7 @@ func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) e
 	table := t.app.table(column{title: "TIME"}, column{title: "WHEN", right: true}, column{title: "CLOCK"})
 	now := t.app.now()
 	for range t.count {
-		if at = spec.Next(at, zone); at.IsZero() { // no clock says when
+		if at = spec.Next(at, zone); at.IsZero() { // @open does not depend on the clock
 			break
 		}
 		change := clockChange(at)

@@ -40,7 +40,7 @@ func (t *termFlags) register(c *cobra.Command) {
 	flags.Var(given(ageFlag(&t.terms.Spread).Set, func(to *schedule.Terms) { to.Spread = t.terms.Spread }), "spread", "delay each tick by up to this `TIME`, by the name of the schedule")
 }
 
-// over returns terms with the flags that were given.
+// over returns terms changed by the given flags.
 func (t *termFlags) over(terms schedule.Terms) schedule.Terms {
 	for _, apply := range t.set {
 		apply(&terms)

@@ -32,7 +32,7 @@ type selection interface {
 type jobSelection struct {
 	filterFlags
 	ids     []pawl.ID
-	cascade bool // also the jobs that wait for the success of the named ones
+	cascade bool // also change the jobs that wait for the success of the named ones
 }
 
 func (s *jobSelection) read(a *app, words string, args []string) (err error) {
@@ -43,8 +43,8 @@ func (s *jobSelection) read(a *app, words string, args []string) (err error) {
 	return err
 }
 
-// named puts a job before those that wait for it. So if the change is interrupted, the same command finds
-// the rest.
+// named puts a job before the jobs that wait for it. So if the change is interrupted, the same command
+// finds the remaining jobs.
 func (s *jobSelection) named(ctx context.Context, queue admin.Admin) (all results, err error) {
 	for _, id := range s.ids {
 		all = append(all, result{id: id})

@@ -30,8 +30,8 @@ type server interface {
 	Clients(ctx context.Context) (int, error)
 }
 
-// servers are all kinds. Only the apps know how many crashes make a job poison, so jobctl makes no job dead when it
-// takes back leases.
+// servers are all kinds of servers. Only the apps know how many crashes make a job poison, so jobctl makes no job
+// dead when it takes back leases.
 var servers = []serverKind{
 	{regexp.MustCompile(`^(?i:postgres(ql)?)://`), "postgres://...", "use pg_dump, or 'jobctl export'",
 		"PGPASSWORD, a passfile such as ~/.pgpass, or JOBCTL_DB",
@@ -44,7 +44,7 @@ var servers = []serverKind{
 		}},
 }
 
-// opened returns a nil interface beside an error, and not a nil pointer in it.
+// opened returns a nil interface with an error, and not an interface with a nil pointer.
 func opened[Q server](q Q, err error) (server, error) {
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (a *app) fileOnly(words, instead string) error {
 	return usage(words, "it is for files, and --db names a server; %s", instead)
 }
 
-// openServer opens the queue on the server, beside its apps.
+// openServer opens the queue on the server, which its apps may also have open.
 func (a *app) openServer(ctx context.Context, create bool) (admin.Admin, error) {
 	within, cancel := context.WithTimeout(ctx, a.flags.timeout)
 	defer cancel()
@@ -166,7 +166,7 @@ func (a *app) createServer(ctx context.Context) error {
 	return queue.Close()
 }
 
-// absentServer rejects a server that has the queue.
+// absentServer rejects a server that already has the queue.
 func (a *app) absentServer(ctx context.Context) error {
 	queue, err := a.openServer(ctx, false)
 	switch {
@@ -186,7 +186,7 @@ type serverQueue struct {
 	place string
 }
 
-// Stats describes the apps by their number, as the process that has the queue open.
+// Stats describes the apps, by their number, in the place of the process that has the queue open.
 func (s serverQueue) Stats(ctx context.Context) (admin.Stats, error) {
 	stats, err := s.Admin.Stats(ctx)
 	if err != nil {

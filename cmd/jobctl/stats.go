@@ -140,7 +140,7 @@ func (a *app) printRuns(c workflow.Counts) {
 func (a *app) printStats(s *admin.Stats, now time.Time) {
 	who := "stopped"
 	if p := s.Process; p != nil {
-		if who = fmt.Sprintf("live, pid %d (%s)", p.PID, cell(p.Name, nameWidth)); p.PID == 0 { // on a server
+		if who = fmt.Sprintf("live, pid %d (%s)", p.PID, cell(p.Name, nameWidth)); p.PID == 0 { // the apps of a server
 			who = "live, " + p.Name
 		}
 	}

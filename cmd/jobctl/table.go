@@ -23,7 +23,7 @@ type cuts int
 
 const (
 	uncut  cuts = iota
-	middle      // a name: its end distinguishes it too
+	middle      // a name: its end also distinguishes it
 	end         // a sentence
 )
 
@@ -142,7 +142,7 @@ func (t *table) empty(column int) bool {
 	return true
 }
 
-// widest returns the widest column that can be shortened that way, or -1.
+// widest returns the widest column that can be shortened in the given way, or -1.
 func (t *table) widest(how cuts) int {
 	widest := -1
 	for i, c := range t.columns {
@@ -228,7 +228,7 @@ const (
 // colors reports whether standard output is colored.
 func (a *app) colors() bool { return a.colored(a.screen) }
 
-// colored reports whether a stream is colored, which may be a terminal.
+// colored reports whether a stream is colored. terminal says whether it is a terminal.
 func (a *app) colored(terminal bool) bool {
 	switch a.flags.color {
 	case "always":

@@ -38,7 +38,7 @@ func columnsOf(stream any) int {
 	return width
 }
 
-// askable rejects a question that nobody can answer. -y answers it instead.
+// askable rejects a question if no user can answer it. -y answers it instead.
 func (a *app) askable(words, do string) error {
 	switch {
 	case a.flags.yes:
@@ -51,12 +51,12 @@ func (a *app) askable(words, do string) error {
 }
 
 // confirm asks on standard error. Only y and yes confirm. It also returns when its context ends,
-// because a terminal gives no end of input on an interruption.
+// because reading from a terminal does not end on an interruption.
 func (a *app) confirm(ctx context.Context, question string) bool {
 	fmt.Fprintf(a.stderr, "%s Type y: ", question)
 	answered := make(chan string, 1)
 	go func() {
-		answer, _ := bufio.NewReader(a.stdin).ReadString('\n') // at the end of input, use what there is
+		answer, _ := bufio.NewReader(a.stdin).ReadString('\n') // at the end of input, use what was read
 		answered <- answer
 	}()
 	select {

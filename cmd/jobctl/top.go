@@ -36,7 +36,7 @@ func (a *app) top(ctx context.Context) error {
 	return err
 }
 
-// openFor is open for a screen that shows the notes.
+// openFor is open for a screen that shows notes itself.
 func (a *app) openFor(ctx context.Context, note func(string)) (admin.Admin, error) {
 	screen := *a
 	screen.note = note

@@ -59,7 +59,7 @@ func (a *app) ui(ctx context.Context, f *uiFlags) error {
 		}
 	}
 	return a.with(ctx, func(queue admin.Admin) error {
-		if _, err := queue.Stats(ctx); err != nil { // an error belongs on the terminal
+		if _, err := queue.Stats(ctx); err != nil { // show an error on the terminal
 			return err
 		}
 		d, err := dashboard.New(queue, &dashboard.Options{
@@ -93,8 +93,8 @@ func (a *app) ui(ctx context.Context, f *uiFlags) error {
 	})
 }
 
-// target returns how a user reaches the queue with jobctl, for the dashboard. A URL may contain a
-// password, so it is left out.
+// target returns how a user reaches the queue with jobctl, for the dashboard. It omits a URL,
+// which may contain a password.
 func (a *app) target() string {
 	switch {
 	case a.flags.addr != "":
@@ -131,7 +131,7 @@ type door struct {
 	url     string
 	token   string
 	used    atomic.Bool
-	name    string // of the cookie, with the port: cookies of a host are shared by its ports
+	name    string // name of the cookie, with the port: all ports of a host share its cookies
 	session string
 }
 
@@ -156,7 +156,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This address does not let you in: its token is missing, wrong, or was used already. Start jobctl ui again.", http.StatusForbidden)
 		return
 	}
-	if token != "" { // out of the address, and so out of the history
+	if token != "" { // remove the token from the address, and so from the history
 		http.SetCookie(w, &http.Cookie{Name: d.name, Value: d.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")

@@ -14,7 +14,7 @@ import (
 
 // verb is what a command does to jobs or runs.
 type verb struct {
-	words  string       // of the command: "dead retry"
+	words  string       // words of the command: "dead retry"
 	do     string       // "retry"
 	did    string       // "retried"
 	ask    string       // "Retry %s?", for "it" or "them"
@@ -23,11 +23,11 @@ type verb struct {
 	miss   string       // the result of a job in another state: "not_dead"
 	list   string       // the command that shows the candidates
 	held   bool         // a job in the right state may still be refused
-	asks   bool         // a running job is asked to end, and ends later
+	asks   bool         // a running job gets a request to end, and ends later
 	ready  func() error // rejects flags of the verb before anything is read; nil: no check
 	apply  apply
 
-	cascades bool // it may take along the jobs that wait for the named ones
+	cascades bool // it may also change the jobs that wait for the named ones
 
 	// For runs only.
 	runs      bool
@@ -56,7 +56,7 @@ type apply func(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) 
 
 // how is how a verb is carried out.
 type how struct {
-	only     *admin.Filter     // must match a job when it is changed; nil for named jobs
+	only     *admin.Filter     // filter that must match a job when it is changed; nil for named jobs
 	statuses []workflow.Status // a run must have one of them when it is changed; nil for named runs
 	dry      bool              // change nothing, and return the results that a change would have
 }
@@ -159,7 +159,7 @@ those that were %s.
 	return c
 }
 
-// register adds the flags of every change, and those of the verb.
+// register adds the flags that every change has, and the flags of the verb.
 func (c *change) register(cmd *cobra.Command, flags func(*cobra.Command)) {
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them, after a question")
 	cmd.Flags().VarP(countFlag(&c.limit), "limit", "n", "at most `COUNT` of those that the filters select")

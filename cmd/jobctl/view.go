@@ -76,7 +76,7 @@ type changeView struct {
 	Skipped int          `json:"skipped"`
 	DryRun  bool         `json:"dry_run"`
 	Jobs    []resultView `json:"jobs,omitzero"`
-	Runs    []resultView `json:"runs,omitzero"` // of a command that changes runs
+	Runs    []resultView `json:"runs,omitzero"` // results of a command that changes runs
 }
 
 // MarshalJSON implements json.Marshaler.

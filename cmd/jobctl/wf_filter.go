@@ -141,8 +141,8 @@ func (a *app) completeFlows(c *cobra.Command, _ []string, _ string) ([]string, c
 	})
 }
 
-// completeRefs offers the first runs in these statuses, or in any, for a command that takes that
-// many of them; a negative number means any number.
+// completeRefs offers the first runs in these statuses, or in any status, for a command that
+// takes up to most runs. A negative most means any number.
 func (a *app) completeRefs(most int, statuses ...workflow.Status) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most >= 0 && len(args) >= most {

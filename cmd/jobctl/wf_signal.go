@@ -102,7 +102,7 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	case workflow.Paused, workflow.Blocked, workflow.Dead: // otherwise the user would wait in vain
 		a.say("note: it is %s, and continues after 'jobctl wf resume'", before.Status)
 	}
-	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // this may be a mistake
+	if len(before.Waits) > 0 && !slices.Contains(before.Waits, args[1]) { // the name may be a mistake
 		a.say("note: it waits for %s; %s is kept until the run waits for it", listed(before.Waits), args[1])
 	}
 	return nil

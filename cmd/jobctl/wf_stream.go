@@ -94,7 +94,7 @@ func (p *streamPrinter) run(ctx context.Context, args []string, follow bool) err
 	return nil
 }
 
-// print prints the items from the next on.
+// print prints the items, beginning with the next one.
 func (p *streamPrinter) print(ctx context.Context, w admin.Workflows) (empty bool, err error) {
 	for empty = true; ; empty = false {
 		items, err := w.Items(ctx, p.view.Run, string(p.view.Stream), p.next)
@@ -140,7 +140,7 @@ func itemText(value []byte) string {
 	return line
 }
 
-// itemsEvery is how often -f looks.
+// itemsEvery is the interval at which -f looks.
 const itemsEvery = time.Second
 
 // follow prints what is appended until the run has ended.

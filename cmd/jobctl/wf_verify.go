@@ -256,8 +256,8 @@ func (v *verification) printUnfit() {
 	}
 }
 
-// verdict returns the exit code. For named runs it is that of the first that was not verified; a
-// run that does not fit takes precedence.
+// verdict returns the exit code. For named runs it is the code of the first run that was not
+// verified, but a run that does not fit takes precedence.
 func (v *verification) verdict(named bool) error {
 	for _, one := range v.view.Runs {
 		switch one.Result {

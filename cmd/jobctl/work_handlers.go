@@ -17,8 +17,8 @@ import (
 // runsSuffix follows the name of the file in the name of the folder of the runs.
 const runsSuffix = ".runs"
 
-// handle registers the handlers, and returns a function that ends them. path is that of the
-// file.
+// handle registers the handlers, and returns a function that ends them. path is the path of
+// the queue's file.
 func (w *working) handle(jobs *worker.Worker, path string, r *report) (end func() error, err error) {
 	var ends []func() error
 	end = func() error {
@@ -68,7 +68,7 @@ func (w *working) runner(path string, r *report) (*handlers.Runner, error) {
 		o.OnRun = func(run handlers.Run) {
 			logs.Keep(run)
 			r.ran(run)
-			if _, err := os.Stat(logs.Path(run)); err == nil { // a full disk keeps no file
+			if _, err := os.Stat(logs.Path(run)); err == nil { // there is no file if the disk was full
 				r.kept(run.Job.ID, logs.Path(run))
 			}
 		}

@@ -17,13 +17,13 @@ import (
 const maxLines = 4096
 
 // report prints the attempts of a worker. The handler reports what ran, and a durable event
-// reports the outcome; both carry the ID of the job.
+// reports the outcome. Both have the ID of the job.
 type report struct {
 	app  *app
-	stop context.CancelFunc // ends the worker: nothing reads the output any longer
+	stop context.CancelFunc // ends the worker when the output can no longer be written
 
 	mu     sync.Mutex
-	runs   map[pawl.ID]*ranJob // handled but not settled; guarded by mu
+	runs   map[pawl.ID]*ranJob // attempts that are handled but not settled; guarded by mu
 	missed int64               // lines lost since the last one; guarded by mu
 	closed bool                // guarded by mu
 
@@ -32,8 +32,8 @@ type report struct {
 	lines   chan workView
 	written chan struct{} // closed when all lines are written
 
-	streams sync.Mutex // held to write to the app's streams
-	err     error      // of writing to standard output; guarded by streams
+	streams sync.Mutex // held while writing to the app's streams
+	err     error      // error of writing to standard output; guarded by streams
 	tally   struct{ done, retry, dead, returned int }
 }
 
@@ -177,7 +177,8 @@ func (r *report) failed() bool {
 	return r.err != nil
 }
 
-// close writes the rest, and totals for people. No job changes after that.
+// close writes the remaining lines, and totals for people. Call it when no job changes any
+// longer.
 func (r *report) close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -190,7 +191,7 @@ func (r *report) close() error {
 	return r.err
 }
 
-// Write lets a log appear between the lines, which come from many goroutines.
+// Write writes a log entry between the lines, which come from many goroutines.
 func (r *report) Write(b []byte) (int, error) {
 	r.say("%s", b)
 	return len(b), nil

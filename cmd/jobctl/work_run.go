@@ -17,15 +17,16 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// How long the end of a command may take beyond its grace period, with a margin; and how long a
-// worker waits at least for an attempt that ignores its timeout.
+// How long the end of a command may take beyond its grace period, with a margin; and the least
+// time that a worker waits for an attempt that ignores its timeout.
 const (
 	beyondGrace = 2 * time.Second
 	leastStuck  = 30 * time.Second
 )
 
-// run works. The order of the steps ensures that it touches nothing that another process has,
-// and that nothing runs before the leftovers of an earlier worker are dead:
+// run is the whole command. The order of the steps ensures that it touches nothing that
+// another process has open, and that no job runs before the leftovers of an earlier worker are
+// dead:
 //
 //  1. check that the file exists, has this release's format, and is not open elsewhere
 //  2. open the queue, which locks the file: what a killed worker ran is ready again
@@ -41,8 +42,9 @@ func (w *working) run(ctx context.Context, a *app) (err error) {
 	if err := w.look(ctx, a); err != nil {
 		return err
 	}
-	// With this, a reader that goes away causes a write error, and does not end the process in
-	// the middle of its jobs. Commands would inherit an ignored signal.
+	// With this, a closed output causes a write error, and does not end the process in the
+	// middle of its jobs. Ignoring the signal is no alternative, since commands would inherit
+	// that.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
@@ -140,7 +142,7 @@ func (w *working) work(ctx context.Context, a *app, jobs *worker.Worker, r *repo
 	}
 	r.say("working on %s, %s", a.flags.db, strings.Join(queues, ", "))
 	hush := context.AfterFunc(ctx, func() {
-		signal.Reset(os.Interrupt, syscall.SIGTERM) // main does this too, but it must precede the message
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // main also does this, but it must precede the message
 		r.say("stopping: running jobs have %v; a second signal ends them at once", w.finish)
 	})
 	switch {

@@ -47,8 +47,8 @@ func viewOfRun(result string, e *pawl.Event, ran *ranJob) workView {
 	return v
 }
 
-// brief returns the part of an error that fits into a line: for a command that ended by itself
-// its last output, since the line already has its exit code.
+// brief returns the part of an error that fits into a line. For a command that ended by itself,
+// that is its last output, since the line already has the exit code.
 func brief(cause string, err error) string {
 	exit := new(handlers.ExitError)
 	if !errors.As(err, &exit) {
@@ -71,7 +71,7 @@ func optional(text string) *admin.Text {
 	return (*admin.Text)(&text)
 }
 
-// How much of a command, and of an error with its remedy, fits into a line.
+// How many characters of a command, and of an error with its remedy, fit into a line.
 const (
 	whatWidth  = 60
 	briefWidth = 240

@@ -75,10 +75,10 @@ func (q *question) outcome(errs []error) acted {
 // verbs are the actions on jobs, by their keys.
 var verbs = map[string]struct {
 	verb   admin.Verb
-	ask    string // with the name of the job
-	done   string // its state afterward
+	ask    string // the question, with the name of the job
+	done   string // the state of the job after the action
 	states []pawl.State
-	refuse string // for a job in another state
+	refuse string // answer for a job in another state
 }{
 	"R": {admin.Retry, "Retry %s?", "ready again", []pawl.State{pawl.Dead}, "only a dead job can be retried"},
 	"D": {admin.Delete, "Delete %s for good?", "deleted", []pawl.State{pawl.Dead, pawl.Completed}, "only a dead job can be deleted; cancel the job first"},

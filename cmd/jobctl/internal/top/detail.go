@@ -21,8 +21,8 @@ type detail struct {
 	pager
 	id    pawl.ID
 	isRun bool           // a workflow run
-	job   *pawl.Envelope // the last reading; nil before it, and for a run
-	run   *workflow.Info // the same for a run
+	job   *pawl.Envelope // the job as last read; nil before the first reading, and for a run
+	run   *workflow.Info // the run as last read; nil before the first reading, and for a job
 	err   error          // why it could not be read, or that it is gone
 }
 

@@ -145,7 +145,8 @@ func (m *model) sortAgain() tea.Cmd {
 	return nil
 }
 
-// beside returns the pane that many steps on. It skips workflow runs if there are none.
+// beside returns the pane that is the given number of steps to the right. It skips
+// workflow runs if there are none.
 func (m *model) beside(steps int) pane {
 	next := pane((int(m.pane) + steps) % len(panes))
 	if next == runsPane && m.runs == (workflow.Counts{}) {

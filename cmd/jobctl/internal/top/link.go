@@ -22,7 +22,7 @@ type link struct {
 	a  admin.Admin // the last app that answered; nil if none did
 
 	noticed sync.Mutex
-	notices []string // about what was opened, not shown yet
+	notices []string // notices about the opened queue that are not shown yet
 }
 
 // notice keeps a sentence for the screen.
@@ -41,8 +41,8 @@ func (l *link) takeNotices() string {
 	return text
 }
 
-// use calls fn with the app or the file. If the app went away since the last use, it tries once
-// more, so that its file answers instead.
+// use calls fn with the app or the file. If the app has disconnected since the last use, it
+// tries once more, so that the file answers instead.
 func (l *link) use(ctx context.Context, fn func(context.Context, admin.Admin) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +80,8 @@ func (l *link) back(ctx context.Context) (bool, error) {
 	return served, err
 }
 
-// drop closes what is open. An error of Close has no use: the previous use succeeded or returned
-// its own error.
+// drop closes what is open. It ignores the error of Close: the previous use succeeded or
+// returned its own error.
 func (l *link) drop() {
 	if l.a != nil {
 		_ = l.a.Close()
@@ -95,7 +95,7 @@ func (l *link) close() {
 	l.drop()
 }
 
-// patiently says in plain words that the time for one use is over.
+// patiently replaces the error of a timeout by one in plain words.
 func (l *link) patiently(ctx context.Context, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %v: %w", l.timeout, err)

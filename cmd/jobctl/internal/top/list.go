@@ -9,7 +9,7 @@ import (
 type row struct {
 	pawl.Listed
 	run      *workflow.Info // nil for a job
-	progress string         // of a running job; empty if it noted none
+	progress string         // progress of a running job; empty if it has reported none
 }
 
 // list is one page of the rows of a pane. It keeps only that page, and the cursors of earlier
@@ -20,7 +20,7 @@ type list struct {
 	next     *cursor  // where the next reading begins; nil at the end
 	rows     []row
 	at       int     // the selected row
-	selected pawl.ID // its job, which stays selected while others come and go
+	selected pawl.ID // its job, which stays selected while other rows come and go
 	known    bool    // it was read at least once
 	seeking  bool    // it is still being filled
 	looked   int     // jobs that were read to fill it
@@ -54,8 +54,8 @@ func (l *list) costly() bool { return l.known && !l.seeking && l.readings > 1 }
 func (l *list) restart() { l.seeking, l.readings, l.looked = false, 0, 0 }
 
 // take adds the result of a reading that began at a position, for a page of that many rows. It
-// reports whether another reading is due: the page is not full yet, or it has become empty and
-// the previous page is shown.
+// reports whether another reading is needed, because the page is not full yet, or because it
+// has become empty and the previous page is shown.
 func (l *list) take(p page, at cursor, rows int) (again bool) {
 	if l.seeking && at != l.from() {
 		l.rows = append(l.rows, p.rows...)
@@ -143,8 +143,8 @@ func (l *list) markAll() {
 	}
 }
 
-// move goes down by rows, or up if rows is negative, and past the end of the page to the next
-// one. It reports whether another page must be read.
+// move goes down by rows, or up if rows is negative. Past the end of the page, it goes to the
+// next page. It reports whether another page must be read.
 func (l *list) move(rows int) bool {
 	switch to := l.at + rows; {
 	case to >= len(l.rows) && l.next != nil && !l.seeking && l.at >= len(l.rows)-1:

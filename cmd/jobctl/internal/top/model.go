@@ -24,7 +24,7 @@ type model struct {
 
 	width, height int // of the terminal
 
-	// The result of the last reading.
+	// The result error of the last reading.
 	stats admin.Stats
 	runs  workflow.Counts
 	at    time.Time // when; zero before the first reading
@@ -32,7 +32,7 @@ type model struct {
 	rates rates
 	err   error // of the last reading
 	lists [len(panes)]list
-	// What the first pane shows of the others: only the beginning of each list.
+	// The beginnings of the lists of other panes, which the first pane shows.
 	glimpses [len(panes)]list
 
 	// Where the user is.
@@ -59,8 +59,8 @@ type tick struct{}
 // size is correct.
 type repaint struct{}
 
-// settled is when the first drawing of a new size is certainly over: there are sixty drawings a
-// second.
+// settled is the time after which the first drawing of a new size is certainly over: there are
+// sixty drawings a second.
 const settled = 100 * time.Millisecond
 
 // stoppedRefresh is how often to check whether the app of a snapshot is back.
@@ -72,8 +72,8 @@ func newModel(ctx context.Context, l *link, opts Options) *model {
 	}}
 }
 
-// Init starts the ticks. The first reading waits for the size of the terminal, which determines
-// how many rows are visible.
+// Init starts the ticks. The first reading waits for the size size of the terminal, which
+// determines how many rows are visible.
 func (m *model) Init() tea.Cmd { return m.after(m.opts.Refresh, tick{}) }
 
 // Update handles one message.
@@ -170,7 +170,7 @@ func (m *model) onTick() tea.Cmd {
 	return tea.Batch(next, m.refresh())
 }
 
-// finish ends a reading, and begins the one that was requested in the meantime.
+// finish ends a reading, and begins another one if it was requested in the meantime.
 func (m *model) finish() tea.Cmd {
 	m.reading = false
 	if again := m.again; again {
@@ -184,7 +184,7 @@ func (m *model) finish() tea.Cmd {
 func (m *model) take(r reading) tea.Cmd {
 	m.err = r.err
 	if r.err != nil {
-		m.live = false // what is shown is from an earlier moment
+		m.live = false // the screen shows an earlier state
 		return m.finish()
 	}
 	m.stats, m.at, m.live = r.stats, r.at, r.live()
@@ -223,7 +223,8 @@ func (m *model) takeDetail(r reading) {
 	m.detail.show(r.job, r.at, m.opts.UTC)
 }
 
-// queueOrders are the orders of queues. The first is that of their first jobs.
+// queueOrders are the orders of queues. The first is the order in which they got their first
+// jobs.
 var queueOrders = []struct {
 	name string
 	less func(a, b *pawl.QueueStats) int

@@ -18,9 +18,9 @@ var glimpses = [...]pane{runningPane, deadPane}
 // two jobs.
 const leastSection = 4
 
-// sectionHeight returns how many lines each section has in a body of that many lines, below that
-// many queues; 0 if there is only room for the queues. It does not depend on the number of jobs,
-// which changes every second: the sections would jump.
+// sectionHeight returns how many lines each section has, for the given lines of the body and
+// number of queues. It is 0 if there is only room for the queues. It does not depend on the
+// number of jobs, which changes every second, so that the sections do not jump.
 func sectionHeight(body, queues int) int {
 	head, rows := 1, max(queues, 1) // without a queue, a line says so
 	height := (body - head - rows) / len(glimpses)

@@ -8,7 +8,7 @@ import (
 )
 
 // rates record how many attempts per second ended in each queue. They are the difference of two
-// readings, so an app counts nothing for them.
+// readings, so they cost the app nothing.
 type rates struct {
 	process admin.Process // the process that counts; another process begins at zero
 	last    map[string]admin.Done
@@ -22,7 +22,7 @@ type sample struct{ runs, failed float64 } // per second
 const (
 	keptSamples = 60
 	meanOf      = 5                      // how many samples a rate averages
-	shortest    = 200 * time.Millisecond // between two readings; a shorter time would show noise
+	shortest    = 200 * time.Millisecond // shortest time between two readings; a shorter one would show noise
 )
 
 // add adds a reading. Without a process there is nothing to count.

@@ -19,7 +19,7 @@ type want struct {
 	pane   pane
 	filter filter
 	from   cursor  // where the page begins
-	at     cursor  // where this reading begins: there, or after the rows already read
+	at     cursor  // where this reading begins: at from, or after the rows already read
 	rows   int     // how many rows to read
 	glance bool    // only the statistics
 	job    pawl.ID // the job in the detail; zero for none
@@ -32,23 +32,23 @@ type cursor struct {
 	after string // admin.Page.Next of the previous page
 }
 
-// reading is the result.
+// reading is the result of a reading.
 type reading struct {
 	want   want
 	at     time.Time
 	stats  admin.Stats
-	runs   workflow.Counts // for the first pane; zero if they cannot be counted, which a list of them reports
-	pages  map[pane]page   // of the pane, or of those that the first pane shows in part
+	runs   workflow.Counts // for the first pane; zero if they cannot be counted: the list of runs then shows the error
+	pages  map[pane]page   // page of the pane, or of the panes that the first pane shows in part
 	job    *pawl.Envelope
 	run    *admin.WorkflowRun
 	jobErr error // the job in the detail is gone, or cannot be read
-	err    error // nothing else is set then
+	err    error // error of the reading; no other field is set then
 }
 
 // page is a part of the list of a pane.
 type page struct {
 	rows   []row
-	looked int     // how many were read for them
+	looked int     // how many jobs were read for the rows
 	next   *cursor // where the next page begins; nil at the end
 }
 
@@ -85,7 +85,7 @@ func (m *model) probe() tea.Cmd {
 }
 
 func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
-	*r = reading{want: r.want} // a second attempt, after the app went away, starts over
+	*r = reading{want: r.want} // a second attempt, after the app disconnected, starts over
 	if r.stats, err = a.Stats(ctx); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 // second, so scanned limits the cost of top.
 const scanned = 500
 
-// calls is the most pages of the app for one page on the screen.
+// calls is how many pages of the app are read at most for one page on the screen.
 const calls = 8
 
 // page reads one page, state after state, until all visible rows are filled. It reads a bounded
@@ -178,7 +178,7 @@ func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 	return p, err
 }
 
-// readProgress reads how far the jobs of a page are.
+// readProgress reads the progress of the jobs of a page.
 func (p *page) readProgress(ctx context.Context, a admin.Admin) error {
 	rows := make(map[pawl.ID]*row)
 	for i := range p.rows {
@@ -189,7 +189,7 @@ func (p *page) readProgress(ctx context.Context, a admin.Admin) error {
 	}
 	all, err := a.Progress(ctx, slices.Collect(maps.Keys(rows))...)
 	if errors.As(err, new(*admin.UnsupportedError)) {
-		return nil // the engine keeps none
+		return nil // the engine stores no progress
 	}
 	for _, one := range all {
 		if r := rows[one.ID]; r != nil {

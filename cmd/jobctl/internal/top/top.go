@@ -37,16 +37,16 @@ var ErrNoTerminal = errors.New("no terminal to draw on")
 // Source finds the process that has the queue.
 type Source struct {
 	// Open returns the app that serves the queue, or else its file, as [admin.Open] does. It is
-	// called again whenever the app goes away, and every two seconds while there is none, so it
-	// must be cheap. While Run shows the screen, nothing else may write to the terminal: pass
-	// the sentences of offline.Options.Notice to notice, which puts them on the screen.
+	// called again whenever the app disconnects, and every two seconds while there is no app,
+	// so it must be cheap. While Run shows the screen, nothing else may write to the terminal:
+	// pass the sentences of offline.Options.Notice to notice, which puts them on the screen.
 	Open func(ctx context.Context, notice func(string)) (admin.Admin, error)
 }
 
 // Options configures the screen. The zero value is right for a command.
 type Options struct {
 	Name    string        // shown until the statistics name the file or the address
-	NoColor bool          // whatever NO_COLOR is
+	NoColor bool          // no colors, even if NO_COLOR is not set
 	UTC     bool          // times of day in UTC, not in the time zone of this machine
 	Refresh time.Duration // between two readings of a live app; 0 means a second
 	Timeout time.Duration // for one reading or action; 0 means five seconds
@@ -59,7 +59,7 @@ type Options struct {
 // Run shows the queue until the user quits, and then returns nil. If ctx ends, or the process
 // receives SIGINT, SIGTERM or SIGHUP, the error matches context.Canceled or the cause of ctx.
 // Run returns [ErrNoTerminal] before it opens anything. It shows every other error on the screen
-// and continues. When Run returns, also after a panic, the terminal is restored.
+// and continues. When Run returns, even after a panic, the terminal is restored.
 func Run(ctx context.Context, source Source, opts Options) error {
 	opts = opts.withDefaults()
 	if !drawable(opts) {

@@ -47,7 +47,7 @@ func (m *model) screen() []string {
 	return lines
 }
 
-// header shows the source and how current it is, as far as there is room.
+// header shows the source and how current it is, if there is room.
 func (m *model) header() string {
 	path := m.stats.Path
 	if path == "" {
@@ -80,7 +80,7 @@ func (m *model) process() string {
 	switch p := m.stats.Process; {
 	case p == nil:
 		return ""
-	case p.PID == 0: // of several processes
+	case p.PID == 0: // several processes have the queue open
 		return plain.Text(p.Name)
 	default:
 		return fmt.Sprintf("%s (pid %d)", plain.Text(p.Name), p.PID)
@@ -137,7 +137,7 @@ func (m *model) count(p pane) int {
 	return p.count(m.stats.Queues)
 }
 
-// body returns the help, the detail of a job, or the pane.
+// body returns the help, the detail of a job or a run, or the pane.
 func (m *model) body() []string {
 	height := m.bodyHeight()
 	switch {
@@ -248,7 +248,7 @@ func message(err error) string {
 	return "error: " + plain.Text(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }
 
-// place returns how much of a text is still below.
+// place returns how much of a text is still below the screen.
 func (m *model) place(p *pager) string {
 	below := len(p.wrapped(m.width)) - max(p.from, 0) - m.bodyHeight()
 	if below <= 0 {
