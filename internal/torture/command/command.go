@@ -22,8 +22,8 @@ type Command struct {
 	Line     string // how it is called, for its output
 	Families []*harness.Family
 
-	// Each and Night limit the time of all tries, as for each change and with -night. Setup and
-	// builds take longer.
+	// Each and Night limit the time of all tries: Each by default, as for each change, and Night
+	// with -night. Setup and builds take additional time.
 	Each, Night time.Duration
 
 	// Summary returns a sentence for the end of the output and of the report. It may be nil.
@@ -51,7 +51,7 @@ type settings struct {
 	report string
 }
 
-// run returns the exit code: 1 after a violation, 2 for a command line that makes no sense.
+// run returns the exit code: 1 after a violation, 2 for an invalid command line.
 func (c *Command) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, err := c.parse(args, stderr)
 	if err != nil {
@@ -141,7 +141,8 @@ func (c *Command) choose(names []string) (chosen []*harness.Family, err error) {
 	return chosen, nil
 }
 
-// least is the time in which a family can begin a try, even if those before it took all the time.
+// least is the time that a family gets to begin a try, even if the families before it took all
+// the time.
 const least = time.Second
 
 // all runs one family after another. Each may use its share of the remaining time.
@@ -176,7 +177,7 @@ func verdict(w io.Writer, results []harness.Result) int {
 	var failed, short, missing []string
 	for i := range results {
 		switch r := &results[i]; {
-		case r.Failed(), r.Missing == "" && r.Tried == 0: // something may have stuck
+		case r.Failed(), r.Missing == "" && r.Tried == 0: // something may be stuck
 			failed = append(failed, r.Name)
 		case r.Missing != "":
 			missing = append(missing, r.Name)

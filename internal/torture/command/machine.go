@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// stores are the modules on which a queue stands.
+// stores are the modules in which queues store their data.
 var stores = map[string]string{"go.etcd.io/bbolt": "bbolt", "github.com/jackc/pgx/v5": "pgx"}
 
 // machine describes the machine of a run in one sentence.

@@ -18,7 +18,7 @@ func (c *Command) tableBegins() string {
 	return fmt.Sprintf("<!-- the table begins; written by %s -report -->\n", c.Line)
 }
 
-// Check reports what is wrong with the families, and with the document that has their table.
+// Check reports mistakes in the families, and in the document that has their table.
 func (c *Command) Check(document string) error {
 	names := make(map[string]bool)
 	for _, f := range c.Families {

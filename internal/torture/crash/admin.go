@@ -38,8 +38,8 @@ type scene struct {
 	// others are the suffixes of other files that may exist.
 	others []string
 
-	took  time.Duration // undisturbed
-	wrong error         // a violation even so
+	took  time.Duration // duration without a kill
+	wrong error         // a violation without a kill
 }
 
 // scenes are all scenes. Some start without a file.
@@ -109,14 +109,14 @@ func (s *scene) try(t *harness.Try, base string) error {
 	var lines []string
 	for n := range kills {
 		if story && n > 0 {
-			break // each process has a story of its own
+			break // each process has its own story
 		}
 		said, killed, err := t.KillWithin(s.took, 0, "kill-admin", s.name, path, t.Rand.Uint64())
 		if err != nil {
 			return err
 		}
 		lines = said
-		if !killed { // it was faster, which does not count
+		if !killed { // it ended before the kill, which does not count
 			t.Count(0)
 			break
 		}

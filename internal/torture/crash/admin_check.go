@@ -45,7 +45,7 @@ func read(ctx context.Context, path string) (contents, error) {
 	return found, errors.Join(err, q.Close())
 }
 
-// goesOn requires that a queue still works.
+// goesOn requires that a queue continues to work.
 func goesOn(ctx context.Context, q *bolt.Queue) error {
 	if err := withid.Enqueue(ctx, q, &pawl.Envelope{Kind: "probe", Queue: "probe"}); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *scene) check(t *harness.Try, path string, lines []string, kills int) er
 	if err != nil {
 		return err
 	}
-	const most = 2 // of a scene: the file itself, and a copy
+	const most = 2 // files of a scene: the queue's file and a copy
 	if len(temps) > most*kills {
 		return fmt.Errorf("%d kills left too many temporary files: %v", kills, temps)
 	}

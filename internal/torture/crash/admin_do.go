@@ -47,7 +47,7 @@ func leasedFile(path string) error {
 	if err != nil {
 		return err
 	}
-	killed := path + ".killed" // nobody writes: this is what a kill leaves
+	killed := path + ".killed" // no process writes, so the copy is what a kill would leave
 	return errors.Join(harness.CopyFile(path, killed), q.Close(), os.Rename(killed, path))
 }
 

@@ -23,7 +23,7 @@ type childReport struct {
 	notes  map[string]int
 }
 
-// hear takes the lines of a child and returns its violations.
+// hear processes the lines of a child and returns its violations.
 func (h *childReport) hear(lines []string) error {
 	if h.notes == nil {
 		h.notes = make(map[string]int)
@@ -86,7 +86,8 @@ func (h *childReport) check(ctx context.Context, path string) error {
 	})
 }
 
-// checkBackup requires that a copy is complete, and exists exactly if the child said so.
+// checkBackup requires that a copy is complete, and that it exists if and only if the
+// child reported it.
 func (h *childReport) checkBackup(ctx context.Context, path string, a at) error {
 	there := exists(path)
 	switch {

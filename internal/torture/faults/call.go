@@ -16,14 +16,14 @@ type fault struct {
 	part  bool          // it writes the first half
 	kill  bool          // the process is killed before the rest of it
 
-	more    int  // the number of further calls of its kind that fail: the queue retries some
+	more    int  // the number of further calls of its kind that fail, since the queue retries some calls
 	lasting bool // all syncs fail until the next open of the queue's file
 }
 
 // ran is the result of a supervised child.
 type ran struct {
 	calls  []call
-	lines  []string // of its output
+	lines  []string // lines of its output
 	stderr string
-	ended  error // of its process
+	ended  error // how its process ended
 }

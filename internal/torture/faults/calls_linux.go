@@ -15,7 +15,7 @@ type kind struct {
 // lets pass cost nothing.
 type condition struct {
 	arg    int
-	jump   uint16 // of package syscall
+	jump   uint16 // a jump constant of package syscall
 	value  uint32
 	negate bool
 }
@@ -25,7 +25,7 @@ var (
 	byName    = func(p *process, args []uint64) string { return p.text(args[1]) }
 	ownFD     = &condition{arg: 0, jump: syscall.BPF_JGE, value: 3} // not the story's output
 	noFile    = uint32(1<<32 - 1)
-	isRandom  = &condition{arg: 2, jump: syscall.BPF_JEQ, value: syscall.MADV_RANDOM} // bbolt's; Go has others
+	isRandom  = &condition{arg: 2, jump: syscall.BPF_JEQ, value: syscall.MADV_RANDOM} // the flags of bbolt; Go uses others
 	hasFile   = &condition{arg: 4, jump: syscall.BPF_JEQ, value: noFile, negate: true}
 	fileKinds = map[int]kind{
 		syscall.SYS_READ:      {"read", byFD, ownFD},

@@ -41,13 +41,14 @@ const (
 
 func init() { harness.Role("faults-cursor", cursorRole) }
 
-// cursorOf returns the n-th cursor of a job. It fills a part of a page or several pages.
+// cursorOf returns the n-th cursor of a job. A cursor fills a part of a page or several pages.
 func cursorOf(n int) []byte {
 	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, uint64(n)), 1+n%5*300)
 }
 
-// cursorRole saves one cursor after the other, of some jobs by turns, and after some of them stores a line of the
-// job's log and its progress. It prints each number once it is acknowledged. Some jobs change their lease.
+// cursorRole saves one cursor after the other, for some jobs in turn. After some cursors, it stores a line of the
+// job's log and its progress. It prints the number of each change once the change is acknowledged. Some jobs
+// change their lease.
 func cursorRole(args harness.Args) error {
 	defer harness.EndAfter(childTimeout)()
 	u := newUser(args.Uint(1))
@@ -137,9 +138,9 @@ func killedCursors(t *harness.Try, a at) error {
 	})
 }
 
-// cursorStory is what a process has said.
+// cursorStory is what a process has reported.
 type cursorStory struct {
-	saved, stored map[pawl.ID]int // the last numbers
+	saved, stored map[pawl.ID]int // the last numbers of each job
 	last          int             // the last cursor of any job
 }
 
@@ -166,7 +167,7 @@ func hearCursors(lines []string) (s cursorStory, err error) {
 
 var lineNumber = regexp.MustCompile(`msg=line n=(\d+)\n$`)
 
-// judge requires that a job has its last cursor, or the next one of all, and the lines of its log.
+// judge requires that a job has its last cursor, or the cursor that was being saved, and the lines of its log.
 func (s cursorStory) judge(t *harness.Try, q *bolt.Queue, job *pawl.Envelope) error {
 	n := 0
 	if len(job.Cursor) > 0 {

@@ -14,7 +14,7 @@ import (
 
 func init() { harness.Role("faults-traced", tracedRole) }
 
-// Of linux/seccomp.h, linux/prctl.h and linux/filter.h.
+// Constants of linux/seccomp.h, linux/prctl.h and linux/filter.h.
 const (
 	setModeFilter  = 1
 	newListener    = 1 << 3

@@ -78,7 +78,7 @@ func (f *filler) run() (err error) {
 		}
 	}
 	switch f.rand.IntN(3) {
-	case 0: // as if it were killed
+	case 0: // end as if killed
 		return nil
 	case 1:
 		return f.Queue.Close()
@@ -87,7 +87,7 @@ func (f *filler) run() (err error) {
 }
 
 // reopen closes the queue and opens it again on a full disk. The recovery of the leases may
-// not fit. Then the open works when there is room again.
+// not fit. If so, the open must work once there is room again.
 func (f *filler) reopen() error {
 	if err := errors.Join(f.fetch(20), f.measure(), f.Queue.Close()); err != nil {
 		return err
@@ -118,8 +118,8 @@ type filler struct {
 	*user
 	path string
 
-	// takesSpace fills the disk, and returns the function that frees it. Sure reports that a
-	// settle has to work meanwhile, if the file has enough free pages.
+	// takesSpace fills the disk, and returns the function that frees it. Sure reports that
+	// settles must work on the full disk, if the file has enough free pages.
 	takesSpace func(f *filler) (giveBack func() error, sure bool, err error)
 
 	used uint64 // bytes of the file in use when the queue was last open
@@ -206,8 +206,8 @@ func (f *filler) measure() error {
 	return err
 }
 
-// brim stores jobs until not even a single one fits. Then few settles work, because an ack
-// needs to write too.
+// brim stores jobs until not even a single one fits. After that, few settles work, because
+// an ack also has to write.
 func (f *filler) brim() {
 	size := 32
 	for n, refused := 0, 0; refused < 4 && !f.ended && f.mayGoOn(n); n++ {
@@ -221,7 +221,7 @@ func (f *filler) brim() {
 
 // mayGoOn bounds the enqueues, in case a full disk is never reported.
 func (f *filler) mayGoOn(enqueues int) bool {
-	const most = 3000 // a few hundred are enough
+	const most = 3000 // a few hundred suffice
 	if enqueues == most {
 		violate("%d enqueues on a full disk succeeded", most)
 		f.ended = true

@@ -158,7 +158,8 @@ func (g *groupTry) due() (n int) {
 	return n
 }
 
-// transition has a process make one transition, kills it in there, and compares the file with what may be.
+// transition makes a process carry out one transition, kills the process within it, and compares the file with the
+// possible outcomes.
 func (g *groupTry) transition(verb string) error {
 	p := &killPoint{at: g.Rand.IntN(5)}
 	r, err := supervise(g.Ctx, g.Dir, p.plan, "faults-group", g.path, verb, g.Rand.Uint64(), max(2, g.members/50))
@@ -222,7 +223,7 @@ func (p *killPoint) plan(_ int, c call) fault {
 // counts are the counts of a group.
 func counts(s group.Status) [5]int { return [5]int{s.Total, s.Pending, s.Succeeded, s.Dead, s.Removed} }
 
-// look reads the group, and compares it with a walk over all jobs and with what it was.
+// look reads the group, and compares it with a walk over all jobs and with its earlier state.
 func (g *groupTry) look(q *bolt.Queue) error {
 	s, err := group.Get(g.Ctx, q, groupName)
 	if err != nil {
@@ -283,7 +284,7 @@ func (g *groupTry) end() error {
 	return nil
 }
 
-// groupRole makes one transition. It prints its effect before, and "done" after its answer.
+// groupRole makes one transition. It prints the effect before the transition, and "done" after the answer.
 func groupRole(args harness.Args) error {
 	defer harness.EndAfter(childTimeout)()
 	q, err := bolt.Open(args[0], options())
@@ -311,7 +312,7 @@ func transitionOf(q *bolt.Queue, verb string, n int) (e effect, do func() error,
 	case "close":
 		return e, func() error { return group.Close(background, q, groupName) }, nil
 	case "late":
-		n = 1 + n%3 // the group must end some day
+		n = 1 + n%3 // the group must end eventually
 		e.pending = n
 		return e, func() error { _, err := q.Enqueue(background, newMembers(n)...); return err }, nil
 	case "retry", "delete":

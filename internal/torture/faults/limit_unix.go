@@ -11,8 +11,8 @@ import (
 func missingLimit() string { return "" }
 
 // fileLimit limits the size of the file: to a random byte of the used part, to its end, or to
-// the size of the file. In the first case the system refuses writes in place too, and does
-// a part of a write across the limit.
+// the size of the file. In the first case, the system also refuses writes in place, and does
+// only a part of a write that crosses the limit.
 func fileLimit(f *filler) (giveBack func() error, sure bool, err error) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
@@ -24,7 +24,7 @@ func fileLimit(f *filler) (giveBack func() error, sure bool, err error) {
 		return nil, false, err
 	}
 	limit := before
-	metas := 2 * uint64(os.Getpagesize()) // a full disk still takes writes to them
+	metas := 2 * uint64(os.Getpagesize()) // a full disk still accepts writes to them
 	switch f.rand.IntN(3) {
 	case 0:
 		limit.Cur = metas + f.rand.Uint64N(f.used-metas)

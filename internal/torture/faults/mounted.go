@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// FullMemory and FullDisk fill real file systems. A process mounts each for itself, and it
-// goes away with the process.
+// FullMemory and FullDisk fill real file systems. Each process mounts its own file system,
+// which disappears when the process ends.
 var (
 	FullMemory = mountedFamily("full-tmpfs", "tmpfs", 50, 3000)
 	FullDisk   = mountedFamily("full-ext4", "ext4", 25, 1000)
@@ -41,7 +41,7 @@ func mounted(t *harness.Try, sort, image string) error {
 	return judgeFull(t, left, lines)
 }
 
-// missingMount tries to mount such a file system.
+// missingMount tries to mount a file system of a type, and returns what is missing.
 func missingMount(sort string) string {
 	dir, err := harness.MemoryFolder()
 	if err != nil {

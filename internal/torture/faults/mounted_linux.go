@@ -76,7 +76,7 @@ func mountedRole(args harness.Args) (err error) {
 	return harness.CopyFile(f.path, left)
 }
 
-// fillDisk fills the disk beside the queue's file, except for some bytes.
+// fillDisk fills the rest of the queue's disk, except for some bytes.
 func fillDisk(f *filler) (giveBack func() error, sure bool, err error) {
 	path := filepath.Join(filepath.Dir(f.path), "ballast")
 	giveBack = func() error { return os.Remove(path) }

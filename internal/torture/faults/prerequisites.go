@@ -128,7 +128,7 @@ func endOf(r *rand.Rand, l *pawl.Lease) pawl.Settlement {
 	return l.Ack()
 }
 
-// enqueueWaiting enqueues jobs that wait for some of those that are there.
+// enqueueWaiting enqueues jobs that wait for some of the existing jobs.
 func enqueueWaiting(u *user, q *bolt.Queue, jobs []*pawl.Envelope) error {
 	var batch []*pawl.Envelope
 	for range 1 + u.rand.IntN(4) {
@@ -180,7 +180,7 @@ func idsIn(jobs []*pawl.Envelope, state pawl.State) (ids []pawl.ID) {
 	return ids
 }
 
-// killedWaits runs the script, kills it, and runs what is left.
+// killedWaits runs the script, kills it, and runs the remaining jobs.
 func killedWaits(t *harness.Try) error {
 	a := waitKill(t.Rand)
 	return killed(t, scripted{"faults-wait", t.Rand.Uint64()}, a, func(lines []string, q *bolt.Queue) error {
@@ -196,10 +196,10 @@ func killedWaits(t *harness.Try) error {
 	})
 }
 
-// waitJudge knows which jobs were deleted, so it knows that the others that are gone have succeeded.
+// waitJudge knows which jobs were deleted, and so that all other missing jobs have succeeded.
 type waitJudge struct{ deleted map[string]bool }
 
-// judge compares what waits with what is not met, and runs the jobs that do not wait until none is left.
+// judge compares the waiting jobs with their prerequisites, and runs the jobs that do not wait until none is left.
 func (w *waitJudge) judge(ctx context.Context, q *bolt.Queue) error {
 	for {
 		if err := q.Check(ctx); err != nil {
@@ -236,8 +236,8 @@ func (w *waitJudge) judge(ctx context.Context, q *bolt.Queue) error {
 	}
 }
 
-// compare requires that each job waits for exactly what is not met. Whether a job that was dead once, and is not any
-// more, has met those that wait for any end is not known.
+// compare requires that each job waits for exactly the prerequisites that are not met. If a job was dead once and is
+// not dead now, it is unknown whether it has met prerequisites that accept any end.
 func (w *waitJudge) compare(ctx context.Context, q *bolt.Queue, jobs []*pawl.Envelope) error {
 	states := make(map[string]pawl.State)
 	for _, e := range jobs {

@@ -13,11 +13,11 @@ import (
 
 // process is a supervised process. It waits in a call during each inspection.
 type process struct {
-	pid    int // of the thread that waits
+	pid    int // ID of the waiting thread
 	handle int // a pidfd of the process
 }
 
-// Of linux/syscalls.h; the same on all architectures.
+// Numbers from linux/syscalls.h, which are the same on all architectures.
 const (
 	sysOpenProcess = 434 // pidfd_open
 	sysTakeFD      = 438 // pidfd_getfd

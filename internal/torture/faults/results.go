@@ -30,7 +30,8 @@ const killsOfResults = 600
 
 func init() { harness.Role("faults-results", resultRole) }
 
-// killsAtWrites returns a kill before each write and sync of a run, and one amid each write.
+// killsAtWrites returns a kill before each write and sync of a run, and one within each
+// write.
 func killsAtWrites(ctx context.Context, s scripted) (all []at, err error) {
 	every, err := everyFault(ctx, s)
 	for _, a := range every {

@@ -46,9 +46,10 @@ func scriptRole(args harness.Args) error {
 	return nil
 }
 
-// open opens the queue. An open may fail. The next one may fail only if the disk is still full.
+// open opens the queue. The first open may fail. The next one may fail only if the disk is
+// still full.
 func (s *script) open() {
-	const most = 12 // more than calls that fail in a row
+	const most = 12 // more than the calls that fail in a row
 	for tries := range most {
 		var err error
 		if s.Queue, err = bolt.Open(s.path, options()); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Of linux/seccomp.h.
+// Types of linux/seccomp.h.
 type (
 	notification struct {
 		id    uint64
@@ -126,7 +126,7 @@ func (s *supervisor) serve() error {
 		}
 		var n notification
 		if errno := ioctl(s.listener, ioctlReceive, unsafe.Pointer(&n)); errno == syscall.EINTR || errno == syscall.ENOENT {
-			continue // interrupted, or killed meanwhile
+			continue // interrupted, or killed in the meantime
 		} else if errno != 0 {
 			return fmt.Errorf("hear of a call: %w", errno)
 		}
@@ -140,7 +140,7 @@ func (s *supervisor) serve() error {
 	}
 }
 
-// wait waits for a call. More is false when no process has the filter any more.
+// wait waits for a call. More is false once no process has the filter.
 func (s *supervisor) wait() (more bool, err error) {
 	const pollIn = 1
 	for {

@@ -37,7 +37,7 @@ func syncFaults(every []at) (all []at) {
 			continue
 		}
 		all = append(all, a)
-		if a.file == queueName { // there is a file to open again
+		if a.file == queueName { // the queue has a file that can be opened again
 			more := fault{name: "input/output error, also of all syncs until the next open", errno: syscall.EIO, lasting: true}
 			all = append(all, at{a.n, a.call, more, nil})
 		}
@@ -46,7 +46,7 @@ func syncFaults(every []at) (all []at) {
 }
 
 // wayBackFaults returns double faults: a sync of the queue's file during the run, and a call
-// of the open that repairs the file, of its reads every eighth.
+// of the open that repairs the file. Only every eighth read of that open is included.
 func wayBackFaults(ctx context.Context, syncs []at) (all []at, err error) {
 	var firsts []at
 	for _, a := range syncs {
@@ -95,7 +95,7 @@ func repairCalls(calls []call) []call {
 func isSync(c call) bool { return c.kind == "fsync" || c.kind == "fdatasync" }
 
 // builtOn finds violations after the failed sync n: a write to the queue's file before
-// another file has replaced it, or a name for a file that was being made.
+// another file has replaced it, or a name for an unfinished file.
 func (r *ran) builtOn(n int) error {
 	failed := r.calls[n]
 	if !isSync(failed) {
@@ -134,7 +134,7 @@ func (r *ran) reported(n int, h *childReport, marked bool) error {
 	return errors.New("a failed sync of the queue's file was not reported")
 }
 
-// extra returns the files whose names start with that of the queue: markers.
+// extra returns the files whose names start with the name of the queue's file: markers.
 func extra(dir string) []string {
 	names, _ := filepath.Glob(filepath.Join(dir, queueName+"?*"))
 	return names

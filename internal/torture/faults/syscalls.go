@@ -26,8 +26,8 @@ var Syscalls = &harness.Family{
 	Prepare: eachFault(faultsOfScript, func(_ context.Context, every []at) ([]at, error) { return every, nil }),
 }
 
-// eachFault returns the Prepare of a family that tries some of the faults of the fixed script,
-// at most as many as its goal.
+// eachFault returns the Prepare of a family that tries some of the faults of the fixed script, but
+// not more than its goal.
 func eachFault(goal int, some func(ctx context.Context, every []at) ([]at, error)) func(*harness.Env) (func(*harness.Try) error, error) {
 	return func(env *harness.Env) (func(*harness.Try) error, error) {
 		every, err := everyFault(env.Ctx, fixedScript)
@@ -42,7 +42,8 @@ func eachFault(goal int, some func(ctx context.Context, every []at) ([]at, error
 	}
 }
 
-// pick returns a fault. Consecutive seeds try all faults, neighbors far apart.
+// pick returns a fault. Consecutive seeds try all faults, and are far from each other in the
+// script.
 func pick(all []at, seed uint64) at {
 	n := uint64(len(all))
 	const stride = 1_000_003 // a prime
@@ -85,7 +86,7 @@ var fixedScript = scripted{"faults-script", 1}
 
 const faultsOfScript = 3100
 
-// random returns another run than the fixed one.
+// random returns a run other than the fixed one.
 func random(n int) scripted { return scripted{"faults-script", uint64(n + 2)} }
 
 // at is a fault of the n-th call of a kind, counted from 0 over all threads of a run. Runs of
@@ -94,7 +95,7 @@ type at struct {
 	n int
 	call
 	fault
-	then *later // a second one, nil for none
+	then *later // a second fault, nil for none
 }
 
 // later is a fault of the n-th call since the queue's file was reopened.
@@ -149,7 +150,7 @@ func everyFault(ctx context.Context, s scripted) (all []at, err error) {
 	return all, nil
 }
 
-// runScript runs a script in a folder of its own.
+// runScript runs a script in its own folder.
 func runScript(ctx context.Context, s scripted, plan func(int, call) fault) (ran, error) {
 	dir, err := harness.MemoryFolder()
 	if err != nil {
@@ -182,7 +183,7 @@ func faulty(t *harness.Try, s scripted, a at) error {
 	return nil
 }
 
-// killed runs a script, kills it, and judges what it said and what it left.
+// killed runs a script, kills it, and judges its output and its files.
 func killed(t *harness.Try, s scripted, a at, judge func(lines []string, q *bolt.Queue) error) error {
 	p := &injection{at: a, index: -1, again: -1}
 	path := filepath.Join(t.Dir, queueName)
@@ -206,7 +207,7 @@ func killed(t *harness.Try, s scripted, a at, judge func(lines []string, q *bolt
 type injection struct {
 	at
 	seen  int
-	index int  // of the call among all calls, once it came
+	index int  // index of the call among all calls, once it came
 	both  bool // the second call came
 	again int  // index of the call that reopens the queue's file
 }
@@ -233,7 +234,7 @@ func (p *injection) plan(n int, c call) (f fault) {
 			f.errno = 0
 		}
 	case since == 1 && p.part && n == p.index+1:
-		f.errno = p.errno // the other half
+		f.errno = p.errno // the other half fails
 	case since > 0 && since <= p.more:
 		f = p.fault
 	}
@@ -241,7 +242,7 @@ func (p *injection) plan(n int, c call) (f fault) {
 	return f
 }
 
-// judge requires that a run with a fault kept all promises.
+// judge requires that the queue kept all promises in a run with a fault.
 func (p *injection) judge(ctx context.Context, dir string, r *ran) error {
 	killed := p.kill || p.then != nil && p.then.kill
 	unlinked := p.kind == "unlinkat" || p.then != nil && p.then.kind == "unlinkat"

@@ -20,11 +20,11 @@ const (
 	violationLine = "violation" // followed by its text
 	noteLine      = "note"      // followed by an event that the family counts
 	foundLine     = "found"     // followed by a job of a reopened file
-	openLine      = "open"      // the end of these jobs
+	openLine      = "open"      // after the last of these jobs
 )
 
-// start is the time on the clock of a child's queue. Its jobs have the same IDs and times in
-// each run, so each run makes the same system calls.
+// start is the time that the clock of a child's queue shows. Its jobs have the same IDs and
+// times in each run, so each run makes the same system calls.
 var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // user uses a queue, one call after the other.
@@ -62,7 +62,7 @@ func (u *user) newID() (id pawl.ID) {
 	return id
 }
 
-// newJobs makes n jobs that suit.
+// newJobs makes n jobs for which suits is true.
 func (u *user) newJobs(n int, suits func(*pawl.Envelope) bool) (ids []pawl.ID, jobs []*pawl.Envelope) {
 	for len(jobs) < n {
 		id := u.newID()
@@ -95,18 +95,18 @@ func (u *user) judge(verb string, err error) {
 	}
 }
 
-// enqueue stores n jobs together, whose payloads have at least a number of bytes.
+// enqueue stores n jobs together. Their payloads have at least least bytes.
 func (u *user) enqueue(n, least int) error {
 	return u.enqueueSome(n, func(e *pawl.Envelope) bool { return len(e.Payload) >= least })
 }
 
-// enqueueSome stores n jobs together that suit.
+// enqueueSome stores n jobs together for which suits is true.
 func (u *user) enqueueSome(n int, suits func(*pawl.Envelope) bool) error {
 	ids, jobs := u.newJobs(n, suits)
 	return u.Do(background, "enqueue", ids, func() error { return withid.Enqueue(background, u.Queue, jobs...) })
 }
 
-// fetch leases up to n jobs and holds them. An empty queue is no error.
+// fetch leases up to n jobs and holds them. An empty queue is not an error.
 func (u *user) fetch(n int) error {
 	if u.ended { // the story has room for one fetch with an unknown outcome
 		_, err := u.Queue.Fetch(background, pawl.Request{Queues: oracle.Queues, Max: n, Wait: pawl.WaitNot})

@@ -20,7 +20,7 @@ var Workflow = &harness.Family{
 		"journal compared with the reports of the process; in the end every run ends",
 	Unit: "kills",
 	PR:   200, Nightly: 10_000, Share: 20,
-	Parallel: 4 * runtime.GOMAXPROCS(0), // runs mostly wait: for retries, for one another, for the kill
+	Parallel: 4 * runtime.GOMAXPROCS(0), // runs spend most of their time waiting: for retries, for one another, for the kill
 	Prepare:  harness.Each(kill),
 }
 

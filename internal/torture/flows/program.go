@@ -18,7 +18,7 @@ import (
 // Plan is the input of a run. All its calls follow from it.
 type Plan struct {
 	Seed  uint64
-	Depth int // of children and branches below it
+	Depth int // levels of children and branches below it
 	Round int // the number of its restarts
 }
 
@@ -72,7 +72,7 @@ func (c *calls) one() error {
 	case what < 3:
 		return c.step("step", 0)
 	case what == 3:
-		return c.step("hard", a) // a of 4 fails for good
+		return c.step("hard", a) // an a of 4 fails permanently
 	case what == 4:
 		return c.transaction()
 	case what == 5:
@@ -101,7 +101,7 @@ func (c *calls) one() error {
 	return c.step("other", 0)
 }
 
-// take adds a result. An error of a step's own is a result too.
+// take adds a result. An error of the step itself is also a result.
 func (c *calls) take(v uint64, err error) error {
 	var failed *workflow.StepError
 	if errors.As(err, &failed) {

@@ -19,10 +19,10 @@ import (
 
 // story is what the processes of one file reported, and the content of the file after each.
 type story struct {
-	started map[string]string          // run to the ID that it was given
-	effects map[string]uint64          // key to what the last effect of that key returned
-	sent    map[string]map[string]bool // run to its signals
-	results map[string]runEnd          // by run, the end that a process reported
+	started map[string]string          // the given ID, by run
+	effects map[string]uint64          // result of the last effect, by key
+	sent    map[string]map[string]bool // signals, by run
+	results map[string]runEnd          // the end that a process reported, by run
 	open    []string                   // runs that had not ended when the file was last looked at
 }
 
@@ -36,7 +36,7 @@ func newStory() *story {
 		sent: make(map[string]map[string]bool), results: make(map[string]runEnd)}
 }
 
-// hear takes in one line.
+// hear processes one line.
 func (s *story) hear(line string) error {
 	words := strings.Fields(line)
 	if len(words) < 3 {
@@ -76,7 +76,7 @@ func (s *story) hear(line string) error {
 	return nil
 }
 
-// after opens the file that a process has left, and compares it with the story.
+// after opens the file of an ended process, and compares it with the story.
 func (s *story) after(ctx context.Context, path string, lines []string) error {
 	for _, line := range lines {
 		if strings.HasPrefix(line, "twice ") {
@@ -204,8 +204,8 @@ func (f *file) value(b []byte, err error) func(v any) error {
 	}
 }
 
-// steps compares the results in a journal with the effects: what it has is what the last
-// effect of the step returned, so none came after it.
+// steps compares the results in a journal with the effects: each result must be that of the
+// last effect of the step, so that no effect came after it.
 func (f *file) steps(i workflow.Info, journal []workflow.Entry) error {
 	prefix := i.Run.String()
 	if i.Restarts > 0 {
@@ -244,8 +244,8 @@ func (f *file) steps(i workflow.Info, journal []workflow.Entry) error {
 	return nil
 }
 
-// signals requires that each signal that was sent is there once: it waits, or one call has
-// got it. A run that began anew has forgotten what it got.
+// signals requires that each sent signal exists once: it is unread, or one call has
+// received it. A run that has restarted has forgotten the signals that it received.
 func (f *file) signals(ctx context.Context, i workflow.Info, journal []workflow.Entry) error {
 	times := make(map[string]int)
 	unread, err := f.r.Signals(ctx, i.Run)

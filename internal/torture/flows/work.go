@@ -51,7 +51,7 @@ func work(args harness.Args) error {
 	return errors.Join(err, q.Close())
 }
 
-// process is the activity of a process beside its worker.
+// process is the activity of a process besides its worker.
 type process struct {
 	engine *workflow.Engine
 	seed   uint64
@@ -101,7 +101,7 @@ func (p *process) start(ctx context.Context, r *rand.Rand) error {
 	}
 }
 
-// steer does the operations of operators on runs.
+// steer carries out operations of operators on runs.
 func (p *process) steer(ctx context.Context, r *rand.Rand) error {
 	for tick := time.NewTicker(7 * time.Millisecond); ; <-tick.C {
 		list, err := p.engine.List(ctx, workflow.Filter{}, "", 500)

@@ -15,20 +15,21 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// instrumented are the packages whose branches guide the fuzzer: the code that reads what a
-// file or a caller says. All others, which go test -fuzz would instrument as well, only made
-// it slower, and each of their branches is a byte that the fuzzer asks for and compares.
+// instrumented are the packages whose branches guide the fuzzer: the code that reads data
+// from a file or a caller. go test -fuzz would also instrument all other packages. That only
+// makes the fuzzer slower, since it reads and compares a byte for each branch.
 var instrumented = []string{module + "/...", "github.com/vmihailenco/msgpack/...", "go.etcd.io/bbolt/...", "github.com/spf13/..."}
 
-// binaries are the test binaries of packages that have targets, made for fuzzing.
+// binaries are the test binaries, built for fuzzing, of the packages with targets.
 type binaries struct {
 	of    map[string]string // by package
-	cache string            // where the go tool keeps what it found interesting
-	own   string            // the folder of what this run begins with, and finds
+	cache string            // where the go tool keeps interesting inputs
+	own   string            // the folder of the inputs that this run begins with or finds
 	temp  string            // where targets make their files, in memory
 }
 
-// build makes them, those of a module together, which has the processors busy.
+// build builds the binaries. It builds those of a module together, which uses all
+// processors.
 func build(ctx context.Context, to, temp string, all []target) (b binaries, err error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -40,7 +41,7 @@ func build(ctx context.Context, to, temp string, all []target) (b binaries, err 
 		command := strings.HasPrefix(t.pkg, module+"/cmd/jobctl")
 		if b.of[t.pkg] == "" {
 			folders[command], packages[command] = t.dir, append(packages[command], t.pkg)
-			b.of[t.pkg] = filepath.Join(to, path.Base(t.pkg)+".test") // as the go tool names it
+			b.of[t.pkg] = filepath.Join(to, path.Base(t.pkg)+".test") // the name that the go tool gives it
 		}
 	}
 	for command, some := range packages {
@@ -48,14 +49,15 @@ func build(ctx context.Context, to, temp string, all []target) (b binaries, err 
 		for _, pattern := range instrumented {
 			args = append(args, "-gcflags="+pattern+"=-d=libfuzzer") // as go test -fuzz does
 		}
-		if err := harness.Build(ctx, folders[command], append(args, some...)...); err != nil { // in its module
+		if err := harness.Build(ctx, folders[command], append(args, some...)...); err != nil { // built in its module
 			return b, err
 		}
 	}
 	return b, nil
 }
 
-// run fuzzes a target as go test -fuzz does, in one process beside the one that mutates.
+// run fuzzes a target as go test -fuzz does, with one worker process besides the process
+// that mutates inputs.
 func (b binaries) run(ctx context.Context, t target, executions int, random *rand.Rand) ([]byte, error) {
 	kept, own := filepath.Join(b.cache, filepath.FromSlash(t.pkg)), filepath.Join(b.own, filepath.FromSlash(t.pkg))
 	if err := copySome(filepath.Join(kept, t.name), filepath.Join(own, t.name), executions/beginnings, random); err != nil {
@@ -63,7 +65,7 @@ func (b binaries) run(ctx context.Context, t target, executions int, random *ran
 	}
 	cmd := exec.CommandContext(ctx, b.of[t.pkg], "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+strconv.Itoa(executions)+"x",
 		"-test.parallel=1", "-test.fuzzminimizetime=10x", "-test.fuzzcachedir="+own)
-	cmd.Dir = t.dir // where its testdata is
+	cmd.Dir = t.dir // the folder with its testdata
 	cmd.Env = append(os.Environ(), "TMPDIR="+b.temp, harness.Collecting())
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
@@ -74,13 +76,14 @@ func (b binaries) run(ctx context.Context, t target, executions int, random *ran
 	return out, err
 }
 
-// beginnings is how many executions there are for each input that earlier runs found
-// interesting: to try one again, with all that it covers, takes as long as a hundred others,
-// and thousands are kept in time. Which ones it is, chance decides for each run.
+// beginnings is the number of executions for each input from earlier runs that a run begins
+// with. Trying such an input again, and measuring its coverage, takes as long as a hundred
+// other executions, and the cache grows to thousands of inputs. Each run chooses its inputs
+// at random.
 const beginnings = 250
 
-// copySome copies files of a folder, which need not be there, to another one that has them
-// not: most of them at the most, chosen at random, and all when most is negative.
+// copySome copies up to most files of a folder, chosen at random, to another folder that
+// does not have them. A negative most means all files. The first folder may be missing.
 func copySome(from, to string, most int, random *rand.Rand) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err

@@ -19,9 +19,9 @@ import (
 
 const module = harness.Module
 
-// Fuzz runs every fuzz target of the module by the go tool. Its unit is one execution of a
-// target. What the fuzzer finds it keeps where the go tool puts it: under testdata/fuzz of
-// the package, so that every later test tries it again.
+// Fuzz runs every fuzz target of the module. Its unit is one execution of a target. It
+// keeps inputs that fail where the go tool puts them, under testdata/fuzz of the package,
+// so that every later test tries them again.
 var Fuzz = &harness.Family{
 	Name:  "fuzz",
 	Goals: "R11",
@@ -29,18 +29,18 @@ var Fuzz = &harness.Family{
 		"order, payloads, pages, exports, arguments of jobctl",
 	Unit: "executions",
 	PR:   500_000, Nightly: 100_000_000, Share: 75,
-	Parallel: 1, // one try gives all targets their executions
+	Parallel: 1, // one try runs all targets
 	Missing:  harness.MissingSource,
 	Prepare:  prepare,
 }
 
-// costly are the targets whose execution is a whole file or a whole command: some
-// hundred times the work of another one. Such a target has a fifth of the executions.
+// costly are the targets that execute on a whole file or a whole command, which takes some
+// hundred times as long as for another target. A costly target gets a fifth of the executions.
 var costly = []string{module + "/bolt FuzzFile", module + "/internal/pages FuzzCheck", module + "/cmd/jobctl FuzzArguments"}
 
 // fuzzing is a run of the family.
 type fuzzing struct {
-	all  []target // those that are costly first
+	all  []target // costly targets first
 	each []int    // how many executions they still need
 	fuzz func(ctx context.Context, t target, executions int, random *rand.Rand) (out []byte, err error)
 }
@@ -64,7 +64,7 @@ func prepare(env *harness.Env) (func(*harness.Try) error, error) {
 	return f.try, nil
 }
 
-// everyTarget finds those of the library and of the command, which is a module of its own.
+// everyTarget finds the targets of the library and of the command, which is a separate module.
 func everyTarget(ctx context.Context, dir string) ([]target, error) {
 	all, err := targets(ctx, dir, module+"/...")
 	if err != nil {
@@ -74,8 +74,8 @@ func everyTarget(ctx context.Context, dir string) ([]target, error) {
 	return append(all, command...), err
 }
 
-// shares is how many of so many executions each target has. Those that are costly come
-// first: nothing is left over then that one processor does while the other one waits.
+// shares distributes a number of executions over the targets. Costly targets come first, so
+// that no processor waits at the end while another one works on a costly target.
 func shares(all []target, executions int) (sorted []target, each []int) {
 	weight := func(t target) int {
 		if slices.Contains(costly, t.String()) {
@@ -95,9 +95,10 @@ func shares(all []target, executions int) (sorted []target, each []int) {
 	return sorted, each
 }
 
-// timeOf is how long a target may take until ctx ends, when so many have not begun, its own
-// among them, and as many run at a time as there are processors. A tenth is for them to begin
-// and to end. What one leaves over is for those that come.
+// timeOf returns how long the next target may take, so that all targets end before ctx does.
+// Left is how many targets have not begun, including this one. As many run at the same time
+// as there are processors. A tenth of the time is for starting and ending them. Time that a
+// target does not use is for later targets.
 func timeOf(ctx context.Context, left int) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -106,13 +107,13 @@ func timeOf(ctx context.Context, left int) time.Duration {
 	return max(time.Second, time.Until(end)*9/10*time.Duration(min(left, runtime.GOMAXPROCS(0)))/time.Duration(left))
 }
 
-// try gives each target its executions, and none goes without because another one is slow.
+// try gives each target its executions. A slow target does not take the time of the others.
 func (f *fuzzing) try(t *harness.Try) error {
 	t.Count(0)
 	var running sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, next := range f.all {
-		if f.each[i] <= 0 { // a try before this one had the time
+		if f.each[i] <= 0 { // an earlier try has done them
 			continue
 		}
 		slots <- struct{}{}
@@ -131,7 +132,8 @@ func (f *fuzzing) try(t *harness.Try) error {
 	return nil
 }
 
-// one fuzzes a target, until it had its executions or its time, and returns how many it had.
+// one fuzzes a target until it has used its executions or its time, and returns how many
+// executions it had.
 func (f *fuzzing) one(ctx context.Context, t *harness.Try, next target, executions int, random *rand.Rand) int {
 	out, err := f.fuzz(ctx, next, executions, random)
 	n := counted(out)
@@ -150,11 +152,11 @@ func (f *fuzzing) one(ctx context.Context, t *harness.Try, next target, executio
 	return n
 }
 
-// blind is what the fuzzer says of a binary that does not tell which of its branches run.
+// blind is what the fuzzer prints for a binary that does not report which branches run.
 const blind = "not built with coverage instrumentation"
 
-// executions matches the totals that the fuzzer prints every few seconds. It begins with those
-// of what it found interesting before.
+// executions matches the totals that the fuzzer prints every few seconds. The first totals are
+// for the inputs that it found interesting earlier.
 var executions = regexp.MustCompile(`execs: (\d+) |coverage: (\d+)/\d+ completed`)
 
 // counted returns the last total of executions that the fuzzer printed.
@@ -165,8 +167,8 @@ func counted(out []byte) (n int) {
 	return n
 }
 
-// outcome is what the fuzzer found. When it was interrupted, or time was up while it was at
-// work, it ends with an error as well, which is not the target's fault.
+// outcome is what the fuzzer found. The fuzzer also ends with an error when it is interrupted
+// or runs out of time. That is not the target's fault.
 func outcome(t target, out []byte, err error, interrupted bool) error {
 	if err == nil {
 		return nil

@@ -23,7 +23,8 @@ type target struct {
 
 func (t target) String() string { return t.pkg + " " + t.name }
 
-// targets finds those of the packages that a pattern matches, in the order of their names.
+// targets finds the targets of the packages that a pattern matches, in the order of their
+// names.
 func targets(ctx context.Context, dir, pattern string) (all []target, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", pattern)
 	cmd.Dir = dir

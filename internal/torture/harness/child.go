@@ -21,8 +21,8 @@ import (
 )
 
 // Some families start the program again as a child, with a role in its environment. A child
-// reports lines on its standard output, each in one write that a pipe takes whole. So
-// neither side waits for a time to pass, and a kill never cuts a line.
+// reports lines on its standard output. Each line is one write, which is atomic in a pipe.
+// So neither side has to wait for a fixed time, and a kill never truncates a line.
 const roleVariable = "PAWL_TORTURE_ROLE"
 
 var roles = make(map[string]func(Args) error)
@@ -30,7 +30,7 @@ var roles = make(map[string]func(Args) error)
 // Role registers what a child of that name does. Families call it before Main.
 func Role(name string, run func(args Args) error) { roles[name] = run }
 
-// Args are the arguments of a role. They come from this program, so a wrong one panics.
+// Args are the arguments of a role. They come from this program, so a wrong argument panics.
 type Args []string
 
 // Uint is the argument at i as a number, a seed for example.
@@ -90,13 +90,13 @@ func Command(ctx context.Context, wrap []string, role string, args ...any) (*exe
 	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, Collecting(),
-		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // or the race detector waits a second at every exit
+		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // otherwise the race detector waits for a second at every exit
 	return cmd, nil
 }
 
-// Collecting is an environment variable for programs that families start: they collect
-// garbage a quarter as often as the default, unless the environment sets GOGC. Little of
-// their memory lives long, and collection took up to a third of their time.
+// Collecting is an environment variable for programs that families start. They collect
+// garbage a quarter as often as by default, unless the environment sets GOGC. Little of
+// their memory lives long, and garbage collection took up to a third of their time.
 func Collecting() string { return "GOGC=" + cmp.Or(os.Getenv("GOGC"), "400") }
 
 // Start starts a child. The caller calls Rest, End or KillAfter, whether it kills it or not.
@@ -132,7 +132,7 @@ func StartCommand(cmd *exec.Cmd, kill context.CancelFunc) (_ *Child, err error) 
 	return c, nil
 }
 
-// Line returns the next line of the child. Without one the child has ended, and the error
+// Line returns the next line of the child. If there is none, the child has ended, and the error
 // says how.
 func (c *Child) Line() (string, error) {
 	if !c.lines.Scan() {
@@ -193,7 +193,7 @@ func (c *Child) Follow(silence time.Duration, hear func(word, rest string) (done
 	}
 }
 
-// ErrEnded is the error of Follow when the child has ended.
+// ErrEnded is the error of Follow if the child has ended.
 var ErrEnded = errors.New("it took the process down")
 
 // EmitError sends an error from a child to its family, in one line that starts with a word.
@@ -212,7 +212,7 @@ func ErrorOf(rest string) error {
 	return errors.New(text)
 }
 
-// Rest reads the lines of the child until it ends, in any way.
+// Rest reads the lines of the child until the child ends, in any way.
 func (c *Child) Rest() (lines []string) {
 	for c.lines.Scan() {
 		lines = append(lines, c.lines.Text())
@@ -235,8 +235,8 @@ func (c *Child) End() (lines []string, err error) {
 const Up = "up"
 
 // KillWithin starts a child in a role and kills it at a random time. The time begins with its
-// line Up, or in one of early tries with its start; 0 means never. It returns the other lines
-// of the child, and whether the kill came before its end.
+// line Up. In one of early tries, it begins with the start of the child; an early of 0 means
+// never. It returns the other lines of the child, and whether the kill came before its end.
 func (t *Try) KillWithin(within time.Duration, early int, role string, args ...any) (lines []string, killed bool, err error) {
 	c, err := Start(t.Ctx, nil, role, args...)
 	if err != nil {
@@ -263,9 +263,9 @@ func (c *Child) KillAfter(d time.Duration) (lines []string, err error) {
 // Stderr is what the child wrote to its standard error. The child has ended.
 func (c *Child) Stderr() string { return strings.TrimSpace(c.err.String()) }
 
-// EndAfter ends this process, with the stacks of its goroutines, if it uses more CPU time than
-// limit, or hardly any for that long. It does not limit real time: a busy machine gives a process
-// little of that. Stop ends the watch.
+// EndAfter ends this process, and prints the stacks of its goroutines, if it uses more CPU time
+// than limit, or hardly any CPU time for that long. It does not limit elapsed time, since a
+// process makes little progress on a busy machine. Stop ends the watch.
 func EndAfter(limit time.Duration) (stop func()) {
 	stopped := make(chan struct{})
 	go func() {

@@ -20,19 +20,19 @@ import (
 
 // Family is one way of trying to make the queue break a promise.
 type Family struct {
-	Name   string // for -family
-	Goals  string // of docs/reliability.md, for example "R2"
+	Name   string // the name for -family
+	Goals  string // goals of docs/reliability.md, for example "R2"
 	Method string // one line for the table
 	Unit   string // what Tried counts, in the plural
 
-	// PR and Nightly are the goals for each change and for each night, in units.
+	// PR and Nightly are the goals for each change and for each night, goal in units.
 	PR, Nightly int
 
 	// Share is the family's share of the time, relative to the others: a bit more than the
 	// seconds that PR units take on two processors.
 	Share int
 
-	// Parallel is how many tries run at a time, GOMAXPROCS when it is 0.
+	// Parallel is how many tries run at the same time. 0 means GOMAXPROCS.
 	Parallel int
 
 	// Missing reports what this machine lacks for the family, "" for nothing. It may be nil.
@@ -53,22 +53,22 @@ func Each(try func(*Try) error) func(*Env) (func(*Try) error, error) {
 // Env is shared by the tries of a family.
 type Env struct {
 	Ctx  context.Context // ends when time is up or the user interrupts
-	Dir  string          // in memory where the system has that, and empty
-	Disk string          // on a disk, and empty
-	Goal int             // how many units were asked for
+	Dir  string          // an empty folder, in memory if the system supports that
+	Disk string          // an empty folder on a disk
+	Goal int             // the requested number of units
 
 	cleanups []func()
 }
 
-// Cleanup has fn run when the family is done, the last one first.
+// Cleanup makes fn run when the family is done. The last fn runs first.
 func (e *Env) Cleanup(fn func()) { e.cleanups = append(e.cleanups, fn) }
 
-// Try is one try. All its random choices come from Seed, so the seed repeats it as far as
-// the scheduling of goroutines and processes allows.
+// Try is one try. All its random choices come from Seed, so the seed repeats the try, except
+// for the scheduling of goroutines and processes.
 type Try struct {
 	Ctx  context.Context
 	Seed uint64
-	Rand *rand.Rand // of the seed
+	Rand *rand.Rand // random numbers from the seed
 	Dir  string     // a folder of the try's own, kept when it fails
 
 	run     *run
@@ -86,7 +86,7 @@ func (t *Try) Count(units int) {
 // checks it between units.
 func (t *Try) Enough() bool { return t.Ctx.Err() != nil || t.run.enough() }
 
-// Violate records a violation. The try goes on.
+// Violate records a violation. The try continues.
 func (t *Try) Violate(err error) { t.run.violate(t.Seed, t.Dir, err) }
 
 // ErrUntried marks a Violation that breaks no promise: the family could not be tried.
@@ -105,21 +105,21 @@ type Result struct {
 	Goal       int    // in units
 	Missing    string // why nothing was tried
 	Tried      int
-	Violations int           // all of them
+	Violations int           // number of violations
 	First      []Violation   // the first few
-	Setup      time.Duration // before the first try
-	Took       time.Duration // in all
+	Setup      time.Duration // time before the first try
+	Took       time.Duration // total time
 }
 
 // Plan limits the run of a family.
 type Plan struct {
 	Goal   int           // units
-	Time   time.Duration // for the tries, without the setup; 0 means no limit
-	Seed   uint64        // of the first try
+	Time   time.Duration // time limit of the tries, without the setup; 0 means no limit
+	Seed   uint64        // seed of the first try
 	Step   uint64        // from one seed to the next; 0 means 1
-	Once   bool          // only that try
-	First  bool          // only until a promise is violated, amid a try as well
-	Folder string        // for Env.Disk; the system's folder for temporary files when it is ""
+	Once   bool          // run only the first try
+	First  bool          // end at the first violation, even within a try
+	Folder string        // parent of Env.Disk; "" means the system's folder for temporary files
 	OnTry  func(tried, violations int)
 }
 
@@ -127,7 +127,7 @@ type Plan struct {
 // loaded machine, so it does not count as time of the tries.
 const setupLimit = 15 * time.Minute
 
-// maxFirst is the number of violations that a Result keeps. A family ends after as many.
+// maxFirst is the number of violations that a Result keeps. A family ends after that many.
 const maxFirst = 5
 
 // run is one run of a family.
@@ -176,7 +176,7 @@ func (f *Family) Run(ctx context.Context, plan Plan) (result Result) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &run{plan: plan, ctx: ctx, stop: cancel}
-	if err := r.all(f); err != nil && ctx.Err() == nil { // out of time is no violation
+	if err := r.all(f); err != nil && ctx.Err() == nil { // running out of time is not a violation
 		r.violate(plan.Seed, "", fmt.Errorf("%w: %w", ErrUntried, err))
 	}
 	result.Goal, result.Setup = r.plan.Goal, r.setup
@@ -216,7 +216,7 @@ func (r *run) all(f *Family) (err error) {
 	r.next.Store(r.plan.Seed)
 	if r.plan.Once {
 		err := r.one(try)
-		r.plan.Goal = int(r.tried.Load()) // there is no more to try
+		r.plan.Goal = int(r.tried.Load()) // there is nothing left to try
 		return err
 	}
 	parallel := f.Parallel

@@ -38,7 +38,7 @@ func MissingSource() string {
 	return ""
 }
 
-// Lean has go build leave out the tables of debuggers. A third of the time to link is theirs.
+// Lean makes go build omit the tables for debuggers, which take a third of the time to link.
 const Lean = "-ldflags=-s -w"
 
 // Build runs a go command in a folder.
@@ -61,8 +61,8 @@ func Overlay(folder string, replace map[string]string) (path string, err error) 
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// FindProgram finds a command of the system, also where only root has it in the path. It
-// returns "" when there is none.
+// FindProgram finds a command of the system, even if only root has it in the path. It returns ""
+// if there is none.
 func FindProgram(name string) string {
 	for _, name := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -85,8 +85,8 @@ func System(words ...string) error {
 	return nil
 }
 
-// MakeFileSystem makes a file system in a new file of a size, most of which stays a hole. The file
-// becomes the last argument of mkfs.
+// MakeFileSystem makes a file system in a new sparse file of the given size. The file becomes the
+// last argument of mkfs.
 func MakeFileSystem(path string, size int64, mkfs ...string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func MakeFileSystem(path string, size int64, mkfs ...string) error {
 	return System(append(mkfs[:len(mkfs):len(mkfs)], path)...)
 }
 
-// CopyFile copies a file, and leaves holes where there are only zeros.
+// CopyFile copies a file, and leaves holes where the file has only zeros.
 func CopyFile(from, to string) (err error) {
 	src, err := os.Open(from)
 	if err != nil {

@@ -118,8 +118,8 @@ func Thousands(n int) string {
 	return s
 }
 
-// Progress prints the progress of families: on a terminal in a line that changes, elsewhere
-// in one line for each family.
+// Progress prints the progress of families. On a terminal, it is a line that changes.
+// Elsewhere, it is one line for each family.
 type Progress struct {
 	W        io.Writer
 	Terminal bool

@@ -58,7 +58,7 @@ func (h *hostile) zeroPages() {
 	id, n := h.rand.IntN(h.pages), 1+h.rand.IntN(3)*h.rand.IntN(3)
 	for i := range n {
 		if p := h.page(id + i); p != nil {
-			clear(p[:len(p)>>h.rand.IntN(2)]) // or half of it, as where a sector is torn
+			clear(p[:len(p)>>h.rand.IntN(2)]) // or half of it, as in a torn write
 		}
 	}
 	h.say("%d pages from %d on", n, id)
@@ -99,7 +99,7 @@ func (h *hostile) truncate() {
 // mostGrown limits the size of a file in bytes: a reader's time and memory grow with it.
 const mostGrown = 16 << 20
 
-// grow appends bytes, and sometimes tells the meta pages.
+// grow appends bytes, and sometimes updates the meta pages.
 func (h *hostile) grow() {
 	size := int64(len(h.file)) + h.rand.Int64N(1<<h.rand.IntN(25))
 	h.size = min(size, mostGrown)
@@ -198,7 +198,7 @@ func (h *hostile) adopt(other *base) {
 	h.base = &joined
 }
 
-// otherFile replaces the file by something that is no queue.
+// otherFile replaces the file by something that is not a queue.
 func (h *hostile) otherFile() {
 	others := [][]byte{
 		nil, {0}, []byte("SQLite format 3\x00"), bytes.Repeat([]byte("a text\n"), 2000), {0x1f, 0x8b, 8, 0},
@@ -206,7 +206,7 @@ func (h *hostile) otherFile() {
 	}
 	i := h.rand.IntN(len(others))
 	h.file, h.size = bytes.Clone(others[i]), 0
-	if h.rand.IntN(4) == 0 && len(h.file) > h.pageSize { // which begins like one
+	if h.rand.IntN(4) == 0 && len(h.file) > h.pageSize { // it begins like a queue
 		copy(h.file, h.whole[:headerWidth+8])
 	}
 	h.say("%d", i)

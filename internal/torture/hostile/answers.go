@@ -26,14 +26,14 @@ type request struct {
 	key    string
 	number int
 	answer string
-	err    error // with the text of the answer's error, and it matches what that matches
+	err    error // has the text of the answer's error, and matches the same errors
 }
 
 var requests = []request{
 	{"seven", 7, "7", nil}, {"minus one", -1, "", fmt.Errorf("%w: %w", workflow.ErrRejected, errNegative)}, {"thirteen", 13, "", errUnlucky},
 }
 
-// verdicts are the errors that a caller of the update tells answers apart by.
+// verdicts are the errors by which a caller of the update distinguishes answers.
 var verdicts = append([]error{workflow.ErrRejected, errNegative, errUnlucky}, flowAnswers...)
 
 // same requires that the answer is that of the sound file: the same value, or an error with the same text that matches
@@ -60,7 +60,7 @@ func said(answer string, err error) string {
 	return fmt.Sprintf("%q and the error %q", answer, err)
 }
 
-// asks answers three requests, and rejects those for which there is no answer.
+// asks answers three requests, and rejects requests without an answer.
 func asks(r *workflow.Run) (string, error) {
 	for range 3 {
 		q, err := ask.Wait(r, workflow.Forever, func(n int) error {
@@ -129,8 +129,8 @@ func sameStreams(are []workflow.StreamInfo, known *storyOf) error {
 	return nil
 }
 
-// sameItems requires that the items of the stream are unchanged, if they are known. Each says how many are missing
-// before it.
+// sameItems requires that the items of the stream are unchanged, if they are known. Each item says how many are
+// missing before it.
 func sameItems(are []workflow.Item[[]byte], known *storyOf) error {
 	if known == nil {
 		return nil

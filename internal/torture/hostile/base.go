@@ -25,11 +25,11 @@ import (
 type base struct {
 	*layout
 	jobs   map[pawl.ID]*pawl.Envelope // as read from the sound file
-	ids    []pawl.ID                  // of all jobs, in their order
-	counts map[string]pawl.Counts     // of each queue
+	ids    []pawl.ID                  // IDs of all jobs, in their order
+	counts map[string]pawl.Counts     // counts of each queue
 
-	stories map[pawl.ID]*storyOf // of its workflow runs, if any
-	runs    []pawl.ID            // in order
+	stories map[pawl.ID]*storyOf // stories of its workflow runs, if any
+	runs    []pawl.ID            // runs, in order
 }
 
 // began is the time of all bases, so the same seed gives the same bytes.
@@ -56,7 +56,7 @@ func options() *bolt.Options {
 // branch pages.
 var baseSizes = []int{4, 24, 24, 60, 110}
 
-// withRuns is the base that has workflow runs too.
+// withRuns is the base that also has workflow runs.
 const withRuns = 2
 
 // makeBases writes the sound files into a folder, each twice: with a list of free pages, as

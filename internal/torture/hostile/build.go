@@ -25,7 +25,7 @@ func buildJobctl(ctx context.Context, dir string) (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	jobctl, driver := filepath.Join(source, "cmd", "jobctl"), filepath.Join(dir, "driver.go") // a module of its own
+	jobctl, driver := filepath.Join(source, "cmd", "jobctl"), filepath.Join(dir, "driver.go") // a separate module
 	if err := os.WriteFile(driver, driverSource, 0o600); err != nil {
 		return "", err
 	}

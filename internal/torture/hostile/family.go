@@ -37,7 +37,7 @@ func init() {
 	harness.Role("hostile-salvage", files((*trial).save))
 }
 
-// prepare makes the sound files. Children in a role take the hostile ones.
+// prepare makes the sound files. Children in a role process the hostile ones.
 func prepare(role string) func(*harness.Env) (func(*harness.Try) error, error) {
 	return func(env *harness.Env) (func(*harness.Try) error, error) {
 		dir := filepath.Join(env.Dir, "sound")

@@ -40,7 +40,7 @@ var forgeries = []forgery{
 	{"a sequence at its end", (*hostile).putSequence},
 }
 
-// in returns a bucket. An earlier forgery may have removed it.
+// in returns a bucket, which an earlier forgery may have removed.
 func in(root *bbolt.Bucket, name string) *bbolt.Bucket {
 	b, err := root.CreateBucketIfNotExists([]byte(name))
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *hostile) putBomb(root *bbolt.Bucket) error {
 	if h.rand.IntN(3) == 0 {
 		b = make([]byte, 100_000)
 		for i := range b {
-			b[i] = 0x91 // a list in a list in a list
+			b[i] = 0x91 // nested lists
 		}
 	}
 	e.Payload = b
@@ -172,7 +172,7 @@ func (h *hostile) putStateRow(root *bbolt.Bucket) error {
 	} else if len(value) >= 16 {
 		copy(value, id[:])
 	}
-	if len(key) > 4 && h.rand.IntN(2) == 0 { // of an existing queue
+	if len(key) > 4 && h.rand.IntN(2) == 0 { // the number of an existing queue
 		copy(key, []byte{0, 0, 0, byte(1 + h.rand.IntN(2))})
 	}
 	if len(key) == 0 {
@@ -228,8 +228,8 @@ func (h *hostile) numbers(b []byte, n int) []byte {
 	return b
 }
 
-// The tags of the fields of queues and of keys, with the usual widths of their values, and one that is unknown. The
-// first 8 bytes of a declared limit are like those of a queue, and fields follow.
+// The tags of the fields of queues and of keys, with the usual widths of their values, and an unknown tag. A
+// declared limit begins with 8 bytes as in the row of a queue, and fields follow.
 var (
 	queueFields = map[byte]int{1: 1, 2: 0, 3: 12, 16: 20, 17: 20, 24: 4, 25: 4, 26: 8, 27: 10, 99: 1}
 	keyFields   = map[byte]int{1: 37, 2: 4, 3: 9, 4: 9, 9: 4, 16: 12, 17: 12, 18: 12, 99: 1}
@@ -279,7 +279,7 @@ func (h *hostile) putExpiry(root *bbolt.Bucket) error {
 	return putSealed(in(root, "expiry"), append(key, id[:h.rand.IntN(17)]...), h.bytes(8))
 }
 
-// bucket draws one of the queue's.
+// bucket draws a bucket of the queue.
 func (h *hostile) bucket(root *bbolt.Bucket) (name []byte, b *bbolt.Bucket) {
 	var names [][]byte
 	_ = root.ForEachBucket(func(name []byte) error {

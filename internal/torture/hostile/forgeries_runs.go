@@ -35,7 +35,7 @@ var flowForgeries = []forgery{
 // rowForm is the first byte of a value.
 const rowForm = 1
 
-// putFlowRow stores a row in the bucket of a name under a right checksum.
+// putFlowRow stores a row with a right checksum in the named bucket.
 func putFlowRow(root *bbolt.Bucket, bucket string, key, content []byte) error {
 	sealed := append([]byte{rowForm}, content...)
 	sealed = append(sealed, 0, 0, 0, 0)

@@ -5,7 +5,7 @@ import "slices"
 // freeList forges the list of free pages.
 func (h *hostile) freeList() {
 	id := h.freelist
-	if id == 0 { // a list where none was
+	if id == 0 { // make a list if there was none
 		id = h.pages - 1
 		if len(h.free) > 0 {
 			id = h.free[h.rand.IntN(len(h.free))]
@@ -64,7 +64,7 @@ func (h *hostile) freeIDs() (ids []uint64) {
 		case 1:
 			lie = uint64(h.freelist)
 		case 2:
-			if len(ids) > 0 { // twice
+			if len(ids) > 0 { // one ID twice
 				lie = ids[h.rand.IntN(len(ids))]
 			}
 		}

@@ -133,7 +133,7 @@ var forms = map[string][]string{
 	"sched backfill": {"!nightly --from 2026-01-01 --to 2026-01-02"},
 	"sched remove":   {"!nightly -y"},
 
-	"sched next": {}, "version": {}, "help": {}, "completion": {}, "man": {}, // which take no file
+	"sched next": {}, "version": {}, "help": {}, "completion": {}, "man": {}, // commands that take no file
 	"watch": {}, "job wait": {}, "import": {}, "top": {}, "ui": {}, // need an app, an export, a terminal, and a browser
 }
 
@@ -203,7 +203,7 @@ func (c *ctl) soundAnswers(env *harness.Env) error {
 	return nil
 }
 
-// ofRuns reports whether a command line is about runs of workflows, or schedules, and not about jobs.
+// ofRuns reports whether a command line is about workflow runs or schedules, and not about jobs.
 func (l line) ofRuns() bool {
 	return slices.Contains(l.words, "wf") || slices.Contains(l.words, "sched")
 }
@@ -213,7 +213,7 @@ func isJSON(l line) bool {
 	return !slices.Contains([]string{"stats", "throughput"}, l.words[2]) && slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "json") })
 }
 
-// ofOne is the number of files for one process.
+// ofOne is how many files one process handles.
 const ofOne = 50
 
 // try passes some files to all commands.
@@ -269,7 +269,7 @@ func (c *ctl) carryOut(t *harness.Try, d *driven, h *hostile, l line) (ended boo
 		return false, err
 	}
 	var a answer
-	if h.rand.IntN(64) == 0 { // as a user runs it
+	if h.rand.IntN(64) == 0 { // in a new process, as a user runs it
 		a, err = c.process(t, l)
 	} else if a, err = d.run(l.words); err != nil {
 		return true, err
@@ -277,7 +277,7 @@ func (c *ctl) carryOut(t *harness.Try, d *driven, h *hostile, l line) (ended boo
 	return false, errors.Join(err, c.judge(h, l, a), c.left(path, h, l))
 }
 
-// process runs a command as a process of its own.
+// process runs a command in a new process.
 func (c *ctl) process(t *harness.Try, l line) (a answer, err error) {
 	cmd := exec.CommandContext(t.Ctx, c.binary, l.words...)
 	var stdout, stderr bytes.Buffer
@@ -289,9 +289,9 @@ func (c *ctl) process(t *harness.Try, l line) (a answer, err error) {
 	return answer{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}, err
 }
 
-// exits are the allowed exit codes for a file that no process has open: success, error, no
-// match, damaged file, other format. A conflict is allowed for commands that write, and for the dry
-// run of an edit, which answers as the edit would.
+// exits are the allowed exit codes for a file that no process has open: success, error, no match,
+// damaged file, other format. A conflict is allowed for commands that write, and for the dry run of
+// an edit, which has the result that the edit would have.
 var exits = []int{0, 1, 3, 5, 7}
 
 const exitConflict = 6
@@ -364,8 +364,8 @@ func (c *ctl) sameLines(h *hostile, l line, a answer) error {
 // exitDamaged is the exit code of jobctl for a file that it could not read in full.
 const exitDamaged = 5
 
-// partOfGroup reports whether text is a group of a summary that one of the sound lines
-// has with at least as many jobs, all of which died within its times.
+// partOfGroup reports whether text is a group of a summary that also occurs in one of the sound
+// lines. The sound group must have at least as many jobs, and its times must include those of text.
 func partOfGroup(text string, sound map[string]bool) bool {
 	type group struct {
 		Key     *string   `json:"key"`
@@ -390,7 +390,7 @@ func partOfGroup(text string, sound map[string]bool) bool {
 	return false
 }
 
-// left requires that a reading command leaves the file unchanged.
+// left requires that a reading command left the file unchanged.
 func (c *ctl) left(path string, h *hostile, l line) error {
 	if !l.reads {
 		return nil

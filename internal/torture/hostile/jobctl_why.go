@@ -20,15 +20,16 @@ type obstacle struct {
 	Holders                      []string
 }
 
-// lasting are the obstacles in the rows of a job and of its queue, without which jobctl reports damage, and the one
-// that no process has the file open. The others have rows that may be lost without a trace.
+// lasting are the obstacles that cannot be lost without a trace. They come from the rows of a job and of its queue,
+// without which jobctl reports damage, or say that no process has the file open. The rows of other obstacles may be
+// lost unnoticed.
 var lasting = []pawl.ObstacleKind{
 	pawl.IsRunning, pawl.IsDead, pawl.IsCompleted, pawl.ByDelay, pawl.ByPause, pawl.ByQueueRest, pawl.ByStop,
 }
 
-// partOfWhy reports whether text says of a job what one of the sound lines says, in the same order. Obstacles that do
-// not last, and jobs that run, may be missing, since their rows may be. When a rate lets a job start depends on the
-// clock.
+// partOfWhy reports whether text says the same about a job as one of the sound lines, in the same order. Obstacles
+// that are not lasting, and running jobs, may be missing, since their rows may be missing. The time when a rate lets
+// a job start depends on the clock.
 func partOfWhy(text string, sound map[string]bool) bool {
 	type why struct{ Obstacles []obstacle }
 	of, _, found := strings.Cut(text, `"obstacles":`)
@@ -45,7 +46,7 @@ func partOfWhy(text string, sound map[string]bool) bool {
 	return false
 }
 
-// partOfAll reports whether the obstacles are the others, in order, of which some may be missing.
+// partOfAll reports whether obstacles are equal to others, in order. Some of the others may be missing.
 func partOfAll(are, were []obstacle) bool {
 	for _, was := range were {
 		switch {
@@ -58,8 +59,8 @@ func partOfAll(are, were []obstacle) bool {
 	return len(are) == 0
 }
 
-// partOf reports whether the obstacle is another one, of which jobs that run may be missing. Its text says what its
-// other fields say.
+// partOf reports whether the obstacle equals another one, except that running jobs may be missing. Its text must
+// match its other fields.
 func (o obstacle) partOf(other obstacle) bool {
 	text := other.Text
 	if o.What == pawl.ByQueueRate || o.What == pawl.ByKeyRate {
@@ -76,7 +77,7 @@ func (o obstacle) partOf(other obstacle) bool {
 	return reflect.DeepEqual(o, other)
 }
 
-// text returns how package pawl describes the obstacle, "" if a field is none that it can describe.
+// text returns how package pawl describes the obstacle, or "" if it cannot describe a field.
 func (o obstacle) text() string {
 	all := pawl.Obstacle{What: o.What, Running: o.Running, Limit: o.Limit}
 	for from, to := range map[*string]*string{o.Queue: &all.Queue, o.Kind: &all.Kind, o.Key: &all.Key, o.Need: &all.Need, o.Pool: &all.Pool} {

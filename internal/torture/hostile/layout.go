@@ -13,11 +13,11 @@ const (
 	headerWidth  = 16 // id (8), flags (2), count (2), overflow (4)
 	elementWidth = 16
 
-	atFlags, atCount, atOverflow = 8, 10, 12 // in a page's header
+	atFlags, atCount, atOverflow = 8, 10, 12 // offsets in a page's header
 
 	flagBranch, flagLeaf, flagFreelist = 1, 2, 0x10
 
-	// In a meta page.
+	// Offsets in a meta page.
 	metaMagic, metaVersion, metaPageSize, metaFlags    = 16, 20, 24, 28
 	metaRoot, metaSequence, metaFreelist, metaHighMark = 32, 40, 48, 56
 	metaTxid, metaSum                                  = 64, 72
@@ -34,7 +34,7 @@ type layout struct {
 	pages    int       // the high-water mark
 	freelist int       // its page, 0 when there is none
 	tree     []node    // the pages of all trees
-	rows     []element // of all leaf pages and inline buckets
+	rows     []element // elements of all leaf pages and inline buckets
 	roots    []int     // offsets of the headers of buckets
 	free     []int     // pages outside all trees
 }
@@ -50,7 +50,7 @@ type node struct {
 // element is a key with its value.
 type element struct {
 	bucket              string
-	page                int // where it lies
+	page                int // the page that has it
 	at                  int // offset of its element header in the file
 	key, value, end     int // offsets in the file
 	holdsBucket, inline bool

@@ -1,6 +1,7 @@
 package hostile
 
-// Lies of somebody who knows bbolt's format: pages with a valid form and wrong content.
+// Forgeries by an attacker who knows bbolt's format: pages with a valid form and wrong
+// content.
 
 // metaField sets a field of a meta page, under a right checksum.
 func (h *hostile) metaField() {
@@ -189,7 +190,7 @@ func (h *hostile) inlineBucket() {
 	page := h.file[at+16:]
 	switch h.rand.IntN(5) {
 	case 0:
-		native.PutUint64(h.file[at:], 0) // its own page, where it may have none
+		native.PutUint64(h.file[at:], 0) // its own page, although it must not have one
 	case 1:
 		native.PutUint16(page[atCount:], uint16(h.number()))
 	case 2:

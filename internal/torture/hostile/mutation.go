@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// hostile is a file in the making.
+// hostile is a hostile file that is being made.
 type hostile struct {
 	*base
 	all  []*base // for parts of other files
@@ -18,7 +18,7 @@ type hostile struct {
 
 	scratch string // a path for work on it
 	file    []byte
-	size    int64  // of the file, if it is longer
+	size    int64  // size of the file, if it is longer
 	how     string // the mutations
 	forged  bool   // with corrected checksums, so wrong data may look sound
 
@@ -28,11 +28,12 @@ type hostile struct {
 // mutation is a class of damages.
 type mutation struct {
 	name   string
-	weight int // relative to the others
+	weight int // weight relative to the others
 	apply  func(h *hostile)
 }
 
-// mutations are all classes: accidents first, then lies of somebody who knows the format.
+// mutations are all classes: accidents first, then forgeries by an attacker who knows the
+// format.
 var mutations = []mutation{
 	{"flip", 12, (*hostile).flip},
 	{"flip in a header", 6, (*hostile).flipHeader},

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Lies of somebody who knows the queue's format: rows and records with right checksums and
-// wrong content.
+// Forgeries by an attacker who knows the queue's format: rows and records with right
+// checksums and wrong content.
 
 // row changes bytes of a row in place and seals it.
 func (h *hostile) row() {
@@ -122,7 +122,8 @@ func (h *hostile) store(put func(*bbolt.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	// After an error the file has the earlier rows or none. Both are files to try.
+	// After an error, the file has the earlier rows or none. Both files are worth
+	// trying.
 	err = db.Update(put)
 	if closeErr := db.Close(); closeErr != nil {
 		return closeErr
@@ -170,7 +171,7 @@ func (h *hostile) bytes(most int) []byte {
 	return b
 }
 
-// time draws a time that no clock shows.
+// time draws a time that no real clock shows.
 func (h *hostile) time() time.Time {
 	return []time.Time{
 		{}, time.Unix(0, 0), time.Unix(math.MaxInt64, 999_999_999), time.Unix(math.MinInt64, 0), time.Unix(1<<62, 1), time.Unix(-1<<62, 1),

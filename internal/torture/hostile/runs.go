@@ -68,7 +68,7 @@ var goOn = workflow.DefineSignal[string]("go")
 
 func fails(context.Context) (string, error) { return "", errors.New("boom") }
 
-// gate returns what waits, and what ends that wait.
+// gate returns a function that waits, and a function that ends the wait.
 func gate(gated bool) (wait, open func()) {
 	if !gated {
 		return func() {}, func() {}
@@ -77,9 +77,9 @@ func gate(gated bool) (wait, open func()) {
 	return func() { <-opened }, func() { close(opened) }
 }
 
-// branches makes calls in branches. With gates they come in a fixed order, so the journal is the same each time. A damaged
-// journal may keep the call before the end of a gate from returning, and the run does not see who waits for it, so
-// only bases have gates.
+// branches makes calls in branches. With gates they come in a fixed order, so the journal is the same each time. A
+// damaged journal may keep the call before the end of a gate from returning, and the run does not know that a gate
+// waits for it. So only bases have gates.
 func branches(r *workflow.Run, gated bool) (string, error) {
 	step := func(r *workflow.Run) (string, error) {
 		return workflow.Step(r, "step", func(context.Context) (string, error) { return "b", nil })
@@ -114,7 +114,7 @@ func branches(r *workflow.Run, gated bool) (string, error) {
 	return "", err
 }
 
-// crew runs a story, one job at a time.
+// crew runs the jobs of a story, one at a time.
 type crew struct {
 	*workflow.Engine
 	ctx    context.Context

@@ -10,7 +10,8 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// save salvages a file, and requires that a queue can continue in the result.
+// save salvages a file, and requires that a queue can continue with the
+// result.
 func (t *trial) save(path string) error {
 	if t.err = t.write(path); t.err != nil {
 		return t.err

@@ -72,7 +72,7 @@ func (s steady) replace(b []byte) (changed []byte) {
 // row replaces the IDs in a row, and seals it if it changed.
 func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 	if len(s.pairs) == 0 {
-		return k, v // the row of a file that was damaged already
+		return k, v // the row was already damaged
 	}
 	key, value = s.replace(k), s.replace(v)
 	if bucket == "runs" {
@@ -88,7 +88,8 @@ func (s steady) row(bucket string, k, v []byte) (key, value []byte) {
 // changesAt is the column of a run's row that says how often the row was written.
 const changesAt = 27
 
-// withoutChanges sets that column to 0, since it depends on what shared a commit.
+// withoutChanges sets column changesAt to 0, since its value depends on which calls shared
+// a commit.
 func withoutChanges(row []byte) []byte {
 	var columns []msgpack.RawMessage
 	if len(row) < 5 || msgpack.Unmarshal(row[1:len(row)-4], &columns) != nil || len(columns) <= changesAt {
@@ -109,7 +110,7 @@ type storyOf struct {
 	signals   []workflow.Pending
 	published map[string][]byte
 	streams   map[string]workflow.StreamInfo
-	items     map[uint64]workflow.Item[[]byte] // of its stream
+	items     map[uint64]workflow.Item[[]byte] // items of its stream
 
 	input, output []byte
 }
@@ -127,7 +128,7 @@ func storiesOf(ctx context.Context, r *bolt.Reader) (all map[pawl.ID]*storyOf, i
 			journal: make(map[uint32]workflow.Entry),
 			streams: make(map[string]workflow.StreamInfo), items: make(map[uint64]workflow.Item[[]byte]),
 		}
-		if s.info, err = rd.Info(ctx, info.Run); err != nil { // with holders, unlike that of a list
+		if s.info, err = rd.Info(ctx, info.Run); err != nil { // with holders, unlike the Info in a list
 			return nil, nil, err
 		}
 		journal, err := rd.Journal(ctx, info.Run, true)

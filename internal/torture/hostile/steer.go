@@ -45,8 +45,8 @@ func (h *hostile) someRuns() (runs []pawl.ID) {
 	return runs
 }
 
-// lookAtRuns reads all about runs. If nobody has worked on the file, each run is as in the
-// sound file, or there is an error.
+// lookAtRuns reads everything about runs. If no process has changed the file, each run must be as in the
+// sound file, or there must be an error.
 func (t *trial) lookAtRuns(s workflow.Source, asStored bool) {
 	if len(t.runs) == 0 {
 		return
@@ -162,7 +162,7 @@ func sameInfo(is workflow.Info, known *storyOf) error {
 		return nil
 	}
 	was := known.info
-	for _, holder := range is.Holders { // some may be lost, and a list has none
+	for _, holder := range is.Holders { // some holders may be lost, and a list has none
 		if !slices.Contains(was.Holders, holder) {
 			return fmt.Errorf("silently wrong: run %s waits for run %s, it waited for %s", is.Run, holder, was.Holders)
 		}
@@ -225,7 +225,7 @@ func samePublished(are map[string][]byte, known *storyOf) error {
 // mostWork is the time limit of a few jobs of runs, on a machine that is busy. A run that waits suspends.
 const mostWork = time.Minute
 
-// steer does the operations of operators on runs, and lets a worker run a few.
+// steer carries out operations of operators on runs, and lets a worker run a few.
 func (t *trial) steer(q *bolt.Queue) {
 	if len(t.runs) == 0 || t.rand.IntN(2) == 0 {
 		return
@@ -271,7 +271,7 @@ func (t *trial) steer(q *bolt.Queue) {
 	t.do("Check of runs that were steered", func() error { return matchable(e.Check(t.ctx)) })
 }
 
-// crew continues runs with a build: the one that wrote them, or one that does not match.
+// crew continues runs with a build: the build that wrote them, or one that does not match.
 func (t *trial) crew(q *bolt.Queue) {
 	ctx, stop := context.WithTimeout(t.ctx, mostWork)
 	defer stop()

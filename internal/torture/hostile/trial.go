@@ -21,7 +21,7 @@ type trial struct {
 	dir   string
 	watch *watch
 	err   error
-	steps []string // so far
+	steps []string // steps so far
 	found found
 
 	// salvaged is set for a salvaged file. A bucket of it may have the page of another bucket,
@@ -49,7 +49,7 @@ func (t *trial) run(path string) error {
 	t.read(path)
 	t.do("the file after a reader", func() error { return t.untouched(path) })
 	work := filepath.Join(t.dir, "work.db")
-	_ = os.Remove(work) // a new file has no old lock
+	_ = os.Remove(work) // remove the file, so that the new one does not have an old lock
 	t.do("a copy", func() error { return t.write(work) })
 	t.use(work)
 	return t.err

@@ -63,8 +63,8 @@ func (t *trial) work(q *bolt.Queue) error {
 	return nil
 }
 
-// operation is an operation on a job or a run. Lists of them are slices, so a seed does the
-// same in every run.
+// operation is an operation on a job or a run. Lists of operations are slices, so a seed
+// does the same in every run.
 type operation struct {
 	name string
 	run  func(pawl.ID) error
@@ -90,7 +90,7 @@ type jobsOf interface {
 	Jobs(context.Context, pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 }
 
-// mostListed bounds a list. No file has as many jobs, so a longer list is endless.
+// mostListed bounds a list. No file has that many jobs, so a longer list is endless.
 const mostListed = 20_000
 
 func (t *trial) list(q jobsOf, f pawl.Filter, judge func(*pawl.Envelope, error) error) error {
@@ -133,8 +133,8 @@ func sameFailure(a, b pawl.Failure) bool {
 	return a.Attempt == b.Attempt && a.Error == b.Error && a.At.Equal(b.At)
 }
 
-// asGiven compares the fields that are fixed for the life of a job. A job of this process is
-// as its ID says.
+// asGiven compares the fields that never change during the life of a job. The content of a
+// job of this process follows from its ID.
 func (t *trial) asGiven(e *pawl.Envelope) error {
 	if t.forged {
 		return nil

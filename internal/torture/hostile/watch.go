@@ -13,11 +13,11 @@ import (
 
 // The limits of a step.
 const (
-	mostCPU   = 2 * time.Second // of CPU time, because the machine may be busy
+	mostCPU   = 2 * time.Second // CPU time, because the machine may be busy
 	mostWall  = time.Minute
 	mostBytes = 256 << 20 // allocated in total
 
-	// mostHeld limits the memory of the process, so the system does not end it.
+	// mostHeld limits the memory of the process, so that the system does not kill it.
 	mostHeld = 1 << 30
 )
 
@@ -38,7 +38,7 @@ func newWatch(onLimit func(error)) *watch {
 	return &watch{cpu: mostCPU, wall: mostWall, bytes: mostBytes, onLimit: onLimit}
 }
 
-// start ends the process for a step that does not end.
+// start makes a step that does not end end the process.
 func (w *watch) start() {
 	go func() {
 		for range time.Tick(20 * time.Millisecond) {

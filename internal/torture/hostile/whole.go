@@ -9,15 +9,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// found is what was found in a file in which nobody works.
+// found is what was found in a file that no process changes.
 type found struct {
-	counts map[string]pawl.Counts // of each queue
-	jobs   map[pawl.ID]bool       // those listed, and whether they could be read
+	counts map[string]pawl.Counts // counts of each queue
+	jobs   map[pawl.ID]bool       // listed jobs, and whether they could be read
 	cut    bool                   // the list ended with an error
-	sound  bool                   // Check has no finding
+	sound  bool                   // Check found nothing
 }
 
-// listed notes what a list has next. No list has a job twice. A row that does not say whose it is has no ID.
+// listed records the next item of a list. No list may have a job twice. A row that does not name its job has no ID.
 func (f *found) listed(e *pawl.Envelope, err error) error {
 	if e == nil {
 		f.cut = true
@@ -30,8 +30,8 @@ func (f *found) listed(e *pawl.Envelope, err error) error {
 	return nil
 }
 
-// sameJobs requires of some jobs that they are in the list if they are in the file, damaged or not, and that those
-// that the list could read are there.
+// sameJobs checks some jobs. A job must be in the list if it is in the file, damaged or not. A job that the list
+// could read must be in the file.
 func (t *trial) sameJobs(q looks) error {
 	for range 4 {
 		id := t.anyID()

@@ -1,7 +1,7 @@
-// Package oracle knows what a queue promised before a crash. A workload tells each operation
-// before it begins and after its answer. From the story until the crash the oracle derives
-// the states that each job may be in, and compares them with the file. What an operation
-// makes of a job it asks the oracle of package queuetest.
+// Package oracle knows what a queue promised before a crash. A workload reports each
+// operation before it begins and after its answer. From the story up to the crash, the
+// oracle derives the possible states of each job, and compares them with the file. It uses
+// the oracle of package queuetest for the effect of an operation on a job.
 package oracle
 
 import (
@@ -21,8 +21,8 @@ const later = 1000 * time.Hour
 // Queues are the queues that a workload uses. Some have limits, see limits.
 var Queues = []string{"a", "b", "limited", "ordered", "held"}
 
-// JobOf makes the job of an ID. All of it follows from the ID, so a story names jobs by ID
-// alone and a check compares every byte.
+// JobOf makes the job of an ID. All of its content follows from the ID, so a story names jobs only by ID,
+// and a check compares every byte.
 func JobOf(id pawl.ID) *pawl.Envelope {
 	h := fnv.New64a()
 	h.Write(id[:])
@@ -32,7 +32,7 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 		Kind:       "k",
 		Queue:      Queues[r.IntN(len(Queues))],
 		Priority:   int8(r.IntN(3)),
-		MaxRetries: 1000, // the workload says what dies
+		MaxRetries: 1000, // only the workload makes jobs dead
 		Payload:    payload(id, r),
 	}
 	one := func(in int) bool { return r.IntN(in) == 0 }
@@ -46,7 +46,7 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 		e.IdempotencyKey = "i" + id.String()
 	}
 	if one(8) {
-		e.Deadline = made(id).AddDate(100, 0, 0) // no clock of a try comes near
+		e.Deadline = made(id).AddDate(100, 0, 0) // far beyond the clock of any try
 	}
 	if one(8) {
 		e.Retain = later
@@ -106,7 +106,7 @@ func sameResult(e *pawl.Envelope) error {
 	return nil
 }
 
-// SameJob requires that a job is what its ID says, apart from its state.
+// SameJob requires that a job, apart from its state, has the content that follows from its ID.
 func SameJob(e *pawl.Envelope) error {
 	want := JobOf(e.ID)
 	switch {

@@ -20,8 +20,7 @@ var limits = map[string]pawl.Limits{
 	"held":    {InOrder: pawl.OrderHold, Pool: pawl.Pool{Name: "shared", Running: 3}},
 }
 
-// anyKey draws one of a few keys. It draws others after a while, since the jobs of a workload hold many keys
-// for good.
+// anyKey draws one of a few keys. Later it draws from other keys, since jobs of a workload hold many keys permanently.
 func anyKey(id pawl.ID, r *rand.Rand) string {
 	return fmt.Sprintf("%d-%d", made(id).UnixMilli()/100, r.IntN(4))
 }
@@ -42,8 +41,9 @@ func mostRunning(e *pawl.Envelope) int { return cmp.Or(limits[e.Queue].RunningPe
 // pools count leased jobs by queue.
 type pools map[string]int
 
-// add counts a leased job of a queue. No queue of a pool has more than its own number, and all of them together not
-// more than the highest one. So it does not matter in which order leases that began at the same time are counted.
+// add counts a leased job of a queue. No queue of a pool may have more leases than its own number, and all queues
+// together may not have more than the highest number. So the order in which simultaneous leases are counted does not
+// matter.
 func (p pools) add(queue string) error {
 	pool := limits[queue].Pool
 	if pool.Running == 0 {
@@ -63,7 +63,7 @@ func (p pools) add(queue string) error {
 	return nil
 }
 
-// know notes what became of a job, and whether it holds its key.
+// know records the state of a job, and whether it holds its key.
 func (o *Oracle) know(id pawl.ID, k Known) {
 	o.jobs[id] = k
 	switch key := keyOf(JobOf(id)); {
@@ -74,8 +74,8 @@ func (o *Oracle) know(id pawl.ID, k Known) {
 	}
 }
 
-// lease notes a lease. While an operation on a job is under way, its lease may have ended. So the others
-// of its key are leased at the same time, and must be within the limit.
+// lease records a lease. During an operation on a job, its lease may already have ended. So only the other leases of
+// the key certainly exist at the same time, and they must be within the limit.
 func (o *Oracle) lease(id pawl.ID) error {
 	job := JobOf(id)
 	key := keyOf(job)
@@ -107,7 +107,7 @@ func (o *Oracle) lease(id pawl.ID) error {
 	return nil
 }
 
-// hasTurn requires that a job has a tag exactly if it is ready, or leased, in a queue whose keys take turns.
+// hasTurn requires that a job has a tag if and only if it is ready or leased in a queue whose keys take turns.
 func hasTurn(e *pawl.Envelope) error {
 	if has := limits[e.Queue].Fair && (e.State == pawl.Ready || e.State == pawl.Leased); has != (e.FairTag != 0) {
 		return fmt.Errorf("job %s of queue %s is %s, and has the tag %d", e.ID, e.Queue, e.State, e.FairTag)
@@ -115,12 +115,12 @@ func hasTurn(e *pawl.Envelope) error {
 	return nil
 }
 
-// withinLimits reads a file before it is opened, so the leases are those of its last commit. No key and no pool may have
-// more than its limit, and one job at most may hold a key.
+// withinLimits reads a file before a queue opens it, so the leases are those of the last commit. No key and no pool may
+// have more leases than its limit, and at most one job may hold a key.
 func withinLimits(ctx context.Context, path string) (err error) {
 	r, err := bolt.OpenReader(path)
 	if err != nil {
-		return nil // the open of the queue says what is wrong
+		return nil // opening the queue reports the error
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	running, holding, taken := make(map[string]int), make(map[string]int), make(pools)
@@ -191,13 +191,13 @@ func Drain(ctx context.Context, q *bolt.Queue) error {
 	}
 }
 
-// drain is what is left of a queue.
+// drain is the remaining jobs of a queue.
 type drain struct {
-	jobs  map[pawl.ID]*pawl.Envelope  // that must be fetched
-	turns map[string][]*pawl.Envelope // those of each key whose jobs run in order
+	jobs  map[pawl.ID]*pawl.Envelope  // jobs that must be fetched
+	turns map[string][]*pawl.Envelope // the jobs of each key whose jobs run in order
 }
 
-// add notes a job. A job that holds its key keeps the others from running, even if it is not ready.
+// add adds a job. A job that holds its key keeps the others from running, even if it is not ready.
 func (d *drain) add(e *pawl.Envelope) {
 	if e.State == pawl.Ready {
 		d.jobs[e.ID] = e
@@ -218,7 +218,7 @@ func inTurn(a, b *pawl.Envelope) int {
 	return cmp.Or(a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Seq, b.Seq))
 }
 
-// fetched takes the jobs of one fetch.
+// fetched processes the jobs of one fetch.
 func (d *drain) fetched(leases []*pawl.Lease) error {
 	running, taken, last := make(map[string]int), make(pools), make(map[string]*pawl.Envelope)
 	for _, l := range leases {

@@ -13,11 +13,11 @@ import (
 	"github.com/gopawl/pawl/queuetest"
 )
 
-// Known is what a check sees of a job.
+// Known is what a check knows about a job.
 type Known struct {
 	State             pawl.State // "" for a job that is gone
 	Attempts, Crashes int
-	Holds             bool // its key, whose jobs run in order
+	Holds             bool // it holds its key, whose jobs run in order
 }
 
 // begun is an operation without a certain answer.
@@ -26,12 +26,12 @@ type begun struct {
 	ids  []pawl.ID
 }
 
-// leaseOf is what a lease counts for: a queue, and a key, see keyOf.
+// leaseOf is what a lease counts for: a queue and a key; see keyOf.
 type leaseOf struct{ queue, key string }
 
 // Oracle follows a story. The zero value is that of an empty file.
 type Oracle struct {
-	jobs     map[pawl.ID]Known // after the acknowledged operations
+	jobs     map[pawl.ID]Known // jobs after the acknowledged operations
 	leased   map[pawl.ID]leaseOf
 	holders  map[string]pawl.ID // the job that holds a key
 	under    map[pawl.ID]*begun // the operation that may have changed a job
@@ -43,7 +43,7 @@ type Oracle struct {
 // Acknowledged returns the number of acknowledged operations.
 func (o *Oracle) Acknowledged() int { return o.answered }
 
-// Hear takes the next line of the story.
+// Hear processes the next line of the story.
 func (o *Oracle) Hear(line string) error {
 	if o.jobs == nil {
 		o.Adopt(make(map[pawl.ID]Known))
@@ -61,7 +61,7 @@ func (o *Oracle) Hear(line string) error {
 	case verb == "fetch" && what == "begin":
 		o.fetching[goroutine], err = strconv.Atoi(words[3])
 		return err
-	case what == "unknown": // it stays under way
+	case what == "unknown": // the operation stays in progress
 		return nil
 	}
 	ids, err := parseIDs(words[3:])
@@ -93,15 +93,15 @@ func (o *Oracle) Hear(line string) error {
 	return nil
 }
 
-// happened applies the operation under way on a job.
+// happened applies the operation that is in progress on a job.
 func (o *Oracle) happened(id pawl.ID) {
 	o.know(id, outcome(o.under[id].verb, id, o.jobs[id]))
 	delete(o.under, id)
 	delete(o.leased, id)
 }
 
-// fetched takes the jobs that a fetch returned. An operation under way on one of them has
-// happened, and made it ready.
+// fetched processes the jobs that a fetch returned. If an operation was in progress on such a job, it has
+// happened and made the job ready.
 func (o *Oracle) fetched(goroutine int, ids []pawl.ID) error {
 	delete(o.fetching, goroutine)
 	for _, id := range ids {
@@ -132,7 +132,7 @@ func (o *Oracle) isLeased(id pawl.ID) bool {
 	return leased
 }
 
-// outcome is what an operation makes of a job, by the oracle of the suite.
+// outcome returns a job after an operation, according to the oracle of the suite.
 func outcome(verb string, id pawl.ID, k Known) Known {
 	o, job := queuetest.NewOracle(queuetest.Settings{Lease: later, MaxCrashes: -1, Limits: limits}), JobOf(id)
 	var err error
@@ -182,8 +182,8 @@ func parseIDs(words []string) ([]pawl.ID, error) {
 	return ids, nil
 }
 
-// Scan reads all jobs of a queue after a crash. It requires that each is as it was given, that
-// a result is there exactly if its ack is, and that the file keeps every invariant.
+// Scan reads all jobs of a queue after a crash. It requires that each job is unchanged, that a result
+// exists if and only if its ack has happened, and that the file keeps every invariant.
 func Scan(ctx context.Context, q *bolt.Queue) (map[pawl.ID]Known, error) {
 	found := make(map[pawl.ID]Known)
 	for e, err := range q.Jobs(ctx, pawl.Filter{}) {
@@ -220,8 +220,8 @@ func Reopen(ctx context.Context, path string, o *bolt.Options, use func(*bolt.Qu
 }
 
 // Explain requires that the jobs after a crash follow from the story before it: every
-// acknowledged operation has happened, none has happened twice, and each operation under way
-// has happened entirely or not at all.
+// acknowledged operation has happened, none has happened twice, and each operation in
+// progress has happened entirely or not at all.
 func (o *Oracle) Explain(found map[pawl.ID]Known) error {
 	var wrong []error
 	unsaid := 0 // leases that the story does not have
@@ -260,7 +260,7 @@ const (
 func (o *Oracle) explain(id pawl.ID, is Known) explanation {
 	k, known := o.jobs[id]
 	under := o.under[id]
-	var free []Known // its possible states without a lease that the story does not have
+	var free []Known // its possible states, except for those with a lease that the story does not have
 	switch {
 	case known && o.isLeased(id):
 		if is == outcome("crash", id, k) {

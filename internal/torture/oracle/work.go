@@ -36,26 +36,27 @@ func After(lines int, emit Emit, do func()) Emit {
 	}
 }
 
-// The answers to an operation, as the story tells them.
+// The answers to an operation, as the story names them.
 const (
 	Done    = "done"    // it was acknowledged
 	Refused = "refused" // an error says that nothing happened
-	Unknown = "unknown" // an error says that it may have happened, or says neither
+	Unknown = "unknown" // an error says that it may have happened, or says nothing about that
 )
 
-// User is one goroutine that uses a queue and tells its story. It tells each operation
-// before it begins ("begin verb number id...") and after its answer ("done verb number
-// id..."). It begins no operation on a job before the answer to the last one on it.
+// User is one goroutine that uses a queue and reports its story. It reports each
+// operation before it begins ("begin verb number id...") and after its answer ("done
+// verb number id..."). It does not begin an operation on a job before the answer to
+// the previous one.
 type User struct {
 	Queue  *bolt.Queue
 	Emit   Emit
-	Number int // of the goroutine
+	Number int // number of the goroutine
 
 	// Judge looks at the error of each operation. It may be nil.
 	Judge func(verb string, err error)
 }
 
-// answer returns what an error says of an operation. Known is false for an error that says
+// answer returns what an error says about an operation. Known is false for an error that says
 // nothing.
 func answer(ctx context.Context, err error) (text string, known bool) {
 	switch {
@@ -78,14 +79,14 @@ func ended(ctx context.Context, err error) bool {
 // happened nor that this is unknown. It is a violation.
 var ErrNoAnswer = errors.New("the error says neither that nothing happened nor that this is unknown")
 
-// Do tells an operation on jobs and does it.
+// Do reports an operation on jobs and carries it out.
 func (u *User) Do(ctx context.Context, verb string, ids []pawl.ID, do func() error) error {
 	u.emit("begin", verb, ids)
 	err := do()
 	return u.answered(ctx, verb, ids, err)
 }
 
-// answered tells the answer to an operation.
+// answered reports the answer to an operation.
 func (u *User) answered(ctx context.Context, verb string, ids []pawl.ID, err error) error {
 	text, known := answer(ctx, err)
 	u.emit(text, verb, ids)
@@ -106,8 +107,8 @@ func (u *User) emit(what, verb string, ids []pawl.ID) {
 	u.Emit(line...)
 }
 
-// Fetch tells a fetch of up to n jobs ("begin fetch number n", "done fetch number id...")
-// and requires that each is as it was given.
+// Fetch fetches up to n jobs, reports that ("begin fetch number n", "done fetch number
+// id..."), and requires that each job is unchanged.
 func (u *User) Fetch(ctx context.Context, n int, wait pawl.Wait) ([]*pawl.Lease, error) {
 	u.Emit("begin fetch", u.Number, n)
 	leases, err := u.Queue.Fetch(ctx, pawl.Request{Queues: Queues, Max: n, Wait: wait})
@@ -179,7 +180,7 @@ type Workload struct {
 	Producers int // goroutines that store jobs, usually one at a time
 	Consumers int // goroutines that fetch and settle
 	Batch     int // jobs that a consumer fetches at most
-	Steps     int // of each goroutine; 0 means without end
+	Steps     int // steps of each goroutine; 0 means no limit
 }
 
 // AnyWorkload draws the numbers of a workload from its seed.
@@ -189,7 +190,7 @@ func AnyWorkload(seed uint64) Workload {
 }
 
 // Run works on the queue until all steps are done, ctx ends, or the queue stops. Its error is
-// a violation: an error that nothing explains, or a job that is not as it was given.
+// a violation: an unexpected error, or a changed job.
 func (w Workload) Run(ctx context.Context, q *bolt.Queue, emit Emit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -31,7 +31,7 @@ func Over(families []*harness.Family) *harness.Family {
 		PR:      len(faults),
 		Nightly: 10 * len(faults),
 		Share:   80,
-		// Some faults only show by a hang, and a process that hangs uses no CPU.
+		// Some faults show only as a hang, and a process that hangs uses no CPU time.
 		Parallel: 3 * runtime.GOMAXPROCS(0),
 		Missing:  func() string { return missing(byName) },
 		Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, faults) },
@@ -57,8 +57,9 @@ type planting struct {
 	faults  []Fault
 }
 
-// control runs each family without a fault, for a part of its shortest hunt. Long runs of
-// the families alone show that the queue is sound. This shows that the build is, too.
+// control runs each family without a fault, for a part of its shortest hunt. The long runs
+// of the families show that the queue is sound. This shows that the build with planted
+// faults is sound, too.
 func (p planting) control(env *harness.Env) error {
 	all := hunts(p.faults)
 	for i := range all {
@@ -137,7 +138,7 @@ func (p planting) hunted(t *harness.Try, f Fault, h Hunt) error {
 	return fmt.Errorf("fault %q (%s): family %s did not find it in %d hunts: %s", f.Name, f.Breaks, h.Family, chances, last)
 }
 
-// line runs a hunt in a folder of its own, which it removes, and returns the verdict.
+// line runs a hunt in a temporary folder, and returns the verdict.
 func (p planting) line(ctx context.Context, folder, fault string, h Hunt, seed uint64) (string, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return "", err

@@ -7,10 +7,10 @@
 // stays untouched: the build lays the changed files over it.
 package planted
 
-// Fault is a mistake that somebody could make in the queue.
+// Fault is a possible mistake in the code of the queue.
 type Fault struct {
 	Name   string
-	Breaks string // the promise that the fault breaks, for the report that nobody found it
+	Breaks string // the promise that the fault breaks, for the report that no family found it
 	Edits  []Edit
 	By     []Hunt // the families that must find it, all of them
 }
@@ -19,13 +19,13 @@ type Fault struct {
 type Edit struct {
 	In  string // folder/function or folder/Type.method
 	Old string // an expression, or statements; the function has it exactly once
-	New string // with a condition, and matched for what Old matched
+	New string // the replacement, with condition and matched
 }
 
 // The words of Edit.New.
 const (
 	condition = "PLANTED" // true in a process that has the fault
-	matched   = "$"
+	matched   = "$"       // what Old matched
 )
 
 // skip is the Edit.New of a fault that does not do what Old says.
@@ -36,8 +36,8 @@ type Hunt struct {
 	Family string
 	Units  int
 
-	// Seed is the seed of its first try, and Step leads from one seed to the next, where only
-	// some tries can meet the fault. 0 means any seed, and a step of 1.
+	// If only some tries can meet the fault, Seed is the seed of the first try, and Step is
+	// the distance from one seed to the next. 0 means any seed, and a step of 1.
 	Seed, Step uint64
 }
 

@@ -16,7 +16,7 @@ import (
 // role is the role of a program with faults: it runs one family until that finds something.
 const role = "planted-hunt"
 
-// The verdicts of a program in that role, each the start of one line.
+// The verdicts of a program in that role. Each is the start of a line.
 const (
 	found   = "found"   // followed by the violation
 	nothing = "nothing" // followed by the number of tries

@@ -93,7 +93,7 @@ func (p *parsedPackage) locate(e edit) (file string, c change, err error) {
 // span is the place of an expression or of statements in a file.
 type span struct{ start, end int }
 
-// spans are those of all expressions of a body and of all statements that follow each other.
+// spans returns the spans of all expressions of a body, and of all sequences of statements.
 func (p *parsedPackage) spans(body *ast.BlockStmt) map[span]bool {
 	all := make(map[span]bool)
 	add := func(from, to ast.Node) {
@@ -129,7 +129,7 @@ func canonical(text []byte) string {
 	s.Init(set.AddFile("", set.Base(), len(text)), text, nil, 0)
 	for {
 		_, tok, word := s.Scan()
-		if word == "" || tok == token.SEMICOLON { // which may be a line's end
+		if word == "" || tok == token.SEMICOLON { // the semicolon may stand for the end of a line
 			word = tok.String()
 		}
 		if n := len(words) - 1; n >= 0 && (words[n] == ";" || words[n] == ",") {

@@ -24,7 +24,7 @@ type cuts struct {
 	rand    *rand.Rand
 	folder  string             // for images
 	from    int                // the first event to cut at
-	rounds  int                // images of each mode at a moment
+	rounds  int                // images of each mode for each moment
 	least   int                // the approximate number of images
 	onImage func(where string) // before each image
 	after   func()             // after each
@@ -42,7 +42,7 @@ func (c *cuts) run(ctx context.Context) error {
 				return err
 			}
 		}
-		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) // so that a seed repeats a single image
+		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) // so that a seed can repeat a single image
 		if !matters || i < c.from || r.Float64() > odds {
 			continue
 		}
@@ -121,7 +121,8 @@ func (c *cuts) look(ctx context.Context, img image, goesOn bool) error {
 	return nil
 }
 
-// carryOn opens the file of a crash, stores a job, finds it after another open, and runs all jobs.
+// carryOn opens the file of a crash, stores a job, requires that another open finds it, and runs
+// all jobs.
 func carryOn(ctx context.Context, path string) error {
 	job := oracle.JobOf(pawl.NewID(time.Now()))
 	if err := within(path, func(q *bolt.Queue) error { return withid.Enqueue(ctx, q, job) }); err != nil {

@@ -91,7 +91,7 @@ func (d *device) start() (stop func(), err error) {
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	if _, err := cmd.StdinPipe(); err != nil { // which ends with this process
+	if _, err := cmd.StdinPipe(); err != nil { // the pipe closes when this process ends
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
@@ -109,8 +109,8 @@ func (d *device) cut() error {
 		return err
 	}
 	d.copies++
-	// Each copy is a file of its own: the system may release the last device late, and would
-	// show its cached content.
+	// Each copy is a separate file: the system may release the previous device late, and
+	// would then show its cached content.
 	image := filepath.Join(d.t.Dir, fmt.Sprint("copy-", d.copies))
 	err := d.copyAtRest(image)
 	text, readErr := os.ReadFile(d.said)
@@ -154,8 +154,8 @@ func (d *device) stop() error {
 	}
 }
 
-// copyAtRest copies the device at one moment. It repeats the copy if the kernel has written
-// to the device meanwhile.
+// copyAtRest makes a consistent copy of the device. It repeats the copy if the kernel has
+// written to the device in the meantime.
 func (d *device) copyAtRest(image string) error {
 	for range 200 {
 		before, underWay, err := d.below.written()
@@ -176,13 +176,13 @@ func (d *device) copyAtRest(image string) error {
 	return errors.New("the device does not come to rest")
 }
 
-// deviceStory is the story of the process so far.
+// deviceStory is the story of the process copies so far.
 type deviceStory struct {
 	concurrentStory
 	read int // bytes
 }
 
-// hearAll takes the new lines. The last one may be incomplete.
+// hearAll processes the new lines. The last one may be incomplete.
 func (s *deviceStory) hearAll(text string) error {
 	for line := range strings.Lines(text[s.read:]) {
 		if !strings.HasSuffix(line, "\n") {

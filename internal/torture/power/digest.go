@@ -61,7 +61,7 @@ func (d *digest) bucket(name []byte, b *bbolt.Bucket) error {
 }
 
 // inspect opens a file read-only with bbolt and returns its digest. If asked, bbolt checks
-// every page. No code of the queue takes part, so none can hide a fault.
+// every page. It uses no code of the queue, so that code cannot hide a fault.
 func inspect(path string, check bool) (is string, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return absent, nil
@@ -76,7 +76,7 @@ func inspect(path string, check bool) (is string, err error) {
 			return err
 		}
 		var wrong []error
-		for e := range tx.Check() { // to its end, or its goroutine would wait forever
+		for e := range tx.Check() { // read all, since otherwise its goroutine would wait forever
 			if len(wrong) < 5 {
 				wrong = append(wrong, e)
 			}

@@ -12,20 +12,20 @@ const (
 	pageSize = 4096 // the unit of the kernel's cache
 )
 
-// disk is a folder with its durable and its other changes. It relies only on the promises of
-// systems: fsync or fdatasync of a file makes its bytes durable, fsync of the file makes a
-// size set by ftruncate durable, and fsync of the folder makes a name durable. A power cut
-// loses or keeps each other change independently.
+// disk is a folder with its durable changes and its other changes. It relies only on the
+// promises of systems: fsync or fdatasync of a file makes its bytes durable, fsync of the
+// file makes a size set by ftruncate durable, and fsync of the folder makes a name durable.
+// A power cut loses or keeps each other change independently.
 type disk struct {
 	files   map[int]*file
-	names   map[string]int // durable
+	names   map[string]int // durable names
 	renamed []*change      // changes of names that are not durable, in their order
 	covers  map[*trace.Op][]*change
 }
 
 // file is the durable content of a file, and its other changes in order.
 type file struct {
-	data    []byte // up to the last written byte; zeros follow
+	data    []byte // data up to the last written byte; zeros follow
 	size    int64
 	shown   int64 // the size according to the kernel
 	pending []*change
@@ -61,7 +61,7 @@ func (d *disk) file(number int) *file {
 	return f
 }
 
-// apply takes the next event, and reports whether it can matter for a crash.
+// apply processes the next event, and reports whether it can matter for a crash.
 func (d *disk) apply(e trace.Event) bool {
 	switch {
 	case e.Kind == trace.Say:
@@ -138,8 +138,8 @@ func (d *disk) sync(op *trace.Op, covered []*change) {
 	d.file(op.File).sync(is, op.Kind == trace.Sync)
 }
 
-// syncNames makes changes of names durable. The changes of one name are ordered, so those before
-// a durable one are durable too, even if a sync of theirs failed.
+// syncNames makes changes of names durable. The changes of one name are ordered, so all changes
+// before a durable one are also durable, even if their sync failed.
 func (d *disk) syncNames(covered map[*change]bool) {
 	later := make(map[string]bool) // names of durable changes
 	for _, c := range slices.Backward(d.renamed) {
@@ -172,8 +172,8 @@ func (c *change) names() []string {
 	return []string{c.Name}
 }
 
-// sync makes changes durable. Without the size it leaves ftruncates that grow the file, up to
-// the last durable byte.
+// sync makes changes durable. Without withSize, ftruncates that grow the file stay pending, and
+// the file ends at its last durable byte.
 func (f *file) sync(covered map[*change]bool, withSize bool) {
 	var left []*change
 	for i, c := range f.pending {
@@ -183,7 +183,7 @@ func (f *file) sync(covered map[*change]bool, withSize bool) {
 		case c.Kind == trace.Truncate:
 			f.truncate(c)
 			if !c.grows {
-				left = nil // it cuts off earlier growth
+				left = nil // it truncates earlier growth
 			}
 		default:
 			f.rewrite(f.pending[:i], c)

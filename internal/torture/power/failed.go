@@ -13,7 +13,7 @@ import (
 
 // FailedSync makes a sync fail, and simulates power cuts at any later moment. The kernel still
 // shows the changes that the sync covered, and the disk may have them or not. A later
-// successful sync says nothing about them.
+// successful sync does not make them durable.
 var FailedSync = &harness.Family{
 	Name:  "failed-sync-images",
 	Goals: "R4",

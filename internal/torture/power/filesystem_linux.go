@@ -15,8 +15,8 @@ import (
 // fileSystem is a type of file system, and its mount options.
 type fileSystem struct {
 	name    string
-	make    []string // the command, without the file
-	size    int64    // of the device; most of it stays a hole
+	make    []string // the mkfs command, without the file
+	size    int64    // size of the device, which is a sparse file
 	options string
 }
 
@@ -26,7 +26,7 @@ var fileSystems = []fileSystem{
 	{"xfs", []string{"mkfs.xfs", "-q", "-f"}, 320 << 20, "nouuid"},
 }
 
-// present returns those that this machine can make.
+// present returns the file systems that this machine can make.
 var present = sync.OnceValue(func() (found []fileSystem) {
 	for _, fs := range fileSystems {
 		if harness.FindProgram(fs.make[0]) != "" {
@@ -86,7 +86,7 @@ func (m *mounted) unmount() (err error) {
 	return err
 }
 
-// written returns the number of the device's writes, and the number under way.
+// written returns the number of the device's writes, and the number in progress.
 func (m *mounted) written() (writes, underWay string, err error) {
 	text, err := os.ReadFile("/sys/block/" + m.device + "/stat")
 	if err != nil {

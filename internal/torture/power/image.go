@@ -79,7 +79,7 @@ func (d *disk) settled() bool {
 type spared struct {
 	mode mode
 	rand *rand.Rand
-	odds float64 // of losing a page, a sector, a size or a name
+	odds float64 // odds of losing a page, a sector, a size or a name
 	torn int     // the number of writes before the torn one
 }
 

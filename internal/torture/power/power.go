@@ -1,8 +1,8 @@
 // Package power has the families that simulate power cuts. Package trace records what a
 // process does to the folder of a queue. A simulated power cut at an event loses some of the
 // changes that are not durable yet. The result is an image, written as files. It must have
-// all acknowledged operations, and each operation under way entirely or not at all. The queue
-// must be able to continue from it.
+// all acknowledged operations, and each operation in progress entirely or not at all. The
+// queue must be able to continue from it.
 package power
 
 import (

@@ -69,7 +69,7 @@ func (s *sequence) settle() error {
 	}
 	v := oracle.AnyVerb(s.rand)
 	err := s.step(v.Name, func() error { return v.Do(s.ctx, s.q, l) })
-	if err == nil && v.Name == "abandon" { // otherwise the job may run again, and be dead or gone by another step
+	if err == nil && v.Name == "abandon" { // otherwise the job may run again, and another step may make it dead or remove it
 		s.dead = append(s.dead, l.ID)
 	}
 	return err

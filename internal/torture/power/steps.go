@@ -36,7 +36,7 @@ const (
 	inTx       flavour = "tx"         // the app's own transactions
 	killed     flavour = "killed"     // is killed, and another process continues
 	concurrent flavour = "concurrent" // several goroutines, so commits of many calls
-	stores     flavour = "stores"     // likewise, with many enqueues
+	stores     flavour = "stores"     // like concurrent, with many enqueues
 )
 
 // endWithInput ends the process when its family ends.
@@ -45,8 +45,8 @@ func endWithInput() {
 	os.Exit(1)
 }
 
-// sequence does one step after another, and reports the digest of all rows after each. So
-// the one or two possible states of the file are known at every moment.
+// sequence does one step after another, and reports the digest of all rows after each. So it is
+// always known which one or two states the file may have.
 //
 //	begin n what      a step starts
 //	done n            it was acknowledged
@@ -106,7 +106,7 @@ func (s *sequence) run(many int) error {
 			return fmt.Errorf("step %d: %w", before+1, err)
 		case s.closed: // the open failed
 			return nil
-		case failures == 3: // enough to show that it does not continue
+		case failures == 3: // that suffices to show that it does not continue
 			return s.step("close", s.close)
 		default:
 			failures++
@@ -139,7 +139,7 @@ func byDisk(err error) bool {
 		return false
 	}
 	var p *os.PathError
-	if strings.Contains(err.Error(), "file sync error") { // from bbolt, when it grows a file
+	if strings.Contains(err.Error(), "file sync error") { // the error of bbolt when it grows a file
 		return true
 	}
 	return errors.Is(err, pawl.ErrUnknownOutcome) || errors.Is(err, pawl.ErrPoisoned) || errors.Is(err, bolt.ErrDisk) ||
@@ -164,7 +164,7 @@ func (s *sequence) state() (err error) {
 	return nil
 }
 
-// create makes a file without limits. The open that follows declares them, in a commit of its own.
+// create makes a file without limits. The next open declares them, in a separate commit.
 func (s *sequence) create() error {
 	err := s.step("create", func() error {
 		o := oracle.Options()
@@ -190,7 +190,7 @@ func (s *sequence) close() error {
 	return s.q.Close()
 }
 
-// chance is a step and its weight by flavour. The empty flavour means the others.
+// chance is a step and its weight by flavour. The empty flavour stands for all other flavours.
 type chance struct {
 	take  func(*sequence) error
 	often map[flavour]int
@@ -222,7 +222,7 @@ func concurrentRole(args harness.Args) error {
 	go endWithInput()
 	q, err := bolt.Open(filepath.Join(args[0], queueFile), oracle.Options())
 	if byDisk(err) {
-		return nil // without a story it promised nothing
+		return nil // a process without a story has promised nothing
 	}
 	if err != nil {
 		return err

@@ -26,10 +26,10 @@ type story interface {
 
 // states is the story of a sequence: the digest of the file after each step.
 type states struct {
-	digests      map[int]string // of all steps, from the whole log
+	digests      map[int]string // digests after all steps, from the whole log
 	steps        map[int]string
-	copies       map[int]string // which step makes which copy
-	failing      bool           // the disk is made to fail
+	copies       map[int]string // names of the copies, by step
+	failing      bool           // the disk fails at some point
 	acked, begun int
 	made         map[int]bool // acknowledged copies
 	fresh        map[int]bool // acknowledged copies without a check since
@@ -98,7 +98,7 @@ func (s *states) hear(line string) error {
 func promises(step string) bool { return step != "close" && step != "backup" && step != "compact" }
 
 // allowed returns the digests that the file may have: after the last acknowledged step, and
-// after each step that started since.
+// after each step that started later.
 func (s *states) allowed() (digests []string) {
 	for n := s.acked; n <= s.begun; n++ {
 		if is, ok := s.digests[n]; ok {
@@ -155,8 +155,8 @@ func (s *states) judgeCopy(folder string, img image, n int, name string) error {
 	return nil
 }
 
-// put writes or removes a file of an image, and inspects it. It returns a panic over damaged
-// pages as an error, so the caller can name the file.
+// put writes or removes a file of an image, and inspects it. It returns a panic caused by
+// damaged pages as an error, so that the caller can name the file.
 func put(folder, name string, img image) (is string, err error) {
 	path := filepath.Join(folder, name)
 	c := img.names[name]

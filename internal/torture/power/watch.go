@@ -17,12 +17,12 @@ import (
 // imageTimeout and mostMemory limit the check of an image. A page that refers to itself
 // makes a reader loop, or use all memory.
 const (
-	imageTimeout = 5 * time.Minute // also before the first one: a busy machine records for long
+	imageTimeout = 5 * time.Minute // also the limit before the first image: recording takes long on a busy machine
 	mostMemory   = 1 << 30
 )
 
-// watched runs a try in a process of its own, because a broken file may hang or kill it. The
-// process prints:
+// watched runs a try in a separate process, because a broken file may hang or kill the
+// process. The process prints:
 //
 //	image where      the image that it checks next
 //	tried n          the number of images since the last such line
@@ -93,7 +93,7 @@ func boundMemory() {
 	}
 }
 
-// cut checks about a number of images of a log, from an event on.
+// cut checks roughly the given number of images of a log, beginning at an event.
 func (t *tried) cut(r *recording, s story, from, rounds, images int) error {
 	folder := filepath.Join(t.dir, "image")
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The answer to a call restricts the states before it, and determines those after it.
+// The answer to a call restricts the states before the call, and determines the states
+// after it.
 
 // apply returns a job after a call. Ok is false if the answer is impossible in that state.
 func (l law) apply(k known, r *record) (_ known, ok bool) {
@@ -41,7 +42,7 @@ func (l law) apply(k known, r *record) (_ known, ok bool) {
 	return l.settle(k, r), has
 }
 
-// outcome returns the answer of a call that has none.
+// outcome returns the answer that a call without an answer would have got.
 func (l law) outcome(k known, r *record) error {
 	if r.token != 0 && (k.State != pawl.Leased || k.token != r.token) {
 		return pawl.ErrLeaseLost

@@ -28,7 +28,7 @@ func GenerateClock(seed uint64) *Case {
 	return g.Case
 }
 
-// step sets the clock, ahead of the time or behind it.
+// step sets the clock ahead of or behind the simulation.
 func (g *generator) step() Op {
 	ahead := pick(g, 0, 0, time.Second, time.Minute, time.Hour, day, century, time.Duration(g.Int64N(int64(day))))
 	if g.IntN(2) == 0 {

@@ -19,7 +19,7 @@ func (w *world) do(op Op) {
 	case "enqueue":
 		w.enqueue(op.Jobs)
 	case "pass":
-		// the next step reports a violation again
+		// the next step reports a violation, too
 		if err := w.pass(op.For); err != nil {
 			w.report("%v", err)
 		}
@@ -86,7 +86,7 @@ func (w *world) do(op Op) {
 	}
 }
 
-// stopHand stops a worker, which finally gives up stuck runs.
+// stopHand stops a worker, which eventually gives up stuck runs.
 func (w *world) stopHand(h *hand) {
 	w.mu.Lock()
 	h.stopped = now()

@@ -1,6 +1,6 @@
 // Package sim has the families that simulate random calls, crashes, stalls and clock steps on
-// a queue in a file with several workers. They use virtual time, so an hour takes
-// milliseconds.
+// a queue in a file with several workers. They use virtual time, so an hour of simulation
+// takes milliseconds.
 //
 // A [Case] is a list of [Op], which are data. A world runs them. It has one process at a time,
 // with the queue and its workers. A crash ends the process, and the next process opens a copy

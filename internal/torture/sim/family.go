@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/usage"
 )
 
-// CaseVariable names a file with a case that the families try instead of those of seeds, such
-// as the case of a violation.
+// CaseVariable names a file with a case, such as the case of a violation. The families try it instead
+// of the cases of seeds.
 const CaseVariable = "PAWL_TORTURE_CASE"
 
 // Random is the family of random calls, crashes and stalls.
@@ -26,7 +26,7 @@ var Random = &harness.Family{
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "simulate"), nil },
 }
 
-// Clock is the family of clocks that are wrong.
+// Clock is the family of wrong clocks.
 var Clock = &harness.Family{
 	Name:   "clock",
 	Goals:  "R9",
@@ -108,7 +108,7 @@ func (do task) carryOut(simulate func(*Case) error) (wrong string) {
 	first, steps := err, len(c.Ops)
 	end := usage.CPU() + shrinkTime
 	c = Shrink(c, func(c *Case) bool {
-		for range 2 { // since goroutines may run in another order
+		for range 2 { // because goroutines may run in another order
 			if usage.CPU() > end {
 				return false
 			}

@@ -173,11 +173,10 @@ func (g *generator) delay() time.Duration { return time.Duration(1+g.IntN(30_000
 func (g *generator) long() time.Duration  { return time.Duration(1+g.IntN(60_000)) * time.Millisecond }
 func (g *generator) grace() time.Duration { return time.Duration(1+g.IntN(5_000)) * time.Millisecond }
 
-// pick is one of some values.
+// pick returns one of the values.
 func pick[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
 
-// suspect makes a case in which one job crashes its process each time it runs, beside many
-// other jobs.
+// suspect makes a case with many jobs, one of which crashes its process each time it runs.
 func (g *generator) suspect() {
 	for n := range 2 {
 		g.add(Op{Do: "start", Worker: n, Crew: &Crew{Queues: queueNames, Kinds: kindNames, Concurrency: 2 + g.IntN(6),

@@ -144,7 +144,7 @@ func (p *process) handle(ctx context.Context, job *pawl.Job[args]) error {
 	return errFailed
 }
 
-// same requires that a job is as it was stored.
+// same requires that a job is unchanged since it was stored.
 func (w *world) same(r *run, job *pawl.Job[args]) {
 	t := w.trackOf(job.ID)
 	if job.Args.N != t.N || string(job.Args.Fill) != string(fill(t.Job)) || job.Kind != t.Kind || job.Queue != t.Queue ||

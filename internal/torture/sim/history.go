@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// never is the place of a missing answer, after all others.
+// never is the place of a missing answer: after all other places.
 const never = math.MaxInt
 
 // record is one call on one job.
@@ -26,9 +26,9 @@ type record struct {
 	reason            pawl.Reason
 	cause             string
 	keep              bool
-	attempts, crashes int   // of a lease, as it says
+	attempts, crashes int   // numbers of a lease, as the lease has them
 	ran               bool  // a snooze by a run that had started
-	held              bool  // by the simulation itself
+	held              bool  // a call by the simulation itself
 	by                *hand // the worker
 	existing          int   // the job whose unique key an enqueue met
 	fetch             *fetch
@@ -67,7 +67,7 @@ func class(err error) string {
 type fetch struct {
 	request pawl.Request
 	open    bool
-	at      int64 // of the answer
+	at      int64 // instant of the answer
 	leases  []*record
 }
 
@@ -83,7 +83,7 @@ type run struct {
 	cause    error // why its context had ended
 	deaf     bool
 	limit    time.Duration
-	died     bool // with its process
+	died     bool // it died with its process
 	plan     Run
 	by       *hand
 }
@@ -92,8 +92,8 @@ type run struct {
 type history struct {
 	mu      sync.Mutex
 	place   int
-	records []*record // not judged yet
-	fetches []*fetch  // the same, and those that are open
+	records []*record // records that are not judged yet
+	fetches []*fetch  // fetches that are not judged yet, or are open
 	runs    []*run
 	wrong   []error // violations
 
@@ -126,7 +126,7 @@ func (h *history) begin(p *process, records ...*record) error {
 	return nil
 }
 
-// end records their answers, unless the process died meanwhile.
+// end records the answers of calls, unless the process has died.
 func (h *history) end(p *process, answer func(), records ...*record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,14 +16,14 @@ type judge struct {
 	rules   rules
 	byToken map[uint64]*lease
 	leases  []*lease
-	waiting []*fetch // that were open at the last look
-	answers []*fetch // since the last scan
+	waiting []*fetch // fetches that were open at the last look
+	answers []*fetch // fetches answered since the last scan
 	acks    []*record
 	skips   []*record
 
-	// Under the history's mutex.
+	// Guarded by the history's mutex.
 	pauses  []pausing
-	batches [][]*record // since the last crash
+	batches [][]*record // batches since the last crash
 }
 
 // pausing is a pause or resume of a queue.
@@ -31,7 +31,7 @@ type pausing struct {
 	queue   string
 	at      int64
 	paused  bool
-	unknown bool // whether it happened
+	unknown bool // it is unknown whether it happened
 }
 
 func newJudge(w *world) judge {
@@ -42,7 +42,7 @@ func newJudge(w *world) judge {
 	return judge{w: w, rules: r, byToken: make(map[uint64]*lease)}
 }
 
-// take takes the records since the last time.
+// take takes the records since its last call.
 func (j *judge) take(at int64, crashed bool) error {
 	w := j.w
 	w.mu.Lock()
@@ -75,7 +75,7 @@ func (j *judge) take(at int64, crashed bool) error {
 		case r.end == never && !crashed:
 			return fmt.Errorf("job %d: %v has no answer, and nothing is left to wait for", r.job, r)
 		case t.retired.Load() && r.what != "extend":
-			t.retired.Store(false) // what is gone gets ErrNotFound and ErrLeaseLost
+			t.retired.Store(false) // calls on a missing job get ErrNotFound and ErrLeaseLost
 		}
 		if t.retired.Load() {
 			continue
@@ -160,7 +160,7 @@ func (j *judge) existed(records []*record) error {
 		if other == nil || other.Unique != t.Unique || other.Queue != t.Queue || other.Kind != t.Kind {
 			return fmt.Errorf("job %d was not stored for the unique key of job %d, which does not have it", r.job, r.existing)
 		}
-		if other.touched(r.at) { // it may have been there for less than this instant
+		if other.touched(r.at) { // it may have existed for a part of this instant
 			continue
 		}
 		if other.retired.Load() || !slices.ContainsFunc(append(other.at(r.at, false), other.at(r.at, true)...), alive) {
@@ -177,8 +177,8 @@ func alive(k known) bool {
 // judgeCrash judges up to a crash.
 func (w *world) judgeCrash(at int64) error { return w.judge.take(at, true) }
 
-// look scans the file and requires that each job is in a possible state. With check it
-// compares every row too. No call is under way.
+// look scans the file and requires that each job is in a possible state. With check, it also
+// compares every row. No call is in progress.
 func (w *world) look(check bool) error {
 	j := &w.judge
 	at := now()
@@ -217,11 +217,11 @@ func (w *world) look(check bool) error {
 	return nil
 }
 
-// together judges rules between jobs while no call is under way.
+// together judges rules between jobs while no call is in progress.
 func (j *judge) together(found map[pawl.ID]*pawl.Envelope) error {
 	type key struct{ queue, kind, unique string }
 	unique := make(map[key]int)
-	busy := make(map[string]bool) // effects of leased jobs, and "" for one that crashed twice
+	busy := make(map[string]bool) // effects of leased jobs, and "" for a job that crashed twice
 	leased, pool := 0, j.w.c.Pool
 	for _, e := range found {
 		if e.State == pawl.Leased {
@@ -271,7 +271,7 @@ func (j *judge) whole(found map[pawl.ID]*pawl.Envelope) error {
 		plain := true
 		for _, r := range batch {
 			t := j.w.tracks[r.job]
-			plain = plain && r.end == never && t.Unique == "" && t.Effect == "" // one may be skipped at once
+			plain = plain && r.end == never && t.Unique == "" && t.Effect == "" // a job may be skipped immediately
 			if found[t.id] != nil {
 				there++
 			}

@@ -12,7 +12,7 @@ import (
 type known struct {
 	State     pawl.State // "" when it is not in the file
 	gone      bool       // it was stored once
-	due       int64      // a time on the wall
+	due       int64      // a wall-clock time
 	attempts  int
 	crashes   int
 	failures  int
@@ -20,7 +20,7 @@ type known struct {
 	token     uint64
 	expires   int64 // an instant
 	reason    pawl.Reason
-	ends      int64 // a time on the wall: of its record
+	ends      int64 // a wall-clock time: the end of its record
 }
 
 func (k known) String() string {
@@ -47,7 +47,7 @@ func (k known) String() string {
 type rules struct {
 	*wall
 	lease      time.Duration
-	maxCrashes int           // none when it is negative
+	maxCrashes int           // negative for no limit
 	slack      time.Duration // the delay until the queue notices a step of the clock
 }
 
@@ -55,7 +55,7 @@ type rules struct {
 type law struct {
 	*rules
 	*Job
-	deadline int64 // a time on the wall, 0 for none
+	deadline int64 // a wall-clock time, 0 for none
 }
 
 func (l law) late(at int64) bool { return l.deadline != 0 && l.deadline <= l.at(at) }

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Case has all that decides about a simulation, except the scheduling of goroutines.
+// Case has everything that determines a simulation, except the scheduling of
+// goroutines.
 type Case struct {
 	Seed       uint64
 	Lease      time.Duration
-	MaxCrashes int  // as bolt.Options has it
+	MaxCrashes int  // as in bolt.Options
 	Clock      bool // the wall clock is stepped
 	Pool       int  `json:",omitempty"` // how many jobs of all queues run at a time; 0 for any number
 	Suspect    bool // one job crashes its process whenever it runs, and nothing else does
@@ -22,16 +23,16 @@ type Case struct {
 type Op struct {
 	Do string
 
-	Jobs   []Job         `json:",omitempty"` // to store, in one batch
+	Jobs   []Job         `json:",omitempty"` // jobs to store, in one batch
 	Job    int           `json:",omitempty"` // the number of a job, or of a lease that was taken
-	Verb   string        `json:",omitempty"` // that ends a lease
+	Verb   string        `json:",omitempty"` // verb that ends a lease
 	For    time.Duration `json:",omitempty"`
 	Keep   bool          `json:",omitempty"` // the attempts of a dead job
 	N      int           `json:",omitempty"` // jobs to take; events until a crash
 	Queue  string        `json:",omitempty"`
-	Worker int           `json:",omitempty"` // below workers
+	Worker int           `json:",omitempty"` // number of a worker, less than workers
 	Crew   *Crew         `json:",omitempty"`
-	Beside []Op          `json:",omitempty"` // carried out at the same time
+	Beside []Op          `json:",omitempty"` // steps carried out at the same time
 }
 
 // Job is a job to store, with the actions of its handler.
@@ -41,16 +42,16 @@ type Job struct {
 	Queue    string
 	Priority int8          `json:",omitempty"`
 	Delay    time.Duration `json:",omitempty"`
-	Deadline time.Duration `json:",omitempty"` // from when it is stored
+	Deadline time.Duration `json:",omitempty"` // time from its enqueue to its deadline
 	Retries  int           `json:",omitempty"`
 	Timeout  time.Duration `json:",omitempty"`
 	Retain   time.Duration `json:",omitempty"`
 	Unique   string        `json:",omitempty"`
-	Reject   bool          `json:",omitempty"` // where the unique key is taken
+	Reject   bool          `json:",omitempty"` // reject the job if the unique key is taken
 	Effect   string        `json:",omitempty"` // its idempotency key
 	TTL      time.Duration `json:",omitempty"`
 	Size     int           `json:",omitempty"` // bytes of its payload
-	Runs     []Run         `json:",omitempty"` // the last of them again and again
+	Runs     []Run         `json:",omitempty"` // actions of its runs; the last one is repeated
 }
 
 // Run is the action of a handler.
@@ -58,7 +59,7 @@ type Run struct {
 	Do   string        // one of the results below
 	Take time.Duration `json:",omitempty"`
 	Deaf bool          `json:",omitempty"` // it ignores the end of its context
-	For  time.Duration `json:",omitempty"` // of a snooze, or until the retry
+	For  time.Duration `json:",omitempty"` // time of a snooze, or until the retry
 }
 
 // Results of runs.

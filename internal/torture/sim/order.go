@@ -39,7 +39,8 @@ func (j *judge) isPaused(queue string, at int64) (is pauseState) {
 	return is
 }
 
-// inOrder judges the fetches since the last scan: the jobs they took and the jobs they left.
+// inOrder judges the fetches since the last scan: the jobs that they took and the jobs that
+// they left.
 func (j *judge) inOrder() error {
 	fetches := j.answers
 	j.answers = nil
@@ -48,7 +49,7 @@ func (j *judge) inOrder() error {
 		if len(f.leases) > f.request.Max {
 			return fmt.Errorf("a fetch of %d jobs returned %d", f.request.Max, len(f.leases))
 		}
-		last := make(map[string]*track) // that each queue gave
+		last := make(map[string]*track) // the last job of each queue
 		lastDue := make(map[string]known)
 		for _, r := range f.leases {
 			t := j.w.tracks[r.job]
@@ -89,8 +90,8 @@ func leasedAs(t *track, r *record) known {
 	return known{}
 }
 
-// ahead requires that a fetch left no job that was ready throughout its instant and comes
-// before the last job of the queue in its answer.
+// ahead requires that a fetch left no job that comes before t, the last job of its queue in
+// the answer. Only jobs that were ready throughout the instant of the fetch count.
 func (j *judge) ahead(f *fetch, t *track, as known) error {
 	for _, other := range j.w.order {
 		if other.seq == 0 || t.seq == 0 || other.retired.Load() || other == t || other.Queue != t.Queue || other.Effect != "" || !driver.Wants(&f.request, other.Kind) {

@@ -15,17 +15,17 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// process is a queue and its workers, from an open of the file to a crash. It dies at once, in
-// memory: its remaining goroutines find every call refused, and end.
+// process is a queue and its workers, from an open of the file to a crash. It dies
+// immediately, in memory: every call of its remaining goroutines is refused, and they end.
 type process struct {
 	world *world
 	q     Queue
 	path  string
-	hands [workers]*hand // nil where none runs
+	hands [workers]*hand // nil for a worker that does not run
 
 	gone chan struct{} // closed when it dies
 
-	// Under the history's mutex.
+	// Guarded by the history's mutex.
 	dead   bool
 	diedAt int64
 	left   string // the copy of its file
@@ -39,10 +39,10 @@ type hand struct {
 	process *process
 	crew    Crew
 	stop    context.CancelFunc
-	stalled atomic.Int64 // until this instant it makes no calls
+	stalled atomic.Int64 // it makes no calls before this instant
 	done    chan struct{}
 
-	// Under the history's mutex.
+	// Guarded by the history's mutex.
 	busy     int         // handlers
 	jobs     map[int]int // how many of them have each job
 	stopped  int64       // when it had to stop, 0 for never
@@ -58,7 +58,7 @@ func (h *hand) impair(d time.Duration) {
 	h.impaired = append(h.impaired, period{now(), now() + int64(d)})
 }
 
-// wasImpaired reports whether it could not extend its leases at some time of a period.
+// wasImpaired reports whether it could not extend its leases at some time in a period.
 func (h *hand) wasImpaired(from, to int64) bool {
 	return slices.ContainsFunc(h.impaired, func(p period) bool { return p.from <= to && p.to >= from })
 }
@@ -121,8 +121,8 @@ func (p *process) hear(e pawl.Event) {
 	}
 }
 
-// kill is the crash. Nobody writes to the file meanwhile. The caller holds the history's
-// mutex.
+// kill is the crash. No goroutine writes to the file during kill. The caller holds the
+// history's mutex.
 func (p *process) kill() {
 	if p.dead {
 		return
@@ -163,7 +163,7 @@ func (p *process) hire(number int, crew Crew) {
 	})
 }
 
-// hand makes a worker with the handlers of its kinds.
+// hand makes a worker with the running handlers of its kinds.
 func (p *process) hand(crew Crew) *hand {
 	h := &hand{process: p, crew: crew, done: make(chan struct{}), jobs: make(map[int]int)}
 	h.Worker = worker.New(&tap{p, h}, &worker.Options{

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// judgeRun requires that a run had a lease of its own, and that the worker settled it by its
-// result.
+// judgeRun requires that a run had its own lease, and that the worker settled the lease
+// according to the result of the run.
 func (w *world) judgeRun(r *run) error {
 	l := w.byToken[r.token]
 	switch {
@@ -33,7 +33,7 @@ func (w *world) judgeRun(r *run) error {
 			continue
 		}
 		at := w.decisions[r.token]
-		early, late := r.to == 0 || at <= r.to, r.to != 0 && at >= r.to // in one instant either may have come first
+		early, late := r.to == 0 || at <= r.to, r.to != 0 && at >= r.to // within one instant, either may have come first
 		if !(early && r.givenUp(s) || late && r.allows(s)) {
 			return fmt.Errorf("the worker settled it by %v, reason %q, and its context had ended by %v", s, s.reason, r.cause)
 		}
@@ -50,10 +50,10 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 	if limit > 0 {
 		over = r.from + int64(limit)
 	}
-	if l.track.deadline != 0 && !w.c.Clock { // by the wall clock, which the worker does not see
+	if l.track.deadline != 0 && !w.c.Clock { // deadlines are on the wall clock, which the worker does not use
 		over = min(over, max(l.track.deadline, r.from))
 	}
-	noticed := over // when its context ended at the latest
+	noticed := over // the latest time at which its context ended
 	for _, at := range l.track.cancels {
 		if at > r.from && (l.ended == 0 || at < l.ended) {
 			noticed = min(noticed, at)

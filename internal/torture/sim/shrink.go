@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Shrink makes a case smaller while it still fails: it removes runs of steps, then single
-// steps and jobs, and then all that a step or a job need not say.
+// Shrink makes a case smaller as long as it still fails. It removes sequences of steps,
+// then single steps and jobs, and then the unneeded fields of steps and jobs.
 func Shrink(c *Case, fails func(*Case) bool) *Case {
 	s := &shrinking{c, fails}
 	for before := -1; before != s.size(); {
@@ -40,7 +40,7 @@ func (s *shrinking) try(change func(*Case)) bool {
 func (c *Case) clone() *Case {
 	own := new(Case)
 	if err := json.Unmarshal(c.text(), own); err != nil {
-		panic(err) // a case is data
+		panic(err) // encoding a case cannot fail
 	}
 	return own
 }
@@ -53,7 +53,7 @@ func (c *Case) text() []byte {
 	return text
 }
 
-// size is how much a case says.
+// size is the length of a case as text.
 func (c *Case) size() int { return len(c.text()) }
 
 // list shortens a list by halves, by quarters and so on, and then simplifies its elements.
@@ -87,7 +87,7 @@ func (s *shrinking) fields(at place) {
 		}
 		switch v := field(s.Case); {
 		case v.IsZero(), slices.Contains(needed, name):
-		case name == "Queues" || name == "Kinds": // all of them say the least
+		case name == "Queues" || name == "Kinds": // an empty list, which means all, is the simplest value
 		case name == "Concurrency":
 			set(1)
 		case v.Kind() == reflect.Slice:

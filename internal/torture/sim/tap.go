@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Queue is the queue under test: a bolt.Queue, or one with a planted fault.
+// Queue is the queue under test: a bolt.Queue, or a queue with a planted fault.
 type Queue interface {
 	pawl.Queue
 	Retry(ctx context.Context, id pawl.ID, keepAttempts bool) error

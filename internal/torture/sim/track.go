@@ -16,17 +16,17 @@ type track struct {
 	law
 	id      pawl.ID
 	payload []byte
-	seq     uint64 // by which it is ordered last, once its event came or it was found in the file
+	seq     uint64 // the last part of its order, once its event came or it was found in the file
 	base    span   // its possible states at the last scan
 	spans   []span // its possible states after each later instant with a call
 	records []*record
 	recent  []string    // the last records, for the report of a violation
 	leases  []*lease    // in the order of the history
 	cancels []int64     // instants in which it was cancelled
-	retired atomic.Bool // it is gone for good
+	retired atomic.Bool // it is permanently gone
 }
 
-// span has the possible states of a job from an instant on.
+// span has the possible states of a job at an instant and after it.
 type span struct {
 	at  int64
 	set []known
@@ -37,15 +37,15 @@ type lease struct {
 	*record
 	track   *track
 	expires int64
-	ended   int64 // 0 while it holds
+	ended   int64 // 0 while the lease lasts
 	how     string
 	run     *run
 	settles []*record
 }
 
 // explain continues the possible states of a job with the records until an instant. Crashed
-// means that the process died in that instant. Otherwise no work is left then. Fetching means
-// that a fetch may have leased jobs before the crash, without an answer.
+// means that the process died in that instant. Otherwise no work is left in that instant.
+// Fetching means that a fetch may have leased jobs before the crash, without an answer.
 func (t *track) explain(to int64, crashed, fetching bool) error {
 	records := t.records
 	t.records = nil
@@ -172,7 +172,7 @@ func (t *track) found(e *pawl.Envelope) error {
 	return nil
 }
 
-// same reports whether a job is, besides its state, as it was stored.
+// same reports whether a job, apart from its state, is unchanged since it was stored.
 func (t *track) same(e *pawl.Envelope) bool {
 	return bytes.Equal(e.Payload, t.payload) && e.Kind == t.Kind && e.Queue == t.Queue && e.Origin == t.Queue && e.Priority == t.Priority &&
 		e.MaxRetries == t.Retries && e.Timeout == t.Timeout && e.Retain == t.Retain && e.UniqueKey == t.Unique && e.IdempotencyKey == t.Effect

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// last judges the end of a case, after the drain: nothing is left but dead jobs and
-// records, and all that happened has a cause.
+// last judges the end of a case, after the drain: only dead jobs and records are left, and
+// everything that happened has a cause.
 func (w *world) last() error {
 	for e, err := range w.proc.q.Jobs(context.Background(), pawl.Filter{}) {
 		if err != nil {
@@ -31,7 +31,7 @@ func (w *world) last() error {
 	return w.verdict()
 }
 
-// verdict judges what needs the whole of a case.
+// verdict judges rules that need the whole case.
 func (w *world) verdict() error {
 	for _, r := range w.runs {
 		if err := w.judgeRun(r); err != nil {
@@ -51,8 +51,9 @@ func (w *world) verdict() error {
 	return errors.Join(w.effects(), w.repeatSuspects(), w.storms(), w.suspect())
 }
 
-// wholeHistory requires that a job's history has each failed run that was told, with its
-// attempt, its time and its cause, and nothing else but that it was poison.
+// wholeHistory requires that a job's history has each reported failed run, with its
+// attempt, its time and its cause. The only other allowed entry says that the job was
+// poison.
 func (t *track) wholeHistory(e *pawl.Envelope) error {
 	var want []pawl.Failure
 	unsure := false
@@ -80,8 +81,8 @@ func (t *track) wholeHistory(e *pawl.Envelope) error {
 	return nil
 }
 
-// effects requires that jobs of one idempotency key never ran beside one another, nor after
-// a success that counts, and that a job was skipped for such a success alone.
+// effects requires that jobs with the same idempotency key never ran at the same time, or
+// after a success that counts, and that a job was skipped only because of such a success.
 func (w *world) effects() error {
 	leases := make(map[string][]*lease)
 	acks := make(map[string][]*record)
@@ -119,12 +120,13 @@ func (w *world) effects() error {
 
 func (t *track) effect() string { return t.Kind + "/" + t.Effect }
 
-// until is when a success no longer counts, on the wall.
+// until returns the wall-clock time when a success no longer counts.
 func (w *world) until(r *record) int64 {
 	return w.wall.at(r.at) + int64(cmp.Or(w.tracks[r.job].TTL, pawl.DefaultIdempotencyTTL))
 }
 
-// beside finds two leases that were held at a time; they are in the order of their giving.
+// beside finds two leases that were held at the same time. The leases are in the order in
+// which they were granted.
 func beside(leases []*lease) (a, b *lease) {
 	var longest *lease
 	for _, l := range leases {
@@ -154,7 +156,7 @@ func (w *world) repeatSuspects() error {
 // manyLeases is more leases than a job may have in one second.
 const manyLeases = 40
 
-// storms requires that no job was leased again and again.
+// storms requires that no job was leased repeatedly in a short time.
 func (w *world) storms() error {
 	for _, t := range w.order {
 		for i := manyLeases; i < len(t.leases); i++ {

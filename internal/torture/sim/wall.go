@@ -12,11 +12,11 @@ type wall struct {
 	pieces []piece
 }
 
-// piece is the state of the clock from an instant on.
+// piece is the state of the clock at an instant and after it.
 type piece struct {
 	from  int64
 	ahead int64
-	stuck bool // at its first time
+	stuck bool // the clock stands still at its first time
 }
 
 func newWall() *wall { return &wall{pieces: []piece{{from: now()}}} }
@@ -28,7 +28,7 @@ func (w *wall) Now() time.Time {
 	return time.Unix(0, w.pieces[len(w.pieces)-1].shows(now())).UTC()
 }
 
-// set sets the clock ahead of the time, or back, from now on.
+// set makes the clock show a time ahead of, or behind, the simulation from now on.
 func (w *wall) set(ahead time.Duration, stuck bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,7 +42,7 @@ func (p piece) shows(at int64) int64 {
 	return at + p.ahead
 }
 
-// at returns its time at an instant, after a setting in the same instant.
+// at returns its time at an instant, after any set in the same instant.
 func (w *wall) at(at int64) int64 {
 	for i := len(w.pieces) - 1; i > 0; i-- {
 		if w.pieces[i].from <= at {
@@ -68,8 +68,8 @@ func (w *wall) latest(from, to int64) (latest int64) {
 	return latest
 }
 
-// since returns the instant since which its time has not been before due, until an instant.
-// Ok is false if its time is before due at that instant.
+// since returns since when, up to the instant to, its time has not been before due. Ok is
+// false if its time is before due at to.
 func (w *wall) since(due, to int64) (since int64, ok bool) {
 	for i := len(w.pieces) - 1; i >= 0; i-- {
 		p := w.pieces[i]

@@ -46,19 +46,19 @@ type world struct {
 	proc      *process
 	files     int
 	held      []*pawl.Lease // leases of the simulation itself
-	faultless bool          // from the last step on all runs succeed; under the history's mutex
+	faultless bool          // after the last step, all runs succeed; guarded by the history's mutex
 
 	refusing atomic.Int64 // the instant until which calls are refused
 	died     chan struct{}
 	killed   chan *process
-	all      sync.WaitGroup // of workers
+	all      sync.WaitGroup // goroutines of workers
 
-	// Under the mutex of registry.
+	// The mutex registry guards the fields below.
 	registry sync.Mutex
 	numbers  map[pawl.ID]int
 	tracks   map[int]*track
 	order    []*track
-	ran      map[int]int // under the history's mutex: how often a job ran
+	ran      map[int]int // how often a job ran; guarded by the history's mutex
 
 	judge
 }
@@ -106,7 +106,7 @@ func (w *world) carryOut() error {
 	return nil
 }
 
-// pass lets time pass. Another process follows a process that dies meanwhile.
+// pass lets time pass. If a process dies in that time, another process follows.
 func (w *world) pass(d time.Duration) error {
 	for end := time.Now().Add(d); ; {
 		synctest.Wait()
@@ -232,7 +232,7 @@ func (w *world) drain() error {
 		w.setPaused(queue, false)
 	}
 	if w.c.Clock {
-		w.wall.set(century+century/4, false) // everything that was delayed while the clock was far ahead is due
+		w.wall.set(century+century/4, false) // all jobs that were delayed while the clock was far ahead are due
 	}
 	last := w.proc.hand(Crew{Queues: queueNames, Kinds: kindNames, Concurrency: 4})
 	ctx, stop := context.WithTimeout(context.Background(), drainTime)
@@ -252,5 +252,5 @@ func (w *world) drain() error {
 	return w.last()
 }
 
-// drainTime limits a drain: more than all delays and retentions of a case.
+// drainTime limits a drain. It is more than all delays and retentions of a case.
 const drainTime = 100 * time.Hour

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// event records an event of the queue. The queue emits it when it is durable, before anything
-// can follow from it, so later runs can be compared with it.
+// event records an event of the queue. The queue emits an event when it is durable, and
+// before anything can follow from it, so later runs can be compared with it.
 func (l *life) event(e pawl.Event) {
 	round, n := numberOf(e.Job.ID)
 	l.mu.Lock()
@@ -71,7 +71,7 @@ func (c *cell) event(what pawl.EventType) error {
 		c.snoozes++
 		return over(&c.settled)
 	case pawl.EventReleased:
-		if ran { // otherwise it was fetched ahead
+		if ran { // otherwise the job was fetched ahead
 			return over(&c.cuts)
 		}
 	case pawl.EventDied:
@@ -118,7 +118,8 @@ func (l *deadJobs) take() (some map[int]bool) {
 	return some
 }
 
-// number requires that a sequence is higher than those before the queue was opened.
+// number requires that a sequence is higher than all sequences from before the queue
+// was opened.
 func (l *life) number(seq uint64) error {
 	for last := l.seq.Load(); seq > last && !l.seq.CompareAndSwap(last, seq); last = l.seq.Load() {
 	}

@@ -1,14 +1,14 @@
 // Package soak has the family that works for a long time and counts exactly.
 //
 // A soak is a sequence of rounds on one file, each with the same number of jobs of many
-// classes. The fate of each job is known in advance: its failures, whether it dies, and what
-// follows. A ledger records the answer of Enqueue, the runs and the events of each job. The
-// family judges it when the round is over and the queue is empty. The ledger grows with the
-// round, not with the soak.
+// classes. The fate of each job is known in advance: its failures, whether it becomes dead,
+// and what follows. A ledger records the answer of Enqueue, the runs and the events of each
+// job. The family judges it when the round is over and the queue is empty. The ledger grows
+// with the round, not with the soak.
 //
-// The processes live longer and longer. Some are killed within a round, and the number of
-// rounds between two kills doubles. Memory, goroutines, open files and the file must not grow
-// over these rounds.
+// Each process lives longer than the one before. Some are killed within a round, and the
+// number of rounds between two kills doubles. Memory, goroutines, open files and the file
+// must not grow over these rounds.
 package soak
 
 import (
@@ -63,7 +63,7 @@ type soak struct {
 	*harness.Try
 	size   int
 	folder string // has the queue's file and nothing else
-	rounds int    // at most
+	rounds int    // maximum number of rounds
 }
 
 // killed reports whether a round has kills: the first two rounds, and then rounds at doubling
@@ -77,7 +77,7 @@ func killed(round int) bool {
 	return round < 2
 }
 
-// mostKills is the number of kills in such a round.
+// mostKills is the maximum number of kills in a round with kills.
 const mostKills = 3
 
 // run runs rounds until the goal.

@@ -12,9 +12,9 @@ import (
 type sample struct {
 	heap       int // reachable bytes
 	goroutines int
-	files      int   // open ones
+	files      int   // open files
 	used       int   // bytes of the queue's file, without its free pages
-	size       int64 // of the queue's file, in bytes
+	size       int64 // size of the queue's file, in bytes
 }
 
 func (s sample) String() string {
@@ -53,7 +53,7 @@ const (
 	heapRoom       = 512 << 10 // bytes, for the runtime's own memory
 	goroutinesRoom = 2
 	usedFactor     = 1.25
-	usedRoom       = 64 << 10 // bytes: what a compaction saves
+	usedRoom       = 64 << 10 // bytes that a compaction would save
 
 	// mostSize is the limit of every single sample of the file's size, in bytes. A file grows to
 	// the largest backlog since it was compacted. A machine that stalls makes a backlog of a

@@ -52,7 +52,8 @@ func (l *life) start(job *pawl.Job[args]) (err error) {
 	return err
 }
 
-// may returns the reason why a run must not start, by the ledger. The caller holds mu.
+// may returns the reason why, according to the ledger, a run must not start. The caller
+// holds mu.
 func (l *life) may(n int, c cell, attempts int) error {
 	least, most := int(c.failures), int(c.failures)
 	if l.kills > 0 { // the last events of a killed process are lost
@@ -124,7 +125,7 @@ func (l *life) act(ctx context.Context, job *pawl.Job[args]) error {
 		return context.Cause(ctx)
 	case inTx:
 		err := l.q.Update(ctx, func(tx *bbolt.Tx) error { return errors.Join(errBoom, l.countEffect(tx, n)) })
-		switch { // its effect will show if something was stored
+		switch { // its effect will show whether something was stored
 		case err == nil:
 			l.wrong(fmt.Errorf("an Update of job %d was answered as done, and its function had failed", n))
 		case !errors.Is(err, errBoom):

@@ -25,12 +25,12 @@ const (
 	snoozed                 // snoozes once
 	delayed                 // waits some milliseconds
 	retained                // its record stays some milliseconds
-	inTx                    // its handler acks it in a transaction of its own, with an effect
+	inTx                    // its handler acks it in its own transaction, with an effect
 	late                    // no worker handles its kind in the first half of some rounds
 	uniquePair              // an even number and the next odd one share a unique key
 	onePair                 // an even number and the next odd one share an idempotency key
-	permanent               // dies at its first run, is retried, and succeeds
-	exhausted               // dies of its failures, and is deleted
+	permanent               // becomes dead at its first run, is retried, and succeeds
+	exhausted               // becomes dead after its failures, and is deleted
 	cancelled               // waits for an hour, is cancelled, and deleted
 	stopped                 // is cancelled by its own handler, and deleted
 	overdue                 // waits for an hour, and its deadline comes first
@@ -50,7 +50,7 @@ var table = func() (all [100]class) {
 	i := 0
 	for _, p := range parts {
 		for range p.part {
-			all[i*41%len(all)] = p.class // 41 and 100 have no divisor in common: the classes are mixed
+			all[i*41%len(all)] = p.class // 41 and 100 have no common divisor, so the classes are mixed
 			i++
 		}
 	}
@@ -80,15 +80,16 @@ const (
 	effectTime = 5 * time.Second
 )
 
-// slowness returns the time of a slow job's run, long enough that a stop hits some.
+// slowness returns the time of a slow job's run. It is long enough that a stop
+// interrupts some of these runs.
 func slowness(n int) time.Duration {
 	return time.Duration(n/2/len(table)%16) * time.Millisecond
 }
 
-// existing reports whether the unique key of a job belongs to another one.
+// existing reports whether the unique key of a job belongs to another job.
 func existing(n int) bool { return classOf(n) == uniquePair && n%2 == 1 }
 
-// Queues are those of the jobs.
+// queues are the queues of the jobs.
 var queues = []string{"a", "b"}
 
 // args are the arguments of a job.

@@ -69,7 +69,7 @@ func (l *life) judgeJob(n int, c cell) error {
 		}
 	}
 	switch {
-	case classOf(n) == inTx && !known: // its effect tells whether it was done
+	case classOf(n) == inTx && !known: // its effect shows whether it was done
 		return unless(c.starts > 0, "it is lost")
 	case !c.has(done) && (known || c.returned == 0):
 		return errors.New("it is lost")
@@ -102,7 +102,7 @@ func (l *life) wasStored(n int) (bool, error) {
 		case existing(n):
 		case c.starts > 0 || c.has(done|skipped|died|deleted):
 			stored++
-		case classOf(n) == onePair && l.cells[n^1].returned > 0: // the kill came before the event that it was skipped
+		case classOf(n) == onePair && l.cells[n^1].returned > 0: // the kill came before the event of the skip
 		default:
 			not, one = not+1, n
 		}
@@ -143,8 +143,8 @@ func total(stats pawl.Stats) (all pawl.Counts) {
 	return all
 }
 
-// tally requires that the queue has exactly the stored jobs without an end. No call is under
-// way.
+// tally requires that the queue has exactly the stored jobs without an end. No call is in
+// progress.
 func (l *life) tally(stats pawl.Stats) error {
 	have := total(stats)
 	l.mu.Lock()
@@ -160,7 +160,7 @@ func (l *life) tally(stats pawl.Stats) error {
 		return fmt.Errorf("%d jobs are leased, and no worker is at work", have.Leased)
 	case l.kills > 0: // the last events are lost
 		return nil
-	case have.Ready+have.Delayed+have.Dead != want: // between these they still move as time goes by
+	case have.Ready+have.Delayed+have.Dead != want: // jobs still move between these states as time passes
 		return fmt.Errorf("%d jobs are not done, and the queue counts %+v", want, have)
 	}
 	return nil

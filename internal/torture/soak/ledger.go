@@ -15,9 +15,9 @@ import (
 type cell struct {
 	flags    marks
 	starts   uint8 // runs that began
-	settled  uint8 // runs that ended and count, by the events
+	settled  uint8 // runs that ended and count, according to the events
 	cuts     uint8 // runs that a stop released or a kill ended
-	failures uint8 // runs that failed, by the events
+	failures uint8 // runs that failed, according to the events
 	returned uint8 // runs whose handler returned nil
 	snoozes  uint8
 }
@@ -42,8 +42,8 @@ func (c cell) has(f marks) bool { return c.flags&f != 0 }
 
 // ledger has the cells of a round and its other counts.
 //
-// A durable ledger writes each change to its file at once. The system keeps the writes of a
-// killed process.
+// A durable ledger writes each change to its file immediately. The system keeps the writes of
+// a killed process.
 type ledger struct {
 	file    *os.File
 	durable bool
@@ -54,7 +54,7 @@ type ledger struct {
 	counts map[pawl.EventType]int
 	ended  map[int]time.Time // when an event reported an effect
 	events int
-	err    error // of the file
+	err    error // error of the file
 }
 
 // openLedger opens the ledger of rounds with size jobs in a file.
@@ -143,7 +143,7 @@ func (l *ledger) current() int {
 	return l.round
 }
 
-// cell is a copy.
+// cell returns a copy of a cell.
 func (l *ledger) cell(n int) cell {
 	l.mu.Lock()
 	defer l.mu.Unlock()

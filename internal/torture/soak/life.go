@@ -22,11 +22,11 @@ type life struct {
 	kills    int // processes that were killed in this round
 	q        *bolt.Queue
 	deadJobs deadJobs
-	seq      atomic.Uint64 // the highest of a job so far
-	lastSeq  uint64        // the highest when the queue was opened last
+	seq      atomic.Uint64 // the highest sequence of a job so far
+	lastSeq  uint64        // the highest sequence when the queue was last opened
 
 	progress atomic.Int64 // rises with every event
-	waiting  atomic.Bool  // for the next round
+	waiting  atomic.Bool  // it waits for the next round
 
 	off func() error // ends the work; nil without work
 

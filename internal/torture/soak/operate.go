@@ -74,7 +74,7 @@ const (
 	readJobs  = 200
 )
 
-// read reads snapshots beside the writers.
+// read reads snapshots while others write.
 func (l *life) read(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
@@ -91,7 +91,7 @@ func (l *life) read(ctx context.Context) {
 }
 
 // readOnce reads the first jobs, and requires that each belongs to the round, or to the next
-// round if that starts meanwhile.
+// round if that has started in the meantime.
 func (l *life) readOnce(ctx context.Context) error {
 	seen, first := 0, l.current()
 	for e, err := range l.q.Jobs(ctx, pawl.Filter{}) {

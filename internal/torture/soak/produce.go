@@ -65,7 +65,7 @@ func (l *life) block(ctx context.Context, from int) error {
 	return nil
 }
 
-// batch stores jobs, and cancels those of class cancelled.
+// batch stores jobs, and cancels the jobs of class cancelled.
 func (l *life) batch(ctx context.Context, from, to int) error {
 	jobs := make([]*pawl.Envelope, 0, to-from)
 	now := time.Now()

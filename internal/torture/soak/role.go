@@ -33,8 +33,8 @@ func init() { harness.Role(roleName, work) }
 type orders struct {
 	path, ledger string
 	size         int
-	round        int // the first one
-	kills        int // of processes that were killed in it
+	round        int // the first round
+	kills        int // processes that were killed in the first round
 }
 
 func (o orders) args() []any { return []any{o.path, o.ledger, o.size, o.round, o.kills} }

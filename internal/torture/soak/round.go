@@ -16,7 +16,7 @@ import (
 func (l *life) play(ctx context.Context) error {
 	half := len(l.cells) / blockSize / 2 * blockSize
 	pause := breakOf(l.round)
-	if pause != nil { // until then some jobs have no handler
+	if pause != nil { // until the break, some jobs have no handler
 		if err := l.rest(); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (l *life) takeTurns(ctx context.Context) error {
 	}
 	enough := 0
 	for _, q := range stats.Queues {
-		if q.Ready >= 2*turnsTaken { // some of them may wait for the effect of another
+		if q.Ready >= 2*turnsTaken { // some of these jobs may wait for the effect of another
 			enough++
 		}
 	}
@@ -128,7 +128,8 @@ func (l *life) reopen(ctx context.Context) error {
 	return nil
 }
 
-// again closes the queue, calls closed, opens the queue, and requires that it is the same.
+// again closes the queue, calls closed, opens the queue, and requires that its content is the
+// same.
 func (l *life) again(ctx context.Context, closed func() error) error {
 	if err := l.quiet(ctx); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (l *life) again(ctx context.Context, closed func() error) error {
 	return l.quiet(ctx)
 }
 
-// backUp backs up the queue at work, and requires that the copy is the same queue.
+// backUp backs up the queue at work, and requires that the copy has the same content.
 func (l *life) backUp(ctx context.Context) error {
 	path := l.path + ".backup"
 	if err := l.q.Backup(ctx, path); err != nil {

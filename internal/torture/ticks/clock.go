@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Clock is the clock of a machine: a file with a time, which its processes share. It moves when it is
-// set, as that of a machine that sleeps, and not by itself. So the number of ticks of a life does not
-// depend on how fast the machine is.
+// Clock is the clock of a machine: a file with a time, which its processes share. It moves only when
+// it is set, like the clock of a sleeping machine. So the number of ticks of a life does not depend
+// on the speed of the machine.
 type Clock struct{ file *os.File }
 
 // begin is what a new clock shows.
@@ -34,7 +34,7 @@ func (c *Clock) set(t time.Time) error {
 	return err
 }
 
-// Move sets the clock ahead, or back.
+// Move sets the clock ahead or back.
 func (c *Clock) Move(by time.Duration) error { return c.set(c.Now().Add(by)) }
 
 // Now is what the clock shows.

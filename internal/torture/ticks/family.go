@@ -67,7 +67,7 @@ func kill(t *harness.Try) error {
 // ToTheEnd is how far the clock goes before the last life of a story.
 const ToTheEnd = 20 * time.Second
 
-// judgeFile opens the file of a killed process, lets use do something, and judges.
+// judgeFile opens the file of a killed process, calls use, and judges the file.
 func judgeFile(ctx context.Context, path string, clock *Clock, l *Ledger, use func(context.Context, Queue) error) error {
 	q, err := bolt.Open(path, options(clock))
 	if err != nil {
@@ -118,7 +118,7 @@ func CatchUp(ctx context.Context, q Queue) error {
 	return nil
 }
 
-// catchUpLimit is how long a scheduler may take for what is due.
+// catchUpLimit is how long a scheduler may take for all due ticks.
 const catchUpLimit = 2 * time.Minute
 
 // life is the role of a process that is killed.

@@ -12,13 +12,13 @@ import (
 	"github.com/gopawl/pawl/schedule"
 )
 
-// Ledger is what is known of the schedules of a story. The zero value is that of an empty queue.
+// Ledger is what is known about the schedules of a story. The zero value is for an empty queue.
 type Ledger struct {
 	triggered map[string][]pawl.ID
 	books     map[string]*book
 }
 
-// book is what is known of one schedule.
+// book is what is known about one schedule.
 type book struct {
 	created, last time.Time
 	entries       map[uint64]schedule.Entry
@@ -44,7 +44,7 @@ func (l *Ledger) Hear(line string) error {
 	return fmt.Errorf("the story has the line %q", line)
 }
 
-// Judge compares what is stored with the ticks that there are. No process uses the queue.
+// Judge compares what is stored with the ticks that must exist. No process uses the queue.
 func (l *Ledger) Judge(ctx context.Context, q Queue) error {
 	jobs, err := readJobs(ctx, q)
 	if err != nil {
@@ -91,7 +91,7 @@ func readJobs(ctx context.Context, q Queue) (map[string]map[pawl.ID]schedule.Tic
 		}
 		tick, ok := schedule.TickOf(e)
 		if !ok {
-			tick = schedule.Tick{Schedule: "runs"} // the only one without jobs of its own
+			tick = schedule.Tick{Schedule: "runs"} // the only schedule without its own jobs
 		}
 		if jobs[tick.Schedule] == nil {
 			jobs[tick.Schedule] = make(map[pawl.ID]schedule.Tick)
@@ -101,8 +101,8 @@ func readJobs(ctx context.Context, q Queue) (map[string]map[pawl.ID]schedule.Tic
 	return jobs, nil
 }
 
-// take takes in what is new in the history of a schedule. Entries change only while they wait, or while
-// further ticks join the newest one.
+// take adds the new part of the history of a schedule. Entries change only while they wait, or while
+// further ticks join the newest entry.
 func (b *book) take(info *schedule.Info, history []schedule.Entry) error {
 	switch {
 	case !info.Created.Equal(b.created):
@@ -181,7 +181,7 @@ func (p *plan) after(t time.Time) int64 {
 	return (t.UnixNano()/period + 1) * period
 }
 
-// enter notes a decision for each of its ticks.
+// enter records a decision for each of its ticks.
 func (p *plan) enter(decided map[int64]*schedule.Entry, e *schedule.Entry) error {
 	if !slices.Contains(p.allowed, e.Decision) && !(e.Decision == schedule.Missed && e.Why == "no program defined the schedule") {
 		return fmt.Errorf("an entry is %+v", *e)
@@ -211,7 +211,7 @@ func (p *plan) hasJob(e *schedule.Entry, info *schedule.Info, jobs map[pawl.ID]s
 		return nil
 	case e.Decision != schedule.Fired && e.Decision != schedule.Buffered:
 		return nil
-	case used[id] && p.name == "runs" && e.Manual: // two triggers at one time are one run
+	case used[id] && p.name == "runs" && e.Manual: // two triggers at the same time make one run
 		return nil
 	case used[id]:
 		return fmt.Errorf("job %s has two decisions, one of which is %+v", id, *e)

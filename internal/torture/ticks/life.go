@@ -30,12 +30,13 @@ const (
 
 // Limits of one life. The histories of schedules keep all entries of a story of some lives.
 const (
-	furthest  = 15 * time.Second     // how far its clock goes ahead
-	triggers  = 4                    // that it makes
-	pauseOfOp = 2 * time.Millisecond // at most, between two operations
+	furthest  = 15 * time.Second     // how far its clock moves ahead
+	triggers  = 4                    // how many triggers it makes
+	pauseOfOp = 2 * time.Millisecond // longest pause between two operations
 )
 
-// Off returns how far a clock goes while no process runs: the machine is off, or somebody sets it.
+// Off returns how far a clock moves while no process runs: the machine is off, or the clock is
+// set.
 func Off(r *rand.Rand) time.Duration {
 	return time.Duration(r.Int64N(int64(25*time.Second))) - 10*time.Second
 }
@@ -47,7 +48,8 @@ type Life struct {
 	Rand  *rand.Rand
 	Emit  func(words ...any)
 
-	// Expected reports whether an error of an operation is no fault of the queue. It may be nil.
+	// Expected reports whether an error of an operation is not a fault of the queue. It may be
+	// nil.
 	Expected func(error) bool
 
 	ahead     time.Duration
@@ -66,7 +68,7 @@ func (l *Life) Run(ctx context.Context) error {
 		l.report(l.step(ctx, s))
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(l.Rand.Int64N(int64(pauseOfOp)))): // or the scheduler hardly runs
+		case <-time.After(time.Duration(l.Rand.Int64N(int64(pauseOfOp)))): // otherwise the scheduler hardly runs
 		}
 	}
 	return nil
@@ -80,7 +82,7 @@ func (l *Life) report(err error) {
 	l.Emit(oddLine, fmt.Sprintf("%q", err))
 }
 
-// step does one thing.
+// step does one operation.
 func (l *Life) step(ctx context.Context, s *schedule.Scheduler) error {
 	name := plans[l.Rand.IntN(len(plans))].name
 	switch l.Rand.IntN(16) {
@@ -92,7 +94,7 @@ func (l *Life) step(ctx context.Context, s *schedule.Scheduler) error {
 		if err == nil {
 			l.Emit(triggerLine, name, id)
 		}
-		return ignore(err, pawl.ErrNotFound, pawl.ErrConflict) // a run of that time is there
+		return ignore(err, pawl.ErrNotFound, pawl.ErrConflict) // a run of that time exists
 	case 1:
 		return ignore(s.Pause(ctx, name, "for a test"), pawl.ErrNotFound)
 	case 2, 3:

@@ -9,11 +9,12 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// plan is a schedule with what the judge knows of it. Its ticks are the multiples of a period since 1970.
+// plan is a schedule and what the judge knows about it. Its ticks are the multiples of a period since
+// 1970.
 type plan struct {
 	name    string
 	period  time.Duration
-	allowed []schedule.Decision // that its ticks may have
+	allowed []schedule.Decision // decisions that its ticks may have
 	define  func(name string) schedule.Definition
 }
 

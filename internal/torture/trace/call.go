@@ -18,7 +18,7 @@ type Call struct {
 	Known    bool     // false for a call that did not return
 	Injected bool     // strace made it fail
 
-	clipped bool // strace cut the end of a string
+	clipped bool // strace truncated a string
 }
 
 // Failed reports whether the call returned an error.
@@ -37,7 +37,8 @@ type moment struct {
 	begin bool
 }
 
-// parseCalls reads the output of strace -f. The last line of a killed process may be cut.
+// parseCalls reads the output of strace -f. The last line of a killed process may be
+// truncated.
 func parseCalls(r io.Reader) (moments []moment, err error) {
 	lines := bufio.NewReaderSize(r, 1<<20)
 	open := make(map[string]*Call) // by thread
@@ -130,8 +131,8 @@ func (c *Call) end(text []byte) error {
 	return err
 }
 
-// arguments reads arguments up to the closing bracket, and returns the rest. Only square and
-// curly brackets nest, and no call that matters has them.
+// arguments reads arguments up to the closing parenthesis, and returns the rest. Only
+// brackets and braces nest, and no relevant call has them.
 func (c *Call) arguments(text []byte) (rest []byte, err error) {
 	depth := 0
 	for len(text) > 0 {
@@ -168,7 +169,7 @@ func (c *Call) arguments(text []byte) (rest []byte, err error) {
 	return nil, nil
 }
 
-// unquote reads a string up to its closing quotes. Each byte is \x and two digits.
+// unquote reads a string up to its closing quote. Each byte is \x and two digits.
 func unquote(text []byte) (s string, rest []byte, err error) {
 	n := bytes.IndexByte(text, '"')
 	if n < 0 || n%4 != 0 {

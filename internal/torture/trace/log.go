@@ -14,11 +14,11 @@ import (
 // Log is what several processes did to a folder, one after another.
 type Log struct {
 	Folder string
-	Names  map[string]int // the files that were there at first
-	Files  map[int][]byte // and what was in them, durably
+	Names  map[string]int // the files at the start
+	Files  map[int][]byte // the durable content of these files
 	Events []Event
 
-	names map[string]int // as they are now
+	names map[string]int // current names
 	next  int            // number of the next file
 }
 
@@ -105,8 +105,8 @@ func (l *Log) Number(name string) int {
 	return -1
 }
 
-// settle decides which calls of a process that died inside them have happened. It compares
-// them with the folder. What has happened ends with the process, so later syncs cover it.
+// settle handles the calls in which a process died. It compares them with the folder to
+// decide which of them have happened. Those end with the process, so later syncs cover them.
 func (l *Log) settle(first int, content map[string][]byte) {
 	ended := make(map[*Op]bool)
 	for _, e := range l.Events[first:] {
@@ -161,7 +161,8 @@ func (l *Log) contentByNumber(content map[string][]byte, file int) []byte {
 	return nil
 }
 
-// compare requires that the log explains every byte of the folder, so it missed no write.
+// compare requires that the log explains every byte of the folder, so that no write is
+// missing.
 func (l *Log) compare(content map[string][]byte) error {
 	names, files := l.replay()
 	var wrong []error
@@ -213,7 +214,7 @@ func Put(to []byte, at int64, data []byte) []byte {
 	return to
 }
 
-// Resize truncates bytes or appends zeros.
+// Resize truncates b or appends zeros.
 func Resize(b []byte, size int64) []byte {
 	if size <= int64(len(b)) {
 		return b[:size:size]

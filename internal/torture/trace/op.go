@@ -11,8 +11,8 @@ const (
 	DataSync               // fdatasync of a file
 	Create                 // a new file appears under a name
 	Link                   // a file gets a second name
-	Rename                 // a file changes its name, and may take that of another
-	Unlink                 // a name is taken away
+	Rename                 // a file changes its name, and may take the name of another file
+	Unlink                 // a name is removed
 	SyncFolder             // fsync of the folder
 )
 
@@ -24,11 +24,11 @@ func (k Kind) String() string { return kinds[k] }
 type Op struct {
 	Kind Kind
 	File int    // which file, numbered as they appear; names change, numbers do not
-	Name string // in the folder
-	To   string // the other name, of a link and a rename
-	At   int64  // of a write
-	Data []byte // of a write
-	Size int64  // of a truncate
+	Name string // the name in the folder
+	To   string // the other name, for a link and a rename
+	At   int64  // offset of a write
+	Data []byte // bytes of a write
+	Size int64  // for a truncate
 	Text string // the line of output, without its end
 
 	// Failed reports that the call returned an error, or that the process died inside it and

@@ -10,7 +10,7 @@ import (
 type process struct {
 	log  *Log
 	open map[int64]*descriptor
-	ops  map[*Call][]*Op // of the calls that have begun
+	ops  map[*Call][]*Op // ops of the calls that have begun
 }
 
 // descriptor is an open file of the folder, or the folder.
@@ -22,7 +22,7 @@ type descriptor struct {
 }
 
 // calls are the traced calls. The log refuses the calls of the last line, in case a build
-// writes with them. The comparison with the folder detects all others.
+// writes with them. The comparison with the folder detects all other writes.
 var calls = []string{"openat", "open", "creat", "close", "dup", "dup2", "dup3", "fcntl", "lseek",
 	"read", "write", "pwrite64", "ftruncate", "fsync", "fdatasync",
 	"link", "linkat", "unlink", "unlinkat", "rename", "renameat", "renameat2",

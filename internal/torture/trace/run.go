@@ -22,8 +22,8 @@ func Wrap(file string, more ...string) []string {
 	}, more...), "--")
 }
 
-// known returns the calls with question marks: strace ignores those that the processor does
-// not have.
+// known returns the calls with question marks, so that strace ignores calls that the
+// processor does not have.
 func known() []string {
 	marked := make([]string, len(calls))
 	for i, call := range calls {

@@ -25,8 +25,8 @@ type drivenAnswer struct {
 	Code           int
 	Stdout, Stderr []byte
 	Panic          string
-	Took           time.Duration // of the processor
-	Bytes          uint64        // allocated in all
+	Took           time.Duration // CPU time
+	Bytes          uint64        // allocated in total
 }
 
 // With the variable, each line of standard input is the arguments of a command line as JSON,
