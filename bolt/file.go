@@ -68,9 +68,8 @@ func openFile(given string, opts Options) (*bbolt.DB, *dbfile.Guard, error) {
 	return db, g, nil
 }
 
-// createFile creates an empty queue at path, unless another process is faster. Each process
-// that opens the file syncs the folder before it stores anything. A crash before that loses at
-// most an empty queue.
+// createFile creates an empty queue at path, unless another process is faster. Each process that opens
+// the file syncs the folder before it stores anything. A crash before that loses at most an empty queue.
 func createFile(path string) error {
 	err := atomicfile.Place(path, initFile)
 	switch {

@@ -21,11 +21,10 @@ type Recovery struct {
 // Recovery returns what [Open] or [Over] found. It never changes.
 func (q *Queue) Recovery() Recovery { return q.recovery }
 
-// takeOrphans takes back every lease in the file before the scheduler runs. The lock of the
-// file proves that the process that held the leases is gone, so there is no need to wait
-// until they expire. takeOrphans works in portions: a crash in between leaves the rest to the
-// next Open, and counts no crash twice. On a full disk it uses smaller portions, for which
-// the file may have enough free pages. It returns how many jobs were leased.
+// takeOrphans takes back every lease in the file before the scheduler runs. The lock of the file proves that
+// the process that held the leases is gone, so there is no need to wait until they expire. takeOrphans works in
+// portions: a crash in between leaves the rest to the next Open, and counts no crash twice. On a full disk it
+// uses smaller portions, for which the file may have enough free pages. It returns how many jobs were leased.
 func (s *scheduler) takeOrphans() (jobs int, err error) {
 	for portion, found := recoverPortion, 1; found > 0; {
 		recovered := 0

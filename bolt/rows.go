@@ -115,9 +115,8 @@ func parseEndedRow(key, sealed []byte) (r endedRow, err error) {
 	return r, nil
 }
 
-// leaseRow is the value in bucketLeased. The file does not have the expiry: the process
-// that holds the lease keeps it on monotonic time. Once that process is gone, there is
-// nothing to wait for.
+// leaseRow is the value in bucketLeased. The file does not have the expiry: the process that holds
+// the lease keeps it on monotonic time. Once that process is gone, there is nothing to wait for.
 type leaseRow struct {
 	token uint64
 	line  line

@@ -35,10 +35,9 @@ func (s *salvor) repairBelongings(t *txn, j stored, p place) {
 	}
 }
 
-// repairUniqueOf ensures that the unique key of a job leads to a job with that key. Even a job
-// that blocks no other job now gets the key, since it may block one in its next state. If the
-// row of a key is lost and several jobs have the key, a job that blocks others gets it, and
-// among several such jobs the last by ID.
+// repairUniqueOf ensures that the unique key of a job leads to a job with that key. Even a job that blocks
+// no other job now gets the key, since it may block one in its next state. If the row of a key is lost and
+// several jobs have the key, a job that blocks others gets it, and among several such jobs the last by ID.
 func (s *salvor) repairUniqueOf(t *txn, j stored, p place) {
 	blocks := driver.BlockedBy(j.Envelope, p.state)
 	ended := p.state == pawl.Dead || p.state == pawl.Completed

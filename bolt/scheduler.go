@@ -35,11 +35,10 @@ const shortestSleep = time.Millisecond
 // disk stays full for a while.
 const degradedSleep = time.Second
 
-// idleYields is how many times in a row the scheduler yields without getting a new call. If the
-// yields take too long, it stops yielding for leastBackoff times that long. The factor doubles
-// with each consecutive slow try, up to mostBackoff. So on a busy machine yielding takes a
-// hundredth of the time, and one cycle of the garbage collector does not affect the groups of the
-// next hundred commits. The pause lasts at most maxBackoff.
+// idleYields is how many times in a row the scheduler yields without getting a new call. If the yields take too
+// long, it stops yielding for leastBackoff times that long. The factor doubles with each consecutive slow try,
+// up to mostBackoff. So on a busy machine yielding takes a hundredth of the time, and one cycle of the garbage
+// collector does not affect the groups of the next hundred commits. The pause lasts at most maxBackoff.
 const (
 	idleYields   = 8
 	leastBackoff = 4

@@ -24,12 +24,11 @@ const plainCall = "inside a transaction only EnqueueTx, AckTx, CancelTx and Muta
 // in its own top-level buckets. When fn returns nil, Update commits and syncs its writes before
 // it returns. When fn returns an error or panics, nothing is written.
 //
-// Inside fn, only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.MutateTx] may
-// change the queue, with the tx passed to fn. Every other call waits for the writer, which
-// waits for fn. If that takes a second, Update logs a warning. A call returns when its context
-// ends. Fn must be short, since all callers wait for it. It must not commit or roll back tx,
-// or close the queue. A function passed to tx.OnCommit runs on the queue's own goroutine: it
-// must not call the queue or panic.
+// Inside fn, only [Queue.EnqueueTx], [Queue.AckTx], [Queue.CancelTx] and [Queue.MutateTx] may change
+// the queue, with the tx passed to fn. Every other call waits for the writer, which waits for fn. If
+// that takes a second, Update logs a warning. A call returns when its context ends. Fn must be short,
+// since all callers wait for it. It must not commit or roll back tx, or close the queue. A function
+// passed to tx.OnCommit runs on the queue's own goroutine: it must not call the queue or panic.
 //
 // Update returns the error of fn unchanged; [pawl.ErrNotAccepted] if ctx ended before fn began;
 // [ErrDisk] if the disk refused the commit; or the errors of a failed sync, as every call does.

@@ -10,11 +10,10 @@ import (
 
 // The verbs of operators, and of the app beside its workers.
 
-// Cancel ends a job. A waiting job becomes dead. A leased job is marked, and the Cancelled signal of
-// its lease fires. If another process holds the lease, that process sees the mark after a
-// notification, or with the next extension of the lease. When the lease ends, the job is dead unless
-// it was acked. Cancel returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound]
-// for an unknown one.
+// Cancel ends a job. A waiting job becomes dead. A leased job is marked, and the Cancelled signal of its
+// lease fires. If another process holds the lease, that process sees the mark after a notification, or
+// with the next extension of the lease. When the lease ends, the job is dead unless it was acked. Cancel
+// returns [pawl.ErrConflict] for a dead or completed job, and [pawl.ErrNotFound] for an unknown one.
 func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbCancel}, id)
 }

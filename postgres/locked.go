@@ -12,8 +12,7 @@ import (
 // A call may have to wait for the lock of another session: of a transaction of the app that has taken a
 // unique key or acked a job, or of a machine that has lost power. Other calls must not wait for it. So
 // the transaction gives up soon, and its calls are split until the waiting call is alone. That call is
-// deferred: the scheduler tries it again by itself, with pauses in which it carries out all other
-// calls.
+// deferred: the scheduler tries it again by itself, with pauses in which it carries out all other calls.
 
 const (
 	leastBrief = 10 * time.Millisecond  // how long the first retry of a deferred call waits for a lock

@@ -20,9 +20,8 @@ const (
 	portion  = 1000
 )
 
-// maintain makes the due moves, whatever the calls of the transaction are. Deadlines come after
-// all moves that may put a job into ready or delayed: a job that is put there past its deadline
-// becomes dead immediately.
+// maintain makes the due moves, whatever the calls of the transaction are. Deadlines come after all moves that
+// may put a job into ready or delayed: a job that is put there past its deadline becomes dead immediately.
 func (t *txn) maintain() error {
 	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // including what other processes changed
 	if due {

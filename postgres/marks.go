@@ -9,11 +9,10 @@ import (
 // manyEntries is how many entries of the index of ready jobs a fetch may read before there are marks.
 const manyEntries = 10_000
 
-// marks are the last jobs that this process has leased, by their lanes. The index keeps entries of removed
-// jobs until the server may remove their rows, and a long transaction prevents that. If a fetch has read
-// many entries, later fetches begin behind the mark of each lane, and do not read these entries again. The
-// marks are removed when this process puts a job before one of them, and at each look for changes by other
-// processes.
+// marks are the last jobs that this process has leased, by their lanes. The index keeps entries of removed jobs
+// until the server may remove their rows, and a long transaction prevents that. If a fetch has read many
+// entries, later fetches begin behind the mark of each lane, and do not read these entries again. The marks are
+// removed when this process puts a job before one of them, and at each look for changes by other processes.
 type marks map[lane]position
 
 // position is the position of a job in its lane.

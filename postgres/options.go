@@ -82,10 +82,9 @@ const (
 	NoPoll       = -1 // value of Options.Poll: no polling
 )
 
-// session returns the settings of the scheduler's session. A process that stops during a
-// transaction loses its locks before its lease, and a group does not wait long for the locks of
-// another transaction. Plans assume many jobs, even if the server's statistics say that the table
-// was empty a minute ago.
+// session returns the settings of the scheduler's session. A process that stops during a transaction
+// loses its locks before its lease, and a group does not wait long for the locks of another transaction.
+// Plans assume many jobs, even if the server's statistics say that the table was empty a minute ago.
 func (o *Options) session() string {
 	return keepAlive + fmt.Sprintf(`; SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
 SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off`,

@@ -10,9 +10,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// sqlStats counts the jobs of each queue by their places, along the indexes. Place 9 stands for
-// the leased jobs, which are also at place 0. The ready time of the oldest job comes from the
-// first job of each priority.
+// sqlStats counts the jobs of each queue by their places, along the indexes. Place 9 stands for the leased
+// jobs, which are also at place 0. The ready time of the oldest job comes from the first job of each priority.
 const sqlStats = `WITH counts AS (
 	SELECT line, 0 AS place, count(*) AS n FROM pawl.job WHERE place = 0 GROUP BY line
 	UNION ALL SELECT line, place, count(*) FROM pawl.job WHERE place < 0 GROUP BY line, place

@@ -11,12 +11,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// In a queue that runs the jobs of a key in order, a ready job is at the place placeTurn, where no fetch looks,
-// until it has its turn. The head of a key is the job that holds it, or else the job that has its turn. A fetch
-// chooses the heads, since it has locked the limits of its queues. Any other transaction that changes a job that
-// may be a head, or may precede one, adds a row to table turn. That row is new, so no other transaction waits for
-// it. The next fetch takes the rows of its queues from table turn, and looks only at their keys. See
-// docs/internals/postgres.md.
+// In a queue that runs the jobs of a key in order, a ready job is at the place placeTurn, where no fetch looks, until
+// it has its turn. The head of a key is the job that holds it, or else the job that has its turn. A fetch chooses the
+// heads, since it has locked the limits of its queues. Any other transaction that changes a job that may be a head,
+// or may precede one, adds a row to table turn. That row is new, so no other transaction waits for it. The next fetch
+// takes the rows of its queues from table turn, and looks only at their keys. See docs/internals/postgres.md.
 
 const (
 	// sqlOrders reads which queues run the jobs of a key in order.

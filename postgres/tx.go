@@ -22,10 +22,9 @@ type Tx interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// EnqueueTx stores jobs as part of a transaction of the app. The jobs are in the queue if the
-// transaction commits. EnqueueTx returns the results that the commit will have, as [pawl.Enqueuer]
-// describes. No event reports the jobs. Waiting fetches find them with the next poll, or
-// immediately if the app calls [Queue.Wake] after its commit.
+// EnqueueTx stores jobs as part of a transaction of the app. The jobs are in the queue if the transaction commits.
+// EnqueueTx returns the results that the commit will have, as [pawl.Enqueuer] describes. No event reports the jobs.
+// Waiting fetches find them with the next poll, or immediately if the app calls [Queue.Wake] after its commit.
 //
 // A transaction with a unique key holds the key until it ends. Other enqueues with that key wait until then, so keep
 // the transaction short. If a queue has a bound on its waiting jobs, all other enqueues into the queue wait, and the
@@ -80,9 +79,8 @@ func (in inTx) Enqueue(ctx context.Context, jobs ...*pawl.Envelope) ([]pawl.Enqu
 // atomic. If the transaction commits, the job has succeeded, whatever its handler returns afterwards.
 // If not, the handler's return value decides. In a handler, l is job.Lease.
 //
-// The queue notices the commit when the lease is settled or extended, or immediately if the app
-// calls [Queue.Wake] after the commit. If the handler still returns an error, the worker logs it
-// only after Wake.
+// The queue notices the commit when the lease is settled or extended, or immediately if the app calls
+// [Queue.Wake] after the commit. If the handler still returns an error, the worker logs it only after Wake.
 //
 // [pawl.ErrLeaseLost] means that another holder has the job by now. [pawl.ErrConflict] means that the
 // effect has already taken place, under the same idempotency key. In both cases roll back.

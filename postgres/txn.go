@@ -16,8 +16,7 @@ import (
 )
 
 // txn is one transaction of the scheduler. It reads the jobs that its calls name, lets the calls
-// change them in memory, and writes the changes. Its changes to the scheduler wait for the
-// commit.
+// change them in memory, and writes the changes. Its changes to the scheduler wait for the commit.
 type txn struct {
 	core.Moves[*job] // Now is the wall clock
 

@@ -14,10 +14,9 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f asks for.
-// It reads them in pages, and blocks other callers for at most a page. A job that moves during the iteration
-// may appear in its old state or in its new one, or not at all. An error with a nil envelope ends the
-// iteration.
+// Jobs iterates over the jobs that match f, with state, payload, and history, in the order that f asks for. It
+// reads them in pages, and blocks other callers for at most a page. A job that moves during the iteration may
+// appear in its old state or in its new one, or not at all. An error with a nil envelope ends the iteration.
 func (q *Queue) Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error] {
 	return core.Jobs(ctx, f, func() core.Pager { return &page{q: q, filter: f, parts: driver.AllParts} })
 }

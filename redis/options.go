@@ -34,9 +34,8 @@ type Options struct {
 	// 64 MiB.
 	MaxPayload int
 
-	// Poll is how often a queue with waiting fetches looks for changes for which it got no
-	// notification. The default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single
-	// process: it also turns off listening.
+	// Poll is how often a queue with waiting fetches looks for changes for which it got no notification. The
+	// default is 1 s, the minimum 10 ms. NoPoll is for a queue with a single process: it also turns off listening.
 	Poll time.Duration
 
 	// NoListen turns off notifications to and from other processes, and saves a connection. The queue then
@@ -46,9 +45,8 @@ type Options struct {
 	// Existing makes Open return [ErrNotQueue] for a server without the queue, and create nothing.
 	Existing bool
 
-	// Timeout is how long a call waits for a server that does not answer. After the timeout, the call
-	// returns [pawl.ErrUnknownOutcome], or ErrUnavailable if it has changed nothing. The default is
-	// 30 s, the minimum 100 ms.
+	// Timeout is how long a call waits for a server that does not answer. After the timeout, the call returns
+	// [pawl.ErrUnknownOutcome], or ErrUnavailable if it has changed nothing. The default is 30 s, the minimum 100 ms.
 	Timeout time.Duration
 
 	// Logger gets one error-level line for each job that becomes dead, and one warning for each
@@ -66,9 +64,8 @@ type Options struct {
 	// changes nothing.
 	Configure func(*redis.Options)
 
-	// Now is the wall clock for delays, deadlines, and retention. The default is the clock of the server,
-	// so that the clocks of several machines do not have to agree. Leases always use that clock, unless
-	// Now is set.
+	// Now is the wall clock for delays, deadlines, and retention. The default is the clock of the server, so
+	// that the clocks of several machines do not have to agree. Leases always use that clock, unless Now is set.
 	Now func() time.Time
 }
 

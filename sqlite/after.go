@@ -8,10 +8,9 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// A job that waits for others has a row for each prerequisite that is not met. While such a job is ready, it
-// is at the place placeWaiting, so no fetch walks over it. The transaction that ends a job removes the rows
-// that name it, and releases the jobs that have no row left. If no job waits for another, nothing else is
-// read.
+// A job that waits for others has a row for each prerequisite that is not met. While such a job is ready, it is
+// at the place placeWaiting, so no fetch walks over it. The transaction that ends a job removes the rows that
+// name it, and releases the jobs that have no row left. If no job waits for another, nothing else is read.
 
 const (
 	sqlAwaits      = `SELECT EXISTS (SELECT 1 FROM pawl_after)`

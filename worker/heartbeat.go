@@ -61,9 +61,8 @@ func (s *session) extend(ctx context.Context) {
 	s.extended(maps.Values(byLease), began)
 }
 
-// lost stops an attempt whose lease is gone. Another holder has the job now, so
-// nothing is settled. If the worker or the handler settled the attempt during
-// the call, nothing is wrong.
+// lost stops an attempt whose lease is gone. Another holder has the job now, so nothing is
+// settled. If the worker or the handler settled the attempt during the call, nothing is wrong.
 func (s *session) lost(a *attempt) {
 	s.mu.Lock()
 	_, held := s.held[a]

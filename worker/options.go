@@ -65,10 +65,9 @@ type Options struct {
 	// Then it releases their jobs. The default is 3 s.
 	StopGrace time.Duration
 
-	// StuckGrace is how long a handler may continue after its timeout, or its job's
-	// deadline, before its attempt is counted as failed. Its slot stays taken until it
-	// returns, and its job does not run again in this Worker before that. The default
-	// is 30 s.
+	// StuckGrace is how long a handler may continue after its timeout, or its job's deadline,
+	// before its attempt is counted as failed. Its slot stays taken until it returns, and its
+	// job does not run again in this Worker before that. The default is 30 s.
 	StuckGrace time.Duration
 
 	// Logger gets a line for each failed attempt that will be retried, and for each problem of the

@@ -10,8 +10,7 @@ import (
 // Cancel abandons the branch, as a lost [Race] does: its current step is interrupted, its calls
 // return [ErrAbandoned], the children it waits for are cancelled, and it gives back the signals
 // that it has received and not used. The branches below it are abandoned, too. If a cancelled
-// branch waits for a branch that is not cancelled, it continues to wait for the end of that
-// branch.
+// branch waits for a branch that is not cancelled, it continues to wait for the end of that branch.
 //
 // Cancel returns once the cancellation is durable, and does not wait for the end of the branch. A
 // branch that has ended keeps its result, unless it gives back a signal. The name is the identity

@@ -134,9 +134,8 @@ func (r rows) nobodyUndoes(runs []pawl.ID) (bool, error) {
 	return true, nil
 }
 
-// lastChildren returns the children to cancel in the mutation that ends or restarts a run. If
-// there are many, lastChildren cancels all of them itself. After a crash in between, the run
-// ends in the same way.
+// lastChildren returns the children to cancel in the mutation that ends or restarts a run. If there are
+// many, lastChildren cancels all of them itself. After a crash in between, the run ends in the same way.
 func (x *execution) lastChildren(reason string) ([]pawl.ID, error) {
 	x.mu.Lock()
 	open := x.openChildren()

@@ -72,10 +72,9 @@ func (e *Engine) Pause(ctx context.Context, run pawl.ID, only ...Status) error {
 	})
 }
 
-// Resume makes a paused run continue. A blocked run is tried again. A dead run becomes active
-// again, even if its job is gone. Failed steps are retried immediately, unless another process
-// works on the run or the run is just being suspended. Any other run checks again what it waits
-// for.
+// Resume makes a paused run continue. A blocked run is tried again. A dead run becomes active again,
+// even if its job is gone. Failed steps are retried immediately, unless another process works on the
+// run or the run is just being suspended. Any other run checks again what it waits for.
 func (e *Engine) Resume(ctx context.Context, run pawl.ID, only ...Status) error {
 	failed, err := e.failedSteps(ctx, run)
 	if err != nil {

@@ -171,8 +171,7 @@ func (x *execution) wakeLocked(concerned func(*scope) bool) {
 
 // catchUpNoMore is called when all scopes wait. The scopes that have not reached the end of the
 // journal wait for branches to which changed code has added calls. So the new calls of such a
-// branch no longer wait for these scopes. A paused run continues later. The caller holds the
-// lock.
+// branch no longer wait for these scopes. A paused run continues later. The caller holds the lock.
 func (x *execution) catchUpNoMore() {
 	if len(x.behind) == 0 || slices.ContainsFunc(x.idle, func(s *scope) bool { return s.waits.paused }) {
 		return

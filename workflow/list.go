@@ -45,10 +45,9 @@ const (
 	walkRows = 1024
 )
 
-// List reads some of the runs that match f, oldest first, after the cursor after: "" for the
-// beginning, or the Next of an earlier List of the same filter. It returns at most max runs, 1
-// to [MaxListed], and reads about 16,000 at most. So it may return fewer runs, even none,
-// before the end. At the end, Next is "".
+// List reads some of the runs that match f, oldest first, after the cursor after: "" for the beginning, or
+// the Next of an earlier List of the same filter. It returns at most max runs, 1 to [MaxListed], and reads
+// about 16,000 at most. So it may return fewer runs, even none, before the end. At the end, Next is "".
 //
 // It reads in short transactions, so it delays no writer. A run that changes meanwhile appears
 // in its old or its new state. List returns [pawl.ErrInvalid] for an unknown status, a max out

@@ -69,8 +69,7 @@ func (s *scope) passOn(to *scope) {
 }
 
 // unusedLooks returns the looks of losing scopes whose signals no other scope has. A Wait in
-// progress counts, since it may take a signal before the race is decided. The caller holds the
-// lock.
+// progress counts, since it may take a signal before the race is decided. The caller holds the lock.
 func (x *execution) unusedLooks(won *raceResult) (looks []*look) {
 	elsewhere := make(map[*look]bool)
 	for _, s := range x.scopes {

@@ -12,8 +12,7 @@ import (
 
 // Prune removes the runs that ended before a time, regardless of their retention, including
 // runs kept forever. It works in small portions and reports to progress after each how many
-// runs are gone. Progress may be nil. If Prune fails midway, the runs that it counted are
-// gone.
+// runs are gone. Progress may be nil. If Prune fails midway, the runs that it counted are gone.
 //
 // The file does not shrink, but reuses the freed pages.
 func (e *Engine) Prune(ctx context.Context, before time.Time, progress func(done int)) (done int, err error) {

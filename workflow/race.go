@@ -145,11 +145,10 @@ func namesOf(all []*branch) (names []string) {
 	return names
 }
 
-// abandon keeps the losers and the branches below them from making more calls. It returns the
-// result of the race, with the calls that wait for a child, and the losers' unused signals. If
-// the result is too large to store, it abandons nothing. Once the run is cancelled, no race can
-// be won, since a loser may have received ErrCancelled. Before the race is decided, a scope
-// that waits for a loser does not see its end.
+// abandon keeps the losers and the branches below them from making more calls. It returns the result of the
+// race, with the calls that wait for a child, and the losers' unused signals. If the result is too large to
+// store, it abandons nothing. Once the run is cancelled, no race can be won, since a loser may have
+// received ErrCancelled. Before the race is decided, a scope that waits for a loser does not see its end.
 func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result []byte, looks []*look, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -194,10 +193,9 @@ func (x *execution) abandon(by *scope, won *raceResult, all []*branch) (result [
 	return result, x.unusedLooks(won), nil
 }
 
-// decide is the mutation that stores the winner, asks the children of the losers to end, and
-// gives back the losers' signals. If a loser is about to start a child, the child either
-// exists already or its mutation comes later and is refused, see startChild. The same holds
-// for a signal that a loser is about to take, see takeSignal.
+// decide is the mutation that stores the winner, asks the children of the losers to end, and gives back the
+// losers' signals. If a loser is about to start a child, the child either exists already or its mutation comes
+// later and is refused, see startChild. The same holds for a signal that a loser is about to take, see takeSignal.
 type decide struct {
 	checkpoint
 	x       *execution

@@ -9,10 +9,9 @@ import (
 	"sync"
 )
 
-// The changes of shared values are numbered in the order in which they happen, and the entry of a change
-// has its number. A run that continues from its journal makes the changes again in that order: a call
-// waits for its turn. So each function finds the value that it found before, and the call that waited
-// first is first again.
+// The changes of shared values are numbered in the order in which they happen, and the entry of a change has
+// its number. A run that continues from its journal makes the changes again in that order: a call waits for its
+// turn. So each function finds the value that it found before, and the call that waited first is first again.
 //
 // A change is in the backlog as soon as it is visible to other branches, so the journal never has a change
 // without the earlier ones. If a branch of a race changes a value and then loses, the change stays, and

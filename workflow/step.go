@@ -108,10 +108,9 @@ type Middleware func(next StepFunc) StepFunc
 // takes place before that: no other step begins, no signal is taken, and nothing is published. The result of a step
 // that begins [AtMostOnce] is durable when Step returns.
 //
-// The result is always decoded from its stored form, even when fn has just run. Failures are
-// retried as the options say. [pawl.Permanent] and [pawl.RetryAfter] work as in a handler. The
-// final failure is a [*StepError]. Any other error means that the run does not continue now:
-// return it.
+// The result is always decoded from its stored form, even when fn has just run. Failures are retried
+// as the options say. [pawl.Permanent] and [pawl.RetryAfter] work as in a handler. The final failure
+// is a [*StepError]. Any other error means that the run does not continue now: return it.
 //
 // A result is encoded like the arguments of a job, see [pawl.Define]. So if the code later renames a field, results
 // in journals lack the new field.

@@ -34,10 +34,9 @@ type undo struct {
 	looks []*look // signals that its scope had received and nobody had used
 }
 
-// Undo adds a step that undoes an earlier one if the run fails or is cancelled. When the function
-// returns an error, the undo steps run in reverse order. Each undo step has retries, and does not
-// run again once it has succeeded. If an undo step fails permanently, the others still run, and the
-// error of the run reports the failure.
+// Undo adds a step that undoes an earlier one if the run fails or is cancelled. When the function returns an error,
+// the undo steps run in reverse order. Each undo step has retries, and does not run again once it has succeeded. If
+// an undo step fails permanently, the others still run, and the error of the run reports the failure.
 //
 // Before the first undo step, the run waits until the children that it cancelled have ended, and so
 // have undone their steps. A child that cannot run, because it is blocked or dead or no worker

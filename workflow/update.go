@@ -12,8 +12,7 @@ import (
 
 // Update is a signal that a run answers: a caller sends a request of type Req, and waits for an
 // answer of type Ans. The run takes requests where its code waits for them, so no handler runs
-// concurrently with the code. Make one with [DefineUpdate], once, usually as a package
-// variable.
+// concurrently with the code. Make one with [DefineUpdate], once, usually as a package variable.
 //
 // An update can be used as a signal: [Receives] declares it, and [Signal.WithStart] starts a run
 // with a request. [Update.Call] with the same key then waits for the answer. A request that was
@@ -36,18 +35,16 @@ type Request[Req, Ans any] struct {
 	n    uint64 // number of the signal
 }
 
-// Call sends a request to a run and waits for the answer. The key identifies the request among the
-// signals to the run, as in [Signal.Send]. The run handles a request once, however often Call is
-// called with the key. Each call returns the same answer, even after the end of the run or of the
-// process. The run keeps an answer as long as it remembers the key. Without a key, a caller whose
-// process ends cannot ask again.
+// Call sends a request to a run and waits for the answer. The key identifies the request among the signals
+// to the run, as in [Signal.Send]. The run handles a request once, however often Call is called with the
+// key. Each call returns the same answer, even after the end of the run or of the process. The run keeps
+// an answer as long as it remembers the key. Without a key, a caller whose process ends cannot ask again.
 //
-// It returns an [*UpdateError] if the run has rejected the request or has answered with an error,
-// and [ErrNotRunning] if the run has ended without an answer. Other errors are [ErrTooMany] if the
-// answer is no longer kept; the errors of [Engine.Send]; the error of ctx, with what the run does;
-// and [pawl.ErrClosed]. If a caller stops waiting, the run still handles the request. To send a
-// request from within a run, use Call in a [Step], with a key: a retry of the step then repeats
-// the request and does not make another.
+// It returns an [*UpdateError] if the run has rejected the request or has answered with an error, and
+// [ErrNotRunning] if the run has ended without an answer. Other errors are [ErrTooMany] if the answer is no
+// longer kept; the errors of [Engine.Send]; the error of ctx, with what the run does; and [pawl.ErrClosed].
+// If a caller stops waiting, the run still handles the request. To send a request from within a run, use
+// Call in a [Step], with a key: a retry of the step then repeats the request and does not make another.
 func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req Req, key string) (ans Ans, err error) {
 	m, err := u.prepare(e, run, req, key)
 	if err == nil {
@@ -80,11 +77,10 @@ func (u *Update[Req, Ans]) Call(ctx context.Context, e *Engine, run pawl.ID, req
 
 // Wait waits for the next valid request, as [Signal.Wait] does for a signal.
 //
-// The function valid returns why the run does not accept a request. A nil function accepts all
-// requests. Valid can read the variables of the code that waits, and must only compute. If it
-// returns an error, the caller gets that error, which matches [ErrRejected], and the wait
-// continues. A rejected request leaves nothing in the journal. A request of another type is
-// rejected, too. Valid is not called again for a request that the run has accepted.
+// The function valid returns why the run does not accept a request. A nil function accepts all requests. Valid can
+// read the variables of the code that waits, and must only compute. If it returns an error, the caller gets that
+// error, which matches [ErrRejected], and the wait continues. A rejected request leaves nothing in the journal. A
+// request of another type is rejected, too. Valid is not called again for a request that the run has accepted.
 func (u *Update[Req, Ans]) Wait(r *Run, timeout time.Duration, valid func(Req) error) (Request[Req, Ans], error) {
 	if u.err != nil {
 		return Request[Req, Ans]{}, u.err

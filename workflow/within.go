@@ -9,11 +9,10 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// SendFrom sends the signal from one run to another. It is a step named "send" and the name of the
-// signal, with a space between. One commit has the end of the step and the signal, so the other run
-// receives the signal once, even after a crash. The error is a *StepError that matches
-// [ErrNotFound], [ErrNotRunning], [ErrUndeclared], or [ErrTooLarge]. Any other error means that the
-// run does not continue now: return it.
+// SendFrom sends the signal from one run to another. It is a step named "send" and the name of the signal,
+// with a space between. One commit has the end of the step and the signal, so the other run receives the
+// signal once, even after a crash. The error is a *StepError that matches [ErrNotFound], [ErrNotRunning],
+// [ErrUndeclared], or [ErrTooLarge]. Any other error means that the run does not continue now: return it.
 func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 	if s.err != nil {
 		return s.err

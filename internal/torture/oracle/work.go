@@ -43,10 +43,9 @@ const (
 	Unknown = "unknown" // an error says that it may have happened, or says nothing about that
 )
 
-// User is one goroutine that uses a queue and reports its story. It reports each
-// operation before it begins ("begin verb number id...") and after its answer ("done
-// verb number id..."). It does not begin an operation on a job before the answer to
-// the previous one.
+// User is one goroutine that uses a queue and reports its story. It reports each operation
+// before it begins ("begin verb number id...") and after its answer ("done verb number
+// id..."). It does not begin an operation on a job before the answer to the previous one.
 type User struct {
 	Queue  *bolt.Queue
 	Emit   Emit
