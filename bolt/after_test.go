@@ -98,7 +98,7 @@ func killGraph(t *testing.T) (killed int) {
 	q := openAt(t, path, crashOptions())
 	_, err := q.Enqueue(t.Context(), graph(8, 10)...)
 	require.NoError(t, err)
-	for longest := 20 * time.Millisecond; ; longest *= 2 { // a busy machine comes to an end too
+	for longest := 20 * time.Millisecond; ; longest *= 2 { // a busy machine gets there too
 		require.NoError(t, q.Close())
 		c := kills.Start(t, "after", path)
 		require.Equal(t, "up", c.Line(t))
@@ -131,8 +131,8 @@ func killGraph(t *testing.T) (killed int) {
 	}
 }
 
-// Rule: a transaction of the app ends a job together with the wait of others, and one that is rolled back
-// does not.
+// Rule: a transaction of the app ends a job together with the wait of others, and a transaction that is rolled back
+// ends neither.
 func TestPrerequisitesInATransaction(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), crashOptions())
 	ids, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
@@ -154,8 +154,8 @@ func TestPrerequisitesInATransaction(t *testing.T) {
 	require.NoError(t, q.Check(t.Context()))
 }
 
-// Rule: Check finds a wait of which a row is lost. Salvage makes it again from the other row; if both are lost, the job
-// is dead, so that it does not start too early.
+// Rule: Check finds a wait if one of its rows is lost. Salvage makes it again from the other row; if both are lost, the
+// job is dead, so that it does not start too early.
 func TestLostPrerequisites(t *testing.T) {
 	for name, c := range map[string]struct {
 		tables []string

@@ -17,7 +17,7 @@ func waitingPerKey(n, all int) *Options {
 }
 
 // Rule: a transaction of the app counts what it has enqueued already. A refusal leaves it unchanged, so that it
-// can go on and commit.
+// can continue and commit.
 func TestFullQueueInATransactionOfTheApp(t *testing.T) {
 	q := openTest(t, waitingPerKey(2, 3))
 	job := func(key string) *pawl.Envelope { return &pawl.Envelope{Kind: "k", Key: key} }
@@ -41,7 +41,7 @@ func TestFullQueueInATransactionOfTheApp(t *testing.T) {
 	require.Equal(t, 2, k.Backlog)
 }
 
-// Rule: a damaged count of the waiting jobs of a key is made anew by the next move of one of its jobs.
+// Rule: a damaged count of the waiting jobs of a key is corrected by the next move of one of its jobs.
 func TestDamagedBacklogOfAKey(t *testing.T) {
 	for name, move := range map[string]func(t *testing.T, q *Queue, l *pawl.Lease, jobs []*pawl.Envelope){
 		"enqueue":        func(t *testing.T, q *Queue, _ *pawl.Lease, _ []*pawl.Envelope) { addKeyed(t, q, 1, "a") },
@@ -89,7 +89,7 @@ func TestFullQueueWithDamagedCounts(t *testing.T) {
 	undo()
 }
 
-// Rule: a salvage counts the waiting jobs of each key anew, wherever they wait.
+// Rule: a salvage recounts the waiting jobs of each key, wherever they wait.
 func TestSalvageCountsWaitingJobsAnew(t *testing.T) {
 	from := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(from, waitingPerKey(3, 0))

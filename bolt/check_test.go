@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/race"
 )
 
-// checkAt returns the result of Check on a file that nobody has open.
+// checkAt returns the result of Check on a file that no process has open.
 func checkAt(t *testing.T, path string) error {
 	t.Helper()
 	r, err := OpenReader(path)

@@ -43,7 +43,7 @@ func TestKilledCreation(t *testing.T) {
 		require.Empty(t, c.Stderr.String())
 		for name := range snapshot(t, folder) {
 			if strings.HasPrefix(name, ".pawl-new-") {
-				continue // nobody opens it
+				continue // no process opens it
 			}
 			require.Equal(t, ".db", filepath.Ext(name))
 			q := openAt(t, filepath.Join(folder, name), nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// An unreadable job becomes dead, where somebody can look at it, and does not keep other jobs
-// from running.
+// An unreadable job becomes dead, where an operator can look at it, and does not keep other
+// jobs from running.
 func TestDamagedJobBecomesDead(t *testing.T) {
 	for _, damaged := range []struct {
 		bucket []byte
@@ -72,7 +72,7 @@ func TestMissingRows(t *testing.T) {
 	}
 }
 
-// A job with an unreadable row in ready is skipped. It stays where somebody can look at it.
+// A job with an unreadable row in ready is skipped. It stays where an operator can look at it.
 func TestDamagedReadyRowIsPassedOver(t *testing.T) {
 	everyChange(t, bucketReady, rowOf("ready"), func(t *testing.T, s sample, path string) {
 		q := openDamaged(t, path)

@@ -88,7 +88,7 @@ func TestAckTxAtTheEndOfAnEffect(t *testing.T) {
 		require.NoError(t, q.do(t.Context(), finish{e}))
 		until := time.Now().Add(ttl)
 		ackTxAt := func(at time.Time) error {
-			return q.Update(t.Context(), func(tx *bbolt.Tx) error { // in which nobody else removes expired rows
+			return q.Update(t.Context(), func(tx *bbolt.Tx) error { // in which nothing else removes expired rows
 				pass(time.Until(at))
 				return q.AckTx(tx, l)
 			})

@@ -127,7 +127,7 @@ func TestOldestOfAFairQueue(t *testing.T) {
 	})
 }
 
-// Rule: keys that have no more jobs leave no rows. The row of the queue alone stays.
+// Rule: keys that have no more jobs leave no rows. Only the row of the queue stays.
 func TestKeysWithoutTurnsLeaveNoRows(t *testing.T) {
 	rows := func(q *Queue) (n int) {
 		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {

@@ -106,7 +106,7 @@ func TestForbiddenPlaces(t *testing.T) {
 	require.Empty(t, snapshot(t, locked))
 }
 
-// forbiddenRole opens files as nobody.
+// forbiddenRole opens files as user nobody.
 func forbiddenRole(args []string) error {
 	if os.Getuid() == 0 {
 		if err := syscall.Setuid(65534); err != nil {

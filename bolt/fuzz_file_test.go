@@ -20,8 +20,8 @@ import (
 )
 
 // FuzzFile looks for damage to a queue's file at which a reader panics, does not end, or
-// returns an error that nobody can match. The bytes are changes to a sound file: each has an
-// offset (3 bytes) in the pages in use and new content (3 bytes).
+// returns an error that no caller can match. The bytes are changes to a sound file: each has
+// an offset (3 bytes) in the pages in use and new content (3 bytes).
 func FuzzFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "sound.db")
 	q, err := Open(path, &Options{Logger: hclog.NewNullLogger()})
@@ -41,7 +41,7 @@ func FuzzFile(f *testing.F) {
 
 	meta, err := pages.Newest(bytes.NewReader(sound))
 	require.NoError(f, err)
-	used := int(meta.Pages) * os.Getpagesize() // nobody reads the rest
+	used := int(meta.Pages) * os.Getpagesize() // nothing reads the rest
 
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 24, 0, 0, 0})

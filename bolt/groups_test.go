@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/internal/kills"
 )
 
-// Rule: a transaction of the app moves members together with their counts, and one that is rolled back
-// does not.
+// Rule: a transaction of the app moves members together with their counts, and a transaction that is
+// rolled back moves neither.
 func TestGroupInATransaction(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), crashOptions())
 	kills.MakeGroup(t, q)

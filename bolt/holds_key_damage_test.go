@@ -44,8 +44,8 @@ func TestALeasedJobHoldsItsKeyWithoutTheRow(t *testing.T) {
 	}
 }
 
-// Rule: if damage hides whether the jobs of a queue run in order, a leased job with a key is not listed as one that does
-// not hold it.
+// Rule: if damage hides whether the jobs of a queue run in order, no list says of a leased job with a key that it does
+// not hold the key.
 func TestALeasedJobIsNotListedIfDamageHidesItsHold(t *testing.T) {
 	queue := numberKey(nil, 1)
 	limits := map[string]pawl.Limits{pawl.DefaultQueue: {InOrder: pawl.OrderHold}, "other": {}}
@@ -103,7 +103,7 @@ func TestALeasedJobKeepsItsKeyBesideAnotherHolder(t *testing.T) {
 		return putRecord(&s, j.Envelope)
 	}))
 	flip(t, q, bucketKeys, limitKey(nil, 1, "a"))
-	addKeyed(t, q, 1, "a") // counts the key anew
+	addKeyed(t, q, 1, "a") // recounts the key
 	require.True(t, find(t, q, jobs[0].ID).HoldsKey)
 	require.False(t, find(t, q, jobs[1].ID).HoldsKey)
 	checkNow(t, q)
@@ -111,8 +111,8 @@ func TestALeasedJobKeepsItsKeyBesideAnotherHolder(t *testing.T) {
 	require.Equal(t, jobs[0].ID, leaseOne(t, q).ID)
 }
 
-// Rule: a key whose first job damage has removed goes on with the next one, once another job of the key is ready, and the
-// log says so.
+// Rule: if damage has removed the first job of a key, the next job of the key runs once another one becomes ready, and
+// the log says so.
 func TestAKeyGoesOnWithoutItsLostHead(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, ordered(pawl.OrderHold))

@@ -39,7 +39,7 @@ func TestOrderIsMadeAnewFromTheJobs(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, q.Close())
 				q = openAt(t, path+".new", ordered(pawl.OrderHold))
-				for i := range jobs { // the one that holds the key comes last
+				for i := range jobs { // the job that holds the key comes last
 					require.NoError(t, q.Restore(t.Context(), jobs[len(jobs)-1-i:len(jobs)-i], nil))
 				}
 				return q
@@ -170,8 +170,8 @@ func TestSalvageOfAQueueThatLostItsOrder(t *testing.T) {
 	}
 }
 
-// Rule: a job keeps its key although the end of its first lease is what finds the row of the key damaged, and
-// counts the jobs anew: no other job of the key goes before it.
+// Rule: a job keeps its key even if the end of its first lease finds the row of the key damaged, and recounts
+// the jobs: no other job of the key goes before it.
 func TestOrderHoldsTheKeyOverADamagedRow(t *testing.T) {
 	for name, end := range map[string]func(*pawl.Lease) *pawl.Settlement{
 		"backoff": func(l *pawl.Lease) *pawl.Settlement { s := l.Nack(time.Hour, errBoom); return &s },
@@ -199,7 +199,8 @@ func TestOrderHoldsTheKeyOverADamagedRow(t *testing.T) {
 	}
 }
 
-// Rule: the deletion of a dead job lets its key go on, also if its record is damaged.
+// Rule: after the deletion of a dead job the next job of its key runs, even if the record of the dead job is
+// damaged.
 func TestDeletionOfADamagedJobThatHoldsItsKey(t *testing.T) {
 	q := openTest(t, ordered(pawl.OrderHold))
 	jobs := addKeyed(t, q, 2, "a")
@@ -211,7 +212,7 @@ func TestDeletionOfADamagedJobThatHoldsItsKey(t *testing.T) {
 	require.Equal(t, jobs[1].ID, leaseOne(t, q).ID)
 }
 
-// Rule: in a queue that gets another order, no dead job holds a key any more, and none is counted.
+// Rule: once a queue gets another order, dead jobs no longer hold keys, and none is counted.
 func TestAnotherOrderFreesTheKeysOfDeadJobs(t *testing.T) {
 	for _, order := range []pawl.KeyOrder{pawl.OrderNone, pawl.OrderContinue} {
 		path := filepath.Join(memoryFolder(t), "jobs.db")

@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// offerCall leaves a call in an intake that nobody empties.
+// offerCall leaves a call in an intake that no scheduler empties.
 func offerCall(t *testing.T, in *intake, op operation, bytes int) *call {
 	t.Helper()
 	c := &call{op: op, bytes: bytes, done: make(chan struct{})}

@@ -115,7 +115,7 @@ func TestJobsOrder(t *testing.T) {
 	})
 }
 
-// Each limit of a page falls within these jobs: 64 jobs, 1 MiB, and 1024 rows of which none
+// Each limit of a page falls within these jobs: 64 jobs, 1 MiB, and 1024 rows, none of which
 // matches the filter.
 func TestJobsCrossesPages(t *testing.T) {
 	q := openTest(t, nil)
@@ -200,7 +200,7 @@ func TestJobsHoldsNoTransactionInTheLoop(t *testing.T) {
 	require.Greater(t, grown.Size, stats.Size+pawl.DefaultMaxPayload)
 }
 
-// The loop changes the jobs that it walks over. Jobs that nobody changes are seen exactly once.
+// The loop changes the jobs that it walks over. Jobs that do not change are seen exactly once.
 func TestJobsSurvivesChanges(t *testing.T) {
 	for _, state := range []pawl.State{"", pawl.Ready} {
 		for _, c := range []struct {

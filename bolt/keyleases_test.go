@@ -88,8 +88,9 @@ func TestAckLeavesTheRowOfAKey(t *testing.T) {
 
 var errUndo = errors.New("undo")
 
-// Rule: the counts of leases by key are those that a scan of the leases finds, whoever changes leases: the
-// queue, a transaction of the app, one that is rolled back, and one that the disk refuses.
+// Rule: the counts of leases by key are those that a scan of the leases finds. The queue changes leases,
+// also in a commit that the disk refuses at first, and so do transactions of the app, some of which are
+// rolled back.
 func TestLeasesByKeyAreThoseOfTheFile(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestLeasesByKeyAfterAKill(t *testing.T) {
 	}
 }
 
-// Rule: the row of a key of which only the checksum is damaged is written again.
+// Rule: if only the checksum in the row of a key is damaged, the row is written again.
 func TestDamagedChecksumOfAKey(t *testing.T) {
 	q := openTest(t, perKey(1))
 	addKeyed(t, q, 2, "a")

@@ -62,7 +62,7 @@ func TestKeysNeverRunSideBySide(t *testing.T) {
 			beside.Add(1)
 		}
 		defer running[job.Args].Add(-1)
-		free <- struct{}{} // so that others run meanwhile
+		free <- struct{}{} // so that others run in the meantime
 		<-free
 		if runs[job.Args].Add(1) <= failures {
 			return fmt.Errorf("run %d of %d that fail", runs[job.Args].Load(), failures)

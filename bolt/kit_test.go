@@ -77,7 +77,7 @@ func add(t *testing.T, q *Queue, change func(*pawl.Envelope)) *pawl.Envelope {
 	return e
 }
 
-// fetch leases up to n jobs, including jobs that must start at once, and does not wait.
+// fetch leases up to n jobs, including jobs that must start immediately, and does not wait.
 func fetch(t *testing.T, q *Queue, n int, queues ...string) []*pawl.Lease {
 	t.Helper()
 	leases, err := q.Fetch(context.Background(), pawl.Request{Queues: queues, Max: n, Wait: pawl.WaitNot})

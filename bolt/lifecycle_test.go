@@ -133,7 +133,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// failed is what a failed attempt changes, whatever becomes of the job.
+// failed makes the changes of a failed attempt, whether the job is retried or becomes dead.
 func failed(e *pawl.Envelope, now time.Time, cause string) {
 	e.Attempts, e.Crashes, e.Failures = 2, 0, 2
 	e.History = append(e.History[:1:1], pawl.Failure{Attempt: 2, At: now, Error: cause})

@@ -105,8 +105,8 @@ func TestDamagedCountOfALimitedQueue(t *testing.T) {
 	undo()
 }
 
-// Rule: the end of a lease that frees an idempotency key keeps the limit of its own key, though it
-// finds the count of another key damaged.
+// Rule: the end of a lease that frees an idempotency key respects the limit of its own key, even if it finds the
+// count of another key damaged.
 func TestDamagedCountOfTheKeyBehindAnEffect(t *testing.T) {
 	q := openTest(t, perKey(2))
 	keyed := func(key, effect string) *pawl.Envelope {
@@ -129,8 +129,8 @@ func TestDamagedCountOfTheKeyBehindAnEffect(t *testing.T) {
 	require.Equal(t, first.ID, next[0].ID)
 }
 
-// Rule: the jobs of a key that are counted anew include a leased one whose record is damaged, so no
-// other job of the key runs beside it, and the next one runs when it has ended.
+// Rule: a recount of the jobs of a key includes a leased job whose record is damaged, so no other job of the key runs
+// beside it, and the next one runs when it has ended.
 func TestCountOfALeaseWhoseRecordIsDamaged(t *testing.T) {
 	for name, o := range map[string]*Options{"a limit": perKey(1), "in order": ordered(pawl.OrderContinue)} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestDamagedTurnsAtAFetch(t *testing.T) {
 	})
 }
 
-// Rule: a fetch that finds the row of a key damaged, and so counts its jobs anew, blocks none of them twice.
+// Rule: a fetch that finds the row of a key damaged, and so recounts its jobs, blocks none of them twice.
 func TestDamagedRateAtAFetchInOrder(t *testing.T) {
 	for name, order := range map[string]pawl.KeyOrder{"continue": pawl.OrderContinue, "hold": pawl.OrderHold} {
 		t.Run(name, func(t *testing.T) {

@@ -70,8 +70,8 @@ func TestLimitsAfterDamage(t *testing.T) {
 	}
 }
 
-// Rule: of many jobs with one key, an enqueue leaves no more in ready than may run, so a fetch of
-// another key walks over few, also before the first lease.
+// Rule: an enqueue of many jobs with one key leaves no more of them in ready than may run, so a
+// fetch of another key walks over few, also before the first lease.
 func TestLimitsOfOneKeyWithManyJobs(t *testing.T) {
 	q := openTest(t, perKey(3))
 	addKeyed(t, q, 2000, "a")
@@ -104,7 +104,7 @@ func TestLimitsInTransactionsOfTheApp(t *testing.T) {
 	require.Equal(t, jobs[1].ID, leaseOne(t, q).ID)
 }
 
-// Rule: a salvage makes the rows of keys anew, whatever became of them.
+// Rule: a salvage writes the rows of keys again, whatever damage they have.
 func TestSalvageMakesTheRowsOfKeysAnew(t *testing.T) {
 	for _, damage := range []struct {
 		name string

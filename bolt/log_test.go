@@ -75,7 +75,7 @@ func TestManyCrashesAreSummedUp(t *testing.T) {
 }
 
 // Rule: a damaged row that an app's transaction skips is logged once that commits, and not if it is rolled back. A row
-// is logged once, whoever skips it, and however often.
+// is logged once, however often and by whatever transaction it is skipped.
 func TestDamageInAnAppsTransactionIsLogged(t *testing.T) {
 	for name, own := range map[string]bool{"Update": false, "the app's own": true} {
 		t.Run(name, func(t *testing.T) {

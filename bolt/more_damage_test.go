@@ -59,8 +59,8 @@ func keyed(t *testing.T, test func(t *testing.T, q *Queue, change func([]byte) [
 	}
 }
 
-// A unique key with a damaged row refuses new jobs with that key, since nobody knows whether
-// another job has it. The job that has it runs, and all others are stored.
+// A unique key with a damaged row refuses new jobs with that key, since it is unknown whether another job has it.
+// The job that has it runs, and all others are stored.
 func TestDamagedUniqueKey(t *testing.T) {
 	keyed(t, func(t *testing.T, q *Queue, change func([]byte) []byte) {
 		unique := func(key string) *pawl.Envelope {

@@ -155,7 +155,7 @@ func TestMistakesOfAMutation(t *testing.T) {
 }
 
 // Rule: a panic while the queue reads its own rows is not a mistake of the mutation: the pages
-// are damaged, and nobody writes to the file any more.
+// are damaged, and the queue no longer writes to the file.
 func TestDamageThatAPlanMeets(t *testing.T) {
 	q := openTest(t, nil)
 	err := q.Mutate(t.Context(), riding("row", func(p *ops) error {
@@ -167,7 +167,7 @@ func TestDamageThatAPlanMeets(t *testing.T) {
 	require.ErrorIs(t, q.Mutate(t.Context(), riding("row", nil), 0), pawl.ErrPoisoned)
 }
 
-// An undone transaction serves nobody: if Apply of a mutation fails, a fetch that would have
+// An undone transaction serves no fetch: if Apply of a mutation fails, a fetch that would have
 // received its job keeps waiting.
 func TestFailedApplyServesNoFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

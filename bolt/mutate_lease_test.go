@@ -137,7 +137,7 @@ func TestHoldForgetsCrashes(t *testing.T) {
 					l := leaseOne(t, q)
 					require.Equal(t, 1, l.Crashes)
 					c.hold(t, q, l)
-					c.hold(t, q, l) // there is nothing to clear any more
+					c.hold(t, q, l) // nothing is left to clear
 					require.Zero(t, find(t, q, id).Crashes)
 					crash()
 				}

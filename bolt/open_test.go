@@ -225,7 +225,7 @@ func TestTruncatedFile(t *testing.T) {
 			switch {
 			case n >= need:
 				require.NoError(t, err, "%s: nothing is missing at %d bytes", o.name, n)
-			case n < metaAt+4: // nothing shows any more what it was
+			case n < metaAt+4: // nothing shows what it was
 				require.ErrorIs(t, err, ErrNotQueue, "%s at %d bytes", o.name, n)
 			default:
 				require.ErrorIs(t, err, pawl.ErrCorrupt, "%s at %d bytes", o.name, n)
@@ -243,7 +243,7 @@ func TestTruncatedFile(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 2, Delayed: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// Whoever can put a link there chooses the file that is written to.
+// A user who can put a link there chooses the file that is written to.
 func TestOpenThroughALink(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "jobs.db"), filepath.Join(folder, "link.db")

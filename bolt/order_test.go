@@ -57,7 +57,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestSameInstantComesBySequence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the clock stands still meanwhile
+	synctest.Test(t, func(t *testing.T) { // in the meantime the clock stands still
 		q := openTest(t, nil)
 		due := time.Now().Add(time.Second)
 		var want []byte

@@ -113,8 +113,8 @@ func TestCommitOfTheAppsWakesTheQueue(t *testing.T) {
 	require.Equal(t, "succeeded", got[0], "that of the first verb, which freed the key")
 }
 
-// The table of leases follows the app's transactions: there is no signal too many, and nobody
-// takes an acked job back.
+// The table of leases follows the app's transactions: there is no signal too many, and no
+// acked job is taken back.
 func TestLeasesFollowTheAppsTransactions(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
@@ -136,8 +136,8 @@ func TestLeasesFollowTheAppsTransactions(t *testing.T) {
 	require.Equal(t, pawl.Counts{Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// The queue and the app write alternately, each in its own transactions, and read meanwhile.
-// Nothing is lost or counted twice, and the sequences rise.
+// The queue and the app write alternately, each in its own transactions, and read at the same
+// time. Nothing is lost or counted twice, and the sequences rise.
 func TestAppAndQueueAtOnce(t *testing.T) {
 	db := openApp(t)
 	q := openOver(t, db, nil)
@@ -145,7 +145,7 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 	var running sync.WaitGroup
 	errs := make(chan error, 10*callers*rounds)
 	for n := range callers {
-		running.Go(func() { // in the app's transactions, every third of which is rolled back
+		running.Go(func() { // in the app's transactions, one in three is rolled back
 			for i := range rounds {
 				do, end := db.Update, error(nil)
 				if i%2 == 0 {
@@ -201,8 +201,8 @@ func TestAppAndQueueAtOnce(t *testing.T) {
 	checkNow(t, q)
 }
 
-// While the queue waits for an app's transaction, nobody can extend a lease. A lease that
-// expires meanwhile is not taken back before its holder's calls were served.
+// While the queue waits for an app's transaction, no worker can extend a lease. A lease that
+// expires in that time is not taken back before its holder's calls are served.
 func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	t.Parallel()
 	db := openApp(t)

@@ -133,7 +133,7 @@ func TestDamagedLeafOfALargeFile(t *testing.T) {
 }
 
 // A memory fault in a read or a write is an ordinary error. It ends neither the process nor a
-// goroutine that somebody waits for.
+// goroutine that a caller waits for.
 func TestFaultUnderDamagedPages(t *testing.T) {
 	t.Run("while a job is fetched", func(t *testing.T) {
 		path, _, damage := overlong(t)

@@ -41,7 +41,7 @@ func otherUserRole(args []string) error {
 
 const otherUserID = 65534
 
-// Rule: a queue is not opened for writing if somebody else could write to its file or replace
+// Rule: a queue is not opened for writing if another user could write to its file or replace
 // it, unless the options allow it. The error says what to do.
 func TestOpenOfWhatIsNotSafe(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -229,8 +229,8 @@ func TestFullDiskFailsWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A fetch that would have received a job that then did not fit on the disk cannot be withdrawn
-// any more. It is answered, whatever else there is to fetch.
+// A fetch that would have received a job that then did not fit on the disk can no longer be
+// withdrawn. It is answered, whatever else there is to fetch.
 func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)
@@ -248,7 +248,7 @@ func TestFetchOfWhatDidNotFitIsAnswered(t *testing.T) {
 	})
 }
 
-// While due jobs cannot be moved, nobody knows whether there is a job: a fetch that does not
+// While due jobs cannot be moved, it is unknown whether there is a job: a fetch that does not
 // wait gets the reason, and a fetch that waits keeps waiting.
 func TestHastyFetchReportsWhatKeepsTheQueue(t *testing.T) {
 	for _, wait := range []pawl.Wait{pawl.WaitNot, pawl.WaitDrained, pawl.WaitFinished, pawl.WaitForJob} {

@@ -144,7 +144,7 @@ func (c *caller) enqueue(ctx context.Context) {
 			e.Delay = time.Duration(c.random.IntN(1000)) * time.Second
 		}
 	}
-	// Half of the contexts end at once: the answer says what became of the jobs.
+	// Half of the contexts end immediately: the answer says what became of the jobs.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c.random.IntN(2) == 0 {

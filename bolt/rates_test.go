@@ -29,7 +29,7 @@ func keyCounts(t *testing.T, q *Queue) (keys, times int) {
 	return keys, times
 }
 
-// Rule: a key whose jobs have all ended leaves no row once its rate is not used up any more.
+// Rule: a key whose jobs have all ended leaves no row once its rate is no longer used up.
 func TestKeysThatTheirRateForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, rated())

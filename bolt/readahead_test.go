@@ -40,7 +40,7 @@ func killedFile(t *testing.T, size int64) string {
 	return path
 }
 
-// requireNoReader fails if somebody reads a file ahead.
+// requireNoReader fails if a goroutine reads a file ahead.
 func requireNoReader(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// Every lease found at Open is taken back at once, with one more crash and no more attempts,
+// Every lease found at Open is taken back immediately, with one more crash and no more attempts,
 // whatever the number of leases.
 func TestOrphansAreReadyAtOnce(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")

@@ -233,7 +233,7 @@ func TestMarkThatCannotBeLeft(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Rule: a pipe with the name of a marker delays nobody and is not a marker.
+// Rule: a pipe with the name of a marker delays no process and is not a marker.
 func TestMarkThatIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	require.NoError(t, openers[0].open(path))
@@ -275,7 +275,7 @@ func TestNoMarkAfterARefusal(t *testing.T) {
 }
 
 // Rule: a refused commit that is visible anyway, since half of its meta page was written, does
-// not count as one that has not happened.
+// not count as one that had no effect.
 func TestTornMetaPageIsNoRefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q, err := Open(path, quiet())

@@ -42,7 +42,7 @@ func carry(t *testing.T, from, to *Queue, n int) {
 	}
 }
 
-// asRestored returns a job of another queue as it is after a restore.
+// asRestored returns what a job of another queue must be after its restore.
 func asRestored(e *pawl.Envelope, seq uint64) *pawl.Envelope {
 	want := *e
 	want.Seq, want.LeasedSince = seq, time.Time{}
@@ -153,8 +153,8 @@ func TestRestoredHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// Rule: after the restore a job has the state that time or a cancel has given it meanwhile, and
-// fields that an envelope omits are filled in.
+// Rule: after the restore a job has the state that time or a cancel has given it in the
+// meantime, and fields that an envelope omits are filled in.
 func TestRestoreOfWhatHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()

@@ -71,7 +71,7 @@ func TestSalvageKeepsRests(t *testing.T) {
 	})
 }
 
-// Rule: a key whose queue has no limits per key any more rests no more, and leaves no row.
+// Rule: once a queue has no limits per key, its keys no longer rest, and leave no rows.
 func TestRestsWithoutLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(memoryFolder(t), "jobs.db")

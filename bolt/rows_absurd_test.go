@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a failure with an absurd attempt number, as a damaged record may have one, is written as one that can
-// be read.
+// Rule: a failure with an absurd attempt number, which a damaged record may have, is written with a number
+// that can be read.
 func TestFailureWithAnAbsurdAttempt(t *testing.T) {
 	key := []byte("key")
 	for _, attempt := range []int{1, 1<<31 - 1, 1 << 31, 1<<32 - 1, -1} {

@@ -10,7 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a row of bucketDelayed leaves out what its key says already, and reads back as it was.
+// Rule: a row of bucketDelayed leaves out what its key says already, and is read back
+// unchanged.
 func TestDelayedRowsLeaveOutWhatTheirKeysSay(t *testing.T) {
 	ln, id := line{7, 8}, pawl.ID{1, 2}
 	e := &pawl.Envelope{Key: "a", Priority: 3, NotBefore: time.Unix(1_900_000_000, 7), Seq: 9, Attempts: 1}

@@ -206,7 +206,7 @@ func unreadable(t *testing.T, q *Queue, state pawl.State, readable int) (n int) 
 	return n
 }
 
-// readyKinds can be fetched from the default queue of a sample as soon as it is open.
+// readyKinds can be fetched from the default queue of a sample as soon as the sample is open.
 var readyKinds = []string{"large", "large leased", "leased", "neighbour", "ready", "retried"}
 
 func without(kinds []string, kind string) []string {

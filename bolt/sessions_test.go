@@ -10,8 +10,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a queue is served while somebody fetches from it: a waiting fetch, the holder of a
-// lease, or a worker that declared it, however busy it is. Nobody serves a file at rest.
+// Rule: a queue is served while it has one of these: a waiting fetch, the holder of a
+// lease, or a worker that declared it, however busy it is. A file that no process has
+// open is not served.
 func TestStatsShowWhoIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openTest(t, nil)

@@ -78,7 +78,7 @@ func TestFreeSpaceToRead(t *testing.T) {
 	}
 	last := statsOf(t, &q.reader)
 	crashed := filepath.Join(memoryFolder(t), "crashed.db")
-	b, err := os.ReadFile(path) // nobody writes now: this is what a crash leaves
+	b, err := os.ReadFile(path) // nothing writes now: this is what a crash leaves
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(crashed, b, 0o600))
 	require.NoError(t, q.Close())

@@ -119,7 +119,7 @@ func TestStatsFindsTheOldestReadyJob(t *testing.T) {
 		put("a", func(e *pawl.Envelope) { e.Priority = -128 })
 		require.Equal(t, second(1), oldest("a"))
 		require.Len(t, fetch(t, q, 1, "a"), 1) // the job of priority 127
-		crashes := fetch(t, q, 1, "a")         // the one that is ready since second 1
+		crashes := fetch(t, q, 1, "a")         // the job that is ready since second 1
 		require.Equal(t, second(2), oldest("a"), "that of priority -128")
 		expire(q)
 		require.Equal(t, 1, find(t, q, crashes[0].ID).Crashes)

@@ -26,7 +26,7 @@ func addCrashed(t *testing.T, q *Queue, crashes int, kinds ...string) {
 	}
 }
 
-// idleFetch leases up to most jobs, of which idle would start at once.
+// idleFetch leases up to most jobs, and idle of them would start immediately.
 func idleFetch(t *testing.T, q *Queue, most, idle int) []*pawl.Lease {
 	t.Helper()
 	leases, err := q.Fetch(t.Context(), pawl.Request{Max: most, Ahead: max(0, most-idle), Wait: pawl.WaitNot})
@@ -39,7 +39,7 @@ func idleFetch(t *testing.T, q *Queue, most, idle int) []*pawl.Lease {
 }
 
 // Kinds a, b, … crashed; x, y and z are clean and were added later. Each fetch is a Max and how
-// many would start at once.
+// many would start immediately.
 func TestCrashedJobsNeedIdleSlots(t *testing.T) {
 	type request struct{ max, idle int }
 	for _, c := range []struct {

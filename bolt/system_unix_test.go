@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lockFree requires that nobody holds a lock on the file.
+// lockFree requires that no process holds a lock on the file.
 func lockFree(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Open(path)

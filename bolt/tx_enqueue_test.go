@@ -99,8 +99,8 @@ func TestUniqueKeyInATransaction(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1, Dead: 1}, countsOf(t, q, pawl.DefaultQueue))
 }
 
-// A commit wakes the fetches that wait for its jobs: a ready job at once, a delayed one at its
-// time.
+// A commit wakes the fetches that wait for its jobs: a ready job immediately, a delayed one at
+// its time.
 func TestEnqueueTxWakesAFetch(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

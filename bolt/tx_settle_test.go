@@ -49,8 +49,8 @@ func TestAckTxOfALostLease(t *testing.T) {
 	}
 }
 
-// After a rollback the lease is unchanged. After a commit it is gone, for every verb, and
-// nobody takes it back when it would have expired.
+// After a rollback the lease is unchanged. After a commit it is gone, for every verb, and the
+// scheduler does not take it back when it would have expired.
 func TestAckTxEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events eventLog
@@ -153,8 +153,8 @@ func TestAckTxFinishesTheEffect(t *testing.T) {
 	}
 }
 
-// If the effect has taken place under another job meanwhile, the transaction must not repeat
-// it. No call of a sound queue leads there: two such jobs never run concurrently.
+// If the effect has taken place under another job in the meantime, the transaction must not
+// repeat it. No call of a sound queue leads there: two such jobs never run concurrently.
 func TestAckTxOfAnEffectThatHasTakenPlace(t *testing.T) {
 	q := openTest(t, nil)
 	e := add(t, q, func(e *pawl.Envelope) { e.IdempotencyKey = "key" })

@@ -14,7 +14,7 @@ import (
 )
 
 // An Update that the disk refuses leaves nothing of the app or the queue, returns an error that
-// says so, and does not harm callers that wait meanwhile.
+// says so, and does not harm callers that wait in the meantime.
 func TestUpdateOnAFullDisk(t *testing.T) {
 	for _, refusal := range refusals {
 		t.Run(refusal.Error(), func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestWalkIsBounded(t *testing.T) {
 	require.Equal(t, 3*settlePortion-1, blockedJobs(t, q))
 }
 
-// Jobs behind many jobs of one key come in time, whoever holds that key.
+// Jobs behind many jobs of one key are fetched in time, whatever holds that key.
 func TestJobsBehindManyOfOneKey(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	addOfKey(t, q, 3*settlePortion)

@@ -125,8 +125,8 @@ func TestSlowUpdateIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A function may take its time while nobody waits for it. Fetches that wait for jobs, withdrawn
-// calls, its own verbs and readers do not count.
+// A function may take its time while no call waits for it. Fetches that wait for jobs,
+// withdrawn calls, its own verbs and readers do not count.
 func TestNoWarningWhereNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, o := warnings()

@@ -78,7 +78,7 @@ func TestIdleFetchOverManyQueuesCostsNothing(t *testing.T) {
 func TestFetchOverManyQueuesLooksAtThoseWithJobs(t *testing.T) {
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	names := manyQueues(t, q, 1000)
-	for i := range 10 { // queues that nobody has used yet
+	for i := range 10 { // queues without any call so far
 		names = append(names, fmt.Sprintf("new-%d", i))
 	}
 	fetch(t, q, 1, names...) // which caches the numbers of the names

@@ -12,8 +12,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the scheduler waits for nobody: it continues when nobody comes, however many callers it
-// has just answered.
+// Rule: the scheduler does not wait for callers: it continues when none comes, however many it has just answered.
 func TestYieldWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scheduler{intake: newIntake()}
@@ -97,8 +96,8 @@ func TestYieldBackoffGrows(t *testing.T) {
 	require.Zero(t, s.yieldBackoff)
 }
 
-// Rule: a lone caller is served at once, and so is a Close after it, even on a single
-// processor. In virtual time nothing waits for a clock.
+// Rule: a lone caller is served immediately, and so is a Close after it, even on a single processor. In virtual time
+// nothing waits for a clock.
 func TestLoneCallersAreNotDelayed(t *testing.T) {
 	for _, procs := range []int{1, runtime.GOMAXPROCS(0)} {
 		func() {

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Rule: if a file was replaced while its lock was waited for, the new file is opened, and nobody
-// needs the lock of the old one.
+// Rule: if a file was replaced while its lock was waited for, the new file is opened, and the
+// lock of the old one is not needed.
 func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
 	if !CanLock {
 		t.Skip("needs flock: without it the lock is left to bbolt")

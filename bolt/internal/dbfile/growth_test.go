@@ -18,7 +18,7 @@ type readerAt func(b []byte, at int64) (int, error)
 
 func (f readerAt) ReadAt(b []byte, at int64) (int, error) { return f(b, at) }
 
-// Rule: stop returns when nobody reads any more, and nothing is read after that.
+// Rule: stop returns when the last read has ended, and nothing is read after that.
 func TestReadAheadIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
