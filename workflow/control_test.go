@@ -183,7 +183,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// An operator who makes a blocked run ready makes it try again: it is not blocked any more.
+// An operator who makes a blocked run ready makes it try again: it is no longer blocked.
 func TestRequestsUnblock(t *testing.T) {
 	for _, verb := range []string{"cancel", "terminate", "resume"} {
 		d := newDesk(t)
@@ -216,7 +216,7 @@ func TestRequestsOutliveTheProcess(t *testing.T) {
 	require.Equal(t, pawl.Ready, d.jobState(run))
 }
 
-// A run that a worker has is notified at once: the context of its current step ends.
+// A run that a worker has is notified immediately: the context of its current step ends.
 func TestRequestsReachAStepUnderWay(t *testing.T) {
 	for verb, status := range map[string]Status{"cancel": Cancelled, "terminate": Terminated} {
 		t.Run(verb, func(t *testing.T) {

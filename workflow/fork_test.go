@@ -15,7 +15,7 @@ import (
 // bigResult does not fit into its entry.
 var bigResult = bytes.Repeat([]byte("r"), 3*maxInline)
 
-// forked is a journal with two branches, one of which waits, and an undo step with a call.
+// forked is a journal with two branches, of which one waits, and an undo step with a call.
 func forked() []*entry {
 	return []*entry{
 		{Name: "reserve", At: 0, Kind: KindStep, State: EntryDone, Result: []byte("1")},

@@ -81,8 +81,8 @@ func newGraceful(t *testing.T, signals int) *graceful {
 	return g
 }
 
-// Rule: a run whose last signal came soon waits for the next one before it is suspended. Once it was suspended, it is
-// suspended at once again.
+// Rule: a run whose last signal came soon waits for the next one before it is suspended. A run that was suspended
+// does not wait before its next suspension.
 func TestGraceBeforeASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGraceful(t, 4)

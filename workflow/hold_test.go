@@ -172,7 +172,7 @@ func TestEndOfAStepIsWrittenAgain(t *testing.T) {
 	})
 }
 
-// handle runs a flow by a worker of its own until stop.
+// handle runs a flow by its own worker until stop.
 func handle(t *testing.T, q interface {
 	workflow.Store
 	pawl.Queue
@@ -201,8 +201,9 @@ func storedSteps(t *testing.T, e *workflow.Engine, run pawl.ID) (names []string)
 	return names
 }
 
-// Rule: a worker may begin to run the function while a cancel is written that found no active run. The end of a step is then
-// written at once: that cancel does not write it, and a crash behind the cancel would leave the step without its undo step.
+// Rule: a worker may begin to run the function while the queue writes a cancel that found no active run. The end of a
+// step is then written immediately: that cancel does not write it, and a crash behind the cancel would leave the step
+// without its undo step.
 func TestStepThatEndsDuringACancelOfARunThatBegins(t *testing.T) {
 	path := filepath.Join(memdir.New(t), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -48,8 +48,8 @@ func (w *rowCounter) Put(*driver.Table, []byte, []byte) error {
 
 func (w *rowCounter) OnCommit(fn func()) { w.durable = append(w.durable, fn) }
 
-// Rule: the end of a step that waits is written after longestHold. One that comes during a commit is written longestHold
-// behind it, whoever made the commit. Nothing is written twice, or for nothing.
+// Rule: the end of a step that waits is written after longestHold. An end that comes during a commit is written
+// longestHold after that commit, whatever the commit is for. Nothing is written twice, or for nothing.
 func TestHeldEndIsWrittenBehindACommit(t *testing.T) {
 	for _, timed := range []bool{true, false} { // the commit is that of the timer, or another one
 		synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestHeldEndIsWrittenBehindACommit(t *testing.T) {
 	}
 }
 
-// Rule: once a mutation that cancels a run has looked at what the run holds back, a step that ends is written at once, since that
-// mutation does not write it.
+// Rule: once a mutation that cancels a run has looked at what the run holds back, the end of a step is written
+// immediately, since that mutation does not write it.
 func TestStepThatEndsDuringACancelIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{release: make(chan struct{})}

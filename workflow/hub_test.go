@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a run that was started here, and is not among the ends since, is open, so nobody reads it to know that. A run
-// is never taken for an open one after its end, and not if that is unknown.
+// Rule: a run that was started here, and has not ended since, is known to be open without a read. A run is not taken
+// for an open one after its end, or if it is unknown whether it has ended.
 func TestHubKnowsWhichRunsAreOpen(t *testing.T) {
 	h := &hub{running: make(map[pawl.ID]*execution), waiting: make(waiters), watching: make(waiters)}
 	run := func(n int) pawl.ID { return pawl.ID{byte(n), byte(n >> 8), 1} }

@@ -112,8 +112,8 @@ func usual() (*runRow, *entry) {
 		&entry{Name: "charge", Occurrence: 1, Kind: KindStep, State: EntryDone, Attempts: 1, Started: 3, Finished: 4, Result: []byte{1}, Size: 1, Build: "b"}
 }
 
-// Rule: the usual rows are read without reflection, also those of older builds. Otherwise nobody would notice that it had
-// come back.
+// Rule: the usual rows are read without reflection, also those of older builds. Without this test, nobody would notice
+// a return of reflection.
 func TestPackReadsUsualRows(t *testing.T) {
 	row, e := usual()
 	ofOlder, err := driver.EncodePayload(row)

@@ -24,8 +24,8 @@ func (d *desk) transaction() (id int) {
 	return id
 }
 
-// Rule: if much is due at once, other callers get their turn between two portions: a call that
-// arrives meanwhile is in a commit that removes at most one portion.
+// Rule: if much is due at the same time, other callers get their turn between two portions: a
+// call that arrives during the removal is in a commit that removes at most one portion.
 func TestRemovalLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)

@@ -118,7 +118,7 @@ func TestRetention(t *testing.T) {
 }
 
 // A large run is removed in portions of limited size. From the first portion on it is not
-// found, so nobody sees half of it, and its ID is free.
+// found, so no reader sees half of it, and its ID is free.
 func TestALargeRunGoesInPortions(t *testing.T) {
 	for _, most := range []int{headRows, headRows + 1, 10, 50} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -159,8 +159,8 @@ func TestALargeRunGoesInPortions(t *testing.T) {
 	}
 }
 
-// Rule: the ID of a run is free from the first portion of its removal on. A run that takes the
-// ID loses none of its own rows to the rest of the removal.
+// Rule: the ID of a run is free from the first portion of its removal on. If a new run takes
+// the ID, the rest of the removal does not remove its rows.
 func TestAnIDIsFreeWhileItsRunIsRemoved(t *testing.T) {
 	d := newDesk(t)
 	old := d.start("a")

@@ -117,8 +117,8 @@ func (s between) Job(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	return s.Source.Job(ctx, id)
 }
 
-// A run that ends while it is being read has ended. It is not dead, although its row was read
-// before and its job afterwards. A run that is removed meanwhile does not exist.
+// A run that ends while it is being read has ended. It is not dead, although its row was read before and its
+// job afterwards. A run that is removed during the read does not exist.
 func TestARunThatEndsMeanwhileIsNotDead(t *testing.T) {
 	look := func(happens func(*desk, pawl.ID)) (*desk, *Reader, pawl.ID) {
 		d := newDesk(t)

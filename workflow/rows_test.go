@@ -59,8 +59,8 @@ func TestARowInPlaceOfTheBucket(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 }
 
-// Rule: rows that damage keeps from being removed keep nobody from starting a run, and do not
-// keep later rows from being removed.
+// Rule: rows that cannot be removed because of damage prevent no start of a run, and no removal
+// of later rows.
 func TestDamageInTheWayOfARemoval(t *testing.T) {
 	d := newDesk(t)
 	spoilt, sound := d.start("a"), d.start("b")

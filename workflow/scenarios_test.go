@@ -81,8 +81,8 @@ func (f *file) Damage(ctx context.Context, id pawl.ID) error {
 	})
 }
 
-// fault is a panic that the queue takes for a memory fault: the queue stops at once, and
-// reports no outcome of the commit.
+// fault is a panic that the queue takes for a memory fault: the queue stops immediately,
+// and reports no outcome of the commit.
 type fault struct{}
 
 func (fault) Error() string { return "a fault of the test" }

@@ -137,7 +137,7 @@ func TestSignalsAreSentOnce(t *testing.T) {
 	require.Equal(t, []string{"y"}, d.payloads(run, "news"))
 }
 
-// A refused signal is not stored, and wakes nobody.
+// A refused signal is not stored, and wakes no run.
 func TestSignalsThatAreRefused(t *testing.T) {
 	d := newDesk(t)
 	run := d.start("a")

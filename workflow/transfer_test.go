@@ -98,8 +98,7 @@ func (d *desk) ended(id string) pawl.ID {
 	return run
 }
 
-// Rule: a part without the earlier parts is refused, and leaves nothing that nobody would
-// remove.
+// Rule: a part without the earlier parts is refused, and leaves nothing behind for ever.
 func TestAPartAloneIsRefused(t *testing.T) {
 	d := newDesk(t)
 	first, last := d.twoParts(d.ended("a"), pawl.ID{1}, "b")

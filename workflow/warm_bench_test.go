@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkPingPong measures rounds of a run that waits for a signal, answers it in a step, and
-// goes on, in memory and from its journal. In memory, the time of a round does not depend on
+// continues, in memory and from its journal. In memory, the time of a round does not depend on
 // how many rounds came before.
 func BenchmarkPingPong(b *testing.B) {
 	for _, warm := range []int{workflow.DefaultWarm, -1} {

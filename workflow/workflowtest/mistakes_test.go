@@ -178,7 +178,7 @@ func otherArguments(n int) code {
 	return func(r *workflow.Run) (string, error) { return call(r, "a", workflow.Fingerprint(n)) }
 }
 
-// ended returns the error of a run that fails at once.
+// ended returns the error of a run that fails immediately.
 func ended(fn code) func(*testing.T) string {
 	return func(t *testing.T) string {
 		f := flowOf(fn)
@@ -374,8 +374,8 @@ func globalState() code {
 	}
 }
 
-// crashed returns how a test fails because an effect took place twice after a crash, which is one of
-// those that EachCrash places.
+// crashed returns how a test fails because an effect took place twice after one of the crashes that
+// EachCrash places.
 func crashed(fn func(parcels map[string]bool) code) func(*testing.T) string {
 	return func(t *testing.T) string {
 		return failure(t, func(t testing.TB) {
