@@ -172,7 +172,7 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// Rule: whoever watches a queue hears of what its process does.
+// Rule: the watchers of a queue receive the events of its process.
 func TestAdminEvents(t *testing.T) {
 	q := open(t, newSchema(t))
 	a := overHandler(t, q)

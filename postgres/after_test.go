@@ -41,8 +41,8 @@ func runsNext(t *testing.T, q *postgres.Queue, e *pawl.Envelope) {
 	require.NoError(t, q.Settle(t.Context(), l.Ack()))
 }
 
-// Rule: if a job ends while another transaction enqueues one that waits for it, either the end lets that one go, or the
-// enqueue sees the end. So no job waits for what has ended.
+// Rule: if a job ends while another transaction enqueues one that waits for it, either the end releases the new job, or
+// the enqueue sees the end. So no job waits for what has ended.
 func TestEnqueueBesideTheEndOfAPrerequisite(t *testing.T) {
 	schema := newSchema(t)
 	q, begin := open(t, schema, noPoll), appTxs["pgx"](t)
@@ -87,7 +87,7 @@ func TestEndsBesideOneAnother(t *testing.T) {
 	runsNext(t, q, e)
 }
 
-// Rule: a restored job waits for one that another transaction is about to store.
+// Rule: a restored job waits for a job that another transaction is about to store.
 func TestRestoreBesideItsPrerequisite(t *testing.T) {
 	schema := newSchema(t)
 	q, begin := open(t, schema, noPoll), appTxs["pgx"](t)
@@ -100,8 +100,8 @@ func TestRestoreBesideItsPrerequisite(t *testing.T) {
 	runsNext(t, q, e)
 }
 
-// Rule: a deadline passes over a job while a transaction of the app has locked one that waits for it, and holds up nothing
-// else. It follows.
+// Rule: if a transaction of the app has locked a job that waits for another one, the other one does not become dead at
+// its deadline, but after that transaction. Nothing else is delayed.
 func TestDeadlineBesideALockedDependent(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		q := open(t, schema, virtual)

@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// besideMutations opens an engine of a flow that ends at once, and a transaction that stands for the
-// mutations of other processes: one that runs alone would wait for it.
+// besideMutations opens an engine of a flow that ends immediately, and a transaction that stands for the
+// mutations of other processes: a mutation that runs alone would wait for it.
 func besideMutations(t *testing.T, opts ...workflow.Option) (*postgres.Queue, *workflow.Engine, *workflow.Flow[int, int]) {
 	schema := newSchema(t)
 	q := open(t, schema)
@@ -93,7 +93,8 @@ func TestPruneIsNotAlone(t *testing.T) {
 	require.Equal(t, 3, done)
 }
 
-// learning is a mutation of one row after another, each of which it declares only when it has needed it.
+// learning is a mutation of one row after another, each of which it declares only after it has needed
+// it.
 type learning struct {
 	keys  []string
 	table *driver.Table
@@ -127,7 +128,7 @@ func (m *learning) Apply(w driver.Writer) error {
 	return nil
 }
 
-// Rule: a mutation that needs more than it declared runs again at once, also in a transaction of the
+// Rule: a mutation that needs more than it declared runs again immediately, also in a transaction of the
 // app, because it waits for no other process. Time that passed would shift what it schedules.
 func TestMutationThatDeclaresMoreLosesNoTime(t *testing.T) {
 	schema := newSchema(t)

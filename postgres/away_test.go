@@ -27,7 +27,7 @@ func TestConnectionsBreak(t *testing.T) {
 	var acknowledged atomic.Int32
 	progress := make(chan struct{}, callers*each)
 	var breaker, wg sync.WaitGroup
-	breaker.Go(func() { // amid the calls, and so rarely that they come to an end
+	breaker.Go(func() { // during the calls, and so rarely that they end
 		for range breaks {
 			for range callers * each / breaks {
 				<-progress

@@ -182,7 +182,8 @@ func TestBoundBesideATransactionOfTheApp(t *testing.T) {
 	}
 }
 
-// Rule: a transaction of the app that may not see what others have committed is refused, by name, and is as it was.
+// Rule: a transaction of the app whose isolation may hide what others have committed is refused with an error that
+// names the isolation, and is unchanged.
 func TestBoundAndIsolation(t *testing.T) {
 	q := open(t, newSchema(t), noPoll, func(o *postgres.Options) { o.Limits = map[string]pawl.Limits{"x": {MaxWaiting: 2}} })
 	conn, err := pgx.Connect(t.Context(), server.url)

@@ -20,7 +20,7 @@ const atMost = 10_000
 const largest = "SELECT max(n) FROM (SELECT count(*) AS n FROM pawl.job GROUP BY xmin::text) t"
 
 // Rule: one transaction promotes at most 10 000 jobs, over all queues and kinds. The next one
-// continues at once.
+// continues immediately.
 func TestPromotionIsBounded(t *testing.T) {
 	schema := newSchema(t)
 	stats := func(sql string) int { return count(t, strings.ReplaceAll(sql, "pawl.", schema+".")) }

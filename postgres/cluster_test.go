@@ -58,7 +58,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// startServer starts a cluster of its own in a folder, where its socket is.
+// startServer starts a new cluster in a folder, where its socket is.
 func startServer(folder string) (stop func(), err error) {
 	programs, err := programsFolder()
 	if err != nil {

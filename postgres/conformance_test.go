@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 	}
 	queuetest.Run(t, open("suite", postgres.NoPoll), &queuetest.Config{
 		Persists: true,
-		Alone:    true, // by the name of the owner: whoever opens it again is the successor
+		Alone:    true, // by the name of the owner: the next client with that name is the successor
 		Another:  open("", 10*time.Second),
 		Counts:   counts,
 		Events:   true,

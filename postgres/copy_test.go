@@ -98,7 +98,7 @@ func storedRows(t *testing.T, schema string) []string {
 	return found
 }
 
-// Rule: a large group that fails amid its jobs stores none of them, and runs again.
+// Rule: a large group that fails at one of its jobs stores none of them, and runs again.
 func TestLargeGroupRunsAgain(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll)

@@ -31,7 +31,7 @@ type cutter struct {
 	trips atomic.Int64 // round trips so far
 
 	freezes atomic.Bool   // the next commit freezes the proxy
-	frozen  atomic.Bool   // nothing passes any more, and no connection ends
+	frozen  atomic.Bool   // nothing passes, and no connection ends
 	stuck   chan struct{} // closed when something did not pass
 	thawed  chan struct{}
 	once    sync.Once

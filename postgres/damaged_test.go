@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: a job with a damaged record fails no call and no other job. Whoever meets it makes it dead with
-// the reason corrupt; its payload stays, and it can be retried.
+// Rule: a job with a damaged record fails no call and no other job. The first call that meets it makes it dead with the
+// reason corrupt; its payload stays, and it can be retried.
 func TestDamagedRecord(t *testing.T) {
 	fetches := func(t *testing.T, q *postgres.Queue, _ *pawl.Lease) {
 		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})

@@ -163,8 +163,8 @@ func TestEnginesOfSeveralBuilds(t *testing.T) {
 	}
 }
 
-// Rule: connections that break before or after a COMMIT, amid the commits of runs, have no step run
-// twice, and no transaction of the app take effect twice.
+// Rule: if connections break before or after a COMMIT while runs commit, no step runs twice, and no
+// transaction of the app takes effect twice.
 func TestConnectionsBreakAmidCheckpoints(t *testing.T) {
 	const runs = 12
 	proxy := newCutter(t)

@@ -44,7 +44,7 @@ func starts(t testing.TB, q *postgres.Queue, n int) (all string) {
 	return all
 }
 
-// Rule: clients that enqueue into the same fair queues at the same time give each job of a key a turn of its own, whatever
+// Rule: clients that enqueue into the same fair queues at the same time give each job of a key its own turn, whatever
 // the order in which a call names the queues.
 func TestTagsOfSeveralClients(t *testing.T) {
 	const clients, callers, calls = 3, 4, 15
@@ -149,8 +149,8 @@ func TestSeveralClientsOfAFairQueue(t *testing.T) {
 	require.Zero(t, count(t, "SELECT count(*) FROM "+schema+".job"))
 }
 
-// Rule: a transaction of the app that stores jobs in a fair queue holds up nobody: neither enqueues, nor fetches, nor retries,
-// of the same key, by its client or another one. Its jobs take their turns after its commit, without a poll, and have none after a
+// Rule: a transaction of the app that stores jobs in a fair queue delays no enqueue, fetch or retry of the same key, by
+// its client or another one. Its jobs take their turns after its commit, without a poll, and have none after a
 // rollback.
 func TestFairQueueBesideATransactionOfTheApp(t *testing.T) {
 	for kind, of := range appTxs {
@@ -247,7 +247,7 @@ func TestTurnsDeclaredByAnotherProcess(t *testing.T) {
 	require.Zero(t, tags, "jobs without a tag")
 }
 
-// Rule: when turns are declared again, jobs that became ready meanwhile run before those that become ready later.
+// Rule: when turns are declared again, jobs that became ready before that run before those that become ready later.
 func TestTurnsDeclaredAgain(t *testing.T) {
 	schema := newSchema(t)
 	fair := open(t, schema, fairly)

@@ -19,8 +19,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: a job that a transaction of the app stores goes before the jobs of its key that became due later, although it gets its
-// tag later than they do. While another session gives tags, no job of the key runs, and other keys go on.
+// Rule: a job that a transaction of the app stores goes before the jobs of its key that became due later, although it
+// gets its tag later than they do. While another session gives tags, no job of the key runs, and jobs of other keys do.
 func TestLateJobInOrder(t *testing.T) {
 	for kind, of := range appTxs {
 		t.Run(kind, func(t *testing.T) {
@@ -114,8 +114,8 @@ func lockRows(t *testing.T, table string) (free func()) {
 	return func() { require.NoError(t, tx.Commit(t.Context())) }
 }
 
-// Rule: a fetch that waits for another one meanwhile runs no job of a key before a late one that became due first, although both
-// became due after the fetch had begun.
+// Rule: a fetch that has waited for another one runs no job of a key before a late job that became due first, although
+// both became due after the fetch had begun.
 func TestLateJobBesideAFetchThatWaits(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
@@ -145,7 +145,8 @@ func TestLateJobBesideAFetchThatWaits(t *testing.T) {
 	require.Empty(t, runnable(t, q))
 }
 
-// Rule: if more jobs are late than a fetch looks at, no job runs that became due after them, and one that became due before them does.
+// Rule: if more jobs are late than a fetch looks at, a job that became due after them does not run, and a job that
+// became due before them does.
 func TestManyLateJobsInOrder(t *testing.T) {
 	const many = 1500
 	schema := newSchema(t)
@@ -201,12 +202,12 @@ func TestWaitingJobsBehindARetryInOrder(t *testing.T) {
 	require.Equal(t, jobs[0].ID, k.Head)
 }
 
-// Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes. None promotes more than a portion
-// for it, as enqueues wait meanwhile.
+// Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes. None promotes
+// more than a portion for it, since enqueues wait for it.
 func TestLateJobBehindManyDueJobs(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
-	require.Empty(t, runnable(t, q)) // it looks for due jobs no more by itself
+	require.Empty(t, runnable(t, q)) // it no longer looks for due jobs by itself
 	execute(t, strings.ReplaceAll(`WITH q AS (INSERT INTO pawl.queue (name) VALUES ('elsewhere') RETURNING id),
 		l AS (INSERT INTO pawl.line (queue, kind) SELECT id, 'k' FROM q RETURNING id)
 		INSERT INTO pawl.job (id, seq, since, line, place, lane, prio, record, payload)

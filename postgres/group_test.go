@@ -45,7 +45,8 @@ func TestAGroupWaitsForTheCallersOfTheLastOne(t *testing.T) {
 	})
 }
 
-// Rule: a group waits for nobody if the last one had a single call, or if the time goes by another clock.
+// Rule: a group does not wait for calls if the last one had a single call, or if the queue uses another
+// clock.
 func TestALoneCallerDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := ungrouped(1)
@@ -60,7 +61,7 @@ func TestALoneCallerDoesNotWait(t *testing.T) {
 	})
 }
 
-// Rule: if nobody comes, a group waits up to a time, and later ones ever less often.
+// Rule: if no call comes, a group waits up to a limit, and later groups wait less and less often.
 func TestWaitsInVainBecomeRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := ungrouped(2)

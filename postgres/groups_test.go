@@ -53,8 +53,8 @@ func TestMembersInTransactionsOfTheApp(t *testing.T) {
 	})
 }
 
-// Rule: an open transaction of the app that has moved a member of a group holds up neither other jobs nor
-// fetches, also when the leases and deadlines of other members pass meanwhile. Their moves follow.
+// Rule: an open transaction of the app that has moved a member of a group delays neither other jobs nor
+// fetches, even if leases and deadlines of other members pass before it ends. Those members move afterwards.
 func TestMembersBesideAnOpenTransaction(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		q := open(t, schema, virtual, func(o *postgres.Options) { o.Lease = time.Second })

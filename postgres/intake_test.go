@@ -8,8 +8,8 @@ import (
 	"github.com/gopawl/pawl/internal/core"
 )
 
-// Rule: a group has at most 4 096 calls and 32 MiB of payloads, but for a single call that has more.
-// No call is left behind, and none is lost at a close.
+// Rule: a group has at most 4 096 calls and 32 MiB of payloads, or a single call that has more. No
+// call is left behind, and none is lost at a close.
 func TestGroupsAreBounded(t *testing.T) {
 	in := newIntake()
 	for range groupCalls + 1 {

@@ -15,7 +15,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: a page of a list reads about as many rows as it has jobs, also amid a long list.
+// Rule: a page of a list reads about as many rows as it has jobs, also in the middle of
+// a long list.
 func TestListReadsAPage(t *testing.T) {
 	const jobs, most = 10_000, 2000
 	schema := newSchema(t)
@@ -88,7 +89,8 @@ func (p plan) rowsOf(table string) (n int) {
 	return n
 }
 
-// Rule: one ListParts reads a bounded number of bytes, and goes on from there.
+// Rule: one ListParts reads a bounded number of bytes, and the next one continues
+// there.
 func TestListIsBounded(t *testing.T) {
 	q := open(t, newSchema(t))
 	const jobs = 20

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: calls that wait for unique keys that an open transaction of the app has taken hold up no other
-// call, and no lease expires meanwhile. They get their answers when the transaction ends.
+// Rule: calls that wait for unique keys that an open transaction of the app has taken delay no other
+// call, and no lease expires while they wait. They get their answers when the transaction ends.
 func TestCallsBesideALock(t *testing.T) {
 	for name, keys := range map[string]int{"one key": 1, "many keys": 60} {
 		t.Run(name, func(t *testing.T) {
@@ -76,15 +76,15 @@ func TestLockedJobOfADeadProcess(t *testing.T) {
 	require.Equal(t, locked.ID, next())
 }
 
-// Rule: a lease that expires while an ack of it is under way ends with the transaction: as a success if
-// that commits.
+// Rule: a lease that expires while an ack of it is under way ends with the transaction of the ack: as a
+// success if the transaction commits.
 func TestLeaseExpiresWhileItsAckIsUnderWay(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		q := open(t, schema, virtual, func(o *postgres.Options) { o.Lease = time.Second })
 		l := lease(t, q, &pawl.Envelope{Kind: "k", Retain: time.Hour})
 		tx := appTxs["pgx"](t)()
 		require.NoError(t, q.AckTx(t.Context(), tx, l))
-		for ; !time.Now().After(l.Expires.Add(100 * time.Millisecond)); time.Sleep(50 * time.Millisecond) { // other calls go on
+		for ; !time.Now().After(l.Expires.Add(100 * time.Millisecond)); time.Sleep(50 * time.Millisecond) { // other calls continue
 			require.NoError(t, withid.Enqueue(patient(t), q, &pawl.Envelope{Kind: "other"}))
 		}
 		require.NoError(t, tx.commit())

@@ -120,8 +120,8 @@ func (m *moving) fill(where string) {
 	require.NoError(m.t, q.Close())
 }
 
-// jobsAt returns what every job at a place is, but for its sequence. Of a run it returns the kind: after
-// an import each run that waits becomes ready once.
+// jobsAt returns every job at a place, without its sequence. Of a run it returns only the kind, since
+// after an import each run that waits becomes ready once.
 func (m *moving) jobsAt(where string) (all map[pawl.ID]string) {
 	m.t.Helper()
 	q, err := engine.Open(m.t.Context(), where)

@@ -47,7 +47,7 @@ func TestMessages(t *testing.T) {
 }
 
 // Rule: a process that learns of another one says that it had news before. A cancelled lease of another
-// process is announced at once.
+// process is announced immediately.
 func TestNewsBeforeTheFirstMessage(t *testing.T) {
 	q := &Queue{intake: newIntake()}
 	b := &doorbell{q: q, name: "one", ring: func() {}}

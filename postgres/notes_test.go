@@ -100,7 +100,7 @@ func TestNotingProcess(t *testing.T) {
 	require.NoError(t, w.Run(t.Context()))
 }
 
-// Rule: what a run had logged before its process was killed stays, and the next run has a log of its own.
+// Rule: what a run had logged before its process was killed stays, and the next run has its own log.
 func TestLogOfAKilledProcess(t *testing.T) {
 	for i := range kills.Count(t, 1) {
 		t.Run(fmt.Sprint(i), killNotingProcess) // each closes its queues

@@ -155,7 +155,8 @@ func TestSchemasAreApart(t *testing.T) {
 	require.Empty(t, stats.Queues)
 }
 
-// Rule: a queue that has to exist is not created, and other clients of one that does are counted.
+// Rule: Open with the option that the queue must exist creates none. The other clients of a queue
+// are counted.
 func TestExisting(t *testing.T) {
 	schema := newSchema(t)
 	existing := &postgres.Options{Schema: schema, Existing: true, Logger: hclog.NewNullLogger()}

@@ -18,7 +18,7 @@ func declaring(l pawl.Limits) func(*postgres.Options) {
 	return func(o *postgres.Options) { o.Limits = map[string]pawl.Limits{pawl.DefaultQueue: l} }
 }
 
-// limitsOf returns the limits of the default queue that are in force, and those that are declared besides.
+// limitsOf returns the limits of the default queue that are in force, and those that are declared.
 func limitsOf(t testing.TB, q *postgres.Queue) (pawl.Limits, *pawl.Limits) {
 	t.Helper()
 	stats, err := q.Stats(t.Context())
@@ -84,7 +84,7 @@ func TestOperatorsLimitsWhileProcessesDeclare(t *testing.T) {
 	}
 }
 
-// Rule: a wait for a job ends at once when another process raises a limit.
+// Rule: a wait for a job ends immediately when another process raises a limit.
 func TestFetchHearsOfRaisedLimits(t *testing.T) {
 	schema := newSchema(t)
 	far := func(o *postgres.Options) { o.Poll, o.Lease = time.Hour, time.Hour } // so that nothing else ends the wait

@@ -18,8 +18,8 @@ func inPool(o *postgres.Options) {
 	o.Limits = map[string]pawl.Limits{"a": in, "b": in}
 }
 
-// takeTurns has two clients, each of which fetches from a queue of its own, run n jobs one after another in a pool of one job. Each job
-// ends when both of them wait for room. It returns the queues of the jobs, in order.
+// takeTurns has two clients, each of which fetches from its own queue, run n jobs one after another in a pool of one
+// job. Each job ends when both of them wait for room. It returns the queues of the jobs, in order.
 func takeTurns(t *testing.T, schema string, n int, clients ...*postgres.Queue) (order string) {
 	t.Helper()
 	type given struct {
@@ -82,7 +82,7 @@ func TestPoolOverProcesses(t *testing.T) {
 	}
 }
 
-// Rule: a pool that no queue has any more leaves no row.
+// Rule: a pool that no queue has leaves no row.
 func TestPoolsThatAreGone(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, inPool)

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// Rule: two fetches wait for room in the pool of one queue, and there is a job for one of them alone. The other one does not take back
-// its note: the process goes on, and the job starts when there is room.
+// Rule: two fetches wait for room in the pool of one queue, and there is a job for only one of them. The other one does
+// not take back the note of the process, so the job starts when there is room.
 func TestFetchesOfOtherKindsBesidePool(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, seldom, inPool)
@@ -43,7 +43,8 @@ func TestFetchesOfOtherKindsBesidePool(t *testing.T) {
 	require.Equal(t, "k", (<-got).Kind)
 }
 
-// Rule: a queue whose fetch finds no job any more waits for room in its pool no longer, so the other queues leave nothing to it.
+// Rule: a queue whose fetch no longer finds a job no longer waits for room in its pool, so the other queues leave
+// nothing to it.
 func TestNoteOfPoolIsTakenBack(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, seldom, inPool)

@@ -150,7 +150,7 @@ func (p *reuse) pass(client net.Conn, r *bufio.Reader, s *session) bool {
 	w := bufio.NewWriter(s)
 	for last := byte('S'); ; {
 		m, err := readMessage(r, 1)
-		if err != nil || m[0] == 'X' && !strings.ContainsRune("QSFcf", rune(last)) { // amid a request
+		if err != nil || m[0] == 'X' && !strings.ContainsRune("QSFcf", rune(last)) { // in the middle of a request
 			_ = s.Close()
 			<-left
 			return false

@@ -16,8 +16,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: a workflow run moves from a file to a database and back amid its steps, and ends where it is
-// then. No step runs again.
+// Rule: a workflow run moves from a file to a database and back between its steps, and ends where it
+// is then. No step runs again.
 func TestRunsMove(t *testing.T) {
 	approved := workflow.DefineSignal[string]("approved")
 	charged := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: the tests have a server of their own, which package postgres supports, and a schema that no
-// other test uses.
+// Rule: the tests have their own server, in a version that package postgres supports, and a schema
+// that no other test uses.
 func TestServer(t *testing.T) {
 	schema, other := newSchema(t), newSchema(t)
 	require.NotEqual(t, schema, other)

@@ -122,8 +122,8 @@ func TestFetchWaitsForAnotherClient(t *testing.T) {
 	require.Equal(t, e.ID, <-got)
 }
 
-// Rule: the leases of a client that has ended are taken back by another one once they expire, and
-// count a crash. A lease of the ended client changes nothing afterwards.
+// Rule: the leases of a client that has ended are taken back by another one once they expire, and count
+// a crash. After that, a call with the old lease changes nothing.
 func TestLeasesOfAnEndedClient(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		ended, other := open(t, schema, virtual), open(t, schema, virtual)
@@ -192,7 +192,7 @@ func TestSecondFetchOfAnEndedClient(t *testing.T) {
 	}
 }
 
-// patient is the context of a call that comes to an end by itself, unless the queue forgets it.
+// patient is the context of a call that ends by itself, unless the queue forgets it.
 func patient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -251,8 +251,8 @@ func TestClientThatWasAway(t *testing.T) {
 
 func noPoll(o *postgres.Options) { o.Poll = postgres.NoPoll }
 
-// Rule: a heartbeat tells a holder that another client cancelled its job, and the job is dead however
-// the lease ends.
+// Rule: a holder learns from a heartbeat that another client cancelled its job, and the job is dead
+// however the lease ends.
 func TestCancelByAnotherClient(t *testing.T) {
 	schema := newSchema(t)
 	holder, other := open(t, schema, func(o *postgres.Options) { o.NoListen = true }), open(t, schema)

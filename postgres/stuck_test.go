@@ -103,8 +103,8 @@ func TestWithdrawWhileTheServerIsSilent(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 1}, stats.Queues[0].Counts)
 }
 
-// Rule: an enqueue of a unique key waits for the job that holds it, and not with the key locked: whoever
-// settles that job writes the key after the job.
+// Rule: an enqueue of a unique key waits for the job that holds it, and does not lock the key while it
+// waits: the transaction that settles that job writes the key after the job.
 func TestKeyWhoseJobIsLocked(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll)

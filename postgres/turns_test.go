@@ -209,8 +209,8 @@ func TestRestoreOfSeveralHolders(t *testing.T) {
 	require.Empty(t, runnable(t, q))
 }
 
-// Rule: if more keys may have another first job than one transaction looks at, the next ones go on, and a fetch gets its
-// job, also one that does not wait for jobs.
+// Rule: if more keys may have another first job than one transaction looks at, later transactions look at the rest, and
+// a fetch gets its job, even if it does not wait for jobs.
 func TestManyTurnsAtOnce(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
@@ -232,8 +232,8 @@ func noteManyKeys(t *testing.T, schema string) {
 		FROM generate_series(1, 10500) n`)
 }
 
-// Rule: a key whose first job another session has locked keeps no fetch from the many keys behind it, also not one that does
-// not wait for jobs.
+// Rule: a key whose first job another session has locked keeps no fetch from the many keys behind it, not even a fetch
+// that does not wait for jobs.
 func TestManyTurnsBesideALockedJob(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
@@ -283,8 +283,8 @@ func TestHeldUpKeyIsReadOnce(t *testing.T) {
 	require.Equal(t, held.ID, oneLease(t, q).ID)
 }
 
-// Rule: a fetch that waits for another one meanwhile runs no job of a key before a delayed one that was due first, although both became
-// due after the fetch had begun.
+// Rule: a fetch that has waited for another one runs no job of a key before a delayed job that was due first, although
+// both became due after the fetch had begun.
 func TestDelayedJobBesideAFetchThatWaits(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixNano())

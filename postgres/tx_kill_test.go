@@ -84,7 +84,7 @@ func TestAckTxKilled(t *testing.T) {
 				require.NoError(t, child.Process.Kill())
 				break
 			}
-			_, _ = in.Write([]byte{0}) // the last line is that of the test, which nobody waits for
+			_, _ = in.Write([]byte{0}) // the last line is that of the test, which no process waits for
 		}
 		_, _ = io.Copy(io.Discard, out)
 		err = child.Wait()

@@ -118,7 +118,7 @@ func TestEnqueueTx(t *testing.T) {
 	})
 }
 
-// Rule: a refused enqueue leaves transaction and envelopes as they were, and unique keys hold within a
+// Rule: a refused enqueue leaves transaction and envelopes unchanged, and unique keys hold within a
 // transaction.
 func TestEnqueueTxRefused(t *testing.T) {
 	withTxs(t, func(t *testing.T, q *postgres.Queue, begin func() appTx) {
@@ -174,8 +174,8 @@ func TestEnqueueTxBesideOthers(t *testing.T) {
 	require.Equal(t, []pawl.Enqueued{{ID: first.ID, Existing: true}}, <-second)
 }
 
-// Rule: an ack in a transaction of the app counts if it commits, whatever the holder says afterwards.
-// After a rollback the holder decides.
+// Rule: an ack in a transaction of the app counts if it commits, whatever call the holder makes
+// afterwards. After a rollback the holder decides.
 func TestAckTx(t *testing.T) {
 	withTxs(t, func(t *testing.T, q *postgres.Queue, begin func() appTx) {
 		l := lease(t, q, &pawl.Envelope{Kind: "k", IdempotencyKey: "i", Retain: time.Hour})

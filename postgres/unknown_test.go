@@ -37,7 +37,7 @@ func (c *cutter) during(t *testing.T, call func() error) {
 	c.outage.Store(false)
 }
 
-// Rule: jobs that a fetch of unknown outcome leased are released, and are nobody's crash.
+// Rule: jobs that a fetch of unknown outcome leased are released, and no crash is counted.
 func TestFetchOfUnknownOutcome(t *testing.T) {
 	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
 		e := &pawl.Envelope{Kind: "k"}
@@ -76,7 +76,7 @@ func TestWaitingFetchOfUnknownOutcome(t *testing.T) {
 	})
 }
 
-// Rule: a process that ends releases the jobs that a fetch of unknown outcome leased. They are nobody's crash.
+// Rule: a process that ends releases the jobs that a fetch of unknown outcome leased. No crash is counted.
 func TestCloseAfterAFetchOfUnknownOutcome(t *testing.T) {
 	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
 		e := &pawl.Envelope{Kind: "k"}
@@ -171,7 +171,7 @@ func TestViewKeepsToItsTimeout(t *testing.T) {
 	proxy.thaw()
 }
 
-// Rule: a view whose connection breaks amid the function returns ErrUnavailable, although the function
+// Rule: a view whose connection breaks while the function runs returns ErrUnavailable, although the function
 // returned its own error. If it returned none, the view fails all the same. If the connection was broken before
 // the first read, the function runs again.
 func TestViewWhoseConnectionBreaks(t *testing.T) {
@@ -202,7 +202,7 @@ func TestViewWhoseConnectionBreaks(t *testing.T) {
 	require.ErrorIs(t, q.ViewRows(patient(t), func(driver.Reader) error { return io.ErrUnexpectedEOF }), io.ErrUnexpectedEOF)
 }
 
-// Rule: a commit that comes to nothing is not taken for an earlier one whose outcome stayed unknown.
+// Rule: a commit that has no effect is not taken for an earlier one whose outcome is unknown.
 func TestCommitAfterUnknownOutcome(t *testing.T) {
 	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
 		proxy.during(t, func() error { return withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}) })

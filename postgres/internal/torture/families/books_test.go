@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// Rule: killed amid their work, the programs come to its end on a server, and their books are right. A cent
+// Rule: programs that are killed during their work finish it on a server, and their books are right. A cent
 // that comes from nowhere, and a movement that is there twice, are found.
 func TestBooks(t *testing.T) {
 	race.SkipBuilt(t)

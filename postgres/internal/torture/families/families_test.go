@@ -26,10 +26,9 @@ func TestSchedule(t *testing.T) {
 	require.GreaterOrEqual(t, r.Tried, 6)
 }
 
-// Rule: every family finds an app that commits the effect of a job and its ack in two transactions. Those
-// that kill find an app that takes an enqueue for done before the commit. All find an app that acks a job
-// and forgets that it did. The one that kills clients finds an app that enqueues the jobs of a key in another order than
-// it says.
+// Rule: every family finds an app that commits the effect of a job and its ack in two transactions. The families that
+// kill find an app that takes an enqueue for done before the commit. All find an app that acks a job and forgets that
+// it did. The family that kills clients finds an app that enqueues the jobs of a key in another order than it says.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("takes minutes; set PAWL_SLOW_TESTS=1 to run it")
