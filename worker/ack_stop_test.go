@@ -27,8 +27,8 @@ type stopping struct {
 	acked map[string]int
 }
 
-// stop runs so many jobs, a millisecond the first and two the others, and has their acks
-// made by ack, which is told how many were before it.
+// stop runs so many jobs. The first takes a millisecond, the others take two. Function
+// ack makes their acks; its argument before is the number of acks before it.
 func (s *stopping) stop(t *testing.T, q *memory.Queue, jobs int, ack func(ctx context.Context, before int, leases ...*pawl.Lease) error) {
 	t.Helper()
 	s.acked = make(map[string]int)
@@ -65,8 +65,8 @@ func (s *stopping) stop(t *testing.T, q *memory.Queue, jobs int, ack func(ctx co
 	s.took = time.Since(began)
 }
 
-// A stop waits for the acks that are on their way and for those that wait behind
-// them, and each job is acked once.
+// A stop waits for the acks that are under way and for those that wait behind them, and
+// each job is acked once.
 func TestStopWaitsForAcks(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var s stopping

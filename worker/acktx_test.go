@@ -75,8 +75,8 @@ func TestAckTx(t *testing.T) {
 	}
 }
 
-// The transaction of a handler that was given up meanwhile does not commit: the job is
-// not its any more.
+// The transaction of a handler that was given up before it does not commit: the job is
+// no longer its own.
 func TestAckTxTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		stuck, letGo := gate(t)

@@ -236,7 +236,8 @@ func TestWantedByBytes(t *testing.T) {
 }
 
 // Rule: while a handler is at work a worker fetches large payloads ahead until those that
-// wait have maxAheadBytes, and goes on once some have started. Small ones it fetches all.
+// wait have maxAheadBytes, and continues once some have started. It fetches small ones
+// without such a limit.
 func TestFetchesAheadByBytes(t *testing.T) {
 	const jobs, portion = 60, 3 // jobs in all, and how many one fetch gives
 	for _, test := range []struct {

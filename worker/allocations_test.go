@@ -33,9 +33,9 @@ func (q *inStep) Settle(ctx context.Context, settlements ...pawl.Settlement) err
 	return q.Queue.Settle(ctx, settlements...)
 }
 
-// Rule: a job from Enqueue to Ack allocates as often as is stored. It is run in batches of
-// 64: each is enqueued by one call, and acked by two, since what finishes while an ack is
-// under way is acked by the next.
+// Rule: a job from Enqueue to Ack allocates as often as the stored number says. It is run
+// in batches of 64: each is enqueued by one call, and acked by two, since what finishes
+// while an ack is under way is acked by the next.
 func TestAllocations(t *testing.T) {
 	const rounds, batch = 100, 64
 	allowance.Compare(t, []allowance.Operation{{Name: "job", Ops: rounds * batch, Slack: 0.2, Start: func(t *testing.T, count allowance.RunCount) {

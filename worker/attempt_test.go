@@ -59,8 +59,8 @@ func (e *textless) Error() string { return e.text }
 
 func explode(value any) error { panic(value) }
 
-// Whatever way a handler ends, it is an attempt that failed: counted, told in the
-// history with the stack, and retried. Its slot goes on.
+// Whatever way such a handler ends, its attempt has failed: it is counted, is in
+// the history with the stack, and is retried. Its slot takes other jobs.
 func TestHandlerThatDoesNotReturnProperly(t *testing.T) {
 	for _, c := range []struct {
 		rule    string

@@ -30,7 +30,7 @@ func openInMemory(tb testing.TB) *bolt.Queue {
 	return q
 }
 
-// texts are n jobs that nobody has enqueued yet.
+// texts are n jobs that are not enqueued yet.
 func texts(tb testing.TB, n int) []*pawl.Envelope {
 	jobs := make([]*pawl.Envelope, n)
 	for i := range jobs {
@@ -66,7 +66,7 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// ackTeller tells of acks that went through.
+// ackTeller reports acks that succeeded.
 type ackTeller struct {
 	pawl.Queue
 	acked chan int // how many jobs were in one

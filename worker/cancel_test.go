@@ -20,9 +20,9 @@ func requireCancelled(t *testing.T, q finder, id pawl.ID, attempts int) {
 	requireDead(t, q, id, pawl.ReasonCancelled, attempts)
 }
 
-// When a job is cancelled the context of its run ends at once, with ErrCancelled. A
-// success counts all the same; anything else is the end of the job, and what failed
-// is in its history with the cause.
+// When a job is cancelled the context of its run ends immediately, with
+// ErrCancelled. A success counts all the same; anything else is the end of the job,
+// and what failed is in its history with the cause.
 func TestCancelEndsRun(t *testing.T) {
 	failed := func(t *testing.T, q finder, id pawl.ID) {
 		requireCancelled(t, q, id, 1)
@@ -125,7 +125,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 func TestCancelAndStop(t *testing.T) {
 	for _, c := range []struct {
 		rule     string
-		cancelAt time.Duration // the worker is told to stop at 10s and ends contexts at 14s
+		cancelAt time.Duration // the worker begins to stop at 10s and ends contexts at 14s
 		cause    error
 	}{
 		{"cancelled before the stop", 5 * time.Second, worker.ErrCancelled},

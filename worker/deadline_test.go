@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A run's context ends at the earlier of its timeout and its job's deadline, with the
-// cause that tells which.
+// A run's context ends at the earlier of its timeout and its job's deadline, with a
+// cause that says which.
 func TestDeadlineOrTimeout(t *testing.T) {
 	for _, c := range []struct {
 		rule              string

@@ -101,8 +101,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A policy is told the completed runs, this one included, and the number of the
-// next: nobody is off by one, and nothing overflows.
+// A policy receives the number of completed runs, this one included, and the
+// number of the next one. Neither is off by one, and nothing overflows.
 func TestDecideInformsPolicy(t *testing.T) {
 	for _, c := range []struct{ attempts, completed, next int }{
 		{0, 1, 2},

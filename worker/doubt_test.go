@@ -246,7 +246,7 @@ func TestWaitingJobsInDoubtAreReleasedTogether(t *testing.T) {
 }
 
 // Rule: leases of a queue that one process has to itself are never in doubt. An extension that
-// takes long, because somebody holds the file, is waited for.
+// takes long, because another call holds the file, is waited for.
 func TestNoDoubtAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New(nil)

@@ -49,7 +49,7 @@ func TestDrain(t *testing.T) {
 }
 
 // Draining a queue that holds nothing, or nothing that this worker could wait for,
-// returns at once.
+// returns immediately.
 func TestDrainOfNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		w := newWorker(q, worker.Options{})
@@ -81,7 +81,7 @@ func TestDrainWaitsForOthers(t *testing.T) {
 	})
 }
 
-// A drain that is told to stop does so in the steps of a stop, and returns the
+// A drain whose context ends stops in the steps of a stop, and returns the
 // context's error.
 func TestDrainStops(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {

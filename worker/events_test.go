@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/memory"
 )
 
-// inMemory runs a test in virtual time over a queue in memory, with the queue's
-// events as they were told.
+// inMemory runs a test in virtual time over a queue in memory, with the events
+// that the queue emits.
 func inMemory(t *testing.T, test func(t *testing.T, q *memory.Queue, emitted *events)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func inMemory(t *testing.T, test func(t *testing.T, q *memory.Queue, emitted *ev
 	})
 }
 
-// events are what a queue told.
+// events are what a queue emitted.
 type events struct {
 	mu  sync.Mutex
 	all []pawl.Event

@@ -16,8 +16,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Never more than Concurrency handlers run at once, and that many do when there is
-// work, whether a worker fetches ahead or not.
+// Never more than Concurrency handlers run at the same time, and that many do when
+// there is work, whether a worker fetches ahead or not.
 func TestConcurrency(t *testing.T) {
 	for name, queue := range map[string]func(pawl.Queue) pawl.Queue{
 		"fetching what it needs": func(q pawl.Queue) pawl.Queue { return q },
@@ -74,7 +74,7 @@ func TestLongHandlersFetchNothingAhead(t *testing.T) {
 	})
 }
 
-// A slot that becomes free goes to a job that waits in the worker at once, not
+// A slot that becomes free goes immediately to a job that waits in the worker, not
 // when some ack comes back.
 func TestWaitingJobsStartAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
@@ -134,8 +134,8 @@ func TestWaitingFetchIsAskedAgain(t *testing.T) {
 	})
 }
 
-// Of jobs that were fetched together those that crashed before start first: they
-// were leased for an idle slot, and must not wait behind a running job.
+// If jobs are fetched together, those that crashed before start first: they were
+// leased for an idle slot, and must not wait behind a running job.
 func TestSuspectsStartFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t, 4)
@@ -196,7 +196,7 @@ func TestJobsDoNotShuttle(t *testing.T) {
 // priority once they are long.
 func TestPriorityOvertakesWhatWasFetchedAhead(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
-		var order []string                                          // one slot, so nobody else writes
+		var order []string                                          // one slot, so nothing else writes
 		w := newWorker(slowAcks(q), worker.Options{Concurrency: 1}) // an ack takes a second
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			order = append(order, job.Args)

@@ -143,7 +143,7 @@ func (l *logbook) from(level hclog.Level) hclog.Logger {
 }
 
 // gate is a channel to wait for, and what closes it: the end of the test at the
-// latest, so that a test that fails leaves nobody behind it.
+// latest, so that a test that fails leaves no goroutine waiting.
 func gate(t *testing.T) (closed <-chan struct{}, open func()) {
 	c := make(chan struct{})
 	open = sync.OnceFunc(func() { close(c) })
@@ -152,7 +152,7 @@ func gate(t *testing.T) (closed <-chan struct{}, open func()) {
 }
 
 // waitFor waits for the end of a context, and no longer than a day: a test in which it
-// does not end fails then, where it would go on for ever in virtual time.
+// does not end fails then. Otherwise it would run for ever in virtual time.
 func waitFor(ctx context.Context) {
 	select {
 	case <-ctx.Done():

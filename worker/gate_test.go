@@ -62,7 +62,7 @@ func send(t *testing.T, q pawl.Queue, args string, old bool) pawl.ID {
 	return done.ID
 }
 
-// Rule: a job runs only while the gate of each need of its kind is open. It waits as it is, without an
+// Rule: a job runs only while the gate of each need of its kind is open. It waits unchanged, without an
 // attempt, and keeps no other kind from running.
 func TestClosedGate(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, test func(t *testing.T, q pawl.Queue)){
@@ -109,7 +109,7 @@ func enqueueTo(t *testing.T, q pawl.Queue, args string) {
 }
 
 // Rule: once Close has returned, no job that waits for a slot in the worker starts. It goes back to the
-// queue at once, and counts no attempt. A job that runs goes on.
+// queue immediately, and counts no attempt. A job that runs already keeps running.
 func TestGateClosesBeforeASlot(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		g := new(worker.Gate)
@@ -165,7 +165,7 @@ func (q lateFetch) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, er
 	return leases, err
 }
 
-// Rule: a job that arrives behind a gate which closed meanwhile goes back to the queue.
+// Rule: a job that arrives after its gate has closed goes back to the queue.
 func TestGateClosesDuringAFetch(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		g := new(worker.Gate)
@@ -199,8 +199,8 @@ func TestDrainBehindAClosedGate(t *testing.T) {
 	})
 }
 
-// Rule: Why names the need of a job whose gate is closed, and says that nobody fetches a kind that no
-// worker handles. After the worker has ended, nobody fetches either.
+// Rule: Why names the need of a job whose gate is closed, and says that no worker fetches a kind
+// without a handler. After the worker has ended, it says so of both kinds.
 func TestWhyNamesTheNeed(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		why := func(id pawl.ID) []pawl.Obstacle {

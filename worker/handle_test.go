@@ -17,8 +17,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Mistakes in handlers and options are told before the queue is touched, all of
-// them at once.
+// Mistakes in handlers and options are reported before the queue is used, all of them in one
+// error.
 func TestMistakes(t *testing.T) {
 	nothing := func(context.Context, *pawl.Job[string]) error { return nil }
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Rule: a worker tells of which kinds it has a handler: of those whose registration was right.
+// Rule: a worker says for which kinds it has a handler: those whose registration was right.
 func TestHandles(t *testing.T) {
 	w := worker.New(nil, nil)
 	require.False(t, w.Handles("task"))

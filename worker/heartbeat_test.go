@@ -71,9 +71,9 @@ func TestHeartbeatFailsNowAndThen(t *testing.T) {
 	})
 }
 
-// Once the lease is lost the handler's context ends with ErrLeaseLost, and what it
-// returns changes nothing: the job is somebody else's. Here it comes again, and
-// does not run beside the handler that is slow to notice. The lease is not in doubt afterwards.
+// Once the lease is lost the handler's context ends with ErrLeaseLost, and what it returns
+// changes nothing: the job is no longer its own. Here it comes again, and does not run beside
+// the handler that is slow to notice. After that, the lease is not in doubt.
 func TestLeaseLostWhileHandlerRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var log logbook
@@ -143,7 +143,7 @@ func TestLeaseLostWhileJobWaits(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, pawl.Counts{Leased: 3}, counts(t, q))
 
-		require.NoError(t, q.Settle(t.Context(), book.lease(lost).Snooze(time.Hour))) // somebody else had it
+		require.NoError(t, q.Settle(t.Context(), book.lease(lost).Snooze(time.Hour))) // another worker had it
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, []string{"short", "long", "kept"}, order)
@@ -159,7 +159,7 @@ func TestHeartbeatCrossesSettle(t *testing.T) {
 		var log logbook
 		crossed := 0
 		slow := &faulty{Queue: q, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
-			<-time.After(3 * time.Second) // the job settles meanwhile
+			<-time.After(3 * time.Second) // the job is settled in the meantime
 			lost, err := q.Extend(ctx, leases...)
 			crossed += len(lost)
 			return lost, err

@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Rule: a slot that comes free while the only job that waits for it must not start any more
-// is fetched for again.
+// Rule: if a slot becomes free, and the only job that waits for it must no longer start,
+// the worker fetches for the slot again.
 func TestSlotOfAStuckHandlerIsFetchedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := memory.New(nil)

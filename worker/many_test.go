@@ -74,7 +74,8 @@ func TestManyNeedsSlots(t *testing.T) {
 	})
 }
 
-// Rule: each job settles by itself: Each names those that fail, any other error and a panic fail all.
+// Rule: each job is settled by itself: Each names those that fail, any other error and a panic fail
+// all.
 func TestManyErrors(t *testing.T) {
 	permanent := pawl.Permanent(errBroken)
 	for name, test := range map[string]struct {

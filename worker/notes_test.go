@@ -143,7 +143,7 @@ func TestNotesOfNone(t *testing.T) {
 	})
 }
 
-// stuckDisk is a queue that writes no notes until the disk goes on.
+// stuckDisk is a queue that writes no notes until the disk works again.
 type stuckDisk struct {
 	*bolt.Queue
 	writes chan struct{} // receives for each write that waits
@@ -166,8 +166,8 @@ func (q *stuckDisk) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.
 	return q.Queue.Extend(ctx, leases...)
 }
 
-// Rule: a handler never waits for its notes while the disk stands still, and they take a bounded space.
-// They are stored once the disk goes on.
+// Rule: a handler never waits for its notes while the disk stands still, and they take a bounded space. They are
+// stored once the disk works again.
 func TestNotesWhileTheDiskStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, _ := open(t)
@@ -264,9 +264,9 @@ func (q *fullDisk) Mutate(ctx context.Context, m driver.Mutation, size int) erro
 	return q.mutations.Mutate(ctx, m, size)
 }
 
-// Rule: on a full disk a handler does not wait for its notes, its job ends as ever, and the worker logs the
-// failure once, not each second and not for each run. What runs that go on have noted is stored once there is
-// room, also if they note nothing more.
+// Rule: on a full disk a handler does not wait for its notes, its job ends as usual, and the worker logs the
+// failure once, not each second and not for each run. What runs have noted that still run is stored once
+// there is room, also if they note nothing more.
 func TestNotesOnAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		full := &fullDisk{mutations: mutations{Queue: q}}

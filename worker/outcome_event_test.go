@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// The queue is told how long a run took, from the start of its handler, and whether
-// its timeout made it fail.
+// The queue learns how long a run took, from the start of its handler, and whether its
+// timeout made it fail.
 func TestQueueReceivesTheRun(t *testing.T) {
 	for _, c := range []struct {
 		rule     string

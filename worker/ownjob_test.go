@@ -21,7 +21,7 @@ func again(ctx context.Context, q pawl.Enqueuer, opts ...pawl.Option) (pawl.Enqu
 }
 
 // Rule: a handler that enqueues the unique key of its own job gets ErrOwnJob, and the job as
-// one that exists. Nothing would be stored, so a handler that returns the error fails, and
+// an existing one. Nothing would be stored, so a handler that returns the error fails, and
 // its interval does not end in silence.
 func TestHandlerThatEnqueuesItsOwnUniqueKey(t *testing.T) {
 	interval := func(t *testing.T, q interface {

@@ -13,7 +13,7 @@ import (
 )
 
 // Rule: every fetch asks with the kinds, the weights and the retry share of the worker, and the worker
-// keeps them whatever becomes of the caller's map.
+// keeps them whatever the caller does with its map.
 func TestRequestHasSettings(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		book := newLedger(q)

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// spy are arguments that tell when somebody decodes them.
+// spy are arguments that report when they are decoded.
 type spy struct{ Text string }
 
 var decoded int
@@ -26,8 +26,8 @@ func (s *spy) DecodeMsgpack(d *msgpack.Decoder) (err error) {
 
 func (s spy) EncodeMsgpack(e *msgpack.Encoder) error { return e.EncodeString(s.Text) }
 
-// Rule: of a job whose signature is missing or wrong no byte of the payload reaches a
-// decoder, whatever is in it; of one that verifies it does.
+// Rule: if the signature of a job is missing or wrong, no byte of the payload reaches
+// a decoder, whatever is in it. The payload of a job that verifies does.
 func TestForgedPayloadIsNeverDecoded(t *testing.T) {
 	kind := pawl.Define[spy]("spied")
 	ours := ring(t, "ours", 1)

@@ -24,7 +24,7 @@ import (
 )
 
 // An acknowledgement holds no slot: with a single one and acks that do not come
-// back, handlers go on until MaxUnsettled jobs are finished and not settled. Then
+// back, handlers start until MaxUnsettled jobs are finished and not settled. Then
 // none starts, and none is leased for it.
 func TestAckHoldsNoSlot(t *testing.T) {
 	for _, c := range []struct {
@@ -90,8 +90,8 @@ func TestSettleIsRetried(t *testing.T) {
 	})
 }
 
-// finishing is a worker whose jobs finish while the ack of the first of them is under
-// way, which takes a second; but for one with the name "late", which takes a minute.
+// finishing is a worker whose jobs finish while the ack of the first of them is under way,
+// which takes a second. The ack of a job with the name "late" takes a minute.
 type finishing struct {
 	q       *memory.Queue
 	emitted *events
@@ -142,7 +142,7 @@ func (f *finishing) finish(t *testing.T, ack func(ctx context.Context, leases ..
 	require.Equal(t, "first", f.calls[0])
 }
 
-// note notes an ack, and tells which one it is, from 1 on.
+// note notes an ack, and returns its number, from 1 on.
 func (f *finishing) note(leases []*pawl.Lease) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +166,7 @@ func nameOf(e *pawl.Envelope) string {
 	return job.Args
 }
 
-// Jobs that finish while an ack is under way are acked together by the next.
+// Jobs that finish while an ack is under way are acked together by the next ack.
 func TestAcksAreBatched(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		f := &finishing{q: q, emitted: emitted}
@@ -198,8 +198,8 @@ func (q *settleCalls) Settle(ctx context.Context, settlements ...pawl.Settlement
 	return q.Queue.Settle(ctx, settlements...)
 }
 
-// Rule: runs that end while a settle is under way are settled together by the next, whether
-// they failed or not.
+// Rule: runs that end while a settle is under way are settled together by the next settle,
+// whether they failed or not.
 func TestFailuresBatch(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		calls := &settleCalls{Queue: q}
@@ -232,8 +232,8 @@ func TestFailuresBatch(t *testing.T) {
 	})
 }
 
-// Jobs whose common ack fails are acked one by one, each until that goes through. Those
-// that finish meanwhile do not wait for them.
+// Jobs whose common ack fails are acked one by one, each until its ack succeeds. Jobs that
+// finish in the meantime do not wait for them.
 func TestAcksThatFailAreTriedOneByOne(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		f := &finishing{q: q, emitted: emitted}
@@ -274,7 +274,7 @@ func TestAcksThatFailForSome(t *testing.T) {
 				switch nameOf(l.Envelope) {
 				case "full":
 					errs[i] = bolt.ErrDisk
-				case "lost": // somebody else was faster
+				case "lost": // another worker was faster
 					assert.NoError(t, q.Settle(ctx, l.Ack()))
 					fallthrough
 				default:
@@ -377,8 +377,7 @@ func TestQueueClosedUnderWorker(t *testing.T) {
 	}
 }
 
-// Errors after which no later call can succeed end a worker at once; others do
-// not.
+// Errors after which no later call can succeed end a worker immediately; others do not.
 func TestFetchFails(t *testing.T) {
 	lacks := &pawl.InvalidError{Field: "RetryShare", Reason: "the queue has none", Lacks: pawl.RetryShares}
 	for _, fatal := range []error{pawl.ErrClosed, pawl.ErrPoisoned, errors.Join(pawl.ErrUnknownOutcome, pawl.ErrPoisoned), lacks} {

@@ -95,14 +95,14 @@ func TestHeartbeatLeavesOutSettled(t *testing.T) {
 	})
 }
 
-// A heartbeat and an ack in a transaction may cross: the lease counts as lost then,
-// which is no loss. The handler's context goes on.
+// A heartbeat and an ack in a transaction may cross: the heartbeat then finds no
+// lease, but the lease is not lost. The handler's context does not end.
 func TestSettledLeaseIsNotLost(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		var log logbook
 		crossed := 0
 		slow := &faulty{Queue: q, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {
-			<-time.After(3 * time.Second) // the handler acks meanwhile
+			<-time.After(3 * time.Second) // the handler acks in the meantime
 			lost, err := q.Extend(ctx, leases...)
 			crossed += len(lost)
 			return lost, err

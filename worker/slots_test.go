@@ -18,8 +18,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A handler that ends its goroutine leaves its slot, the only one, to those that wait:
-// they start at once, and not when the queue has heard of the first.
+// A handler that ends its goroutine leaves its slot, the only one, to the jobs that wait:
+// they start immediately, and not only when the first is settled in the queue.
 func TestGoexitLeavesTheSlot(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		slow := slowAcks(q) // so that it fetches ahead
@@ -41,7 +41,7 @@ func TestGoexitLeavesTheSlot(t *testing.T) {
 			}
 			order, at = append(order, job.Args), append(at, time.Since(began))
 			switch job.Args {
-			case "long": // longer than the first ack: the others are fetched meanwhile
+			case "long": // longer than the first ack: the others are fetched in that time
 				<-time.After(1500 * time.Millisecond)
 			case "goexit":
 				<-time.After(10 * time.Millisecond)
@@ -73,7 +73,7 @@ func TestOneGoroutineForEachSlot(t *testing.T) {
 		const slots, jobs = 5, 200
 		s := newShelf(t, jobs)
 		generous := &faulty{Queue: s, fetch: func(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
-			r.Max = jobs // all at once
+			r.Max = jobs // all in one fetch
 			return s.Fetch(ctx, r)
 		}, nack: func(context.Context, *pawl.Lease, time.Duration, error) error { return nil }}
 		var active, handled atomic.Int32

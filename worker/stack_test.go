@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: the stack that is kept of a panic begins where it was raised, so that a short
-// text still tells where.
+// Rule: the stack that is kept of a panic begins where it was raised, so that even a
+// short text says where.
 func TestStackBeginsAtThePanic(t *testing.T) {
 	var stack string
 	func() {

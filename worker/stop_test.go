@@ -16,7 +16,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A stop lets a running handler finish in peace, and fetches nothing meanwhile.
+// A stop lets a running handler finish in peace, and fetches nothing in the
+// meantime.
 func TestStopWaitsForHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		w := newWorker(q, worker.Options{Concurrency: 1})
@@ -125,7 +126,8 @@ func TestHandlerReturnsAtStepOfStop(t *testing.T) {
 	}
 }
 
-// What was fetched ahead goes back at once when the worker stops, whatever runs.
+// What was fetched ahead goes back immediately when the worker stops, even if
+// handlers still run.
 func TestStopReleasesWaitingJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var order []string
@@ -157,7 +159,7 @@ func TestStopReleasesWaitingJobs(t *testing.T) {
 	})
 }
 
-// Jobs that come while the worker is told to stop go back, too.
+// Jobs that arrive while the worker begins to stop go back, too.
 func TestStopStartsNothing(t *testing.T) {
 	for _, work := range []struct {
 		name string
@@ -191,8 +193,8 @@ func TestStopStartsNothing(t *testing.T) {
 	}
 }
 
-// A worker that is stopped before it starts returns at once, for whatever reason
-// its context ended.
+// A worker that is stopped before it starts returns immediately, for whatever
+// reason its context ended.
 func TestStopBeforeStart(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a")
@@ -211,7 +213,7 @@ func TestStopBeforeStart(t *testing.T) {
 	})
 }
 
-// Run may be called again, and goes on where the last one stopped.
+// Run may be called again, and continues where the last call stopped.
 func TestRunAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		w := newWorker(q, worker.Options{})

@@ -20,7 +20,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// fate is what becomes of a job in the stress test.
+// fate is how a job ends in the stress test.
 type fate struct {
 	outcomes []func() error // of its runs
 	died     pawl.Reason    // "" when it is acked in the end

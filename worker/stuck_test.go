@@ -14,8 +14,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A worker tells how many of its handlers are stuck: from the moment when their jobs
-// are settled without them until they return.
+// A worker reports how many of its handlers are stuck. A handler is stuck from the
+// moment when its job is settled without it until it returns.
 func TestStuck(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		stuck, letGo := gate(t)

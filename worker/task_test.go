@@ -74,7 +74,7 @@ func TestTaskWithoutRetention(t *testing.T) {
 	})
 }
 
-// Rule: a task reads the results of its own kind, and of its former names, alone.
+// Rule: a task reads only the results of its own kind, and of its former names.
 func TestTaskOfAnotherKind(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		w := newWorker(q, worker.Options{})

@@ -79,7 +79,7 @@ func requireTimedOut(t *testing.T, q finder, id pawl.ID) {
 	require.Contains(t, stored(t, q, id).History[0].Error, worker.ErrTimeout.Error())
 }
 
-// The longest timeout is none, not one that is over at once.
+// The longest timeout means none, not a timeout that is over immediately.
 func TestLongestTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a", pawl.Timeout(math.MaxInt64))
@@ -93,8 +93,8 @@ func TestLongestTimeout(t *testing.T) {
 }
 
 // A handler that ignores its timeout: StuckGrace later its attempt counts as failed,
-// and a line says so. Its slot stays taken until it returns, the other slots go on,
-// and its job does not run again beside it.
+// and a line says so. Its slot stays taken until it returns, the other slots keep
+// working, and its job does not run again beside it.
 func TestStuckHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var log logbook

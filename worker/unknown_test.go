@@ -30,7 +30,7 @@ type cut struct {
 
 	mu    sync.Mutex // guards tries and back
 	tries map[pawl.ID]int
-	back  bool // nothing fails any more
+	back  bool // nothing fails
 }
 
 var errCut = fmt.Errorf("connection reset: %w", pawl.ErrUnknownOutcome)
@@ -57,8 +57,8 @@ func (c *cut) Settle(ctx context.Context, settlements ...pawl.Settlement) error 
 	return errCut
 }
 
-// Rule: after an unknown outcome alone the worker settles again, and goes on. A lease that is lost
-// after it, before it can have expired, counts as settled.
+// Rule: after an unknown outcome, and only then, the worker settles again, and continues. A lease
+// that is lost after it, before it can have expired, counts as settled.
 func TestSettleOfUnknownOutcome(t *testing.T) {
 	for _, breaks := range []int{1, 3} {
 		for _, settles := range []int{0, 1, breaks} {
@@ -134,7 +134,7 @@ func TestLeaseLostWithoutUnknownOutcome(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		var log logbook
 		c := &faulty{Queue: q, ack: func(ctx context.Context, leases ...*pawl.Lease) error {
-			_ = q.Settle(ctx, acksOf(leases)...) // somebody else is faster
+			_ = q.Settle(ctx, acksOf(leases)...) // another worker is faster
 			return q.Settle(ctx, acksOf(leases)...)
 		}}
 		enqueue(t, q, "a")
@@ -151,7 +151,7 @@ func TestFetchOfUnknownOutcome(t *testing.T) {
 			fetches++
 			leases, err := q.Fetch(ctx, r)
 			if fetches == 1 {
-				return nil, errCut // and the job stays leased to nobody
+				return nil, errCut // and the job stays leased, without a worker
 			}
 			return leases, err
 		}, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {

@@ -23,7 +23,7 @@ func ring(t *testing.T, id string, secret byte) *pawl.Keyring {
 }
 
 // Where signatures are required a job runs when its own verifies. Otherwise it is dead
-// at once, with a line in the log: no attempt counts, and neither middleware nor
+// immediately, with a line in the log: no attempt counts, and neither middleware nor
 // handler see it.
 func TestVerify(t *testing.T) {
 	ours := ring(t, "ours", 1)
@@ -77,7 +77,7 @@ func TestVerify(t *testing.T) {
 }
 
 // The signature is looked at before the payload: arguments that do not decode are no
-// reason of their own.
+// separate reason.
 func TestVerifyBeforeDecoding(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		id := enqueue(t, q, "no number")
@@ -107,7 +107,7 @@ func TestVerifyAmongOthers(t *testing.T) {
 	})
 }
 
-// A handler that finds a bad signature of its own has failed like any other.
+// A handler that itself finds a bad signature has failed like any other.
 func TestHandlerFindsBadSignature(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		id := enqueue(t, q, "a", pawl.MaxRetries(0))
