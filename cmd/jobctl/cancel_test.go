@@ -56,9 +56,9 @@ func TestCancelOfRunningJobIsRequest(t *testing.T) {
 	}
 }
 
-// Rule: job cancel --cascade also cancels the jobs that wait for the success of a named one, also through others,
-// of a live app and of a stopped file. Those that wait for any end run. What an interruption left is cancelled by
-// the same command, although the named job is dead then.
+// Rule: job cancel --cascade also cancels the jobs that wait for the success of a named one, directly or through
+// others, in a live app and in a stopped file. Jobs that wait for any end run. What an interruption left is
+// cancelled by the same command, although the named job is dead then.
 func TestCancelCascades(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		t.Chdir(t.TempDir())
@@ -78,7 +78,7 @@ func TestCancelCascades(t *testing.T) {
 		require.Equal(t, exitOK, got.code, got.stderr)
 		require.Equal(t, id(1).String()+"\n"+id(2).String()+"\n"+id(4).String()+"\n", got.stdout)
 
-		got = jobctl(t, "--db", "app.db", "job", "cancel", id(1).String()) // as far as an interruption let it
+		got = jobctl(t, "--db", "app.db", "job", "cancel", id(1).String()) // as far as it came before an interruption
 		require.Equal(t, "cancelled 1, skipped 0\n", got.stdout, got.stderr)
 		got = jobctl(t, "--db", "app.db", "job", "cancel", "--cascade", id(1).String())
 		require.Equal(t, exitConflict, got.code)

@@ -121,7 +121,7 @@ func TestDamageProcess(t *testing.T) {
 }
 
 // inOrder copies a queue file page by page in the same order every time, so that the n-th damage
-// hits the same place in each run. A crashed file is one that its writer did not close: it has
+// hits the same place in each run. The writer of a crashed file did not close it: the file has
 // no list of free pages.
 func inOrder(t *testing.T, path string, crashed bool) []byte {
 	t.Helper()

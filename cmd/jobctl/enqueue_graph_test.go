@@ -72,7 +72,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Rule: the file of the guide is one that the command takes.
+// Rule: the command takes the file that the guide shows.
 func TestGraphOfTheGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/groups.md")
 	require.NoError(t, err)

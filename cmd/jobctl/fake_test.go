@@ -92,7 +92,7 @@ func TestChooseDistinguishesJobsFromTheQueue(t *testing.T) {
 }
 
 // Rule: a dead job that is stored elsewhere and that another process has removed here in the
-// meantime counts as forwarded; one that is still here is reported.
+// meantime counts as forwarded; a job that is still here is reported.
 func TestForwardOfWhatIsGone(t *testing.T) {
 	deadJob := func(id pawl.ID) (*pawl.Envelope, error) {
 		return &pawl.Envelope{ID: id, Kind: "k", Queue: "q", State: pawl.Dead, Death: &pawl.Death{Reason: pawl.ReasonPermanent}}, nil

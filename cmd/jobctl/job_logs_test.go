@@ -13,7 +13,8 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// jobNotes fills a file with a running job that noted its progress and logged, and a dead one that logged.
+// jobNotes fills a file with a running job that has a noted progress and log lines, and a dead job with
+// log lines.
 func jobNotes(f *file) {
 	notes := driver.NewNotes(f.q)
 	for n, kind := range []string{"running", "dead"} {

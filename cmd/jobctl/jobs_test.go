@@ -154,7 +154,7 @@ func TestJobListWithFarTimes(t *testing.T) {
 	require.Contains(t, got.stdout, "in 106751d")
 }
 
-// A table may be longer than the portion that is measured at once.
+// A table may be longer than the portion whose widths are measured together.
 func TestLongTableHasOneHead(t *testing.T) {
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: the token of an address is that of JOBCTL_TOKEN, and an app that refuses it gives
-// another error than one that does not answer.
+// Rule: jobctl sends an address the token in JOBCTL_TOKEN, and an app that refuses it gives
+// another error than an app that does not answer.
 func TestTokenOfAnAddress(t *testing.T) {
 	sent := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

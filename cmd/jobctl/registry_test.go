@@ -39,7 +39,7 @@ func (r *registry) end(key string, how func(*running) error) error {
 	if err := how(app); err != nil {
 		return err
 	}
-	_ = app.cmd.Wait() // one that was killed says so
+	_ = app.cmd.Wait() // the error of a killed app is expected
 	return nil
 }
 

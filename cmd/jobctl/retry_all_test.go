@@ -24,7 +24,7 @@ func TestRetryAllAsks(t *testing.T) {
 			got := asked(t, strings.NewReader(answer), "--db", "app.db", "dead", "retry", "--all")
 			question := "2 jobs match (state=dead).\nRetry them? Type y: "
 			if !strings.HasSuffix(answer, "\n") {
-				question += "\n" // which nobody typed
+				question += "\n" // which the user did not type
 			}
 			if yes {
 				require.Equal(t, outcomeOf{0, "retried 2, skipped 0\n", question + orphanNote}, got)

@@ -136,7 +136,8 @@ func TestRetryCondemnsNobody(t *testing.T) {
 	require.Equal(t, 5, e.Crashes)
 }
 
-// Retries that the disk refuses are named as far as there is room, and counted.
+// The command counts the retries that the disk refuses, and names as many of them as there is
+// room for.
 func TestRetryReportsFailures(t *testing.T) {
 	rs := results{{id: id(1)}, {id: id(2), err: fmt.Errorf("job 2: %w", pawl.ErrNotFound)}}
 	for n := range 12 {

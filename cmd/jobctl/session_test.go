@@ -35,7 +35,7 @@ func TestSessionOfGuide(t *testing.T) {
 	folder := t.TempDir()
 	t.Cleanup(func() {
 		require.NoError(t, terminal.Close())
-		killServing(filepath.Join(folder, "app.db")) // which goes on in the background when a step fails
+		killServing(filepath.Join(folder, "app.db")) // which continues in the background when a step fails
 	})
 	s := session{t, terminal, filepath.Join(folder, "app.db")}
 	s.enter("PATH="+bin+":$PATH", "")

@@ -89,8 +89,8 @@ func TestStatsAsJSON(t *testing.T) {
 	require.Regexp(t, `^\{"at":"2026-03-01T12:00:04.000000000Z","path":"app.db",.*\}\n$`, got.stdout)
 }
 
-// Rule: stats counts runs if there are any, live and stopped, beginning with those that need
-// attention; a blocked run exceeds its limit.
+// Rule: stats counts the runs of a live app and of a stopped file, if there are any, and begins with
+// the runs that need attention; a blocked run exceeds its limit.
 func TestStatsOfRuns(t *testing.T) {
 	build(t, workflows)
 	look := func() {

@@ -36,7 +36,7 @@ func uiAddress(t *testing.T, args ...string) (string, func() int) {
 	}
 }
 
-// browser is a client with cookies of its own.
+// browser is a client with its own cookies.
 func browser(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)

@@ -55,7 +55,7 @@ func TestErrorsNameFlags(t *testing.T) {
 	require.NotContains(t, got.stderr, "SkipExisting")
 }
 
-// Rule: an address that answers without being an endpoint gives another error than one that does
+// Rule: an address that answers and is no endpoint gives another error than an address that does
 // not answer.
 func TestWrongPathOfAnAddress(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// byClock runs a command line with the system clock, by which jobs become due.
+// byClock runs a command line with the system clock, so that jobs become due.
 func byClock(t *testing.T, args ...string) outcomeOf {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -41,8 +41,8 @@ func startWork(t *testing.T, flags ...string) (cmd *exec.Cmd, stderr *bufio.Read
 	return cmd, bufio.NewReader(pipe)
 }
 
-// Rule: a second signal ends a worker at once, whatever it still waits for; the job is still
-// there.
+// Rule: a second signal ends a worker immediately, whatever it still waits for; the job
+// stays in the queue.
 func TestSecondSignal(t *testing.T) {
 	cmd, stderr := startWork(t, "--finish", "24h")
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))

@@ -66,7 +66,7 @@ func TestOverviewReadsVisibleRows(t *testing.T) {
 	s.tick().lacks("shows all", "…000000")
 	require.Equal(t, []string{"stats", "stats"}, f.calls)
 	s.m.height = 20
-	s.has("…00000064") // until they are read again, those that were there
+	s.has("…00000064") // the old jobs, until they are read again
 }
 
 // Changes in one section do not move the other one.

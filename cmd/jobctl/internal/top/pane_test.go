@@ -101,7 +101,7 @@ func TestQueuesAreSorted(t *testing.T) {
 	s.press("s").lacks("sorted by")
 }
 
-// Rule: workflow runs have a pane: those that need attention come first, a run is shown with its
+// Rule: workflow runs have a pane: runs that need attention come first, a run is shown with its
 // journal, and verbs ask before they act.
 func TestRunsPane(t *testing.T) {
 	f := sampleQueue()

@@ -124,8 +124,7 @@ func makeFile(t *testing.T, path string) {
 	require.NoError(t, err)
 }
 
-// wait waits until all the texts are on the screen, except those that begin with !, which must
-// not be.
+// wait waits until all the texts are on the screen, and those that begin with ! are not.
 func (term *terminal) wait(texts ...string) {
 	term.t.Helper()
 	term.until(strings.Join(texts, ", "), func(screen string) bool {
@@ -168,8 +167,8 @@ func (term *terminal) ended(says string) {
 	term.restored()
 }
 
-// gone waits until the process of top has ended, so that nothing writes to the folder of the
-// test any more. The test fails if the end of its terminal does not end the process.
+// gone waits until the process of top has ended, so that nothing more writes to the folder of
+// the test. The test fails if the end of its terminal does not end the process.
 func (term *terminal) gone() {
 	require.Eventually(term.t, func() bool {
 		_, err := os.Stat(term.path + ".ended")
