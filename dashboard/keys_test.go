@@ -61,8 +61,8 @@ func TestKeyThatADeadJobHolds(t *testing.T) {
 	require.Equal(t, next, leases[0].ID)
 }
 
-// Rule: the page of limits shows those that an operator has set beside those of the program, and the page of a key how
-// many jobs may wait.
+// Rule: the page of limits shows the limits that an operator has set beside those of the program. The page of a key
+// shows how many jobs may wait.
 func TestLimitsOfAnOperator(t *testing.T) {
 	k := newKit(t)
 	require.NoError(t, k.q.SetLimits(t.Context(), "sync", &pawl.Limits{RunningPerKey: 4, MaxWaiting: 500, MaxWaitingPerKey: 60}))

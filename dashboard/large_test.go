@@ -75,7 +75,7 @@ func (a largeRuns) Verify(context.Context, pawl.ID) error {
 // code read for at most lookTime, and what one more read and one more portion of a dry run take. The page before a
 // change says how far it came.
 func TestPagesOfALargeQueueReadLittle(t *testing.T) {
-	const reads = 8 // of 4 ms each, of which the last begins before the time is over
+	const reads = 8 // of 4 ms each; the last begins before the time is over
 	synctest.Test(t, func(t *testing.T) {
 		q, d := empty(t)
 		get := func(path string, match int) (string, *large) {

@@ -59,7 +59,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// Rule: a stream says at once that the queue has changed since its page was read.
+// Rule: a stream says immediately that the queue has changed since its page was read.
 func TestStreamsMissNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, d := empty(t)
@@ -81,8 +81,8 @@ func TestStreamsMissNothing(t *testing.T) {
 	})
 }
 
-// Rule: the overview draws the last hour, and has the rates of the last five minutes, of which the last has not ended. It
-// needs nobody to have looked before.
+// Rule: the overview draws the last hour, and has the rates of the last five minutes, including the current minute. It
+// has them even if no page was open before.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, d := empty(t)

@@ -37,7 +37,7 @@ var (
 	millionRuns = flag.Int("runs", 100_000, "workflow runs in it")
 )
 
-// rareDead is how many dead jobs have an error of their own.
+// rareDead is how many dead jobs have the rare error.
 const rareDead = 12
 
 // BenchmarkMillion measures every page over a file with a million jobs and 100 000 runs, live and stopped: the
@@ -114,7 +114,7 @@ func timePages(b *testing.B, d *Dashboard, times int, pages []string) time.Durat
 	return rows[0].median
 }
 
-// rare is the group of the dead jobs with an error of their own.
+// rare is the group of the dead jobs with the rare error.
 var rare = url.QueryEscape("quota of account <n> is used up")
 
 // noJob is the page of a job that is not there, which a small file is searched for to its end.
@@ -207,7 +207,7 @@ func storeGroups(b *testing.B, q *bolt.Queue) {
 	}
 }
 
-// holdKey stores two jobs of a key in order, of which the first is dead and holds the key.
+// holdKey stores two jobs of a key in order, the first of which is dead and holds the key.
 func holdKey(b *testing.B, q *bolt.Queue) {
 	payload, err := driver.EncodePayload(mail{To: "bob", Number: 1})
 	require.NoError(b, err)

@@ -283,14 +283,15 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// Rule: the page that compares runs with the code counts those that match, and names those that the code would block.
+// Rule: the page that compares runs with the code counts the runs that match, and names the runs that the code would
+// block.
 func TestVerify(t *testing.T) {
 	k := newKit(t)
 	page := k.page("verify")
 	require.Contains(t, page, "1 match, <b>0</b> do not.")
 	require.Contains(t, page, "wf verify")
 
-	require.NoError(t, k.d.Close()) // and with a build whose flow charges nobody
+	require.NoError(t, k.d.Close()) // and with a build whose flow has no charge
 	require.NoError(t, k.q.Close())
 	var err error
 	k.q, err = bolt.Open(k.path, &bolt.Options{Logger: hclog.NewNullLogger()})

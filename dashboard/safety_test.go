@@ -173,7 +173,7 @@ func TestReadersChangeNothing(t *testing.T) {
 	}
 }
 
-// Rule: a GET request changes nothing, whoever sends it.
+// Rule: a GET request changes nothing, whatever user sends it.
 func TestPagesChangeNothing(t *testing.T) {
 	k := newKit(t)
 	before := k.whole()
@@ -317,7 +317,7 @@ func TestCommandsAreQuoted(t *testing.T) {
 	}
 }
 
-// Rule: nobody sees hidden fields, and only users with the action see payloads. Filters on payloads do not
+// Rule: no user sees hidden fields, and only users with the action see payloads. Filters on payloads do not
 // reveal what they would hide.
 func TestPayloadsAreProtected(t *testing.T) {
 	k := newKit(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/gopawl/pawl/internal/memdir"
 )
 
-// BenchmarkStalledStreams compares a queue alone with a queue under 200 streams that nobody reads: what the
+// BenchmarkStalledStreams compares a queue alone with a queue under 200 streams that no client reads: what the
 // streams add to the processor time of a job, in percent. Each round under streams stands between two rounds
 // alone, so that other work on the machine changes all three alike. The second round alone against the first is
 // the control: it shows what such a comparison finds where there is nothing. Of both it prints the median, and
@@ -56,7 +56,7 @@ func BenchmarkStalledStreams(b *testing.B) {
 // stalledRounds is how often BenchmarkStalledStreams compares.
 var stalledRounds = flag.Int("rounds", 60, "rounds of BenchmarkStalledStreams, of about five seconds")
 
-// underStreams measures while streams wait that nobody reads.
+// underStreams measures while there are streams that no client reads.
 func underStreams(b *testing.B, q *bolt.Queue, measure func(*testing.B, *bolt.Queue) float64) float64 {
 	b.Helper()
 	const streams = 200

@@ -149,7 +149,7 @@ func (a *app) enqueue(queue string, opts ...pawl.Option) string {
 	return done.ID.String()
 }
 
-// dead stores dead jobs of one queue, with errors of their own group.
+// dead stores dead jobs of one queue, whose errors form one new group.
 func (a *app) dead(queue, text string, n int) (ids []string) {
 	a.Helper()
 	for i := range n {

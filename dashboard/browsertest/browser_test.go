@@ -52,7 +52,7 @@ type tab struct {
 	keyboard bool // no mouse
 
 	mu       sync.Mutex
-	origin   string   // the only one that it may read from
+	origin   string   // the only origin that it may read from
 	problems []string // of the console and of the network
 }
 

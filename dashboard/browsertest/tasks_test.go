@@ -28,7 +28,7 @@ var (
 	rounds   = flag.Int("rounds", 3, "how often TestTenTasks does each task in the dashboard and by jobctl")
 )
 
-// task is something that an operator does. Each time it has a name of its own.
+// task is something that an operator does. Its name is different each time.
 type task struct {
 	title   string
 	prepare func(w *walk, name string)
