@@ -16,8 +16,8 @@ import (
 	"github.com/gopawl/pawl/schedule"
 )
 
-// Rule: a hundred thousand schedules that are due at once fire within a minute. It runs only where
-// PAWL_SLOW_TESTS is set.
+// Rule: a hundred thousand schedules that are due at the same time fire within a minute. The test
+// runs only if PAWL_SLOW_TESTS is set.
 func TestManySchedules(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("set PAWL_SLOW_TESTS=1 to fire 100 000 schedules")

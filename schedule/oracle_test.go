@@ -85,7 +85,7 @@ func compare(t *testing.T, s Spec, loc *time.Location, from time.Time, minutes i
 	}
 }
 
-// clocks tells what a clock shows. It looks into the zone once for each period without a change.
+// clocks says what a clock shows. It looks into the zone once for each period without a change.
 type clocks struct {
 	loc        *time.Location
 	start, end time.Time
