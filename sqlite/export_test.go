@@ -56,7 +56,7 @@ func (q *Queue) CountCommits() func() int {
 }
 
 // Crash ends the queue as a crash does, on the goroutine of the scheduler: the transaction that is under way
-// is undone, and there is no other.
+// is undone, and no other follows.
 func (q *Queue) Crash() {
 	_, _ = q.conn.exec("ROLLBACK") // there is none after the commit
 	q.intake.Fail(pawl.ErrPoisoned)
@@ -64,7 +64,7 @@ func (q *Queue) Crash() {
 }
 
 // FailCommit has the commit of a transaction of the scheduler fail, as a failed sync does. It calls meanwhile
-// within the transaction.
+// within that transaction.
 func (q *Queue) FailCommit(ctx context.Context, meanwhile func()) error {
 	return q.submit(ctx, failCommit(meanwhile))
 }

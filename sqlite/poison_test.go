@@ -79,8 +79,8 @@ func TestFailedCommitOfUpdate(t *testing.T) {
 	require.ErrorIs(t, q.Update(t.Context(), func(*sql.Tx) error { panic("it never begins") }), pawl.ErrPoisoned)
 }
 
-// Rule: a call that waits while a commit of Update fails has no effect, and is told so: it gets ErrPoisoned without
-// ErrUnknownOutcome.
+// Rule: a call that waits while a commit of Update fails has no effect, and its error says so: it is ErrPoisoned
+// without ErrUnknownOutcome.
 func TestCallsBehindFailedCommitOfUpdate(t *testing.T) {
 	q, _ := newQueue(t, nil)
 	var left <-chan error

@@ -46,7 +46,7 @@ func TestEnqueueTx(t *testing.T) {
 	enqueueOne(t, q, &pawl.Envelope{Kind: "other", Queue: "other"}) // whose queue the rollback took back
 }
 
-// Rule: what a transaction refuses leaves it as it was.
+// Rule: an enqueue that is refused leaves its transaction unchanged.
 func TestRefusedEnqueueTx(t *testing.T) {
 	q, path := newQueue(t, nil)
 	enqueueOne(t, q, &pawl.Envelope{Kind: "k", UniqueKey: "u"})
@@ -79,7 +79,7 @@ func countsOf(t *testing.T, q *sqlite.Queue) (all pawl.Counts) {
 }
 
 // Rule: an ack in a transaction ends the job with its commit, once, with its event. A rollback leaves the
-// lease as it was.
+// lease unchanged.
 func TestAckTx(t *testing.T) {
 	var events []pawl.EventType
 	q, path := newQueue(t, &sqlite.Options{OnEvent: func(e pawl.Event) { events = append(events, e.Type) }, Poll: sqlite.NoPoll})
@@ -111,8 +111,8 @@ func TestAckTx(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrEmpty, "its effect is done")
 }
 
-// Rule: a settle of a lease that a committed transaction of the app has acked is no error, though nobody
-// called Wake.
+// Rule: a settle of a lease that a committed transaction of the app has acked is no error, even if Wake
+// was not called.
 func TestSettleAfterAckTx(t *testing.T) {
 	q, path := newQueue(t, &sqlite.Options{Poll: sqlite.NoPoll})
 	db := appDB(t, path)
