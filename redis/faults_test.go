@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/redis"
 )
 
-// faulty is the engine amid faults.
+// faulty is the engine for the tests with faults.
 var faulty = faults.Engine{
 	Open: func(ctx context.Context, place string) (faults.Queue, error) {
 		return redis.Open(ctx, place, &redis.Options{Name: "faults", Lease: 2 * time.Second,

@@ -95,8 +95,8 @@ func TestAnswerIsLost(t *testing.T) {
 	require.Equal(t, pawl.Counts{Ready: 2}, countsOf(t, q))
 }
 
-// Rule: if a try whose answer was lost is followed by one that the server refuses, the outcome is unknown: the first
-// may have been carried out.
+// Rule: if a try whose answer was lost is followed by a try that the server refuses, the outcome is unknown: the
+// first try may have been carried out.
 func TestRefusedAfterAnswerIsLost(t *testing.T) {
 	url(t)
 	s, err := startServer(t.TempDir())
@@ -134,8 +134,8 @@ func (d *during) Matches(e *pawl.Envelope) bool {
 	return d.Filter.Matches(e)
 }
 
-// Rule: a condition decides about the job as it is when it is changed. If another process changes the job
-// meanwhile, the condition is evaluated again.
+// Rule: a condition is evaluated on the job in the state in which the call changes it. If another process
+// changes the job in between, the condition is evaluated again.
 func TestJobMovesDuringCondition(t *testing.T) {
 	o := redis.Options{Name: newName()}
 	q, other := open(t, url(t), o), open(t, url(t), o)

@@ -28,8 +28,8 @@ func jobKeys(t *testing.T, name string) (keys []string) {
 	return keys
 }
 
-// Rule: a job that the script handles as text and one that it handles as a table are the same to the caller:
-// they take turns in the order of their sequences, and leave no key behind.
+// Rule: jobs that the script handles as text and jobs that it handles as tables are the same to the caller: they take
+// turns in the order of their sequences, and leave no key behind.
 func TestPlainJobsAmongOthers(t *testing.T) {
 	name := newName()
 	q := open(t, url(t), redis.Options{Name: name})
@@ -70,7 +70,7 @@ func TestPlainJobsAmongOthers(t *testing.T) {
 	require.Empty(t, jobKeys(t, name))
 }
 
-// Rule: a lone lane gives its jobs in their order, as far as the fetch asks for.
+// Rule: a lone lane gives its jobs in their order, as many as the fetch asks for.
 func TestPlainJobsOfOneKind(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	jobs := make([]*pawl.Envelope, 450)

@@ -49,8 +49,8 @@ func (g *growth) before(at time.Time) (size int64) {
 }
 
 // Rule: with everysec, a power cut loses the jobs of the last second at most, which this test counts, and the rest
-// is whole: every acknowledged job before that runs, and the queue goes on. The test cuts the log where it
-// ended a second before the kill, so it shows the worst that a sync each second allows.
+// is whole: every acknowledged job before that runs, and the queue continues. The test cuts the log where it ended
+// a second before the kill, so it shows the worst that a sync each second allows.
 func TestPowerCutEverySec(t *testing.T) {
 	url(t)
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {

@@ -105,7 +105,7 @@ func TestNamesAreApart(t *testing.T) {
 	fetch(t, q)
 }
 
-// Rule: a process that waits hears of a job, and of a cancelled lease, at once. It does not poll.
+// Rule: a process that waits learns of a job, and of a cancelled lease, immediately. It does not poll.
 func TestBell(t *testing.T) {
 	name := newName()
 	q, other := open(t, url(t), redis.Options{Name: name, Poll: time.Hour}), open(t, url(t), redis.Options{Name: name, Poll: time.Hour})
@@ -162,7 +162,7 @@ func TestDamagedRecord(t *testing.T) {
 	require.NoError(t, q.Delete(t.Context(), id))
 }
 
-// Rule: a job is never fetched past its deadline, also when more jobs are late at once than one run of the script ends.
+// Rule: a job is never fetched past its deadline, even if more jobs are late than one run of the script ends.
 func TestManyAreLate(t *testing.T) {
 	start := time.Now()
 	var passed atomic.Int64

@@ -65,8 +65,8 @@ func countsOf(t testing.TB, q *redis.Queue) pawl.Counts {
 	return stats.Queues[0].Counts
 }
 
-// Rule: nack without a delay: the lease goes and the job is ready at once, with attempts + 1. ID, payload,
-// headers, and signature stay, so it still verifies.
+// Rule: nack without a delay: the lease ends and the job is ready immediately, with attempts + 1. ID,
+// payload, headers, and signature stay, so it still verifies.
 func TestNackWithoutDelay(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	id := signed(t, q)
@@ -104,8 +104,8 @@ func TestNackWithDelay(t *testing.T) {
 	require.Equal(t, pawl.Counts{Delayed: 1}, countsOf(t, q))
 }
 
-// Rule: abandon: the job is dead, with its reason, its attempts, its history, and its signature, and is
-// never fetched again until somebody retries it.
+// Rule: abandon: the job is dead, with its reason, its attempts, its history, and its signature, and is never
+// fetched again until it is retried.
 func TestAbandon(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	id := signed(t, q)
@@ -176,7 +176,7 @@ func TestPoison(t *testing.T) {
 }
 
 // Rule: a job that is released keeps its place and counts nothing. A snooze delays it; after a run it counts
-// attempts anew.
+// attempts from the beginning.
 func TestReleaseAndSnooze(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	first := signed(t, q)

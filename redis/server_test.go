@@ -108,7 +108,7 @@ func connect(t testing.TB, where string) *client.Client {
 	return c
 }
 
-// open opens a queue, by default with a name of its own, and closes it with the test.
+// open opens a queue, by default with a new name, and closes it with the test.
 func open(t testing.TB, where string, o redis.Options) *redis.Queue {
 	t.Helper()
 	if o.Name == "" {
