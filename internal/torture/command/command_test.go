@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// stub is a command with families that do as they are told.
+// stub is a command with families that do what the test says.
 func stub(tries map[string]func(*harness.Try) error) *Command {
 	c := &Command{Line: "go run ./torture", Each: 13 * time.Minute, Night: 3 * time.Hour, Summary: func() string { return "All is said." }}
 	for _, name := range []string{"quiet", "broken", "poor"} {
@@ -95,7 +95,7 @@ func TestBadCommandLine(t *testing.T) {
 	}
 }
 
-// Rule: when time is up, what was not tried is told.
+// Rule: when time is up, the tries that are left are reported.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := false

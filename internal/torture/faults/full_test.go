@@ -9,8 +9,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// On a disk that is full an enqueue says so and has stored nothing, what is leased can be
-// settled, and all goes on when there is room again.
+// On a full disk, the error of an enqueue says so, and nothing is stored. Leased jobs can
+// be settled, and all calls succeed again when there is room.
 func TestFull(t *testing.T) {
 	tryFamily(t, Full, max(8, race.Fewer(20)))
 	tryFamily(t, FullMemory, max(3, race.Fewer(5)))
@@ -54,7 +54,7 @@ func TestFullCanFail(t *testing.T) {
 	require.Equal(t, 1, h.notes[fullNote])
 }
 
-// A user's jobs follow from its seed, and have IDs of their own.
+// A user's jobs follow from its seed, and their IDs are all different.
 func TestUserIsRepeatable(t *testing.T) {
 	a, b := user{rand: newRand(7)}, user{rand: newRand(7)}
 	seen := make(map[string]bool)

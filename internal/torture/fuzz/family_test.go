@@ -84,8 +84,8 @@ func TestFindingIsSeen(t *testing.T) {
 	require.Equal(t, 99+12345, result.Tried)
 }
 
-// Rule: a target that was never executed is not a target that was fuzzed, nor is one whose
-// branches nobody sees.
+// Rule: a target that was never executed does not count as fuzzed, nor does a target whose
+// coverage is not measured.
 func TestIdleTargetIsSeen(t *testing.T) {
 	for says, want := range map[string]string{
 		"testing: warning: no fuzz tests to fuzz\nPASS\n": "never executed",
@@ -126,8 +126,8 @@ func TestTargetsAreFound(t *testing.T) {
 	require.ErrorContains(t, err, "no package")
 }
 
-// Rule: a target that had not the time for its executions makes up for them, and no other one
-// goes on meanwhile.
+// Rule: a target that had no time for its executions makes up for them, while no other target
+// runs.
 func TestRestIsMadeUpFor(t *testing.T) {
 	f := &fuzzing{all: []target{{"p", "", "FuzzA"}, {"p", "", "FuzzB"}}, each: []int{12345, 12345 + 10}}
 	var mu sync.Mutex
@@ -145,8 +145,8 @@ func TestRestIsMadeUpFor(t *testing.T) {
 	require.Equal(t, []string{"FuzzA12345", "FuzzB10", "FuzzB12355"}, asked)
 }
 
-// Rule: a target of which an execution costs much begins first and has a fifth of what
-// another one has, and all together have what is asked for.
+// Rule: a target with costly executions begins first and has a fifth of the executions of
+// another one. All together have as many as were asked for.
 func TestShares(t *testing.T) {
 	cheap, dear := target{"p", "", "FuzzA"}, target{module + "/bolt", "", "FuzzFile"}
 	all, each := shares([]target{cheap, dear, cheap}, 1100)

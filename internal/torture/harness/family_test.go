@@ -23,7 +23,7 @@ func plan(goal int) Plan { return Plan{Goal: goal, Seed: 100, Time: time.Hour} }
 
 var errBroken = errors.New("broken")
 
-// Rule: what was tried is counted, each try with a seed of its own, and nothing is left.
+// Rule: all tries are counted, each has a different seed, and none is left.
 func TestTriesAreCounted(t *testing.T) {
 	seeds := make(chan uint64, 100)
 	var dir string
@@ -55,8 +55,8 @@ func TestTryThatCountsForMany(t *testing.T) {
 	require.Equal(t, 21, f.Run(t.Context(), plan(20)).Tried)
 }
 
-// Rule: an error is a violation that is told with its seed, its files are kept, and it is
-// not counted as tried. A panic is an error.
+// Rule: an error is a violation that is reported with its seed, its files are kept, and its
+// try does not count as tried. A panic is an error.
 func TestViolations(t *testing.T) {
 	for _, try := range []func(*Try) error{
 		func(*Try) error { return errBroken },
@@ -102,8 +102,8 @@ func TestWhatCannotBeTried(t *testing.T) {
 	require.ErrorIs(t, r.First[0].Err, ErrUntried)
 }
 
-// Rule: when time is up a family ends, what it has not tried is told, and a try that was cut
-// short is no violation.
+// Rule: when time is up a family ends, its result says that tries are left, and a try that
+// was cut short is no violation.
 func TestTimeIsUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
@@ -121,7 +121,7 @@ func TestTimeIsUp(t *testing.T) {
 	require.False(t, r.Failed())
 }
 
-// Rule: who asks for the first violation alone has the family end with it, amid a try.
+// Rule: if only the first violation is asked for, the family ends with it, even during a try.
 func TestFirst(t *testing.T) {
 	f := family(func(t *Try) error {
 		t.Violate(errBroken)

@@ -106,7 +106,7 @@ func TestHangIsSeen(t *testing.T) {
 	}))
 }
 
-// Rule: an error is one of those that callers decide by.
+// Rule: an error is one of those that callers can match.
 func TestErrorWithoutATypeIsSeen(t *testing.T) {
 	require.NoError(t, refused(nil))
 	require.NoError(t, refused(bolt.ErrNotQueue))
@@ -116,7 +116,8 @@ func TestErrorWithoutATypeIsSeen(t *testing.T) {
 	require.ErrorContains(t, answered(errors.New("key too large")), "no caller can match")
 }
 
-// Rule: a job that is not as it was stored is a violation, unless a checksum was forged.
+// Rule: a job that differs from what was stored is a violation, unless a checksum was
+// forged.
 func TestWrongDataIsSeen(t *testing.T) {
 	all, _ := bases(t)
 	b := all[len(all)-1]

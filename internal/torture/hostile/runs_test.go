@@ -88,7 +88,7 @@ func TestEveryFlowForgeryDamages(t *testing.T) {
 	}
 }
 
-// Rule: what is read of a run that is not as it was is a violation.
+// Rule: data of a run that is read and differs from what was stored is a violation.
 func TestWrongDataOfARunIsSeen(t *testing.T) {
 	b := withStories(t)
 	var known *storyOf

@@ -50,8 +50,9 @@ func (a *answering) Jobs(_ context.Context, f pawl.Filter) iter.Seq2[*pawl.Envel
 	}
 }
 
-// Rule: in a file without findings, a job that is missing and a wrong count are violations. In any file, so is a job that
-// was not requested, one whose state a list does not have, one that is listed twice, and a damaged one that is not listed.
+// Rule: in a file without findings, a job that is missing and a wrong count are violations. In any file, so is a job
+// that was not requested, a job in a list of another state, a job that is listed twice, and a damaged job that is not
+// listed.
 func TestMissingJobIsSeen(t *testing.T) {
 	all, _ := bases(t)
 	b := all[len(all)-1]

@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// plainID is the ID of a job that is ready at once and not retained.
+// plainID is the ID of a job that is ready immediately and not retained.
 func plainID(t *testing.T) pawl.ID {
 	t.Helper()
 	for {
@@ -33,8 +33,8 @@ func TestJobOf(t *testing.T) {
 	}
 }
 
-// Rule: what was acknowledged must have happened, what was not begun must not have, and
-// what was under way may have, as a whole.
+// Rule: what was acknowledged must have happened, what was not begun must not have, and what was under way may have
+// happened, as a whole.
 func TestExplain(t *testing.T) {
 	a, b := plainID(t), plainID(t)
 	type file = map[pawl.ID]Known
@@ -101,8 +101,7 @@ func hear(o *Oracle, story string, a, b pawl.ID) error {
 	return nil
 }
 
-// Rule: a story in which a job runs beside itself, or that nobody could have lived, is
-// refused.
+// Rule: a story in which a job runs beside itself, or that is impossible, is refused.
 func TestHearRefuses(t *testing.T) {
 	a := plainID(t)
 	stored := "begin enqueue 0 A; done enqueue 0 A; "

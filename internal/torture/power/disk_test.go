@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/trace"
 )
 
-// ops makes the events of ops, each of which ends before the next begins.
+// ops makes the events of operations, each of which ends before the next begins.
 func ops(ops ...*trace.Op) (events []trace.Event) {
 	for _, op := range ops {
 		events = append(events, trace.Event{Op: op, Begin: true}, trace.Event{Op: op})

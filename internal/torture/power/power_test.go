@@ -86,7 +86,7 @@ func without(l *trace.Log, kinds ...trace.Kind) *trace.Log {
 	return &changed
 }
 
-// sooner has each line told before the op before it.
+// sooner moves each reported line before the operation that precedes it.
 func sooner(l *trace.Log) *trace.Log {
 	changed := *l
 	changed.Events = slices.Clone(l.Events)
@@ -134,7 +134,7 @@ func TestPowerFindsAnotherState(t *testing.T) {
 	require.Error(t, look(t, r.log, s, 1<<20))
 }
 
-// A copy that was acknowledged is there, and one that is there is whole.
+// A copy that was acknowledged exists, and a copy that exists is whole.
 func TestPowerFindsBrokenCopies(t *testing.T) {
 	r, s := record(t, copies)
 	require.NoError(t, look(t, r.log, s, 200))

@@ -113,8 +113,9 @@ func TestAnswersInTheModel(t *testing.T) {
 	}
 }
 
-// Calls of one instant are explained by any order that keeps those apart of which one ended
-// before the other began, and by no other. One without an answer may have done nothing.
+// Calls of one instant are explained by any order in which a call that ended before another
+// one began comes first, and by no other order. A call without an answer may have done
+// nothing.
 func TestOrdersOfAnInstant(t *testing.T) {
 	tr := &track{law: law{rules: &rules{wall: clockOf(piece{}), lease: 10 * time.Second, maxCrashes: -1}, Job: &Job{}}}
 	held := known{State: pawl.Leased, token: 1, expires: 9 * second}
@@ -134,8 +135,8 @@ func TestOrdersOfAnInstant(t *testing.T) {
 	require.Equal(t, []pawl.State{pawl.Leased, pawl.Ready}, states(tr.linear([]known{held}, []*record{nack}, 0)), "nobody knows")
 }
 
-// Leases that touch are not beside one another; those that overlap are, and those of one
-// instant when both go on.
+// Leases that touch do not run beside one another. Leases that overlap do, and so do two
+// leases that begin in one instant, if both last longer.
 func TestBeside(t *testing.T) {
 	of := func(at, ended int64) *lease { return &lease{record: &record{at: at}, ended: ended} }
 	for _, c := range []struct {

@@ -50,8 +50,7 @@ func TestFamiliesFindNothing(t *testing.T) {
 	}
 }
 
-// A family tells a fault with the seed that shows it, and keeps a smaller case, which shows
-// it again.
+// A family reports a fault with the seed that shows it, and keeps a smaller case, which shows it again.
 func TestFamilyFindsAPlantedFault(t *testing.T) {
 	t.Setenv(plantVariable, "an ack lost")
 	r := runFamily(t, Random, harness.Plan{Seed: 5, Once: true})

@@ -259,7 +259,7 @@ func TestLedgerOutlivesAKill(t *testing.T) {
 	require.Equal(t, cell{flags: begun | doubted}, next.cell(7))
 }
 
-// A violation that a process tells is one of the family.
+// A violation that a process reports counts for the family.
 func TestWhatAProcessFindsIsAViolation(t *testing.T) {
 	f := *Soak
 	f.Prepare = func(env *harness.Env) (func(*harness.Try) error, error) {

@@ -65,8 +65,8 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// The log has each thing that a process did to the folder, once, in its order, with the lines
-// that it told in between; and it explains every byte of the folder.
+// The log has each operation of a process on the folder, once, in its order, with the lines that
+// the process reported in between; and it explains every byte of the folder.
 func TestLog(t *testing.T) {
 	need.Server(t, Missing())
 	dir, file := folder(t), filepath.Join(t.TempDir(), "calls")
@@ -134,8 +134,8 @@ func TestLogThatMissesSomething(t *testing.T) {
 	}
 }
 
-// Rule: what became of a call inside of which a process died is read from the folder. A write may
-// have happened in part. It ends with the process, so that the next process can sync it.
+// Rule: if a process died inside a call, the effect of the call is read from the folder. A write
+// may have happened in part. It ends with the process, so that the next process can sync it.
 func TestKilledInside(t *testing.T) {
 	dir := folder(t)
 	path := filepath.Join(dir, "file")
@@ -154,7 +154,7 @@ func TestKilledInside(t *testing.T) {
 	}
 }
 
-// A sync that strace lets fail is in the log as one that failed.
+// A sync that strace makes fail is in the log as a failed one.
 func TestInjectedFailure(t *testing.T) {
 	need.Server(t, Missing())
 	dir, file := folder(t), filepath.Join(t.TempDir(), "calls")
