@@ -171,7 +171,7 @@ func (r *reader) compactInto(ctx context.Context, temp string) error {
 		return nil
 	})
 	if err == nil {
-		err = dst.Sync() // once at the end and not after every part: nobody opens a partial file
+		err = dst.Sync() // once at the end and not after every part: no process opens a partial file
 	}
 	return errors.Join(err, dst.Close())
 }

@@ -77,7 +77,8 @@ func TestFullQueueRefusesAll(t *testing.T) {
 		Death: &pawl.Death{Reason: pawl.ReasonPermanent, At: q.now()}}}, nil), ErrFull)
 }
 
-// Rule: jobs of a full queue fail, are retried, die, and succeed as ever, and the callback of their group is enqueued.
+// Rule: jobs of a full queue fail, are retried, die, and succeed as usual, and the callback of their group is
+// enqueued.
 func TestFullQueueSettles(t *testing.T) {
 	q := bounded(t)
 	require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "g", Done: &pawl.Envelope{Kind: "done", Payload: large().Payload}}))

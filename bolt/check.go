@@ -24,11 +24,10 @@ const maxViolations = 100
 //   - for each limited key, the first waiting jobs that there is room for can be fetched
 //   - keys, deadlines and retentions lead to the jobs that have them
 //
-// Check joins its findings, at most a hundred, in one error. Each finding is a
-// [pawl.ErrCorrupt] or accompanies one. Check keeps a row for each job in memory, and pages
-// freed meanwhile are not reused until it ends. It checks rows, not the pages that hold them:
-// Open checks the pages. Its progress, see [driver.WithProgress], is in steps, three for each job by
-// the counts in the file.
+// Check joins its findings, at most a hundred, in one error. Each finding is a [pawl.ErrCorrupt] or
+// accompanies one. Check keeps a row for each job in memory, and pages freed in that time are not
+// reused until it ends. It checks rows, not the pages that hold them: Open checks the pages. Its
+// progress, see [driver.WithProgress], is in steps, three for each job by the counts in the file.
 func (r *reader) Check(ctx context.Context) error {
 	return r.view(ctx, func(s *store) error { return s.violations(ctx) })
 }

@@ -71,7 +71,7 @@ func (s *scheduler) pass(group []*call) error {
 }
 
 // passApart retries a pass that failed as one transaction. It runs each call and the
-// maintenance in a transaction of its own, so that the only calls that fail are too large for
+// maintenance in a separate transaction, so that the only calls that fail are too large for
 // the disk or touch a damaged row. Before says whether the queue was degraded already.
 func (s *scheduler) passApart(group []*call, refused undone, before bool) error {
 	refusals, tooLarge := 0, math.MaxInt // size of the smallest refused call

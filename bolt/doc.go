@@ -12,7 +12,7 @@
 //   - The scheduler: one goroutine, the only writer. It combines the operations of all callers
 //     in one transaction, promotes due jobs, takes back expired leases, gives jobs to waiting
 //     fetches, commits, and answers all callers. While a commit is being synced the next batch
-//     forms: nobody waits for a batch to fill, and nothing polls.
+//     forms: no call waits for a batch to fill, and nothing polls.
 //   - An operation: a check that may refuse, and an apply that must not fail, because bbolt
 //     cannot undo one caller's part of a transaction.
 //
@@ -34,7 +34,7 @@
 //
 // A nil error means that the change is synced to the disk. The process that opens the file holds
 // its lock, so every lease in the file belongs to a process that is gone. Those jobs are ready
-// again at once, with one more crash counted for each.
+// again immediately, with one more crash counted for each.
 //
 // A failed sync leaves the outcome of its commit unknown ([pawl.ErrUnknownOutcome]) and poisons
 // the queue ([pawl.ErrPoisoned]), because the operating system may then show pages that the

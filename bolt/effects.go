@@ -8,17 +8,17 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// An idempotency key names an effect. The row of an effect says which leased job holds the key,
-// so that no other job with the key runs meanwhile, and until when the effect counts as done.
+// An idempotency key names an effect. The row of an effect says which leased job holds the key, so
+// that no other job with the key runs, and until when the effect counts as done.
 //
 // A ready job whose key is leased under another job is blocked: it moves to delayed, so that
 // fetches do not walk over it repeatedly. When the lease ends, the first job of each lane is
-// unblocked. When that job leaves ready without a lease, the next one is unblocked. So while
-// nobody holds the key, each lane with blocked jobs has one of them in ready. If damage breaks
+// unblocked. When that job leaves ready without a lease, the next one is unblocked. So while no
+// job holds the key, each lane with blocked jobs has one of them in ready. If damage breaks
 // this chain, the scheduler unblocks the first job of each lane of every key. Jobs whose key is
 // leased are blocked again when a fetch reaches them.
 
-// effect reads the row of a key. It returns a zero row if nobody holds the key and the effect
+// effect reads the row of a key. It returns a zero row if no job holds the key and the effect
 // is not done. It ignores a holder that is no longer leased, which only a damaged record can
 // cause.
 func (s *store) effect(key []byte) (row effectRow, err error) {

@@ -16,16 +16,16 @@ var (
 	// folder, an empty file, or a file of another program.
 	ErrNotQueue = dbfile.ErrNotQueue
 
-	// ErrInsecure says that somebody else could write to the file or replace it. The error says
+	// ErrInsecure says that another user could write to the file or replace it. The error says
 	// what to change. Options.Insecure accepts the file anyway.
 	ErrInsecure = dbfile.ErrInsecure
 
 	// ErrOlderFormat says that an older build wrote the file. Use that build.
 	ErrOlderFormat = dbfile.ErrOlderFormat
 
-	// ErrReplaced says that the path of an open queue no longer leads to its file: somebody put
-	// another file there, or removed or renamed it. The queue is poisoned, since its data would
-	// be lost with the process. Save the open file with [Queue.Backup].
+	// ErrReplaced says that the path of an open queue no longer leads to its file: the file was
+	// replaced, removed or renamed. The queue is poisoned, since its data would be lost with
+	// the process. Save the open file with [Queue.Backup].
 	ErrReplaced = dbfile.ErrReplaced
 
 	// ErrOverwritten says that another program truncated the open file or wrote to it, as cp

@@ -40,11 +40,11 @@ func otherQueue(t *testing.T, folder string, jobs int) string {
 }
 
 // Rule: a transaction that begins beside Close finds no fault in what the next process writes. A
-// read of the file can still be on its way when the file is closed.
+// read of the file can still be in progress when the file is closed.
 func TestNoFaultAfterClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	q := guarded(t, path)
-	f, err := os.Open(path) // stays open, as the file does for a read on its way
+	f, err := os.Open(path) // stays open, as the file does for a read in progress
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	g, err := dbfile.NewGuard(path, f, quiet().Logger)

@@ -20,8 +20,8 @@ const (
 // payloads, histories, and headers. So it may return fewer than max jobs, even none, before the
 // end. At the end Next is "".
 //
-// It reads in short transactions, so it delays no writer. A job that moves meanwhile may appear
-// before or after the move, or not at all. A cursor stays valid after its job is gone.
+// It reads in short transactions, so it delays no writer. A job that moves during the call may
+// appear before or after the move, or not at all. A cursor stays valid after its job is gone.
 //
 // It returns [pawl.ErrInvalid] for an unknown state, a max out of range, and a cursor of another
 // list. An unreadable job is in the list, with its error.

@@ -24,8 +24,8 @@ func (r *reader) Throughput(ctx context.Context, q driver.ThroughputQuery) (t dr
 	return t, nil
 }
 
-// storeCounts stores the counts of earlier minutes in a transaction that nobody relies on: a caller whose call is rolled
-// back because the counts are damaged is tried again, without them.
+// storeCounts stores the counts of earlier minutes in a transaction that no caller relies on: a caller whose call is
+// rolled back because the counts are damaged is tried again, without them.
 func (s *scheduler) storeCounts(t *txn) error {
 	if t.err != nil || !s.meter.Due(t.now) {
 		return nil

@@ -63,7 +63,7 @@ type Options struct {
 	Collector metrics.Collector
 
 	// Now is the wall clock that decides when delayed jobs become due. The default is time.Now.
-	// It is called from several goroutines at once. Leases do not use it: they expire on
+	// Several goroutines call it at the same time. Leases do not use it: they expire on
 	// monotonic time.
 	Now func() time.Time
 }

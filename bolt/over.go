@@ -21,8 +21,8 @@ var ErrAlreadyOpen = errors.New("a queue is open over this database already; sha
 // Jobs that were leased when the database was last closed are ready again: bbolt lets only one
 // process open a file, and each database may have only one open queue ([ErrAlreadyOpen]).
 //
-// The goroutine that commits an app's transaction reports its events. If the queue moves one of
-// the jobs at once, the events of that move may come first.
+// The goroutine that commits an app's transaction reports its events. If the queue moves one of the
+// jobs immediately, it may report the events of that move first.
 //
 // The app handles failures of its own commits, and the settings of db are the app's choice:
 // NoFreelistSync makes a queue with a long history faster. Over refuses NoSync, which would

@@ -67,8 +67,8 @@ type selection struct {
 }
 
 // maxFetchBytes limits how many bytes of jobs one fetch copies. The last job may exceed it.
-// Many large payloads at once would evict one another from the processor's caches and could
-// exhaust memory.
+// Many large payloads in one fetch would evict one another from the processor's caches and
+// could exhaust memory.
 const maxFetchBytes = 8 << 20
 
 // usualJobs is the least initial capacity for jobs.

@@ -184,9 +184,9 @@ func (c *caller) fetch(ctx context.Context) {
 	}
 }
 
-// settle ends one of the caller's leases, and then uses it once more, in vain. If another
-// caller may get the job before this one has its answer, settle writes the ledger before the
-// verb.
+// settle ends one of the caller's leases, and then uses it once more, which must fail. If
+// another caller may get the job before this one has its answer, settle writes the ledger
+// before the verb.
 func (c *caller) settle(ctx context.Context) {
 	if len(c.leases) == 0 {
 		return

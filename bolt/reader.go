@@ -75,9 +75,9 @@ func (r *reader) view(ctx context.Context, fn func(*store) error) error {
 }
 
 // View runs fn in a read transaction of the file, for an app that keeps its own data there. See
-// [Queue.Update]. Fn sees a snapshot. It must be short, since the file cannot reuse pages
-// meanwhile. It must not call anything that changes the queue: the call could wait for fn itself.
-// View does not recover a panic of fn, but it does recover a memory fault in the file: it returns
+// [Queue.Update]. Fn sees a snapshot. It must be short, since the file cannot reuse pages in that
+// time. It must not call anything that changes the queue: the call could wait for fn itself. View
+// does not recover a panic of fn, but it does recover a memory fault in the file: it returns
 // [pawl.ErrCorrupt], with [ErrOverwritten] if another program wrote to the open file.
 func (r *reader) View(ctx context.Context, fn func(tx *bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {

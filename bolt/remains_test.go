@@ -127,7 +127,7 @@ func TestDeleteDamagedAmongMany(t *testing.T) {
 }
 
 // Rule: many unknown IDs cost one scan of the dead jobs. A dead job that loses its record later
-// is found all the same, after a second.
+// is found anyway, after a second.
 func TestDeleteOfUnknownIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openAt(t, memoryFolder(t)+"/jobs.db", nil)

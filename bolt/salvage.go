@@ -37,8 +37,8 @@ import (
 //     one get a new number. A job whose record says how it ended does not run again.
 //   - Groups of jobs are counted again. Members that are lost count as removed. If such a group has no pending members
 //     left, it enqueues its callbacks when it is closed again.
-//   - The readable part of the app's own buckets is copied. Their rows have no checksums, so nobody
-//     can verify them.
+//   - The readable part of the app's own buckets is copied. Their rows have no checksums, so they
+//     cannot be verified.
 //
 // Progress, see [driver.WithProgress], is in bytes read from the damaged file. A search of all pages
 // reads them again. The repairs at the end do not count.
@@ -177,7 +177,7 @@ func (w *damagedFile) salvageInto(ctx context.Context, temp string, result *Salv
 	err = s.run()
 	if err == nil {
 		syncFreelist(db, nil, nil, s.now)
-		err = db.Sync() // once at the end and not after every part: nobody opens a partial file
+		err = db.Sync() // once at the end and not after every part: no process opens a partial file
 	}
 	jobsLost = s.hurtAny(bucketJobs) || result.NoRecord > 0 || result.Lost[string(bucketRoot)] > 0
 	return jobsLost, errors.Join(err, db.Close())

@@ -61,7 +61,7 @@ func (s *salvor) copyTree() (walked *pages.Walked, err error) {
 }
 
 // problem records a damaged page. If the page belongs to a bucket with other buckets inside,
-// nobody knows what was lost, so all of those buckets count as hurt.
+// it is unknown what was lost, so all of those buckets count as hurt.
 func (c *salvageCopy) problem(p pages.Problem) {
 	c.result.damagedPage(p)
 	switch {

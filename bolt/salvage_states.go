@@ -71,7 +71,7 @@ func stateRowFor(j stored, p place, sealed []byte) []byte {
 }
 
 // unknownKind is the kind of a dead job whose record is lost. No handler has it, so such a job
-// stays ready if somebody retries it.
+// stays ready if an operator retries it.
 const unknownKind = "unknown"
 
 // makeLostDead makes a dead job for a job with a lost record, from its ID and the queue of its

@@ -184,7 +184,7 @@ func (t *txn) numberOf(name string) queueNumber {
 	}
 	n, ok, err := t.number(name)
 	if err == nil && ok {
-		_, err = t.rowOf(n) // without its row nobody could fetch from the queue
+		_, err = t.rowOf(n) // without its row no fetch could find the queue
 	}
 	t.fail(err)
 	if !ok {

@@ -75,8 +75,8 @@ func TestUpdateBeyondTheSizeOfTheFile(t *testing.T) {
 	require.NoError(t, q.Update(t.Context(), large))
 }
 
-// A failed sync in an Update leaves its outcome unknown, for the app's rows and the queue's
-// jobs alike, and poisons the queue.
+// A failed sync in an Update leaves its outcome unknown, both for the app's rows and for the
+// queue's jobs, and poisons the queue.
 func TestFailedSyncOfAnUpdate(t *testing.T) {
 	for _, test := range failedSyncs {
 		t.Run(test.rule, func(t *testing.T) {

@@ -63,7 +63,7 @@ func (s *trips) book(r *workflow.Run, n int) (int, error) {
 	})
 }
 
-// engine runs the flows in what stands for a process of its own.
+// engine runs the flows with its own client, which stands for a separate process.
 func (s *trips) engine(t *testing.T, url, build string) *workflow.Engine {
 	q, err := postgres.Open(t.Context(), url, &postgres.Options{Schema: s.schema, Poll: 20 * time.Millisecond, Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)

@@ -52,8 +52,8 @@ func TestCallsBesideALock(t *testing.T) {
 	}
 }
 
-// Rule: a job of a dead process that another session has locked holds up neither the fetches of the
-// other processes nor what else that process had. It comes back when it is free.
+// Rule: a job of a dead process that another session has locked delays neither the fetches of the other
+// processes nor what else that process had. It comes back when it is free.
 func TestLockedJobOfADeadProcess(t *testing.T) {
 	schema := newSchema(t)
 	dead, q := open(t, schema, noPoll), open(t, schema)

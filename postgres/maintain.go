@@ -233,7 +233,7 @@ func (t *txn) reapProcesses() error {
 			return err
 		}
 	}
-	next := t.mono // continue at once
+	next := t.mono // continue immediately
 	if claims < portions {
 		if next, err = t.nextLook(); err != nil {
 			return err

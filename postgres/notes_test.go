@@ -143,8 +143,8 @@ func killNotingProcess(t *testing.T) {
 	require.Contains(t, logs[1][0], "msg=again crashes=1")
 }
 
-// Rule: an open transaction of the app that has acked a job holds up no notes of that job, and they go once it is
-// committed.
+// Rule: an open transaction of the app that has acked a job delays no notes of that job, and they are removed
+// once it is committed.
 func TestNotesBesideAnOpenTransaction(t *testing.T) {
 	withTxs(t, func(t *testing.T, q *postgres.Queue, begin func() appTx) {
 		l := lease(t, q, &pawl.Envelope{Kind: "k"})

@@ -39,7 +39,7 @@ type tableRows struct {
 	id   int32    // 0 while the space has no tables
 	keys []string // of rows, in order
 	rows map[string]*row
-	full keyRanges // the ranges of which all rows are in rows
+	full keyRanges // the ranges whose rows are all in rows
 }
 
 // row is a row that was read, or is to be written.

@@ -114,7 +114,7 @@ const (
 	never        = 100 * 365 * 24 * time.Hour
 )
 
-// untilNext returns how long the scheduler may sleep when nobody calls.
+// untilNext returns how long the scheduler may sleep if no call comes.
 func (q *Queue) untilNext() time.Duration {
 	wait := earlier(q.rest, q.due).Sub(q.wall())
 	if q.still {

@@ -106,7 +106,7 @@ type turns struct {
 	orders     map[string]pawl.KeyOrder // orders of the queues of new jobs; nil until they are read
 	noted      map[string]bool          // keys whose first job may have changed, by name
 	turnsNoted int                      // how often it has recorded keys
-	kept       map[keyOfQueue]bool      // keys that wait for a later transaction, because another session holds up their first job
+	kept       map[keyOfQueue]bool      // keys that wait for a later transaction, because another session has locked their first job
 }
 
 // orderNew makes new jobs with keys wait for their turn, in the queues with an order. If the order of a queue has

@@ -254,7 +254,8 @@ func TestManyTurnsBesideALockedJob(t *testing.T) {
 	require.Contains(t, found, "locked")
 }
 
-// Rule: a fetch looks once at the first job of a key that another session holds up, however many rounds it has.
+// Rule: if another session has locked the first job of a key, a fetch looks at it only once, however many rounds the
+// fetch has.
 func TestHeldUpKeyIsReadOnce(t *testing.T) {
 	schema := newSchema(t)
 	require.NoError(t, open(t, schema, noPoll, inOrder(pawl.OrderHold)).Close())

@@ -128,8 +128,8 @@ func TestPartOfAFetchOfUnknownOutcomeIsLocked(t *testing.T) {
 	})
 }
 
-// Rule: a job that a fetch of unknown outcome leased goes back even if the transaction that should have released it, and
-// leased it again, came to nothing.
+// Rule: a job that a fetch of unknown outcome leased goes back even if the transaction that should have released it,
+// and leased it again, had no effect.
 func TestDoubtAboutADoubt(t *testing.T) {
 	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
 		e := &pawl.Envelope{Kind: "k"}
@@ -172,8 +172,8 @@ func TestViewKeepsToItsTimeout(t *testing.T) {
 }
 
 // Rule: a view whose connection breaks while the function runs returns ErrUnavailable, although the function
-// returned its own error. If it returned none, the view fails all the same. If the connection was broken before
-// the first read, the function runs again.
+// returned its own error. If it returned none, the view still fails. If the connection was broken before the
+// first read, the function runs again.
 func TestViewWhoseConnectionBreaks(t *testing.T) {
 	q := open(t, newSchema(t))
 	table, other := driver.NewSpace("view").Table("rows"), driver.NewSpace("other").Table("rows")

@@ -180,7 +180,7 @@ func isPlain(e *pawl.Envelope) bool {
 	return e.ID.IsZero() && e.UniqueKey == "" && e.IdempotencyKey == "" && e.Deadline.IsZero() && e.Retain <= 0
 }
 
-// plainRun is a run of plain jobs that are alike, as the script stores them.
+// plainRun is a sequence of similar plain jobs, as the script stores them.
 type plainRun struct {
 	Jobs  int    `msgpack:"n"`
 	State string `msgpack:"st"`

@@ -145,7 +145,7 @@ func TestNoWorkflows(t *testing.T) {
 	require.False(t, can)
 }
 
-// Rule: a job whose record is damaged is dead as corrupt, and does not hold up the others.
+// Rule: a job whose record is damaged is dead as corrupt, and does not delay the others.
 func TestDamagedRecord(t *testing.T) {
 	name := newName()
 	q := open(t, url(t), redis.Options{Name: name})

@@ -106,7 +106,7 @@ func (q *Queue) schedule() {
 	q.waiting = nil
 }
 
-// untilNext returns how long the scheduler may sleep when nobody calls.
+// untilNext returns how long the scheduler may sleep if no call comes.
 func (q *Queue) untilNext() time.Duration {
 	wait := mostSleep
 	if !q.due.IsZero() {

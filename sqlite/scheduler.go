@@ -94,7 +94,7 @@ const (
 	retrySleep   = time.Second           // pause until due work that failed is tried again
 )
 
-// untilNext returns how long the scheduler may sleep when nobody calls.
+// untilNext returns how long the scheduler may sleep if no call comes.
 func (q *Queue) untilNext() time.Duration {
 	if q.intake.Poisoned() != nil {
 		return longestSleep

@@ -18,7 +18,7 @@ import (
 )
 
 // stopping is a worker that is stopped a millisecond after its jobs have finished, while
-// the first of their acks is on its way.
+// the first of their acks is under way.
 type stopping struct {
 	log   logbook
 	took  time.Duration // of the stop

@@ -206,8 +206,8 @@ func TestBytesOfWaitingJobs(t *testing.T) {
 	}
 }
 
-// Rule: while slots are busy and the payloads of what waits have maxAheadBytes, nothing
-// is wanted; an idle slot wants a job all the same.
+// Rule: while slots are busy and the payloads of what waits have maxAheadBytes, nothing is
+// wanted; but an idle slot still wants a job.
 func TestWantedByBytes(t *testing.T) {
 	for _, test := range []struct {
 		rule           string

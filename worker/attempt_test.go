@@ -65,7 +65,7 @@ func TestHandlerThatDoesNotReturnProperly(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
 		handler func() error
-		history []string // what it must tell
+		history []string // texts that it must have
 	}{
 		{"panic", func() error { return explode("boom") }, []string{"panic: boom", "explode"}},
 		{"panic with an error", func() error { return explode(errBroken) }, []string{"panic: broken", "explode"}},

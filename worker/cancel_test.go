@@ -21,8 +21,8 @@ func requireCancelled(t *testing.T, q finder, id pawl.ID, attempts int) {
 }
 
 // When a job is cancelled the context of its run ends immediately, with
-// ErrCancelled. A success counts all the same; anything else is the end of the job,
-// and what failed is in its history with the cause.
+// ErrCancelled. A success still counts; anything else is the end of the job, and
+// what failed is in its history with the cause.
 func TestCancelEndsRun(t *testing.T) {
 	failed := func(t *testing.T, q finder, id pawl.ID) {
 		requireCancelled(t, q, id, 1)

@@ -55,7 +55,7 @@ func TestDeadlineOrTimeout(t *testing.T) {
 	}
 }
 
-// What the handler returns at the deadline decides as ever: the work may be done.
+// What the handler returns at the deadline decides as usual: the work may be done.
 func TestSuccessAfterDeadline(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		id := enqueue(t, q, "a", pawl.Deadline(time.Now().Add(time.Minute)))

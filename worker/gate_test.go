@@ -222,7 +222,7 @@ func TestWhyNamesTheNeed(t *testing.T) {
 		nobody := pawl.Obstacle{What: pawl.ByNoWorker, Queue: pawl.DefaultQueue, Kind: "foreign"}
 		require.Equal(t, []pawl.Obstacle{nobody}, why(foreign.ID))
 		require.NoError(t, stop())
-		g.Open() // which the worker that has ended must not hear
+		g.Open() // the worker that has ended must not react
 		nobody.Kind = "upload"
 		require.Equal(t, []pawl.Obstacle{nobody}, why(id))
 	})

@@ -51,7 +51,7 @@ func (e Each) Error() string {
 //
 // The context of the call ends once the contexts of all its jobs have ended: the timeout of each job
 // counts from its start, and a stop ends all. A job that is cancelled during the call does not end it. If
-// the call goes on for Options.StuckGrace, the worker makes that job dead without it. Middleware wraps
+// the call lasts Options.StuckGrace longer, the worker makes that job dead without it. Middleware wraps
 // each job.
 func HandleMany[T any](w *Worker, k *pawl.Kind[T], m Many, fn func(ctx context.Context, jobs []*pawl.Job[T]) error) {
 	if m.Max < 0 || m.Wait < 0 {

@@ -20,9 +20,9 @@ func again(ctx context.Context, q pawl.Enqueuer, opts ...pawl.Option) (pawl.Enqu
 	return task.Enqueue(ctx, q, "next", append(opts, pawl.Delay(time.Hour))...)
 }
 
-// Rule: a handler that enqueues the unique key of its own job gets ErrOwnJob, and the job as
-// an existing one. Nothing would be stored, so a handler that returns the error fails, and
-// its interval does not end in silence.
+// Rule: a handler that enqueues the unique key of its own job gets ErrOwnJob, and the result
+// names the job as an existing one. Nothing would be stored, so a handler that returns the
+// error fails, and its interval does not end in silence.
 func TestHandlerThatEnqueuesItsOwnUniqueKey(t *testing.T) {
 	interval := func(t *testing.T, q interface {
 		pawl.Queue

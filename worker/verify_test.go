@@ -88,7 +88,7 @@ func TestVerifyBeforeDecoding(t *testing.T) {
 	})
 }
 
-// A job that was retried and delayed still verifies, and one bad job holds up no other.
+// A job that was retried and delayed still verifies, and one bad job delays no other.
 func TestVerifyAmongOthers(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		ours := ring(t, "ours", 1)

@@ -11,8 +11,8 @@ import (
 )
 
 // Check compares every row of workflows with every other, as bolt's Check does for jobs. It
-// reads everything in one transaction, so pages freed meanwhile are not reused until it ends.
-// Check joins up to a hundred findings in one error. Each matches [pawl.ErrCorrupt], or
+// reads everything in one transaction, so pages freed in that time are not reused until it
+// ends. Check joins up to a hundred findings in one error. Each matches [pawl.ErrCorrupt], or
 // [pawl.ErrNewerFormat] for a row that a newer build wrote. It returns nil if there are none.
 func (rd *Reader) Check(ctx context.Context) error {
 	var found []error

@@ -13,8 +13,9 @@ import (
 	"github.com/gopawl/pawl/bolt"
 )
 
-// heldBack fills a file with dead jobs, some of which must stay dead: because of their deadline,
-// because another job has their unique key, or because one of them takes it first.
+// heldBack fills a file with dead jobs, some of which must stay dead after a retry: because of
+// their deadline, because another job has their unique key, or because one of them takes it
+// first.
 func heldBack(f *file) {
 	rare(f)
 	for range 3 {

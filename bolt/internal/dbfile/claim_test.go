@@ -36,7 +36,7 @@ func TestFileThatIsReplacedWhileItsLockIsWaitedFor(t *testing.T) {
 }
 
 // Rule: a transaction over an app's database that begins beside Close finds no fault in what the
-// next process writes. A read of the file can still be on its way when the file is closed.
+// next process writes. A read of the file can still be in progress when the file is closed.
 func TestNoFaultAfterCloseOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -48,7 +48,7 @@ func TestNoFaultAfterCloseOver(t *testing.T) {
 		t.Skip("this system has no guard over an app's database")
 	}
 	g.Close()
-	g.file, err = os.Open(path) // open, as it is for a read on its way
+	g.file, err = os.Open(path) // open, as it is for a read in progress
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.file.Close()) }()
 	require.NoError(t, os.Truncate(path, 0))

@@ -76,8 +76,8 @@ func (g *Guard) OnFound(fn func()) { g.onFound.Store(&fn) }
 
 // GuardOver guards the file of an app's database. It returns [ErrReplaced] for an absolute path
 // that does not lead to that file: bbolt waits for the lock of the file, and another process
-// may replace the file meanwhile. It returns nil for a relative path that does not lead to the
-// file, as when the app has changed its working directory.
+// may replace the file in the meantime. It returns nil for a relative path that does not lead
+// to the file, as when the app has changed its working directory.
 func GuardOver(db *bbolt.DB, log pawl.Logger) (*Guard, error) {
 	if !CanLock {
 		return nil, nil // closing a second descriptor could release the lock of the first

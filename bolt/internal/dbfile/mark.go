@@ -78,7 +78,7 @@ func before(path string, transaction uint64) FailedSync {
 	return failed
 }
 
-// Marked reads the marker of a file. If there is none, or somebody else put it there, ok is
+// Marked reads the marker of a file. If there is none, or another user put it there, ok is
 // false. It returns zero for content it cannot parse.
 func Marked(path string) (failed FailedSync, ok bool, err error) {
 	f, err := os.OpenFile(path+markSuffix, os.O_RDONLY|noFollow|noWait, 0)

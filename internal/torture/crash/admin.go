@@ -28,7 +28,7 @@ type scene struct {
 	name string
 
 	// base makes the file for the scene, and want is its content after any number of kills.
-	// Both are nil for scenes that tell a story.
+	// Both are nil for scenes that report a story.
 	base func(path string) error
 	want contents
 

@@ -66,8 +66,8 @@ func TestTargetsTakeTurns(t *testing.T) {
 	require.Equal(t, 2*12345, result.Tried)
 }
 
-// Rule: what the fuzzer finds is a violation, as is a target that does not run; that time
-// was up is none. The other targets have their turn all the same.
+// Rule: what the fuzzer finds is a violation, as is a target that does not run; that time was
+// up is none. The other targets still have their turn.
 func TestFindingIsSeen(t *testing.T) {
 	result := run(t, map[string]string{"FuzzA": fails, "FuzzB": works})
 	require.Equal(t, 1, result.Violations)

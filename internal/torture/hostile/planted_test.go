@@ -49,8 +49,8 @@ func init() {
 	}
 }
 
-// Rule: a child that dies at a file, however it does, is a violation of that file alone,
-// which is kept; the files behind it are tried all the same.
+// Rule: if a child dies at a file, in whatever way, only that file counts as a
+// violation, and is kept; the files after it are still tried.
 func TestFaultOfAChildIsSeen(t *testing.T) {
 	for role, says := range map[string]string{
 		"test-panics": "panic: planted", "test-exits": "took the process down", "test-tells": "planted",

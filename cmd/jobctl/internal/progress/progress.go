@@ -74,7 +74,7 @@ func newBar(w io.Writer, title string, unit Unit, width func() int, color bool, 
 }
 
 // Set sets how much of the total is done; a negative total is unknown. It draws at most ten
-// times a second and returns at once otherwise.
+// times a second and returns immediately otherwise.
 func (b *Bar) Set(done, total int64) {
 	if b == nil {
 		return

@@ -109,8 +109,8 @@ func gone(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// serves reports whether a is an app, without reading the file: only a file reports at once that
-// it has no events. Anything else counts as an app; the statistics then show the truth.
+// serves reports whether a is an app, without reading the file: only a file reports immediately
+// that it has no events. Anything else counts as an app; the statistics then show the truth.
 func serves(a admin.Admin) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()

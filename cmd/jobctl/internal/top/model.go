@@ -141,7 +141,7 @@ func (m *model) want() want {
 // pageRows returns how many rows a page has.
 func (m *model) pageRows() int { return max(m.rows(), fewestRows) }
 
-// refresh reads at once, or after the reading in progress.
+// refresh reads immediately, or after the reading in progress.
 func (m *model) refresh() tea.Cmd {
 	if m.reading {
 		m.again = true

@@ -69,7 +69,7 @@ type operation struct {
 // job is what the clients know of a job.
 type job struct {
 	id       pawl.ID
-	enqueue  *operation // nil if nobody reported one
+	enqueue  *operation // nil if no process reported one
 	attempts []*attempt
 }
 

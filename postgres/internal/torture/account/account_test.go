@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	type rows = map[pawl.ID]int
 	for _, test := range []struct {
 		rule  string
-		story string // A, B and K stand for jobs, of which K is retained
+		story string // A, B and K stand for jobs; K is retained
 		jobs  jobs
 		rows  rows
 		wrong string // "" for nothing

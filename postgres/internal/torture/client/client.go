@@ -34,7 +34,7 @@ func init() { harness.Role(Role, work) }
 type Config struct {
 	URL     string
 	Schema  string
-	Owner   string // "" for a name of its own
+	Owner   string // "" for a new name
 	Seed    uint64
 	Lease   time.Duration
 	Timeout time.Duration

@@ -150,7 +150,7 @@ func (l *held) settlement() pawl.Settlement {
 	return l.Ack()
 }
 
-// Settle ends leases together. A call that a fault made fail, or of which the outcome is unknown, is
+// Settle ends leases together. A call that failed because of a fault, or whose outcome is unknown, is
 // repeated until the answer is certain: a token settles once. A lease whose answer is uncertain for as
 // long as it lasts expires.
 func (u *User) Settle(leases []*held) {
@@ -202,7 +202,7 @@ func (u *User) outcomeOf(l *held, err error) account.Outcome {
 }
 
 // book writes a row of the app and acks the job in one transaction. If that does not happen the job is
-// released. If nobody knows it, the job is released too, which changes nothing after the commit.
+// released. If it is unknown, the job is released too, which changes nothing after the commit.
 func (u *User) book(l *held) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -21,8 +21,8 @@ import (
 )
 
 // programs is the folder of two examples, which work on each server right after its faults: ledger, whose
-// transactions contain acks, and order, whose orders are workflows. Each has a schema of its own, and each
-// is killed once for every piece of work.
+// transactions contain acks, and order, whose orders are workflows. Each has its own schema, and each is
+// killed once for every piece of work.
 type programs string
 
 // missing reports what this machine lacks for a family.

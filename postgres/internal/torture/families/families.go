@@ -1,5 +1,5 @@
-// Package families has the families of faults over PostgreSQL. Each makes a cluster of its own with
-// durable settings, lets several processes work on it, and disturbs them.
+// Package families has the families of faults over PostgreSQL. Each makes its own cluster with durable
+// settings, lets several processes work on it, and disturbs them.
 package families
 
 import (
@@ -23,8 +23,8 @@ var disturbed = []*harness.Family{Kill, Server, Cut, Partition, Failover, Soak}
 // slots is the number of clients that work at a time.
 const slots = 3
 
-// lease is the length of a lease where no family needs another one. A client that was killed holds up
-// the end of a try for as long.
+// lease is the length of a lease where no family needs another one. A client that was killed delays the end
+// of a try by as long.
 const lease = 2 * time.Second
 
 // plant is the fault that every client has, for tests.
@@ -42,7 +42,7 @@ func newStage(env *harness.Env) (programs, *cluster.Cluster, error) {
 
 // newCluster starts a cluster for the tries of a family.
 func newCluster(env *harness.Env) (*cluster.Cluster, error) {
-	if err := os.Chmod(env.Disk, 0o711); err != nil { // the server has a user of its own
+	if err := os.Chmod(env.Disk, 0o711); err != nil { // the server has its own user
 		return nil, err
 	}
 	c, err := cluster.New(env.Ctx, filepath.Join(env.Disk, "server"), "max_connections=200")
@@ -53,7 +53,7 @@ func newCluster(env *harness.Env) (*cluster.Cluster, error) {
 	return c, c.Start(env.Ctx)
 }
 
-// signals end a server: at once, or without any work of its own.
+// signals end a server: immediately, or without any cleanup.
 var signals = []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL}
 
 // play runs a try on a server that has no fault in the end. Clients start, disturb makes a number of faults

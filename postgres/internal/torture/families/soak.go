@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/postgres/internal/torture/scene"
 )
 
-// Soak draws each fault from those of one server, amid many jobs.
+// Soak draws each fault from those of one server, while many jobs run.
 var Soak = &harness.Family{
 	Name:  "pg-soak",
 	Goals: "R1, R2, R3",

@@ -110,7 +110,7 @@ func (p *Proxy) Silence() {
 	}
 }
 
-// Heal ends a partition. What was sent meanwhile arrives, unless all connections are cut.
+// Heal ends a partition. What was sent during the partition arrives, unless all connections are cut.
 func (p *Proxy) Heal(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

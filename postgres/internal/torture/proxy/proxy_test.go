@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/internal/cluster"
 )
 
-// echo is a server that sends back what it gets, and tells how much it got.
+// echo is a server that sends back what it gets, and reports how much it got.
 func echo(t *testing.T) (folder string, got chan string) {
 	t.Helper()
 	folder, got = t.TempDir(), make(chan string, 99)

@@ -48,7 +48,7 @@ type process struct {
 	name   string
 	slot   int
 	killed atomic.Bool
-	ended  chan struct{} // closed when all its lines are heard
+	ended  chan struct{} // closed when all its lines are processed
 }
 
 // Config says what all clients of a scene have in common.
@@ -93,8 +93,8 @@ func (s *Scene) execute(url, sql string) error {
 	return errors.Join(err, conn.Close(s.ctx))
 }
 
-// Start starts a client in a slot. Clients of some slots have a name there, so a successor takes back
-// the leases of a client that was killed at once.
+// Start starts a client in a slot. Clients of some slots have a name there, so when a client was
+// killed, its successor takes back the leases immediately.
 func (s *Scene) Start(slot int, url string) error {
 	s.number++
 	p := &process{name: fmt.Sprint("client ", s.number), slot: slot, ended: make(chan struct{})}
