@@ -18,9 +18,8 @@ import (
 // this chain, the scheduler unblocks the first job of each lane of every key. Jobs whose key is
 // leased are blocked again when a fetch reaches them.
 
-// effect reads the row of a key. It returns a zero row if no job holds the key and the effect
-// is not done. It ignores a holder that is no longer leased, which only a damaged record can
-// cause.
+// effect reads the row of a key. It returns a zero row if no job holds the key and the effect is
+// not done. It ignores a holder that is no longer leased, which only a damaged record can cause.
 func (s *store) effect(key []byte) (row effectRow, err error) {
 	sealed := s.effects.Get(key)
 	if sealed == nil {

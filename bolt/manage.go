@@ -29,8 +29,7 @@ func (q *Queue) Cancel(ctx context.Context, id pawl.ID) error {
 // RunNow makes a delayed job ready immediately, behind the ready jobs of its priority. A waiting
 // retry keeps its counters, and observers see the time that it really waited. A job whose deadline
 // has passed becomes dead. RunNow returns [pawl.ErrConflict] for a job in another state, including
-// a ready job that waits for its idempotency key, and [pawl.ErrNotFound] if the job does not
-// exist.
+// a ready job that waits for its idempotency key, and [pawl.ErrNotFound] if the job does not exist.
 func (q *Queue) RunNow(ctx context.Context, id pawl.ID) error {
 	return driver.ChangeOne(ctx, q.Change, pawl.Change{Verb: pawl.VerbRunNow}, id)
 }

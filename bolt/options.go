@@ -62,9 +62,8 @@ type Options struct {
 	// apply to it. The default is nil.
 	Collector metrics.Collector
 
-	// Now is the wall clock that decides when delayed jobs become due. The default is time.Now.
-	// Several goroutines call it at the same time. Leases do not use it: they expire on
-	// monotonic time.
+	// Now is the wall clock that decides when delayed jobs become due. The default is time.Now. Several
+	// goroutines call it at the same time. Leases do not use it: they expire on monotonic time.
 	Now func() time.Time
 }
 

@@ -8,12 +8,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// The function of a run is called again at each wake and publishes its values again. A branch may
-// have published a newer value under the same name in the meantime. So the file has, for each
-// scope and name, the position of the last Publish that was written. A position is the number of
-// the preceding call of the scope, and how often the scope has published under the name since
-// that call. A Publish at or before that position writes nothing. If a new build drops a Publish,
-// later values are still published. An Append to a stream has such a position too.
+// The function of a run is called again at each wake and publishes its values again. A branch may have published
+// a newer value under the same name in the meantime. So the file has, for each scope and name, the position of
+// the last Publish that was written. A position is the number of the preceding call of the scope, and how often
+// the scope has published under the name since that call. A Publish at or before that position writes nothing. If
+// a new build drops a Publish, later values are still published. An Append to a stream has such a position too.
 //
 // A position is a row in table published. Its key is the run, an underscore, which no name
 // begins with, the journal that the count belongs to, and a checksum of scope and name.
