@@ -81,8 +81,8 @@ func kindsOf(t testing.TB, a admin.Admin, f admin.Filter) (kinds []string) {
 	return kinds
 }
 
-// Rule: operators do to a queue in a database what they do to one in a file, in its process and from
-// another one.
+// Rule: operators have the same calls for a queue in a database as for a queue in a file, in its process and from
+// another process.
 func TestAdmin(t *testing.T) {
 	for name, over := range map[string]func(testing.TB, *postgres.Queue) admin.Admin{
 		"Of":      func(_ testing.TB, q *postgres.Queue) admin.Admin { return admin.Of(q) },
@@ -178,7 +178,7 @@ func TestAdminEvents(t *testing.T) {
 	a := overHandler(t, q)
 	ctx, seen := context.WithCancel(t.Context())
 	var storing sync.WaitGroup
-	storing.Go(func() { // until the watch has begun, and reports one
+	storing.Go(func() { // until the watch has begun and reports a job
 		for ctx.Err() == nil {
 			if _, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"}); err != nil {
 				t.Errorf("enqueue: %v", err)

@@ -73,7 +73,7 @@ func TestEnqueueBesideTheEndOfAPrerequisite(t *testing.T) {
 	}
 }
 
-// Rule: if two transactions end the last two prerequisites of a job, it goes with the later commit.
+// Rule: if two transactions end the last two prerequisites of a job, the job is released by the later commit.
 func TestEndsBesideOneAnother(t *testing.T) {
 	schema := newSchema(t)
 	q, begin := open(t, schema, noPoll), appTxs["pgx"](t)

@@ -34,8 +34,8 @@ func besideMutations(t *testing.T, opts ...workflow.Option) (*postgres.Queue, *w
 	return q, e, f
 }
 
-// Rule: a start of a run whose ID exists, also in a transaction of the app, keeps no other mutation
-// waiting, and waits for none.
+// Rule: a start of a run whose ID exists, even in a transaction of the app, makes no other mutation
+// wait, and waits for none.
 func TestStartOfAnExistingRunIsNotAlone(t *testing.T) {
 	q, e, f := besideMutations(t)
 	first, err := f.Start(patient(t), e, "1", 7)
@@ -58,8 +58,8 @@ func TestStartOfAnExistingRunIsNotAlone(t *testing.T) {
 	}))
 }
 
-// Rule: the removal of runs at the end of their retention keeps no other mutation waiting, and waits
-// for none.
+// Rule: the removal of runs at the end of their retention makes no other mutation wait, and waits for
+// none.
 func TestRemovalOfRunsIsNotAlone(t *testing.T) {
 	q, e, f := besideMutations(t, workflow.Retain(time.Millisecond))
 	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})

@@ -64,7 +64,8 @@ func TestConnectionsBreak(t *testing.T) {
 	require.ErrorIs(t, err, pawl.ErrEmpty)
 }
 
-// Rule: a client opens its connection again when it needs it, also for what falls due.
+// Rule: a client opens its connection again when it needs it, also for jobs that become
+// due.
 func TestConnectionBreaksWhileIdle(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll)

@@ -73,8 +73,9 @@ func traced(t *testing.T, schema string) (*postgres.Queue, *statements) {
 	return q, all
 }
 
-// Rule: a queue without a bound on its waiting jobs, without turns of keys, and without a pool has the same statements whether other
-// queues of the schema have these or not: those of enqueues, also within transactions of the app, of fetches, and of settlements.
+// Rule: a queue without a bound on its waiting jobs, without turns of keys, and without a pool has the same statements
+// for enqueues (also in transactions of the app), fetches and settlements, whether other queues of the schema have
+// these or not.
 func TestBoundsCostOtherQueuesNothing(t *testing.T) {
 	var all [3][]string
 	for i := range all {

@@ -28,8 +28,8 @@ var (
 	_ driver.NoteStore = (*postgres.Queue)(nil)
 )
 
-// TestConformance runs the suite of the contract, one client at a time and several. The queue lacks
-// no ability.
+// TestConformance runs the suite of the contract, with one client at a time and with several. The
+// queue has every ability.
 func TestConformance(t *testing.T) {
 	newSchema(t)         // or skip
 	var schemas sync.Map // by folder

@@ -39,7 +39,8 @@ func TestLargeGroupsStoreTheSameRows(t *testing.T) {
 	require.Equal(t, storedRows(t, inserted), stored)
 }
 
-// Rule: jobs without a value for a column that most have none for are stored as they are beside others.
+// Rule: jobs without a value for a rare column are stored in the same way, whether they are stored alone or
+// with jobs that have a value.
 func TestPlainJobsAreStoredAsBesideOthers(t *testing.T) {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
 	fixed := func(o *postgres.Options) { o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll }

@@ -96,8 +96,8 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// Rule: a job with a damaged record keeps the time since when it was ready, although its row has a tag in the place of that
-// time. Its tag is gone.
+// Rule: a job with a damaged record keeps the time since when it is ready, although its row has a tag in the place of
+// that time. The tag is removed.
 func TestDamagedRecordOfAJobWithATag(t *testing.T) {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	schema := newSchema(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// seldom has a client poll so seldom that only a notification reaches it within a test.
+// seldom makes a client poll so seldom that within a test it learns of changes only by
+// notifications.
 func seldom(o *postgres.Options) { o.Poll = 24 * time.Hour }
 
 // waiting starts a fetch, and returns when it waits.
@@ -66,7 +67,7 @@ func TestDoorbell(t *testing.T) {
 	require.Equal(t, e.ID, l.ID)
 }
 
-// listens returns what waits until the next client of a schema listens.
+// listens returns a function that waits until the next client of a schema listens.
 func listens(t *testing.T, schema string) (wait func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.url)

@@ -30,7 +30,8 @@ func TestEngine(t *testing.T) {
 	require.Equal(t, 2, countOf(t, open(t, schema)))
 }
 
-// Rule: the schema in the options and that of a URL must not differ, and a URL names no bad one.
+// Rule: the schema in the options and the schema in a URL must not differ, and a bad schema in a
+// URL is refused.
 func TestSchemaOfURL(t *testing.T) {
 	schema := newSchema(t)
 	q, err := postgres.Open(t.Context(), urlOf("postgres", schema), &postgres.Options{Schema: schema})
@@ -42,7 +43,7 @@ func TestSchemaOfURL(t *testing.T) {
 	}
 }
 
-// Rule: no error of an engine has the password of its URL, not even of one that cannot be parsed.
+// Rule: no error of an engine has the password of its URL, not even if the URL cannot be parsed.
 func TestEngineKeepsThePassword(t *testing.T) {
 	for _, where := range []string{
 		"postgres://app:hunter2@localhost:1/db", "postgres://app:hunter2@localhost:x/db", "postgres://app:hunter2@%zz/db",

@@ -20,8 +20,8 @@ import (
 
 var _ workflow.Transactor[postgres.Tx] = (*postgres.Queue)(nil)
 
-// trips are flows whose effects are counted: those of steps in this process, those of transactions
-// in the table trip of the schema.
+// trips are flows whose effects are counted: the effects of steps in this process, and the effects of
+// transactions in the table trip of the schema.
 type trips struct {
 	schema string
 	steps  sync.Map           // by run and step, how often it ran
@@ -106,7 +106,7 @@ func (s *trips) once(t *testing.T, n int) {
 	require.Equal(t, 2*n, steps)
 }
 
-// meeting returns what waits until it was called with each of some words.
+// meeting returns a function that waits until it was called with each of some words.
 func meeting(t *testing.T, words ...string) func(word string) {
 	var mu sync.Mutex
 	late, all, ctx := slices.Clone(words), make(chan struct{}), patient(t)

@@ -14,8 +14,9 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// BenchmarkFair has 64 producers store jobs of a thousand keys, and 16 workers drain them, in turns in a queue with another
-// limit and in a fair one. The metrics are the medians of the rates of the fair queue, divided by those of the other.
+// In BenchmarkFair 64 producers store jobs of a thousand keys, and 16 workers drain them, alternately in a queue with
+// another limit and in a fair queue. The metrics are the medians of the rates of the fair queue, divided by those of
+// the other queue.
 func BenchmarkFair(b *testing.B) {
 	const jobs, keys, producers, workers = 6400, 1000, 64, 16
 	limits := []pawl.Limits{{Running: 1_000_000}, {Running: 1_000_000, Fair: true}}

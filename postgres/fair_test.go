@@ -98,8 +98,8 @@ func numbers(t *testing.T, query string) []int64 {
 	return all
 }
 
-// Rule: several clients of a fair queue run each job once, over delays, retries, and releases, and none is forgotten. They need
-// no poll for that.
+// Rule: several clients of a fair queue run each job once, despite delays, retries, and releases, and none is
+// forgotten. They need no poll for that.
 func TestSeveralClientsOfAFairQueue(t *testing.T) {
 	const clients, jobs = 3, 60
 	schema := newSchema(t)
@@ -195,8 +195,8 @@ func stateIn(t testing.TB, q *postgres.Queue, id pawl.ID) pawl.State {
 	return e.State
 }
 
-// Rule: while another session gives tags to a fair queue, a settlement does not wait for it. The job becomes ready soon after, without a poll and
-// another call.
+// Rule: while another session gives tags to a fair queue, a settlement does not wait for it. The job becomes ready soon
+// after, without a poll or another call.
 func TestRetryBesideASessionThatGivesTags(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, fairly)
@@ -220,8 +220,8 @@ func TestRetryBesideASessionThatGivesTags(t *testing.T) {
 	require.Equal(t, l[0].ID, again[0].ID)
 }
 
-// Rule: turns that a process declares hold for the processes that run already, from the next transaction on: for their enqueues, and for
-// the jobs that they promote.
+// Rule: turns that a process declares apply to the processes that run already, from their next transaction on: to their
+// enqueues, and to the jobs that they promote.
 func TestTurnsDeclaredByAnotherProcess(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema)
@@ -300,8 +300,8 @@ func TestLargeGroupsHaveTheSameTags(t *testing.T) {
 	require.Positive(t, count(t, "SELECT count(*) FROM "+copied+".job WHERE fair IS NOT NULL"))
 }
 
-// Rule: an enqueue into a fair queue takes one round trip more than into another one, and a fetch from it as many as from another
-// queue with limits.
+// Rule: an enqueue into a fair queue takes one round trip more than into another queue. A fetch from it takes as many
+// as from another queue with limits.
 func TestRoundTripsOfFairQueues(t *testing.T) {
 	proxy := newCutter(t)
 	q := openAt(t, proxy.url, newSchema(t), noPoll, func(o *postgres.Options) {

@@ -47,8 +47,8 @@ func TestLateJobInOrder(t *testing.T) {
 	}
 }
 
-// Rule: a late job goes before the later ones of its key, also if its transaction began before the order of its queue was declared,
-// and a fetch takes one job of one kind.
+// Rule: a late job runs before the later jobs of its key, even if its transaction began before the order of its queue
+// was declared, and if a fetch takes only one job.
 func TestLateJobOfBeforeTheOrder(t *testing.T) {
 	schema := newSchema(t)
 	before := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true}))
@@ -89,7 +89,7 @@ func TestDelayedJobOfAnotherClientInOrder(t *testing.T) {
 	other := open(t, schema, noPoll, clock)
 	require.Empty(t, runnable(t, q))
 	require.NoError(t, withid.Enqueue(t.Context(), other, &pawl.Envelope{Kind: "k", Key: "x", Delay: time.Second}))
-	require.NoError(t, other.Close()) // or else it promotes the job itself
+	require.NoError(t, other.Close()) // otherwise it promotes the job itself
 	require.Empty(t, runnable(t, q), "before the job is due")
 	now.Add(int64(time.Second))
 	require.Contains(t, runnable(t, q), "k")
@@ -177,7 +177,8 @@ func TestManyLateJobsInOrder(t *testing.T) {
 	require.Empty(t, runnable(t, q), "the job behind is not of its turn")
 }
 
-// Rule: the blocked jobs of a key come in the order in which they will run, whatever their priorities and their tags.
+// Rule: the blocked jobs of a key are listed in the order in which they will run, whatever their priorities and their
+// tags.
 func TestWaitingJobsOfAKeyInOrder(t *testing.T) {
 	q := open(t, newSchema(t), noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
 	jobs := []*pawl.Envelope{keyed("a", "x"), keyed("b", "x"), keyed("c", "x")}
@@ -219,8 +220,8 @@ func TestLateJobBehindManyDueJobs(t *testing.T) {
 	require.Equal(t, 1000, count(t, "SELECT max(n) FROM (SELECT count(*) AS n FROM "+schema+".job WHERE place = 0 GROUP BY xmin::text) t"))
 }
 
-// Rule: the jobs that transactions of the app and processes enqueue into a fair queue run, of each key, in the order of the calls, over
-// retries, while others enqueue, too.
+// Rule: the jobs that transactions of the app and processes enqueue into a fair queue run in the order of the calls for
+// each key, despite retries, and while others enqueue, too.
 func TestOrderOfLateJobs(t *testing.T) {
 	const clients, calls = 3, 30
 	schema := newSchema(t)

@@ -25,7 +25,7 @@ func come(t *testing.T, q *Queue, after ...time.Duration) {
 	synctest.Wait()
 }
 
-// grouped returns how long a group takes to come together, and takes it.
+// grouped takes a group, and returns how long it waited for the group's calls.
 func grouped(q *Queue) (took time.Duration, calls int) {
 	began := time.Now()
 	q.group()
@@ -34,7 +34,8 @@ func grouped(q *Queue) (took time.Duration, calls int) {
 	return took, len(group)
 }
 
-// Rule: a group waits for the callers of the last one, and no longer than until they are all there.
+// Rule: a group waits for as many callers as the last one had, and no longer than until they have all
+// called.
 func TestAGroupWaitsForTheCallersOfTheLastOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := ungrouped(2)

@@ -9,7 +9,7 @@ import (
 )
 
 // Rule: a group has at most 4 096 calls and 32 MiB of payloads, or a single call that has more. No
-// call is left behind, and none is lost at a close.
+// call is forgotten, and none is lost at a close.
 func TestGroupsAreBounded(t *testing.T) {
 	in := newIntake()
 	for range groupCalls + 1 {

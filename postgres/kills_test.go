@@ -13,7 +13,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// killed is a schema whose processes are killed. They have one name, so each ends the leases of the one before.
+// killed is a schema whose processes are killed. They have one name, so each process ends the leases of the
+// previous one.
 var killed = kills.Engine{
 	New: func(t *testing.T) string {
 		t.Setenv(serverOfParent, server.url)

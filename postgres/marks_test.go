@@ -14,10 +14,11 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// gone is how many jobs are gone whose rows the server may not remove.
+// gone is the number of removed jobs whose rows the server may not remove yet.
 const gone = 30_000
 
-// keepDeadRows removes so many ready jobs of kind k, and keeps their rows with a transaction that stays open.
+// keepDeadRows removes that many ready jobs of kind k. A transaction that stays open keeps the server from
+// removing their rows.
 func keepDeadRows(t *testing.T, schema string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.url)
@@ -33,7 +34,7 @@ func keepDeadRows(t *testing.T, schema string) {
 	execute(t, "DELETE FROM "+schema+".job WHERE seq <= 30000 AND since <= 30000")
 }
 
-// Rule: rows that the server may not remove cost one fetch between two polls, and no other.
+// Rule: rows that the server may not remove slow down one fetch between two polls, and no other.
 func TestFetchesBesideDeadRows(t *testing.T) {
 	schema := newSchema(t)
 	q, err := postgres.Open(t.Context(), server.url, &postgres.Options{Schema: schema, Poll: time.Hour})
@@ -52,8 +53,8 @@ func TestFetchesBesideDeadRows(t *testing.T) {
 	require.Less(t, count(t, "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = '"+schema+"' AND indexrelname = 'job_ready'"), 2*gone)
 }
 
-// Rule: a job that a process puts before others is the next one, and a job of another process is found,
-// however many rows the server may not remove.
+// Rule: a job that a process puts before others is fetched next, and a job that another process stores is
+// found, however many rows the server may not remove.
 func TestJobsBeforeTheMarks(t *testing.T) {
 	schema := newSchema(t)
 	slow := func(o *postgres.Options) { o.Poll = time.Hour }

@@ -186,7 +186,8 @@ func (m *moving) finish(where string) {
 }
 
 // Rule: a backlog of jobs and runs moves from a file to a server and back, and nothing changes on the
-// way. The app starts at each place by one word, and no step of a run happens again.
+// way. To start the app at another place, only the name of the place changes. No step of a run
+// happens again.
 func TestBacklogMoves(t *testing.T) {
 	jobs, runs := race.Fewer(2000), race.Fewer(40)
 	if os.Getenv("PAWL_SLOW_TESTS") != "" {

@@ -12,8 +12,9 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: each message of a process is shorter than the 8000 bytes that the server takes, and they name
-// all queues, or any, and all cancelled leases.
+// Rule: each message of a process is shorter than the 8000 bytes that the server takes, and together
+// the messages name all cancelled leases, and all queues. If there are too many queues, they say any
+// queue instead.
 func TestMessages(t *testing.T) {
 	for _, queues := range []int{0, 1, mostQueues, mostQueues + 1, 1000} {
 		for _, leases := range []int{0, 1, mostCancelled, 3*mostCancelled + 1} {

@@ -37,8 +37,8 @@ func logOf(t *testing.T, q *postgres.Queue, id pawl.ID) (runs [][]string) {
 	return runs
 }
 
-// Rule: whenever the process of a worker is killed, the progress and the log of its run are in the database, but
-// for their last second.
+// Rule: whenever the process of a worker is killed, the progress and the log of its run are in the database,
+// except those of the last second.
 //
 // A kill leaves what was committed, which is what another client reads.
 func TestNotesUpToTheLastSecond(t *testing.T) {

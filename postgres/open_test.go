@@ -100,8 +100,8 @@ func TestOpenAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Rule: a role without rights on the database works in a schema that is there, and on which it has
-// USAGE and CREATE. The name of a schema may be a word of SQL.
+// Rule: a role without rights on the database works in an existing schema, if it has USAGE and
+// CREATE on the schema. The name of a schema may be a word of SQL.
 func TestSchemaOfTheRole(t *testing.T) {
 	newSchema(t) // or skip
 	execute(t, `CREATE ROLE app LOGIN; CREATE SCHEMA "order"; GRANT USAGE, CREATE ON SCHEMA "order" TO app`)

@@ -47,8 +47,8 @@ func TestOperatorsLimitsBesideDeclarations(t *testing.T) {
 	require.Nil(t, declared)
 }
 
-// Rule: of an operator and processes that declare limits at the same time, none undoes what another one does: the operator's limits
-// are in force, and one of the declarations is beside them.
+// Rule: if an operator and processes set limits at the same time, none undoes the change of another: the operator's
+// limits are in force, and one of the declarations is stored beside them.
 func TestOperatorsLimitsWhileProcessesDeclare(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema)

@@ -11,9 +11,10 @@ import (
 	"github.com/gopawl/pawl/internal/withid"
 )
 
-// Rule: a transaction asks the server as often as it needs an answer, and its commit goes with its
-// writes: twice for an enqueue, an ack, or a mutation that declares what it needs, and four times for a fetch.
-// Each COPY of many jobs is once more. What a view has read ahead takes none.
+// Rule: a transaction makes a round trip to the server only when it needs an answer, and sends its commit
+// together with its writes. An enqueue, an ack, or a mutation that declares what it needs takes two round
+// trips, and a fetch takes four. Each COPY of many jobs takes one more. A view takes none for what it has read
+// ahead.
 func TestRoundTrips(t *testing.T) {
 	proxy := newCutter(t)
 	q := openAt(t, proxy.url, newSchema(t), noPoll)
@@ -78,7 +79,7 @@ func (m *locking) Declare(n *driver.Needs) {
 	n.Jobs = append(n.Jobs, m.job)
 }
 
-// Rule: a commit does not go with a write whose answer may forbid it. Here another process begins an
+// Rule: a commit is not sent together with a write whose answer may forbid it. Here another process begins an
 // effect between the look of a fetch and its claim: the fetch runs again, and no two jobs have the effect.
 func TestAnswerThatForbidsTheCommit(t *testing.T) {
 	schema := newSchema(t)

@@ -12,8 +12,8 @@ import (
 )
 
 // Rule: the statements that are repeated read no whole table of jobs, keys, or effects, and a portion of
-// the jobs past their deadline is not sorted, whether the
-// server has never seen statistics, or those of an empty table, or those of a full one.
+// the jobs past their deadline is not sorted, whether the server has no statistics, or those of an empty
+// table, or those of a full one.
 func TestPlans(t *testing.T) {
 	schema, ctx := newSchema(t), t.Context()
 	require.NoError(t, open(t, schema).Close())

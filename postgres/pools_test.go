@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// inPool has a client declare that the queues a and b share a pool of one job.
+// inPool makes a client declare that the queues a and b share a pool of one job.
 func inPool(o *postgres.Options) {
 	in := pawl.Limits{Pool: pawl.Pool{Name: "p", Running: 1}}
 	o.Limits = map[string]pawl.Limits{"a": in, "b": in}
@@ -70,8 +70,9 @@ func takeTurns(t *testing.T, schema string, n int, clients ...*postgres.Queue) (
 	return order
 }
 
-// Rule: the queues of a pool take turns over processes, although the process that ends a lease has a fetch that waits. The end of a
-// lease notifies the other process: 40 turns do not take as long as that many looks of a fetch that waits.
+// Rule: the queues of a pool take turns across processes, although the process that ends a lease itself has a fetch
+// that waits. The end of a lease notifies the other process: 40 turns do not take as long as that many looks of a fetch
+// that waits.
 func TestPoolOverProcesses(t *testing.T) {
 	schema := newSchema(t)
 	began := time.Now()

@@ -10,7 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Rule: a restored job has both ends of a long history, and the next failures are added behind them.
+// Rule: a restored job has the beginning and the end of a long history, and the next failures are
+// added after them.
 func TestRestoreALongHistory(t *testing.T) {
 	q := open(t, newSchema(t))
 	const failures = 500

@@ -15,8 +15,8 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// Rule: a transaction whose time is up between two of its statements has no effect, and the next one does not go
-// on where it ended.
+// Rule: a transaction whose time is up between two of its statements has no effect, and the next transaction
+// does not continue where it ended.
 func TestTimeIsUpBetweenStatements(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		const limit, jobs = time.Second, 256

@@ -20,8 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reuse stands between clients and the server, and gives a new client the connection that an earlier one
-// closed and nothing of its session. Most cases of the suite cost the server less than a connection does.
+// reuse stands between clients and the server, and gives a new client the connection that an earlier client has
+// closed, without anything of the earlier session. Most cases of the suite cost the server less than a connection
+// does.
 type reuse struct {
 	url    string // for clients
 	server string // the server's socket
@@ -108,7 +109,7 @@ func (p *reuse) serve(client net.Conn) {
 	p.free[s.key] = append(p.free[s.key], s)
 }
 
-// take returns a connection for a client with this first message, nil if the server is gone.
+// take returns a connection for a client with this first message, or nil if the server is gone.
 func (p *reuse) take(first []byte) *session {
 	settings := strings.Split(string(first[8:]), "\x00") // names and values
 	slices.Sort(settings)                                // their order varies
@@ -176,8 +177,8 @@ func (p *reuse) pass(client net.Conn, r *bufio.Reader, s *session) bool {
 	}
 }
 
-// answer passes answers on to the client. It ends with the connection, or with the last answer to a client that is
-// leaving, and reports whether another client can have the session.
+// answer passes answers on to the client. It returns when the connection ends, or after the last answer to a
+// client that is leaving, and reports whether another client can have the session.
 func (s *session) answer(client net.Conn, leaving *atomic.Bool) bool {
 	w := bufio.NewWriter(client)
 	for failed := false; ; {
@@ -194,7 +195,7 @@ func (s *session) answer(client net.Conn, leaving *atomic.Bool) bool {
 		}
 		_, _ = w.Write(m)
 		if s.r.Buffered() == 0 {
-			_ = w.Flush() // a client that is gone is noticed by who reads its requests
+			_ = w.Flush() // the reader of its requests notices that a client is gone
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/gopawl/pawl/postgres"
 )
 
-// TestScenarios proves the promises of workflows. It takes four minutes, so it runs only where
+// TestScenarios proves the promises of workflows. It takes four minutes, so it runs only if
 // PAWL_SLOW_TESTS is set.
 func TestScenarios(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
@@ -131,7 +131,7 @@ func (q *mortal) Close() error {
 	return err
 }
 
-// Check implements [scenario.Queue]. The server looks after its tables.
+// Check implements [scenario.Queue]. There is nothing to check: the server guards its tables.
 func (q *mortal) Check(context.Context) error { return nil }
 
 // Counts implements [scenario.Queue].

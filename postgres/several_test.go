@@ -227,8 +227,8 @@ func TestSettleThroughAnotherClient(t *testing.T) {
 	})
 }
 
-// Rule: a client that lost its leases to another one, because it was away for longer than a lease,
-// gets ErrLeaseLost for each of them and works on.
+// Rule: a client that lost its leases to another one, because it was away for longer than a lease, gets
+// ErrLeaseLost for each of them and continues to work.
 func TestClientThatWasAway(t *testing.T) {
 	schema := newSchema(t)
 	away, other := open(t, schema, noPoll), open(t, schema)
@@ -272,7 +272,7 @@ func TestCancelByAnotherClient(t *testing.T) {
 	require.Equal(t, pawl.ReasonCancelled, dead.Death.Reason)
 }
 
-// Rule: of the repeat suspects one is leased at a time, over all clients.
+// Rule: only one repeat suspect is leased at a time, over all clients.
 func TestRepeatSuspectsOfSeveralClients(t *testing.T) {
 	schema := newSchema(t)
 	for range 2 {

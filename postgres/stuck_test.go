@@ -45,7 +45,7 @@ func TestClientThatStopsInATransaction(t *testing.T) {
 }
 
 // Rule: a call that needs a job which another session has locked waits for it until its context ends,
-// and holds no other call up.
+// and delays no other call.
 func TestJobThatIsLocked(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, func(o *postgres.Options) { o.Lease = time.Second }) // so it waits for a lock briefly

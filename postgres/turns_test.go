@@ -59,7 +59,7 @@ func runsAlone(t *testing.T, q *postgres.Queue) *pawl.Lease {
 
 func keyed(kind, key string) *pawl.Envelope { return &pawl.Envelope{Kind: kind, Key: key} }
 
-// Rule: several clients that fetch at the same time run the jobs of each key one after another, in order, over
+// Rule: several clients that fetch at the same time run the jobs of each key one after another, in order, despite
 // retries and releases.
 func TestTurnsOfSeveralClients(t *testing.T) {
 	for name, limits := range map[string]pawl.Limits{"in order": {InOrder: pawl.OrderContinue}, "in order and fair": {InOrder: pawl.OrderContinue, Fair: true}} {
@@ -132,7 +132,8 @@ func runTurns(t *testing.T, declared func(*postgres.Options)) {
 	require.Zero(t, stale, "jobs that are not ready, and have the column of those with a tag")
 }
 
-// Rule: of the jobs of a key, one is where fetches look, however many there are. So a fetch of other jobs does not walk over them.
+// Rule: only one job of a key is where fetches look, however many jobs the key has. So a fetch of other jobs does not
+// walk over them.
 func TestFetchesSeeOneJobOfAKey(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
@@ -169,7 +170,8 @@ func TestOrderDeclaredBesideATransaction(t *testing.T) {
 	require.Contains(t, found, "d")
 }
 
-// Rule: while another session has locked the first job of a key, no job behind it runs. It runs when it is free.
+// Rule: while another session has locked the first job of a key, no job behind it runs. The first job runs when it is
+// no longer locked.
 func TestTurnOfALockedJob(t *testing.T) {
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, inOrder(pawl.OrderHold))
@@ -193,7 +195,8 @@ func TestTurnOfALockedJob(t *testing.T) {
 	require.Empty(t, runnable(t, q))
 }
 
-// Rule: of several jobs that hold one key, as they come from several databases, one holds it here, and none is lost.
+// Rule: if several jobs hold one key, because they come from several databases, one of them holds it here, and none is
+// lost.
 func TestRestoreOfSeveralHolders(t *testing.T) {
 	q := open(t, newSchema(t), noPoll, inOrder(pawl.OrderHold))
 	var jobs []*pawl.Envelope
@@ -225,7 +228,7 @@ func TestManyTurnsAtOnce(t *testing.T) {
 	}
 }
 
-// noteManyKeys has more keys with another first job than one transaction looks at: the numbers from 1 on.
+// noteManyKeys notes more keys with another first job than one transaction looks at: the numbers from 1 on.
 func noteManyKeys(t *testing.T, schema string) {
 	t.Helper()
 	execute(t, "INSERT INTO "+schema+`.turn (name) SELECT convert_to('default', 'UTF8') || '\x00'::bytea || convert_to(n::text, 'UTF8')

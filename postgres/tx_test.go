@@ -83,8 +83,8 @@ func countOf(t testing.TB, q *postgres.Queue) (n int) {
 	return n
 }
 
-// Rule: a job that a transaction of the app enqueues is there if it commits, complete, and wakes a
-// fetch that waits. After a rollback nothing of it is left.
+// Rule: a job that a transaction of the app enqueues is stored completely if the transaction commits,
+// and wakes a fetch that waits. After a rollback nothing of it is left.
 func TestEnqueueTx(t *testing.T) {
 	withTxs(t, func(t *testing.T, q *postgres.Queue, begin func() appTx) {
 		tx := begin()
@@ -151,9 +151,9 @@ func TestEnqueueTxRefused(t *testing.T) {
 	})
 }
 
-// Rule: an enqueue of a key that a transaction of the app takes waits for its end, and finds the job
-// then. Enqueues without that key do not wait, also of a kind that the transaction is the first to
-// use.
+// Rule: an enqueue of a key that a transaction of the app takes waits for the end of the
+// transaction, and then finds the job. Enqueues without that key do not wait, also of a kind that
+// the transaction is the first to use.
 func TestEnqueueTxBesideOthers(t *testing.T) {
 	schema := newSchema(t)
 	q, other := open(t, schema), open(t, schema)
@@ -210,8 +210,9 @@ func TestAckTx(t *testing.T) {
 	})
 }
 
-// Rule: a settlement after the commit of an ack changes nothing and is no error, and neither is one
-// after Wake. One of a lease that is really lost is.
+// Rule: a settlement after the commit of an ack changes nothing and is no error. After Wake the lease
+// counts as settled: a worker no longer settles it, and a settlement gets ErrLeaseLost, as for a
+// lease that is really lost.
 func TestSettleAfterAckTx(t *testing.T) {
 	withTxs(t, func(t *testing.T, q *postgres.Queue, begin func() appTx) {
 		for _, wake := range []bool{false, true} {
@@ -256,7 +257,7 @@ func TestAckTxRefused(t *testing.T) {
 }
 
 // Rule: a handler whose effect and ack share a transaction has its effect once for each job, although
-// every other of its runs fails before or after the commit, and although jobs come again.
+// every second run fails before or after the commit, and although jobs run again.
 func TestWorkerWithAckTx(t *testing.T) {
 	const jobs = 40
 	schema := newSchema(t)

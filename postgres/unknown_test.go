@@ -57,8 +57,8 @@ func TestFetchOfUnknownOutcome(t *testing.T) {
 	})
 }
 
-// Rule: a fetch that waits, and that has jobs by a commit of unknown outcome, returns that outcome: these jobs
-// may be leased.
+// Rule: a fetch that waits, and that gets jobs by a commit of unknown outcome, returns that outcome: these jobs may
+// be leased.
 func TestWaitingFetchOfUnknownOutcome(t *testing.T) {
 	behindProxy(t, func(t *testing.T, schema string, proxy *cutter, q *postgres.Queue) {
 		fetched := make(chan error, 1)

@@ -32,8 +32,8 @@ func openOver(t *testing.T, n int32) *postgres.Queue {
 	return q
 }
 
-// Rule: a context counts until the function of Update begins. What the function did is committed
-// then, and Update returns nil.
+// Rule: the context of Update has an effect only until the function begins. After that, what the
+// function did is committed, and Update returns nil.
 func TestUpdateWhoseContextEnds(t *testing.T) {
 	q := open(t, newSchema(t), noPoll)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ func (w warnings) Warn(msg string, _ ...any) {
 	}
 }
 
-// Rule: work that is due and that the server refuses is tried again after a second, and holds no call up.
+// Rule: work that is due and that the server refuses is tried again after a second, and delays no call.
 func TestUpkeepThatFails(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		w := warnings{"periodic work failed", make(chan time.Time, 9)}

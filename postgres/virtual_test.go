@@ -16,7 +16,7 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, schema string)) {
 	synctest.Test(t, func(t *testing.T) { test(t, schema) })
 }
 
-// virtual has a client follow virtual time. It does not listen, since time would not pass while it does.
+// virtual makes a client follow virtual time. It does not listen, since time would not pass while it does.
 func virtual(o *postgres.Options) {
 	o.Now, o.NoListen = time.Now, true
 	if o.Poll != postgres.NoPoll {

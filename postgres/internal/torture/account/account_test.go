@@ -22,7 +22,7 @@ func idOf(t *testing.T, retained bool) pawl.ID {
 }
 
 // Rule: what was acknowledged has happened once, what was refused has not happened, and what is unknown may
-// have happened as a whole. A verdict names everything else.
+// have happened as a whole. A verdict reports everything that breaks these rules.
 func TestJudge(t *testing.T) {
 	const (
 		stored = "x begin enqueue 1 A; x end 1 done; "
@@ -115,7 +115,7 @@ func report(account *Account, story string, names *strings.Replacer) {
 	}
 }
 
-// Rule: a run that was started is there and has ended, and each transaction of its steps took effect once.
+// Rule: a run that was started exists and has ended, and each transaction of its steps took effect once.
 func TestJudgeRuns(t *testing.T) {
 	const started = "x begin start 1 r; x end 1 done"
 	type runs = map[string]Run
@@ -143,7 +143,8 @@ func TestJudgeRuns(t *testing.T) {
 	}
 }
 
-// Rule: the jobs of a key have their turns in order. A turn may be noted again, as of a job that is retried.
+// Rule: the jobs of a key have their turns in order. A turn may be noted again, for example when the job is
+// retried.
 func TestJudgeTurns(t *testing.T) {
 	a, b := idOf(t, false), idOf(t, false) // in this order
 	for _, test := range []struct {

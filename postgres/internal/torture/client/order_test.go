@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/oracle"
 )
 
-// TestJobsAreAsGiven requires that the check of a job passes for each job that a client makes, and that its queues in order
-// are none of the oracle's, whose jobs have keys of several clients.
+// TestJobsAreAsGiven requires that the check of a job passes for each job that a client makes, and that its queues in
+// order are not queues of the oracle, since jobs there have keys that several clients use.
 func TestJobsAreAsGiven(t *testing.T) {
 	for _, name := range inOrder {
 		require.NotContains(t, oracle.Queues, name)
