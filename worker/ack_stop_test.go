@@ -98,8 +98,8 @@ func TestStopWaitsForAcksThatTakeItsGrace(t *testing.T) {
 	})
 }
 
-// A worker that is stopped while a batched ack hangs returns after its graces. Each job
-// that is not acked is named in the log, those too whose ack was to follow.
+// A worker that is stopped while a batched ack hangs returns after its graces. The log
+// names each job that is not acked, also jobs whose ack was to follow.
 func TestStopLeavesAcksThatHang(t *testing.T) {
 	for _, hangs := range []int{0, 1} {
 		t.Run(fmt.Sprintf("ack %d", hangs), func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestStopLeavesAcksThatHang(t *testing.T) {
 	}
 }
 
-// A stop does not make the acks that the queue refused in part wait for one another, and
-// what it acked is not acked again.
+// After a partly refused ack, a stop does not make the acks of the refused jobs wait for
+// one another, and does not ack the others again.
 func TestStopWhileAcksFailForSome(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		var s stopping

@@ -16,9 +16,9 @@ import (
 
 var errRolledBack = errors.New("rolled back")
 
-// A handler that acks its job in the transaction of its effect has both or neither: if
-// the transaction commits, its error changes nothing; if it does not, its return value
-// decides as usual.
+// A handler that acks its job in the transaction of its effect has both effect and
+// ack, or neither: if the transaction commits, its error changes nothing; if it does
+// not, its return value decides as usual.
 func TestAckTx(t *testing.T) {
 	for _, c := range []struct {
 		rule    string

@@ -34,7 +34,7 @@ func sizedLease(t *testing.T, bytes int) *pawl.Lease {
 
 // settler is a queue that takes a second for every ack and notes what was settled.
 type settler struct {
-	pawl.Queue // nil: what is not below is not called
+	pawl.Queue // nil: only the methods below are called
 	mu         sync.Mutex
 	settled    map[string]int // by the verb
 }
@@ -59,8 +59,8 @@ func (q *settler) Settle(_ context.Context, settlements ...pawl.Settlement) erro
 	return nil
 }
 
-// aheadOf is a session with a single slot, in which a first job runs until finish
-// is called, and behind which jobs of these sizes wait.
+// aheadOf is a session with a single slot. A first job runs in it until finish is called,
+// and jobs of these sizes wait for it.
 type aheadOf struct {
 	*session
 	queue   *settler
@@ -124,8 +124,7 @@ func (a *aheadOf) attemptOf(l *pawl.Lease) *attempt {
 	return nil
 }
 
-// Rule: the bytes of a job count for as long as it waits, and no longer, whatever ends its
-// waiting.
+// Rule: the bytes of a job count only as long as it waits, whatever ends its wait.
 func TestBytesOfWaitingJobs(t *testing.T) {
 	for _, test := range []struct {
 		rule    string

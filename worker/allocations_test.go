@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// inStep is a queue for a worker of so many slots that does the same in every round:
-// the free slots are fetched for together, and an ack waits until the test lets it through.
+// inStep is a queue that makes a worker with that many slots do the same in every round:
+// one fetch serves all free slots, and an ack waits until the test lets it continue.
 type inStep struct {
 	pawl.Queue
 	slots int

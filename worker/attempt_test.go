@@ -51,16 +51,17 @@ func TestHandlerGetsJob(t *testing.T) {
 	})
 }
 
-// textless is an error whose text cannot be had from a nil pointer, which is how a
-// handler mostly returns one: by accident.
+// textless is an error whose method Error panics on a nil pointer. A handler may
+// return such a nil pointer by accident.
 type textless struct{ text string }
 
 func (e *textless) Error() string { return e.text }
 
 func explode(value any) error { panic(value) }
 
-// Whatever way such a handler ends, its attempt has failed: it is counted, is in
-// the history with the stack, and is retried. Its slot takes other jobs.
+// If a handler does not return properly, in whatever way it ends, its attempt has
+// failed: the attempt counts, is in the history with the stack, and is retried.
+// The slot takes other jobs.
 func TestHandlerThatDoesNotReturnProperly(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
@@ -90,8 +91,8 @@ func TestHandlerThatDoesNotReturnProperly(t *testing.T) {
 	}
 }
 
-// A panic is a PanicError with value and stack for the policy, and what its value
-// wraps still counts.
+// A panic is a PanicError with value and stack for the policy, and the errors
+// that its value wraps still have their effect.
 func TestPanicError(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		enqueue(t, q, "a", pawl.MaxRetries(1))

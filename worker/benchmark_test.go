@@ -21,8 +21,8 @@ import (
 // aText makes jobs of 100 bytes.
 var aText = strings.Repeat("x", 98)
 
-// openInMemory opens a queue in memory where the system has a file system there: what is
-// measured here is the code, not the disk.
+// openInMemory opens a queue in a file system in memory, if the system has one: the
+// benchmarks measure the code, not the disk.
 func openInMemory(tb testing.TB) *bolt.Queue {
 	q, err := bolt.Open(filepath.Join(memdir.New(tb), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(tb, err)
@@ -80,8 +80,8 @@ func (q *ackTeller) Settle(ctx context.Context, settlements ...pawl.Settlement) 
 	return err
 }
 
-// BenchmarkLatency measures a job on an idle queue, from the call of Enqueue to the end
-// of the ack, and as start-ns the part of it until the handler starts.
+// BenchmarkLatency measures a job on an idle queue, from the call of Enqueue to the end of
+// the ack, and start-ns, the part of it until the handler starts.
 func BenchmarkLatency(b *testing.B) {
 	q := &ackTeller{openInMemory(b), make(chan int)}
 	started := make(chan time.Time, 1)

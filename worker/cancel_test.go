@@ -21,8 +21,8 @@ func requireCancelled(t *testing.T, q finder, id pawl.ID, attempts int) {
 }
 
 // When a job is cancelled the context of its run ends immediately, with
-// ErrCancelled. A success still counts; anything else is the end of the job, and
-// what failed is in its history with the cause.
+// ErrCancelled. A success still counts; otherwise the job is dead, and a failure
+// is in its history with the cause.
 func TestCancelEndsRun(t *testing.T) {
 	failed := func(t *testing.T, q finder, id pawl.ID) {
 		requireCancelled(t, q, id, 1)
@@ -86,8 +86,8 @@ func TestCancelEndsOneRun(t *testing.T) {
 	})
 }
 
-// fetchTwo is a queue that gives two jobs where one was asked for, so that one waits in
-// a worker with one slot.
+// fetchTwo is a queue that returns two jobs when one was asked for, so that one waits
+// in a worker with one slot.
 func fetchTwo(q pawl.Queue) *faulty {
 	return &faulty{Queue: q, fetch: func(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 		r.Max = 2
@@ -103,7 +103,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 		w := newWorker(fetchTwo(q), worker.Options{Concurrency: 1})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			handled = append(handled, job.Args)
-			<-time.After(50 * time.Millisecond) // less than what waits would go back after
+			<-time.After(50 * time.Millisecond) // less than the time after which waiting jobs go back
 			return nil
 		})
 		enqueue(t, q, "first")

@@ -21,8 +21,8 @@ type row struct{ Number int }
 
 var importing = pawl.Define[string]("import", pawl.MaxRetries(2), pawl.Backoff(pawl.Fixed(time.Second)))
 
-// Rule: a run finds the last cursor that an earlier run saved, over failures, the death of the job,
-// and a forward to another queue.
+// Rule: a run finds the last cursor that an earlier run saved, even after failures, the death of
+// the job, or a forward to another queue.
 func TestCursor(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		other := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})

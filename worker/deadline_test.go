@@ -68,7 +68,8 @@ func TestSuccessAfterDeadline(t *testing.T) {
 	})
 }
 
-// A handler that ignores the deadline is given up StuckGrace later, which is no timeout.
+// A handler that ignores the deadline is given up StuckGrace later. This does not count
+// as a timeout.
 func TestStuckAtDeadline(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		stuck, _ := gate(t)
@@ -97,7 +98,7 @@ func TestDeadlineWhileItWaits(t *testing.T) {
 		w := newWorker(fetchTwo(q), worker.Options{Concurrency: 1})
 		worker.Handle(w, task, func(_ context.Context, job *pawl.Job[string]) error {
 			handled = append(handled, job.Args)
-			<-time.After(50 * time.Millisecond) // less than what waits would go back after
+			<-time.After(50 * time.Millisecond) // less than the time after which waiting jobs go back
 			return nil
 		})
 		enqueue(t, q, "first")

@@ -16,10 +16,10 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// extending is how a test answers an extension. The queue has carried it out.
+// extending is a test's answer to an extension that the queue has carried out.
 type extending func(ctx context.Context, nth int) error
 
-// doubtful is a queue that extends leases, but whose answers may not come back.
+// doubtful is a queue that extends leases, but whose answers may be lost.
 func doubtful(q pawl.Queue, answer extending) *faulty {
 	nth := 0
 	return &faulty{Queue: q, extend: func(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.Lease, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// WaitDrained is over when nothing is ready or leased; a retry that waits for its
-// time stays. WaitFinished waits for that too.
+// A drain with WaitDrained ends when nothing is ready or leased; a retry that
+// waits for its time stays. WaitFinished waits for such a retry too.
 func TestDrain(t *testing.T) {
 	for _, c := range []struct {
 		rule  string
@@ -67,8 +67,8 @@ func TestDrainOfNothing(t *testing.T) {
 	})
 }
 
-// A drain waits for a job that another worker has leased, and runs it if that one
-// gives it back.
+// A drain waits for a job that another worker has leased, and runs the job if the
+// other worker gives it back.
 func TestDrainWaitsForOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a")
@@ -109,8 +109,8 @@ func TestDrainNeedsAnEnd(t *testing.T) {
 	}
 }
 
-// ProcessOnce runs the first job alone and has settled it when it returns; its
-// error is the queue's affair.
+// ProcessOnce runs only the first job, and has settled it when it returns. It does
+// not return the job's error.
 func TestProcessOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var handled []string

@@ -124,7 +124,7 @@ func slowAcks(q pawl.Queue) *faulty {
 	}}
 }
 
-// ledger notes the leases that a queue gives, and the requests.
+// ledger notes the leases that a queue grants, and the requests.
 type ledger struct {
 	pawl.Queue
 	mu       sync.Mutex
@@ -163,8 +163,8 @@ func (b *ledger) asked() []pawl.Request {
 	return append([]pawl.Request(nil), b.requests...)
 }
 
-// ackTx is what a queue's AckTx does to a lease in the end, without a transaction: the
-// job is acked, and its worker knows.
+// ackTx has the effect of AckTx without a transaction: the job is acked, and its worker
+// knows.
 func ackTx(t *testing.T, q pawl.Queue, l *pawl.Lease) {
 	t.Helper()
 	if err := q.Settle(context.Background(), l.Ack()); err != nil {
@@ -173,10 +173,10 @@ func ackTx(t *testing.T, q pawl.Queue, l *pawl.Lease) {
 	driver.MarkSettled(l)
 }
 
-// shelf is a queue in memory that gives jobs in their order, takes none back but what is
-// released, and accepts every settle.
+// shelf is a queue in memory that returns jobs in their order, takes back only released jobs,
+// and accepts every settlement.
 type shelf struct {
-	pawl.Queue // nil: what is not below is not called
+	pawl.Queue // nil: only the methods below are called
 	mu         sync.Mutex
 	jobs       []*pawl.Envelope
 }

@@ -92,8 +92,8 @@ func TestWaitingJobsStartAtOnce(t *testing.T) {
 	})
 }
 
-// A job that crashed before comes only into an idle slot. The fetch that waits for
-// jobs to run later is therefore asked again as soon as a slot is idle.
+// A job that crashed before is leased only for an idle slot. So as soon as a slot
+// is idle, the worker repeats the fetch that waits for jobs to run later.
 func TestWaitingFetchIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, path := open(t)
@@ -157,8 +157,9 @@ func TestSuspectsStartFirst(t *testing.T) {
 	})
 }
 
-// What a worker has given back it does not fetch again before a slot comes free:
-// jobs do not shuttle between queue and worker while long handlers run.
+// A worker does not fetch jobs again that it has given back, before a slot becomes
+// free: jobs do not move to and fro between queue and worker while long handlers
+// run.
 func TestJobsDoNotShuttle(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		slow := slowAcks(q)
@@ -192,7 +193,7 @@ func TestJobsDoNotShuttle(t *testing.T) {
 	})
 }
 
-// What was fetched ahead while handlers were short does not hold up a job of higher
+// What was fetched ahead while handlers were short does not delay a job of higher
 // priority once they are long.
 func TestPriorityOvertakesWhatWasFetchedAhead(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {

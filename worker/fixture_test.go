@@ -22,7 +22,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// task is the kind of most jobs here. It leaves everything to the worker.
+// task is the kind of most jobs here. It has no options: those of the worker apply.
 var task = pawl.Define[string]("task")
 
 // plain is the policy of most workers here: no jitter, so that times are exact.
@@ -100,8 +100,8 @@ func newWorker(q pawl.Queue, opts worker.Options) *worker.Worker {
 	return worker.New(q, &opts)
 }
 
-// start lets w run until the function that it returns is called, which returns what
-// Run did, or until the test ends.
+// start runs w until the returned function is called, or the test ends. That function
+// returns the result of Run.
 func start(t *testing.T, w *worker.Worker) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -181,7 +181,8 @@ func TestGateClosesDuringAFetch(t *testing.T) {
 	})
 }
 
-// Rule: Drain and ProcessOnce do not wait for an open gate, and never take the job of a closed one.
+// Rule: Drain and ProcessOnce do not wait until a gate opens, and never take a job whose gate is
+// closed.
 func TestDrainBehindAClosedGate(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		g := new(worker.Gate)

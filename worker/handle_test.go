@@ -164,7 +164,7 @@ func TestProcessOnceLeavesOtherKinds(t *testing.T) {
 }
 
 // Rule: two workers with different handlers on one queue never take each other's jobs, and
-// each drains when its own are done.
+// the drain of each ends when its own jobs are done.
 func TestWorkersOfDifferentKindsShareAQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		const jobs = 100

@@ -50,7 +50,7 @@ func TestHeartbeatHoldsLeases(t *testing.T) {
 	})
 }
 
-// A heartbeat that fails does no harm when the next one goes through.
+// A heartbeat that fails does no harm if the next one succeeds.
 func TestHeartbeatFailsNowAndThen(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		beats := 0
@@ -152,8 +152,8 @@ func TestLeaseLostWhileJobWaits(t *testing.T) {
 	})
 }
 
-// A heartbeat and a settle may cross: the lease of a job that is done counts as
-// lost then, and nothing comes of it.
+// A heartbeat and a settle may cross: the heartbeat then reports the lease of a finished job
+// as lost, which has no effect.
 func TestHeartbeatCrossesSettle(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var log logbook

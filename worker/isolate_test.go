@@ -12,8 +12,8 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A policy that panics does not take the process down, where no handler's recover
-// reaches; the default strategy answers for it.
+// A policy that panics does not end the process, although no handler can recover
+// that panic. The default strategy decides instead.
 func TestPolicyThatPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a")

@@ -166,7 +166,7 @@ func (q *stuckDisk) Extend(ctx context.Context, leases ...*pawl.Lease) ([]*pawl.
 	return q.Queue.Extend(ctx, leases...)
 }
 
-// Rule: a handler never waits for its notes while the disk stands still, and they take a bounded space. They are
+// Rule: a handler never waits for its notes while the disk hangs, and the notes take limited memory. They are
 // stored once the disk works again.
 func TestNotesWhileTheDiskStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -260,8 +260,9 @@ func TestAcksThatFailAreTriedOneByOne(t *testing.T) {
 	})
 }
 
-// What an ack of several names as not acked is acked alone: until that goes through, or
-// says that the lease is lost. The others are settled, and not acked again.
+// If an ack of several jobs names some as not acked, each of these is acked alone, until
+// its ack succeeds or says that the lease is lost. The others are settled, and not acked
+// again.
 func TestAcksThatFailForSome(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, emitted *events) {
 		f := &finishing{q: q, emitted: emitted}
@@ -295,8 +296,8 @@ func TestAcksThatFailForSome(t *testing.T) {
 	})
 }
 
-// The pauses between tries are no measure of how long a commit takes: a disk that
-// was full does not make a worker with long handlers fetch ahead.
+// The pauses between tries do not count as the time of a commit: a disk that was full does
+// not make a worker with long handlers fetch ahead.
 func TestRetriedSettleFetchesNotAhead(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		book := newLedger(q)
@@ -320,8 +321,8 @@ func TestRetriedSettleFetchesNotAhead(t *testing.T) {
 	})
 }
 
-// A settle that never goes through ends with the worker: the job is given up, with
-// a line in the log, and Run returns.
+// A settle that never succeeds ends with the worker: the job is given up, with a line in
+// the log, and Run returns.
 func TestSettleEndsWithStop(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		var log logbook
