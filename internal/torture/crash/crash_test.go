@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// A file that killed processes have used has what was acknowledged, and every file that has
-// its name is whole.
+// A file that killed processes have used has everything that was acknowledged. Every file
+// that ever gets its name is whole.
 func TestFamilies(t *testing.T) {
 	for f, goal := range map[*harness.Family]int{Kill: 10, Admin: 12} {
 		t.Run(f.Name, func(t *testing.T) {

@@ -19,7 +19,8 @@ func TestFull(t *testing.T) {
 // The same holds for a file system on a disk.
 func TestFullDisk(t *testing.T) { tryFamily(t, FullDisk, 5) }
 
-// What a child met, and what its file does not have, is a violation.
+// A violation that a child reports is found, and so is an acknowledged job that its file
+// lacks.
 func TestFullCanFail(t *testing.T) {
 	var u user
 	u.rand = newRand(1)

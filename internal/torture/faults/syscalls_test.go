@@ -129,7 +129,7 @@ func TestJudgeCanFail(t *testing.T) {
 	}
 }
 
-// The family finds it when what it runs does not keep a promise.
+// The family finds a violation if its workload does not keep a promise.
 func TestFamilyCanFail(t *testing.T) {
 	if why := missingSupervision(); why != "" {
 		t.Skip(why)

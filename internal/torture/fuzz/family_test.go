@@ -35,7 +35,7 @@ const (
 	late = "fuzz: elapsed: 2s, execs: 99 (9/sec), new interesting: 0 (total: 1)\n--- FAIL: FuzzIt (2.01s)\n    context deadline exceeded\nFAIL\n"
 )
 
-// run has a family of two targets say what the go tool would.
+// run runs a family of two targets with the given output of the go tool.
 func run(t *testing.T, says map[string]string) harness.Result {
 	t.Helper()
 	f := &fuzzing{all: []target{{"p", "", "FuzzA"}, {"p", "", "FuzzB"}}, each: []int{7, 8}}
@@ -66,8 +66,8 @@ func TestTargetsTakeTurns(t *testing.T) {
 	require.Equal(t, 2*12345, result.Tried)
 }
 
-// Rule: what the fuzzer finds is a violation, as is a target that does not run; that time was
-// up is none. The other targets still have their turn.
+// Rule: a finding of the fuzzer is a violation, and so is a target that does not run. The end
+// of the time is none. The other targets still have their turn.
 func TestFindingIsSeen(t *testing.T) {
 	result := run(t, map[string]string{"FuzzA": fails, "FuzzB": works})
 	require.Equal(t, 1, result.Violations)
@@ -102,7 +102,8 @@ func TestIdleTargetIsSeen(t *testing.T) {
 	}
 }
 
-// Rule: what is tried again of earlier runs counts too, and is no idle target.
+// Rule: inputs of earlier runs that are tried again count too, and a target that tries only
+// these is not idle.
 func TestBaselineCounts(t *testing.T) {
 	require.Equal(t, 283, counted([]byte("fuzz: elapsed: 0s, gathering baseline coverage: 0/530 completed\n"+
 		"fuzz: elapsed: 3s, gathering baseline coverage: 283/530 completed\nPASS\n")))

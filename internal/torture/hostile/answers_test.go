@@ -11,7 +11,7 @@ import (
 )
 
 // Rule: a request that is answered with another value, without its error, with an error of another class, or with
-// another text is a violation, and what says so is readable.
+// another text is a violation, and its text is readable.
 func TestWrongAnswerIsSeen(t *testing.T) {
 	value, rejected, failed := requests[0], requests[1], requests[2]
 	says := func(text string) error { return &workflow.UpdateError{Update: ask.Name(), Text: text} }

@@ -38,7 +38,8 @@ func requireKept(t *testing.T, f *harness.Family, units int) {
 	require.GreaterOrEqual(t, result.Tried, units)
 }
 
-// Rule: no file, however damaged, does more than to be refused by an error that says why.
+// Rule: no file, however damaged, does more harm than an error that says why it is
+// refused.
 func TestLibrary(t *testing.T) { requireKept(t, Library, race.Fewer(250)) }
 
 // Rule: what Salvage makes of a damaged file is a sound queue.
@@ -108,8 +109,9 @@ func TestEveryClassDamages(t *testing.T) {
 	}
 }
 
-// Rule: the sound files have what the mutations are about: jobs in every state, branch
-// pages, lists of free pages, payloads that lie apart, limits and what they keep waiting.
+// Rule: the sound files have everything that the mutations change: jobs in every state,
+// branch pages, lists of free pages, payloads that lie apart, limits and what they keep
+// waiting.
 func TestSoundFiles(t *testing.T) {
 	all, _ := bases(t)
 	states, branches, lists, buckets, blocked := make(map[pawl.State]bool), 0, 0, make(map[string]bool), make(map[byte]bool)

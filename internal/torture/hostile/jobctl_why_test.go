@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rule: what jobctl says of a job of a damaged file may lack obstacles whose rows may be lost, and jobs that run. It
-// has nothing else, in no other order, and each text says what its obstacle is.
+// Rule: for a job of a damaged file, the answer of jobctl may lack obstacles whose rows may be lost, and jobs that
+// run. Otherwise it equals the right answer, in the same order, and each text says what its obstacle is.
 func TestWrongObstacleIsSeen(t *testing.T) {
 	const two, three = "00000000-0000-0000-0000-000000000002", "00000000-0000-0000-0000-000000000003"
 	line := func(obstacles string) string { return `{"id":"1","obstacles":[` + obstacles + `]}` + "\n" }

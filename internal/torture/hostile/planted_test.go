@@ -206,8 +206,8 @@ func TestFaultOfJobctlIsSeen(t *testing.T) {
 	}
 }
 
-// Rule: a summary of a damaged file may count fewer jobs when it reports the damage, and
-// never more, nor others.
+// Rule: a summary of a damaged file may count fewer jobs if it reports the damage. It
+// never counts more jobs, or other ones.
 func TestSummaryOfADamagedFile(t *testing.T) {
 	group := func(key string, count int, last string) []byte {
 		return fmt.Appendf(nil, `{"key":%q,"count":%d,"first_died_at":"2030-01-01T00:00:00Z","last_died_at":%q}`+"\n", key, count, last)

@@ -68,7 +68,7 @@ func TestSoundFilesWithRuns(t *testing.T) {
 	require.Equal(t, 2, with)
 }
 
-// Rule: every way to forge a row of workflows makes a file that is another.
+// Rule: every way to forge a row of workflows makes a different file.
 func TestEveryFlowForgeryDamages(t *testing.T) {
 	b := withStories(t)
 	dir, err := harness.MemoryFolder()
@@ -142,8 +142,8 @@ func TestWrongDataOfARunIsSeen(t *testing.T) {
 	require.ErrorContains(t, sameInfo(info, known), "silently wrong")
 }
 
-// Rule: over a sound file what is done to runs is done, not refused: the families try more
-// than errors.
+// Rule: over a sound file, the changes of runs are carried out, not refused: so the
+// families try more than errors.
 func TestRunsOfASoundFileGoOn(t *testing.T) {
 	b := withStories(t)
 	path := filepath.Join(t.TempDir(), "sound.db")

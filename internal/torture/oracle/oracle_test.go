@@ -119,7 +119,7 @@ func TestHearRefuses(t *testing.T) {
 	}
 }
 
-// Rule: what was adopted is what the next process starts from.
+// Rule: the next process starts from the state that was adopted.
 func TestAdopt(t *testing.T) {
 	a := plainID(t)
 	var o Oracle
@@ -165,8 +165,8 @@ func TestWorkloadReportsTheTruth(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Rule: the leased jobs of a pool count together, those of a queue with a lower number on their own, too, and those
-// without a pool not at all.
+// Rule: the leased jobs of a pool count together. Those of a queue with a lower limit also count separately, and
+// those without a pool do not count.
 func TestPoolsOfLeases(t *testing.T) {
 	for _, test := range []struct {
 		queues string

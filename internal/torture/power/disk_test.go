@@ -26,7 +26,8 @@ func begun(op *trace.Op) []trace.Event { return []trace.Event{{Op: op, Begin: tr
 
 func failed(kind trace.Kind) *trace.Op { return &trace.Op{Kind: kind, Failed: true} }
 
-// leftOf is what a mode may leave of file 0, over many draws. A name that is absent counts as "absent".
+// leftOf returns the states of file 0 that a mode may leave, over many draws. A name that is absent
+// counts as "absent".
 func leftOf(l *trace.Log, events []trace.Event, m mode) map[string]bool {
 	d := newDisk(l)
 	for _, e := range events {

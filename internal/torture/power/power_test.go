@@ -42,7 +42,7 @@ func TestPower(t *testing.T)      { run(t, Power, 0, 2*report) }
 func TestFailedSync(t *testing.T) { run(t, FailedSync, 0, 3) }
 func TestDevice(t *testing.T)     { run(t, Device, 0, 2) }
 
-// record has a workload run in this process, with its steps in a child.
+// record runs a workload in this process, with its steps in a child.
 func record(t *testing.T, f flavour) (*recording, story) {
 	t.Helper()
 	need.Server(t, trace.Missing())
@@ -65,7 +65,7 @@ func record(t *testing.T, f flavour) (*recording, story) {
 	return r, s
 }
 
-// look cuts the power at about so many moments of a log, in this process.
+// look cuts the power at about that many moments of a log, in this process.
 func look(t *testing.T, l *trace.Log, s story, images int) error {
 	t.Helper()
 	dir, err := harness.MemoryFolder()
@@ -127,7 +127,8 @@ func TestPowerFinds(t *testing.T) {
 	}
 }
 
-// A state that no step has left is a violation, also when nothing else is wrong with it.
+// A state that no step can have left is a violation, even if nothing else is wrong with
+// it.
 func TestPowerFindsAnotherState(t *testing.T) {
 	r, s := record(t, plain)
 	s.(*states).digests[3] = "another"
@@ -175,7 +176,7 @@ func TestFailedSyncFindsAcknowledgements(t *testing.T) {
 	t.Fatal("there is no sync")
 }
 
-// A queue that went on after a failed sync would lose what it acknowledged.
+// A queue that continued after a failed sync would lose what it acknowledged.
 func TestFailedSyncFindsLosses(t *testing.T) {
 	r, s := record(t, plain)
 	for _, e := range r.log.Events {
@@ -187,7 +188,8 @@ func TestFailedSyncFindsLosses(t *testing.T) {
 	require.Error(t, look(t, r.log, s, 1<<20))
 }
 
-// What a process said and a copy of the device does not have is a violation.
+// If a process reported a change as done, and a copy of the device lacks it, that is a
+// violation.
 func TestDeviceFindsLosses(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, within(filepath.Join(dir, queueFile), func(*bolt.Queue) error { return nil }))

@@ -19,7 +19,8 @@ const second = int64(time.Second)
 // instant 0.
 func clockOf(pieces ...piece) *wall { return &wall{pieces: pieces} }
 
-// The wall is what was set, when it was set, and knows since when it is past a time.
+// The wall clock shows what was set from the moment on at which it was set, and knows since
+// when it is past a time.
 func TestWall(t *testing.T) {
 	w := clockOf(piece{}, piece{from: 100, ahead: -50}, piece{from: 200, ahead: 1000, stuck: true}, piece{from: 300})
 	require.EqualValues(t, []int64{99, 50, 149, 1200, 1200, 300}, []int64{w.at(99), w.at(100), w.at(199), w.at(200), w.at(299), w.at(300)})
@@ -46,8 +47,8 @@ func TestWall(t *testing.T) {
 	}
 }
 
-// Time takes a job on when it is due, not before; in the instant itself it may have come
-// already, or may not, until that is over.
+// A job moves on when it is due, and not before. Within the instant at which it is due, it
+// may have moved or not.
 func TestTimeInTheModel(t *testing.T) {
 	exact := &rules{wall: clockOf(piece{}), lease: 10 * time.Second, maxCrashes: 2}
 	l := law{rules: exact, Job: &Job{}, deadline: 50 * second}
@@ -156,8 +157,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// The cases bring about all that can happen: every event, every reason of a death, and every
-// answer. What they do not reach they cannot judge.
+// The cases cause everything that can happen: every event, every reason of a death, and
+// every answer. What they do not reach is not tested.
 func TestCasesReachEverything(t *testing.T) {
 	events, reasons, answers := make(map[pawl.EventType]bool), make(map[pawl.Reason]bool), make(map[string]bool)
 	var mu sync.Mutex

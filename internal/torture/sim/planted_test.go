@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// planted is a queue that breaks a rule: in one call of every few.
+// planted is a queue that breaks a rule, in one of every few calls.
 type planted struct {
 	Queue
 	fault string

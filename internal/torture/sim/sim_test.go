@@ -12,7 +12,7 @@ import (
 	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
-// plantVariable has the children of a test simulate a queue with a fault.
+// plantVariable is the variable that makes the children of a test simulate a queue with a fault.
 const plantVariable = "PAWL_SIM_PLANT"
 
 func TestMain(m *testing.M) {
@@ -95,7 +95,7 @@ func foundAfter(t *testing.T, generate func(uint64) *Case, open Opener) uint64 {
 	return 0
 }
 
-// What fails is shrunk to the few steps that it takes: a worker, a job, and time.
+// A case that fails is shrunk to the few steps that it needs: a worker, a job, and time.
 func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	dir := memoryDir(t)
 	fails := func(c *Case) bool { return Simulate(t, c, dir, plant("an ack lost", 1)) != nil }
@@ -112,7 +112,7 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	require.Equal(t, before, after, "the whole case is as it was")
 }
 
-// A case is data: a seed makes the same one each time, and it comes back from its file.
+// A case is data: a seed makes the same case each time, and a case is read back from its file unchanged.
 func TestCaseIsData(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, c := range []*Case{Generate(seed), GenerateClock(seed)} {

@@ -24,7 +24,8 @@ func small() *harness.Family {
 	return &f
 }
 
-// The first eight rounds have two that are killed and every sort of break.
+// Two of the first eight rounds are killed, and the eight have every sort of
+// break.
 func TestShortSoakFindsNothing(t *testing.T) {
 	result := small().Run(t.Context(), harness.Plan{Goal: 8 * smallRound, Seed: rand.Uint64N(1 << 40)})
 	require.Empty(t, result.First)
@@ -44,7 +45,7 @@ func TestClassesAreAllThere(t *testing.T) {
 	}
 }
 
-// finished is what the ledger has of a job that did what its class is to do.
+// finished is the ledger's content for a job that did what its class must do.
 func finished(n int) (c cell) {
 	c = cell{flags: begun | accepted}
 	run := func() { c.starts++; c.settled++ }
@@ -239,7 +240,7 @@ func TestFlat(t *testing.T) {
 	require.Equal(t, sample{1, 2, 3, 4, 5}, parsed)
 }
 
-// What a process knew when it was killed the next one reads.
+// The next process reads what the killed one knew.
 func TestLedgerOutlivesAKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	book, err := openLedger(path, 8)

@@ -70,7 +70,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// What is no log of strace is an error and not a log in which nothing happened.
+// Input that is no log of strace is an error, and not an empty log.
 func TestNoCalls(t *testing.T) {
 	for _, text := range []string{"nonsense\n", "7 nonsense\n", "7 write(1, \"a\", 1) = 1\n", "7 fsync(1) is 0\n", "7 <... fsync resumed>) = 0\n"} {
 		_, err := parseCalls(strings.NewReader(text))

@@ -105,8 +105,8 @@ func TestLog(t *testing.T) {
 	require.Equal(t, -1, l.Number("new"))
 }
 
-// A log that does not explain what is in the folder is an error: a write that was not seen
-// would make every image wrong.
+// A log that does not explain the content of the folder is an error: with a write that is not in
+// the log, every image would be wrong.
 func TestLogThatMissesSomething(t *testing.T) {
 	dir := folder(t)
 	path := filepath.Join(dir, "file")
