@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 	}
 	queuetest.Run(t, open(redis.NoPoll), &queuetest.Config{
 		Persists: true, Another: open(10 * time.Second), Counts: counts, Events: true,
-		Walks: race.Fewer(4), CounterSteps: race.Fewer(2000), // each step is a run of the script
+		Walks: race.Fewer(4), CounterSteps: race.Fewer(2000), // each step is one call of the script
 	})
 }
 

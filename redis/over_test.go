@@ -14,7 +14,7 @@ import (
 )
 
 // Rule: worker and dlq work over this queue as over any other. A dead job moves to another queue in one
-// transition and says where it was dead, and dead jobs are retried together.
+// transition, and its record says where it was dead. Dead jobs are retried together.
 func TestWorkerAndDeadJobs(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	ship := pawl.Define[int]("ship", pawl.MaxRetries(1), pawl.Backoff(pawl.Fixed(1)))

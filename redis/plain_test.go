@@ -198,7 +198,7 @@ func TestPlainJobsOfSeveralKinds(t *testing.T) {
 	require.Equal(t, pawl.Counts{Leased: 5}, countsOf(t, q))
 }
 
-// Rule: each job that a queue gives alone is a turn, so a queue that waited longer is next.
+// Rule: each job that a queue returns alone is a turn, so the queue that has waited longer is next.
 func TestTurnsOfLoneLane(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	for range 110 {

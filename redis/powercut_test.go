@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/redis"
 )
 
-// growth is how long the log of a server was at which times.
+// growth has the lengths of a server's log, with their times.
 type growth struct {
 	mu    sync.Mutex
 	sizes []struct {

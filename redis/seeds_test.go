@@ -13,8 +13,8 @@ import (
 	"github.com/gopawl/pawl/redis"
 )
 
-// The rows of Redis in the table of nack and abandon in the documents that this library follows, in real
-// time.
+// These tests try, in real time, the rows of Redis in the table of nack and abandon of the documents that
+// this library follows.
 
 var errBoom = errors.New("boom")
 
@@ -129,8 +129,8 @@ func TestAbandon(t *testing.T) {
 	require.NoError(t, keys(t).Verify(l.Envelope))
 }
 
-// Rule: reap: a lease that expires makes the job ready again with no attempt more, by any process. The holder
-// that was late changes nothing, whichever way it settles, and Extend names the lease as lost.
+// Rule: reap: a lease that expires makes the job ready again without a further attempt, by any process. The
+// late holder changes nothing, whichever way it settles, and Extend names the lease as lost.
 func TestReap(t *testing.T) {
 	name := newName()
 	q := open(t, url(t), redis.Options{Name: name, Lease: time.Second})
