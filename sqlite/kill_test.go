@@ -144,10 +144,10 @@ func work(args []string) error {
 // account is what killed processes have acknowledged.
 type account struct{ enqueued, settling, acked map[string]int }
 
-// life runs a process until it is killed after one report or more, but at most some, and adds what it reported.
+// life runs a process, kills it after at least one and at most some reports, and adds what it reported.
 func (a *account) life(t *testing.T, path string, most int) {
 	c := kills.Start(t, "work", path)
-	for range 1 + rand.IntN(most) { // reports until the kill, which is at any point of what the process does
+	for range 1 + rand.IntN(most) { // reports until the kill, which may come at any point
 		a.hear(t, c.Line(t))
 	}
 	c.Kill()
@@ -232,7 +232,7 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d kills: %d jobs acknowledged, %d acks, %d effects, %d jobs left", killed, len(a.enqueued), len(a.acked), len(effects), len(there))
 }
 
-// number returns the number in a variable of the environment, or another one if it is not set.
+// number returns the number in a variable of the environment, or a default if it is not set.
 func number(t *testing.T, name string, otherwise int) int {
 	text := os.Getenv(name)
 	if text == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/sqlite"
 )
 
-// wrapped is a driver that wraps the one of the queue. It replaces a text in each statement.
+// wrapped is a driver that wraps the queue's driver. It replaces a text in each statement.
 type wrapped struct{ old, new string }
 
 func (d wrapped) Open(name string) (driver.Conn, error) {
@@ -37,7 +37,7 @@ func init() {
 }
 
 // Rule: a transaction of another SQLite library is refused, and nothing is changed. Two libraries in one process
-// break each other's locks of a file. A driver that wraps the one of the queue is not another library.
+// break each other's locks of a file. A driver that wraps the queue's driver is not another library.
 func TestTransactionOfAnotherLibrary(t *testing.T) {
 	q, path := newQueue(t, nil)
 	enqueueOne(t, q, &pawl.Envelope{Kind: "k"})

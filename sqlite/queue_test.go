@@ -96,8 +96,8 @@ func TestOneQueueOfAFile(t *testing.T) {
 	require.NoError(t, openQueue(t, link, nil).Close())
 }
 
-// Rule: a file that is no queue is refused where one has to exist, and so are a file of another program, a
-// newer format, and a database in memory. Nothing is changed.
+// Rule: a file that is no queue is refused if the queue must exist, and so are a file of another program,
+// a newer format, and a database in memory. Nothing is changed.
 func TestOpenRefuses(t *testing.T) {
 	folder := memdir.New(t)
 	missing := filepath.Join(folder, "missing.sqlite")
@@ -137,7 +137,8 @@ func TestCommitsAreSynced(t *testing.T) {
 	}
 }
 
-// Rule: what each job costs reads the file by an index, in its order, whatever the file holds.
+// Rule: each statement that runs once per job reads the file by an index, in the order of the index,
+// whatever the file holds.
 func TestPlans(t *testing.T) {
 	q, _ := newQueue(t, nil)
 	for _, statement := range sqlite.HotStatements {

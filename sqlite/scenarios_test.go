@@ -18,8 +18,8 @@ import (
 	"github.com/gopawl/pawl/sqlite"
 )
 
-// TestScenarios proves the promises of workflows. It takes minutes, so it runs only where PAWL_SLOW_TESTS
-// is set.
+// TestScenarios proves the promises of workflows. It takes minutes, so it runs only if PAWL_SLOW_TESTS is
+// set.
 func TestScenarios(t *testing.T) {
 	if os.Getenv("PAWL_SLOW_TESTS") == "" {
 		t.Skip("set PAWL_SLOW_TESTS=1 to run the scenarios of workflows over SQLite")

@@ -43,7 +43,7 @@ func TestEnqueueTx(t *testing.T) {
 	require.NoError(t, tx.Rollback())
 	_, err = q.Job(t.Context(), done[0].ID)
 	require.ErrorIs(t, err, pawl.ErrNotFound)
-	enqueueOne(t, q, &pawl.Envelope{Kind: "other", Queue: "other"}) // whose queue the rollback took back
+	enqueueOne(t, q, &pawl.Envelope{Kind: "other", Queue: "other"}) // the rollback undid the creation of its queue
 }
 
 // Rule: an enqueue that is refused leaves its transaction unchanged.
@@ -125,7 +125,8 @@ func TestSettleAfterAckTx(t *testing.T) {
 	require.Equal(t, pawl.Counts{}, countsOf(t, q))
 }
 
-// Rule: Update commits what its function did, or nothing, and then the queue knows.
+// Rule: Update commits everything that its function did, or nothing, and the queue learns of it without
+// Wake.
 func TestUpdate(t *testing.T) {
 	q, _ := newQueue(t, &sqlite.Options{Poll: sqlite.NoPoll})
 	boom := errors.New("boom")
