@@ -19,8 +19,8 @@ func openOver(t *testing.T, q pawl.Queue, opts *schedule.Options) *schedule.Sche
 	return s
 }
 
-// Rule: a scheduler without options has the default group, also beside one of another group, whose
-// schedules it leaves alone.
+// Rule: a scheduler without options has the default group, and does not touch the schedules of
+// another group's scheduler.
 func TestDefaultGroupBesideAnother(t *testing.T) {
 	q := memory.New(nil)
 	defer q.Close()

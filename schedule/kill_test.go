@@ -68,7 +68,7 @@ func TestKilled(t *testing.T) {
 		child := exec.Command(os.Args[0], "-test.run=^TestKilledLife$")
 		child.Env = append(os.Environ(), killedPath+"="+path, killedOffset+"="+strconv.FormatInt(offset.Load(), 10))
 		require.NoError(t, child.Start())
-		time.Sleep(rand.N(300 * time.Millisecond)) // a random moment is the point
+		time.Sleep(rand.N(300 * time.Millisecond)) // the moment must be random
 		require.NoError(t, child.Process.Kill())
 		_ = child.Wait()
 		offset.Add(int64(rand.N(60*time.Second)) - int64(20*time.Second))

@@ -14,8 +14,8 @@ import (
 
 var wholeOracle = flag.Bool("whole", false, "TestNextIsThatOfTheOracle compares every minute from 1990 to 2060, with two expressions for each zone")
 
-// zones have all kinds of changes: of half an hour and of two, at midnight, twice a year around
-// Ramadan, to another day, and none.
+// zones have all kinds of changes of the clock: by half an hour and by two hours, at midnight,
+// twice a year around Ramadan, to another day, and none.
 var zones = []string{
 	"UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Antarctica/Troll", "Africa/Casablanca", "Africa/Cairo",
 	"Asia/Beirut", "Pacific/Apia", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Chatham", "America/St_Johns",

@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// known are times that the documentation promises, of all odd days of clocks.
+// known are times that the documentation promises, on all days on which a clock is changed.
 var known = []struct {
 	rule, text, zone, after string
 	next                    []string

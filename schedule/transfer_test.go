@@ -22,7 +22,7 @@ func filled(t testing.TB, q schedule.Store) *schedule.Manager {
 	return m
 }
 
-// Rule: rows that come from anywhere are stored or refused. They panic nowhere.
+// Rule: rows from any source are stored or refused. They never cause a panic.
 func FuzzRows(f *testing.F) {
 	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
 	rows, err := filled(f, q).Rows(f.Context(), "", 1)
