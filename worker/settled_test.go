@@ -26,7 +26,7 @@ func (u unsettled) Settle(_ context.Context, settlements ...pawl.Settlement) err
 }
 
 // Once its handler has acked a job in a transaction the worker settles nothing,
-// whatever the handler returns; an error of it is logged.
+// whatever the handler returns; an error of the handler is logged.
 func TestSettledByHandler(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
@@ -67,8 +67,8 @@ func TestSettledByHandler(t *testing.T) {
 	}
 }
 
-// Heartbeats leave out a job that its handler has acked: the handler may work on, and
-// its lease is not asked for.
+// Heartbeats leave out a job that its handler has acked: the handler may continue, and
+// its lease is not extended.
 func TestHeartbeatLeavesOutSettled(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		extended := make(map[pawl.ID]int)

@@ -84,7 +84,7 @@ func TestOneGoroutineForEachSlot(t *testing.T) {
 			}
 			defer active.Add(-1)
 			defer handled.Add(1)
-			<-time.After(50 * time.Millisecond) // less than after what waits goes back
+			<-time.After(50 * time.Millisecond) // less than the time after which waiting jobs go back
 			switch len(job.Args) + int(job.Args[0]-'0')%3 {
 			case 3:
 				runtime.Goexit()
@@ -113,8 +113,8 @@ func TestOneGoroutineForEachSlot(t *testing.T) {
 
 type valueKey struct{}
 
-// The context of each run has the values of the worker's, and is that run's alone: it ends
-// when the run does, however that ends, and not before.
+// The context of each run has the values of the worker's, and belongs only to that run: it
+// ends when the run ends, in whatever way, and not before.
 func TestContextOfARunEndsWithIt(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		ends := []string{"first", "nil", "error", "panic", "goexit", "nil", "last"}

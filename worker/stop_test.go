@@ -41,7 +41,7 @@ func TestStopWaitsForHandler(t *testing.T) {
 }
 
 // Beyond Drain the handler's context ends with ErrStopping. An error after that is
-// no failure; anything that the handler says on purpose counts.
+// no failure; nil, a permanent error, and a snooze have their usual effect.
 func TestStopInterruptsHandler(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
@@ -79,7 +79,7 @@ func TestStopInterruptsHandler(t *testing.T) {
 	}
 }
 
-// A handler that never returns holds nothing up: StopGrace later its job is
+// A handler that never returns delays nothing else: StopGrace later its job is
 // released and Run returns. What it returns in the end settles nothing.
 func TestStopLeavesStuckHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {

@@ -80,8 +80,8 @@ func (c *ackCounter) Settle(ctx context.Context, settlements ...pawl.Settlement)
 	return err
 }
 
-// No wake-up is lost: as long as there is work nothing waits for a clock, so in
-// virtual time it takes none.
+// No wake-up is lost: as long as there is work nothing waits for a clock, so the
+// work takes no virtual time.
 func TestWorkTakesNoTime(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		const jobs, producers = 200, 4

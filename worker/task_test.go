@@ -51,7 +51,7 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// Rule: with Retain(0) a result reaches those who wait, and nothing of the job stays.
+// Rule: with Retain(0) a result reaches the calls that wait, and nothing of the job stays.
 func TestTaskWithoutRetention(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		w := newWorker(q, worker.Options{})
@@ -164,8 +164,8 @@ type lacking struct{ *memory.Queue }
 
 func (q lacking) Abilities() pawl.Ability { return q.Queue.Abilities() &^ pawl.Results }
 
-// Rule: a queue without results is refused by name, at the start of the worker and at the first
-// enqueue, and nothing is stored.
+// Rule: a queue without results is refused with an error that names the ability, at the start of
+// the worker and at the first enqueue, and nothing is stored.
 func TestTaskOnAQueueWithoutResults(t *testing.T) {
 	q := lacking{memory.New(&memory.Options{Logger: hclog.NewNullLogger()})}
 	defer q.Close()
@@ -182,7 +182,8 @@ func TestTaskOnAQueueWithoutResults(t *testing.T) {
 
 func enqueueError(_ pawl.Enqueued, err error) error { return err }
 
-// Rule: a task that cannot be is refused at the start of the worker, and at the first enqueue.
+// Rule: a task whose result cannot be encoded is refused at the start of the worker, and at the
+// first enqueue. A task without a handler does not start either.
 func TestTaskThatCannotBe(t *testing.T) {
 	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
 	defer q.Close()

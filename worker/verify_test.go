@@ -22,9 +22,9 @@ func ring(t *testing.T, id string, secret byte) *pawl.Keyring {
 	return k
 }
 
-// Where signatures are required a job runs when its own verifies. Otherwise it is dead
-// immediately, with a line in the log: no attempt counts, and neither middleware nor
-// handler see it.
+// If signatures are required, a job runs if its signature verifies. Otherwise it is
+// dead immediately, with a line in the log: no attempt counts, and neither middleware
+// nor handler see it.
 func TestVerify(t *testing.T) {
 	ours := ring(t, "ours", 1)
 	for _, c := range []struct {
@@ -76,8 +76,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// The signature is looked at before the payload: arguments that do not decode are no
-// separate reason.
+// The signature is checked before the payload is decoded: arguments that do not
+// decode are no separate reason.
 func TestVerifyBeforeDecoding(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		id := enqueue(t, q, "no number")
@@ -116,7 +116,7 @@ func TestHandlerFindsBadSignature(t *testing.T) {
 	})
 }
 
-// Rule: every job of a fetch is verified, behind a forged one too.
+// Rule: every job of a fetch is verified, also the jobs after a forged one.
 func TestVerifyEachOfAFetch(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		var forged []pawl.ID
