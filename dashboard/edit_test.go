@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// served has the queue of a kit run the kind mail.send until the test ends.
+// served runs the kind mail.send on the queue of a kit until the test ends.
 func (k *kit) served() {
 	k.Cleanup(driver.ServeTypes(k.q, map[string]func([]byte) error{"mail.send": func(payload []byte) error {
 		_, err := sendMail.Job(&pawl.Envelope{Kind: "mail.send", Payload: payload})
@@ -34,9 +34,9 @@ func (k *kit) args(id pawl.ID) mail {
 
 var areas = regexp.MustCompile(`(?s)<textarea name="payload"[^>]*>(.*?)</textarea>`)
 
-// Rule: the page of a dead job leads to a form with its arguments as JSON. What it sends is checked by the
-// type of the kind, where a worker has it, and replaces them; the job is ready, and its page shows the old
-// arguments. A hidden field never shows, and keeps its value while its text stays.
+// Rule: the page of a dead job leads to a form with its arguments as JSON. If a worker has the kind, the
+// new arguments are checked by its type. They replace the old ones; the job is ready, and its page shows
+// the old arguments too. A hidden field never shows, and keeps its value while its text stays.
 func TestEditAndRetry(t *testing.T) {
 	k := newKit(t)
 	id := k.restore(&pawl.Envelope{ID: pawl.ID{1, 2}, Queue: "email", Kind: "mail.send", Payload: must(driver.EncodePayload(mail{"bob", 9007199254740993, "hunter2"}))})
@@ -81,7 +81,7 @@ func TestEditAndRetry(t *testing.T) {
 	require.NotContains(t, page, driver.HeaderEdits)
 }
 
-// Rule: who may edit and may not see arguments gets an empty form, and jobs whose arguments cannot be
+// Rule: a user who may edit but not see arguments gets an empty form, and jobs whose arguments cannot be
 // replaced have no button.
 func TestEditWithoutSight(t *testing.T) {
 	k := newKit(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// withoutPayloads makes the user one who may see no arguments.
+// withoutPayloads makes the user a user who may not see arguments.
 func (k *kit) withoutPayloads() {
 	k.opts.Authorize = func(_ *http.Request, a Action) bool { return a != ViewPayload }
 	d, err := New(k.d.admin, &k.opts)
@@ -52,8 +52,8 @@ func TestProgressAndLogs(t *testing.T) {
 	require.NotContains(t, page, "3 of 7")
 }
 
-// Rule: the page of a waiting job names the limit that it waits for, and who holds its key; but not the key
-// to users who may not see arguments, since a key may be made of them.
+// Rule: the page of a waiting job names the limit that it waits for, and the job that holds its key. It does
+// not show the key to users who may not see arguments, since a key may contain arguments.
 func TestJobWaitsForItsKey(t *testing.T) {
 	q, err := bolt.Open(filepath.Join(t.TempDir(), "app.db"), &bolt.Options{Logger: hclog.NewNullLogger(), Lease: busy.Lease(), Limits: map[string]pawl.Limits{"sync": {RunningPerKey: 1}}})
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestKeyNamesBlockedJobs(t *testing.T) {
 	}
 }
 
-// Rule: the page of a key that a dead job holds says so, and releases the key.
+// Rule: the page of a key that a dead job holds says so, and leads to the release of the key.
 func TestKeyThatADeadJobHolds(t *testing.T) {
 	k := newKit(t)
 	require.NoError(t, k.q.Close())

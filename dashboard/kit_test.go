@@ -45,7 +45,7 @@ var (
 	})
 )
 
-// kit is a queue with something of everything, and its dashboard.
+// kit is a queue with data of every sort, and its dashboard.
 type kit struct {
 	*testing.T
 	q       *bolt.Queue
@@ -194,7 +194,7 @@ func (k *kit) stopped() {
 	require.NoError(k, err)
 }
 
-// pages are the addresses of all pages that show something.
+// pages are the addresses of all pages that show data.
 func (k *kit) pages() []string {
 	return []string{
 		"", "queues", "throughput", "throughput?queue=email&last=7d", "jobs", "jobs?state=dead&newest=1", "jobs?queue=slash%2Fqueue&error=x&reason=poison&since=2h&until=2030-01-01&older=1m&died-since=7d&sort=died",

@@ -122,8 +122,8 @@ func (a *scripted) Stats(context.Context) (admin.Stats, error) {
 	return a.stats[min(a.looks, len(a.stats))-1], nil
 }
 
-// Rule: however many ask, the queue is read once a second, and a change is what an operator can see: counts and
-// transitions, not the size of the file.
+// Rule: however many streams there are, the queue is read once a second, and only what an operator can see counts as a
+// change: counts and transitions, not the size of the file.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := func(size int64, ready int, totals driver.Totals) admin.Stats {

@@ -117,10 +117,10 @@ func timePages(b *testing.B, d *Dashboard, times int, pages []string) time.Durat
 // rare is the group of the dead jobs with the rare error.
 var rare = url.QueryEscape("quota of account <n> is used up")
 
-// noJob is the page of a job that is not there, which a small file is searched for to its end.
+// noJob is the page of a job that does not exist, for which a small file is searched to its end.
 const noJob = "job?id=ffffffff"
 
-// millionPages are the addresses of all pages, with what the file has.
+// millionPages are the addresses of all pages, with names and IDs from the file.
 func millionPages(b *testing.B, a admin.Admin) []string {
 	one := func(state pawl.State) string {
 		q := admin.Query{Limit: 1}

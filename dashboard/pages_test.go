@@ -22,8 +22,8 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// Rule: every page shows what it is about, and the command that does the same, for a live app and for the
-// file of a stopped one.
+// Rule: every page shows its subject, and the command that does the same, for a live app and for the file of a stopped
+// one.
 func TestPages(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		k := newKit(t)
@@ -105,7 +105,7 @@ func TestRunThatWaitsToBegin(t *testing.T) {
 	require.NotContains(t, k.page("job?id="+third), "It waits for its time")
 }
 
-// Rule: what does not exist, and what is misspelled, is an error that says so.
+// Rule: a request for something that does not exist, or is misspelled, gets an error that says so.
 func TestMistakes(t *testing.T) {
 	k := newKit(t)
 	none := pawl.NewID(time.Now()).String()
@@ -187,8 +187,8 @@ func stateIn(t *testing.T, a admin.Admin, id pawl.ID) pawl.State {
 	return e.State
 }
 
-// Rule: a change of all jobs that match changes those, at most as many as its page counted, and a group of failures has only
-// the jobs of its fingerprint.
+// Rule: a change of all jobs that match changes only these, and at most as many as its page counted. A group of
+// failures has only the jobs of its fingerprint.
 func TestChangesOfManyJobs(t *testing.T) {
 	k := newKit(t)
 	other := k.store("a 5")

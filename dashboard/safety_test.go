@@ -20,7 +20,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Rule: a dashboard whose app has not said who may do what shows nothing, and says what to do.
+// Rule: if the app has not configured who may do what, its dashboard shows nothing, and says what to do.
 func TestClosedWithoutAuthorize(t *testing.T) {
 	k := newKit(t)
 	k.opts.Authorize = nil
@@ -42,7 +42,7 @@ func TestClosedWithoutAuthorize(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, w.Code)
 }
 
-// needs says what each route needs, once more than the table of routes does. "" is for everybody.
+// needs repeats, independently of the table of routes, which action each route needs. "" is for every user.
 var needs = map[string]Action{
 	"GET style.css": "", "GET script.js": "", "GET icon.svg": "",
 	"GET ": View, "GET queues": View, "GET throughput": View, "GET jobs": View, "GET job": View, "GET failures": View,
@@ -362,7 +362,7 @@ func (r *record) Info(m string, args ...any)  { r.add("info", m, args) }
 func (r *record) Warn(m string, args ...any)  { r.add("warn", m, args) }
 func (r *record) Error(m string, args ...any) { r.add("error", m, args) }
 
-// Rule: each change, and each refused change, is logged with who asked for it.
+// Rule: each change, and each refused change, is logged with the user who asked for it.
 func TestChangesAreLogged(t *testing.T) {
 	k := newKit(t)
 	log := new(record)

@@ -117,7 +117,7 @@ func runJobs(b *testing.B, q *bolt.Queue, during time.Duration) (jobs int) {
 	return jobs
 }
 
-// trickle changes the queue for five seconds, so that every stream has something to say, but seldom. It returns
+// trickle changes the queue for five seconds, so that every stream has something to send, but seldom. It returns
 // the share of a processor that the process used, which other programs on the machine change little.
 func trickle(b *testing.B, q *bolt.Queue) float64 {
 	b.Helper()

@@ -235,7 +235,7 @@ func download(b *tab) {
 	require.Fail(b, "the backup was not downloaded")
 }
 
-// testTheme chooses each theme, and goes back to that of the system.
+// testTheme chooses each theme, and then the theme of the system again.
 func testTheme(b *tab) {
 	background := func() string { return eval[string](b, `getComputedStyle(document.body).backgroundColor`) }
 	b.visit("")

@@ -27,7 +27,7 @@ const deadline = 5 * time.Minute
 // programs are the names of a Chromium.
 var programs = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// launch starts a Chromium for the test, or says loudly that there is none.
+// launch starts a Chromium for the test, or reports that there is none.
 func launch(t *testing.T) context.Context {
 	t.Helper()
 	for _, name := range programs {
@@ -45,7 +45,7 @@ func launch(t *testing.T) context.Context {
 	return nil
 }
 
-// tab is a page of the browser, as one of its users has it.
+// tab is a page of the browser for one user.
 type tab struct {
 	*testing.T
 	ctx      context.Context
@@ -92,7 +92,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// sound requires that nothing went wrong in the tab so far.
+// sound requires that the tab has had no problem so far.
 func (b *tab) sound(what string) {
 	b.Helper()
 	b.mu.Lock()
@@ -109,7 +109,7 @@ func (b *tab) look(width int64, theme string) {
 	require.NoError(b, err)
 }
 
-// scripts lets the pages run scripts, or not. What this test evaluates runs in any case.
+// scripts lets the pages run scripts, or not. Scripts that the test evaluates always run.
 func (b *tab) scripts(on bool) {
 	b.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
@@ -164,7 +164,8 @@ const finder = `(name => {
   return [box.left + box.width / 2, box.top + box.height / 2, stops.indexOf(found[0]) - stops.indexOf(document.activeElement)];
 })(%q)`
 
-// reach brings the mouse or the focus to the control with a name, and returns what activates it there.
+// reach moves the mouse or the focus to the control with a name, and returns a function that activates
+// it there.
 func (b *tab) reach(name, key string) chromedp.Action[chromedp.Void] {
 	b.Helper()
 	at := eval[[]float64](b, fmt.Sprintf(finder, name))

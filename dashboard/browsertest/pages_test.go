@@ -30,7 +30,7 @@ const addresses = `JSON.stringify([
   [...document.querySelectorAll("form[method=post]")].map(f => f.getAttribute("action")),
 ].map(l => l.map(a => new URL(a, location).pathname.split("/").pop())))`
 
-// pages stores something of everything, and returns the addresses of all pages that show something.
+// pages stores data of every sort, and returns the addresses of all pages that show data.
 func (a *app) pages() []string {
 	a.Helper()
 	run := a.runs("2026/1042")[0].String()
@@ -87,8 +87,8 @@ var looks = []look{{360, "light"}, {1280, "dark"}, {360, "dark"}, {1280, "light"
 const drawn = `[...document.querySelectorAll("td time")].every(e => e.offsetHeight < 40) &&
   [...document.querySelectorAll(".chart")].every(e => Math.abs(e.getBoundingClientRect().height - 126) < 2)`
 
-// testPages checks that axe-core finds nothing on any page, that no page is wider than its window, and that every
-// page and form that a page leads to, or that the router has, is tested. The looks of a page are those of its number.
+// testPages checks that axe-core finds nothing on any page, that no page is wider than its window, and that every page
+// and form that a page leads to, or that the router has, is tested. The number of a page chooses its looks.
 func testPages(b *tab, paths []string, looks func(n int) []look) {
 	tested := make(map[string]bool)
 	for _, path := range paths {
@@ -140,7 +140,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.problems = withoutMissingPages(b.problems)
 	b.sound("pages")
 
-	// Each hand meets pages with and without scripts, both widths, and both themes.
+	// Mouse and keyboard each meet pages with and without scripts, both widths, and both themes.
 	for i := range 4 {
 		keyboard, scripts, look := i&1 == 1, i&2 == 0, looks[(i^i>>1)&1]
 		a.mode = fmt.Sprintf("keyboard=%t width=%d scripts=%t theme=%s", keyboard, look.width, scripts, look.theme)
@@ -167,7 +167,7 @@ func TestStoppedFileInBrowser(t *testing.T) {
 	b.sound("pages of a stopped file")
 }
 
-// withoutMissingPages leaves out what the browser logs about the two pages that are not there.
+// withoutMissingPages leaves out what the browser logs about the two pages that do not exist.
 func withoutMissingPages(problems []string) (rest []string) {
 	for _, p := range problems {
 		if !strings.Contains(p, "/nothing") && !strings.Contains(p, "job?id=nonsense") {

@@ -210,7 +210,7 @@ func (w *walk) confirm(want string) {
 	w.click(eval[string](w.b, `document.querySelector("form.plan button.primary").textContent`), want)
 }
 
-// fill stores the jobs and the runs. Each time that a task is done has twelve dead jobs for itself.
+// fill stores the jobs and the runs. Each repetition of a task has its own twelve dead jobs.
 func (w *walk) fill() {
 	w.Helper()
 	const portion = 5_000
@@ -283,7 +283,7 @@ func (w *walk) copyFile(name string) {
 	require.NoError(w, err, "%s", out)
 }
 
-// openCopy looks at what ran, in the dashboard that jobctl serves.
+// openCopy looks at the job that was running, in the dashboard that jobctl serves.
 func (w *walk) openCopy(string) {
 	ui := exec.Command(w.jobctl, "--db", w.copied, "ui", "--no-browser")
 	out, err := ui.StdoutPipe()
