@@ -130,9 +130,8 @@ func (r rows) count(t *driver.Table, s driver.Span) (n int, err error) {
 
 func (l *lot) free() bool { return l.limit == 0 || l.taken < l.limit }
 
-// take gives a run the places that it lacks, or a number in the line for the first place that is not free. It
-// changes the row, and reports whether the run may begin. A run that a rate limits stays in its lines until
-// [places.begin].
+// take gives a run the places that it lacks, or a number in the line for the first one that is not free. It changes
+// the row, and reports whether the run may begin. A run that a rate limits stays in its lines until [places.begin].
 func (p *places) take(ops driver.Ops, r rows, run pawl.ID, row *runRow) (all bool, err error) {
 	kinds := p.limits.needs(row)
 	if err := p.leaveLines(r, row, kinds...); err != nil { // its flow no longer has such a limit

@@ -34,8 +34,7 @@ type sharing struct {
 }
 
 // orderOf returns the part of a run to which a scope belongs. The functions of one part are called again together.
-// Each undo step is a part, since its function is not called again once it has returned. Everything else is one
-// part.
+// Each undo step is a part, since its function is not called again once it has returned. The rest is one part.
 func orderOf(scope string) string {
 	if !inUndo(scope) {
 		return ""
@@ -78,9 +77,8 @@ type sharedWait struct {
 	missed bool // a value has changed since the call looked; the execution's lock guards it
 }
 
-// caughtUp makes a call wait for its turn. A call that, by the journal, already waited may look once all scopes
-// have reached the end of the journal. A new call may look, and perhaps change something, once all those calls
-// have looked.
+// caughtUp makes a call wait for its turn. A call that already waited in the journal may look once all scopes have
+// reached its end. A new call may look, and perhaps change something, once all those calls have looked.
 func (w *sharedWait) caughtUp() error {
 	c, x := w.c, w.c.x
 	if len(w.cases) == 0 {
@@ -110,8 +108,7 @@ func (c *call) settled() {
 	}
 }
 
-// join makes later changes offer the value to the call, until leave. After leave, the functions of the call are
-// not called.
+// join makes later changes offer the value to the call, until leave. After leave, nothing calls its functions.
 func (w *sharedWait) join() (leave func()) {
 	sh := &w.c.x.sharing
 	sh.Lock()
