@@ -77,6 +77,10 @@ func FuzzRows(f *testing.F) {
 	} {
 		f.Add([]byte("key"), row)
 	}
+	for _, n := range []int{readyKeyWidth, readyKeyWidth - restWidth} { // a key that is as short as what a row omits
+		key := bytes.Repeat([]byte{1}, readyKeyWidth)
+		f.Add(key[:n], delayedRow{index, key}.append(nil, nil))
+	}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		right := seal(key, bytes.Clone(value))
 		for name, table := range rowsOfTables {

@@ -82,9 +82,9 @@ func parseDelayedRow(key, sealed []byte) (r delayedRow, err error) {
 	switch {
 	case n == readyKeyWidth:
 		r.ready = b[indexWidth:]
-	case n == 0 && len(key) > readyKeyWidth:
+	case n == 0 && len(key) >= readyKeyWidth:
 		r.ready = key[len(key)-readyKeyWidth:]
-	case n == restWidth && len(key) > readyKeyWidth-restWidth:
+	case n == restWidth && len(key) >= readyKeyWidth-restWidth:
 		r.ready = slices.Concat(b[indexWidth:], key[len(key)-(readyKeyWidth-restWidth):])
 	default:
 		return r, fmt.Errorf("%w: a row of %d bytes", pawl.ErrCorrupt, len(sealed))
