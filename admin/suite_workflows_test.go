@@ -403,7 +403,7 @@ var workflowCases = []suiteCase{
 		require.NotEmpty(t, all.Journal[0].Error)
 		require.ErrorIs(t, s.Workflows().Verify(t.Context(), runsByName["order:1"]), pawl.ErrCorrupt)
 	}},
-	{"a damaged result fails the verification", someRuns, spoilRow("blobs", "order:1"), func(t *testing.T, s *suiteTest) {
+	{"a damaged row of a run, which has its input and output, fails the verification", someRuns, spoilRow("runs", "order:1"), func(t *testing.T, s *suiteTest) {
 		require.ErrorIs(t, s.Workflows().Verify(t.Context(), runsByName["order:1"]), pawl.ErrCorrupt)
 	}},
 	{"a context that has ended ends every call about runs", someRuns, nil, func(t *testing.T, s *suiteTest) {

@@ -205,7 +205,13 @@ func (c *check) values(id pawl.ID, row *runRow) {
 		}
 		switch seq := uint32(number32(key)); seq {
 		case inputSeq:
+			if row.Input != nil {
+				c.wrong("run %s has its input in its row, and another one", id)
+			}
 		case outputSeq:
+			if row.Output != nil {
+				c.wrong("run %s has its output in its row, and another one", id)
+			}
 			if row.Status != Done {
 				c.wrong("run %s is %s, and has an output", id, row.Status)
 			}
@@ -218,11 +224,17 @@ func (c *check) values(id pawl.ID, row *runRow) {
 			}
 		}
 	})
-	for _, seq := range []uint32{inputSeq, outputSeq} {
-		if seq == outputSeq && row.Status != Done {
-			continue
-		}
-		if _, err := c.blob(id, seq); err != nil {
+	if max(len(row.Input), len(row.Output)) > maxInRow {
+		c.wrong("the row of run %s has an input or output of more than %d bytes", id, maxInRow)
+	}
+	if row.Output != nil && row.Status != Done {
+		c.wrong("run %s is %s, and its row has an output", id, row.Status)
+	}
+	if _, err := c.input(id, row); err != nil {
+		c.found = append(c.found, err)
+	}
+	if row.Status == Done {
+		if _, err := c.output(id, row); err != nil {
 			c.found = append(c.found, err)
 		}
 	}

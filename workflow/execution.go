@@ -97,7 +97,7 @@ func (x *execution) load(ctx context.Context) (input []byte, err error) {
 		if x.row, err = r.run(x.run); x.row == nil || err != nil {
 			return err
 		}
-		if input, err = r.blob(x.run, inputSeq); err != nil {
+		if input, err = r.input(x.run, x.row); err != nil {
 			return err
 		}
 		x.last = firstSeq(x.row.Journal)

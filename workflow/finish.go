@@ -83,7 +83,7 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 		return err
 	}
 	f.now = ops.Now()
-	f.row.Status, f.row.Ended, f.row.Error, f.row.Chain = f.status, f.now.UnixNano(), "", nil
+	f.row.Status, f.row.Ended, f.row.Error, f.row.Chain, f.row.Output = f.status, f.now.UnixNano(), "", nil, nil
 	if f.row.Terminate != "" {
 		f.row.Status = Terminated
 	}
@@ -94,6 +94,9 @@ func (f *finish) Check(ops driver.Ops) (err error) {
 		f.row.Error, f.row.Chain = textOf(f.err), chainOf(f.err)
 	default:
 		f.row.OutputBytes = len(f.output)
+		if fitsRow(f.output) {
+			f.row.Output = f.output
+		}
 	}
 	f.row.Due, f.row.Waits = 0, nil
 	f.row.Declared = f.x.declared()
@@ -134,7 +137,7 @@ func (f *finish) Apply(tx driver.Writer) error {
 	if err := f.journal.apply(r); err != nil {
 		return err
 	}
-	if f.row.Status == Done {
+	if f.row.Status == Done && f.row.Output == nil {
 		if err := r.put(tableBlobs, seqKey(f.x.run, outputSeq), f.output); err != nil {
 			return err
 		}

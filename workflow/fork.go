@@ -40,7 +40,7 @@ func (e *Engine) Fork(ctx context.Context, run pawl.ID, from, newID string) (paw
 	if f.job, err = e.anew(f.id, &f.row); err != nil {
 		return pawl.ID{}, fmt.Errorf("fork: %w", err)
 	}
-	for rest := f.journal.puts; len(rest) > 0; {
+	for rest := f.journal.puts; !f.last; {
 		f.journal.puts, f.journal.bytes, rest = cut(rest)
 		f.staged += len(f.journal.puts)
 		f.last = len(rest) == 0
@@ -82,13 +82,17 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 	if err != nil {
 		return err
 	}
-	input, err := r.blob(run, inputSeq)
+	input, err := r.input(run, old)
 	if err != nil {
 		return err
 	}
-	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Input: old.Input, Declared: old.Declared,
+	f.row = runRow{Flow: old.Flow, Status: Running, Queue: old.Queue, Retain: old.Retain, Fingerprint: old.Fingerprint, Declared: old.Declared,
 		OutputBytes: -1, Forked: run, Journal: old.Journal, Key: old.Key, Attributes: old.Attributes}
-	f.journal.put(tableBlobs, seqKey(f.id, inputSeq), input)
+	if fitsRow(input) {
+		f.row.Input = input
+	} else {
+		f.journal.put(tableBlobs, seqKey(f.id, inputSeq), input)
+	}
 	if from == "" {
 		return nil
 	}

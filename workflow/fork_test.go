@@ -129,7 +129,7 @@ func TestForkStartsARun(t *testing.T) {
 		require.NoError(t, err)
 
 		started := d.read(d.start("c"))
-		started.ID, started.Forked, started.Input = "b", old, d.read(old).Input
+		started.ID, started.Forked, started.Input, started.Fingerprint = "b", old, d.read(old).Input, d.read(old).Fingerprint
 		require.Equal(t, started, d.read(run))
 		found, err := d.Find(t.Context(), "note", "b")
 		require.NoError(t, err)

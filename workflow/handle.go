@@ -152,7 +152,7 @@ func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err
 			return err
 		}
 		if row.Status == Done {
-			output, err = r.blob(h.run, outputSeq)
+			output, err = r.output(h.run, row)
 		}
 		return err
 	})

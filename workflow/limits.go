@@ -42,6 +42,7 @@ const (
 	maxChain  = 16
 	maxStack  = 2 << 10 // bytes of the stack of a panic
 	maxInline = 4 << 10 // bytes of a result that is stored in its entry
+	maxInRow  = 256     // bytes of an input or output that is stored in the row of its run, which is written often
 
 	// leastSuspension is the shortest wait for which a run frees its slot.
 	leastSuspension = 100 * time.Millisecond

@@ -17,8 +17,8 @@ import (
 
 // encodeRow returns the content of the row of a run.
 func encodeRow(r *runRow) []byte {
-	p := packer(make([]byte, 0, 320+len(r.ID)+len(r.Input)+len(r.Error)+32*len(r.Attributes)))
-	p.list(35)
+	p := packer(make([]byte, 0, 320+len(r.ID)+len(r.Fingerprint)+len(r.Error)+len(r.Input)+len(r.Output)+32*len(r.Attributes)))
+	p.list(37)
 	p.text(r.Flow)
 	p.text(r.ID)
 	p.text(string(r.Status))
@@ -27,7 +27,7 @@ func encodeRow(r *runRow) []byte {
 	p.int64(r.Created)
 	p.int64(r.Ended)
 	p.int64(r.Retain)
-	p.bytes(r.Input)
+	p.bytes(r.Fingerprint)
 	p.int64(r.Due)
 	p.texts(r.Waits)
 	p.int64(int64(r.Steps))
@@ -54,6 +54,8 @@ func encodeRow(r *runRow) []byte {
 	p.uint64(r.Number)
 	p.attributes(r.Attributes)
 	p.uint64(r.KeyNumber)
+	p.bytes(r.Input)
+	p.bytes(r.Output)
 	return p
 }
 
@@ -68,7 +70,7 @@ func decodeRow(content []byte) (*runRow, error) {
 }
 
 func (u *unpacker) row(r *runRow) bool {
-	u.list(35)
+	n := u.count()
 	r.Flow = u.text()
 	r.ID = u.text()
 	r.Status = Status(u.word(statusWords))
@@ -77,7 +79,7 @@ func (u *unpacker) row(r *runRow) bool {
 	r.Created = u.int64()
 	r.Ended = u.int64()
 	r.Retain = u.int64()
-	r.Input = u.bytes()
+	r.Fingerprint = u.bytes()
 	r.Due = u.int64()
 	r.Waits = u.texts()
 	r.Steps = u.int()
@@ -104,7 +106,12 @@ func (u *unpacker) row(r *runRow) bool {
 	r.Number = u.uint64()
 	r.Attributes = u.attributes()
 	r.KeyNumber = u.uint64()
-	return u.done()
+	if n == 35 { // of an older build
+		return u.done()
+	}
+	r.Input = u.bytes()
+	r.Output = u.bytes()
+	return u.done() && n == 37
 }
 
 // encodeEntry returns the content of the row of an entry.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -108,7 +109,7 @@ func TestPackIsMessagePack(t *testing.T) {
 // usual are rows as most runs write them.
 func usual() (*runRow, *entry) {
 	return &runRow{Flow: "order", ID: "order-7", Status: Running, Build: "0123456789ab", Queue: "default", Created: 1, Retain: 2,
-			Input: []byte{1, 2}, Steps: 5, OutputBytes: -1, Parent: pawl.ID{4}, Attributes: []attribute{{Name: "a", Value: "b"}}},
+			Fingerprint: []byte{1, 2}, Input: []byte{3}, Output: []byte{4}, Steps: 5, OutputBytes: -1, Parent: pawl.ID{4}, Attributes: []attribute{{Name: "a", Value: "b"}}},
 		&entry{Name: "charge", Occurrence: 1, Kind: KindStep, State: EntryDone, Attempts: 1, Started: 3, Finished: 4, Result: []byte{1}, Size: 1, Build: "b"}
 }
 
@@ -128,6 +129,17 @@ func TestPackReadsUsualRows(t *testing.T) {
 		u := unpacker{b: content}
 		require.True(t, u.entry(new(entry)))
 	}
+}
+
+// Rule: a row of an older build has no input and output, and is read. They are among the blobs.
+func TestPackReadsRowsWithoutValues(t *testing.T) {
+	row, _ := usual()
+	row.Input, row.Output = nil, nil
+	content := encodeRow(row)
+	older := append([]byte{msgpcode.Array16, 0, 35}, content[3:len(content)-2]...)
+	got, err := decodeRow(older)
+	require.NoError(t, err)
+	require.Equal(t, row, got)
 }
 
 // Rule: what a row lacks takes a byte. Every commit of a run writes such rows, and a page has more of them.

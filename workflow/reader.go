@@ -62,7 +62,13 @@ func (r *Reader) view(ctx context.Context, run pawl.ID, fn func(rows) error) err
 // [driver.DecodePayload]. It returns [ErrNotFound] if there is no such run.
 func (r *Reader) Input(ctx context.Context, run pawl.ID) (input []byte, err error) {
 	err = r.view(ctx, run, func(rs rows) error {
-		input, err = rs.blob(run, inputSeq)
+		row, damage := rs.run(run)
+		if damage != nil {
+			row = new(runRow) // a large input is elsewhere
+		}
+		if input, err = rs.input(run, row); err != nil && damage != nil {
+			return damage
+		}
 		return err
 	})
 	return r.shown(input, err)
@@ -76,7 +82,7 @@ func (r *Reader) Output(ctx context.Context, run pawl.ID) (output []byte, err er
 		if err != nil || row.Status != Done {
 			return err
 		}
-		output, err = rs.blob(run, outputSeq)
+		output, err = rs.output(run, row)
 		return err
 	})
 	return r.shown(output, err)

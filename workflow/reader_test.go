@@ -123,9 +123,12 @@ func TestJournalWithDamage(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, journal[4].Error, "nobody asked for the result")
 
+	_, err = d.Input(t.Context(), run)
+	require.ErrorContains(t, err, "table runs")
+	d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, inputSeq), []byte("in")) })
 	input, err := d.Input(t.Context(), run)
 	require.NoError(t, err)
-	require.NotEmpty(t, input)
+	require.Equal(t, []byte("in"), input, "a large input is not in the damaged row")
 }
 
 // The published values of a run are its own, by key.

@@ -31,7 +31,7 @@ func (e *Engine) Replay(ctx context.Context, run pawl.ID) error {
 	}
 	var stored []byte
 	err = e.source.ViewRows(ctx, func(tx driver.Reader) (err error) {
-		stored, err = rowsOf(tx).blob(run, outputSeq)
+		stored, err = rowsOf(tx).output(run, x.row)
 		return err
 	})
 	if err == nil {

@@ -111,7 +111,7 @@ func (w *restart) Check(ops driver.Ops) (err error) {
 // clearSpare.
 func (w *restart) Apply(tx driver.Writer) error {
 	r := rowsTo(tx)
-	if err := r.put(tableBlobs, seqKey(w.x.run, inputSeq), w.input); err != nil {
+	if err := w.putInput(r); err != nil {
 		return err
 	}
 	if err := r.delete(tableBlocked, w.x.run[:]); err != nil {
@@ -121,4 +121,17 @@ func (w *restart) Apply(tx driver.Writer) error {
 		return err
 	}
 	return r.putRun(w.x.run, w.row)
+}
+
+// putInput replaces the input, which may move to the row of the run or out of it.
+func (w *restart) putInput(r rows) error {
+	key, apart := seqKey(w.x.run, inputSeq), w.row.Input == nil
+	if !fitsRow(w.input) {
+		w.row.Input = nil
+		return r.put(tableBlobs, key, w.input)
+	}
+	if w.row.Input = w.input; apart {
+		return r.delete(tableBlobs, key)
+	}
+	return nil
 }

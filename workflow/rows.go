@@ -161,7 +161,7 @@ type runRow struct {
 	Ended   int64
 	Retain  int64 // retention after its end, in nanoseconds
 
-	Input []byte // its fingerprint as MessagePack, used to compare a second start
+	Fingerprint []byte // of its input, as MessagePack, used to compare a second start
 
 	Due   int64    // end of the suspension, 0 if no time ends it
 	Waits []string // names of signals that it waits for
@@ -193,6 +193,10 @@ type runRow struct {
 	Attributes []attribute // sorted by name
 
 	KeyNumber uint64 // its number in the line of its key
+
+	// Its input and output as MessagePack. A row without one, as older builds wrote it, has it among the blobs, as do
+	// values of more than maxInRow bytes.
+	Input, Output []byte
 }
 
 func (r *runRow) open() bool { return !r.Status.Ended() }
@@ -274,6 +278,25 @@ func (r rows) blob(run pawl.ID, seq uint32) ([]byte, error) {
 	}
 	return bytes.Clone(content), err
 }
+
+// input returns the input of a run.
+func (r rows) input(run pawl.ID, row *runRow) ([]byte, error) {
+	if row.Input != nil {
+		return row.Input, nil
+	}
+	return r.blob(run, inputSeq)
+}
+
+// output returns the result of a run that is done.
+func (r rows) output(run pawl.ID, row *runRow) ([]byte, error) {
+	if row.Output != nil {
+		return row.Output, nil
+	}
+	return r.blob(run, outputSeq)
+}
+
+// fitsRow reports whether an input or output belongs into the row of its run.
+func fitsRow(value []byte) bool { return 0 < len(value) && len(value) <= maxInRow }
 
 // value returns the result of an entry.
 func (r rows) value(run pawl.ID, e *entry) ([]byte, error) {

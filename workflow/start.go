@@ -62,7 +62,7 @@ func (s *start) Check(ops driver.Ops) error {
 func (s *start) encode(e *Engine) (err error) {
 	s.engine = e
 	if s.stored, err = e.fits("the input", s.input); err == nil {
-		s.row.Input, err = e.encode("the fingerprint", fingerprint(s.input)) // without MessagePack, it could begin like an encoded value
+		s.row.Fingerprint, err = e.encode("the fingerprint", fingerprint(s.input)) // without MessagePack, it could begin like an encoded value
 	}
 	return err
 }
@@ -116,9 +116,9 @@ func (s *start) size() int {
 // original input, it compares the inputs as the flow's type reads them. If the run has
 // restarted, or its input is damaged, it compares fingerprints.
 func (s *start) sameInput(r rows, run pawl.ID, row *runRow) (bool, error) {
-	stored, err := r.blob(run, inputSeq)
+	stored, err := r.input(run, row)
 	if row.Restarts > 0 || err != nil {
-		known, err := s.engine.fromStored(row.Input)
+		known, err := s.engine.fromStored(row.Fingerprint)
 		if err != nil {
 			return false, err
 		}
@@ -145,7 +145,9 @@ func (s *start) Apply(tx driver.Writer) error {
 	if err := r.put(tableIDs, idKey(s.row.Flow, s.row.ID), s.run[:]); err != nil {
 		return err
 	}
-	if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.stored); err != nil {
+	if fitsRow(s.stored) {
+		s.row.Input = s.stored
+	} else if err := r.put(tableBlobs, seqKey(s.run, inputSeq), s.stored); err != nil {
 		return err
 	}
 	if err := s.places.apply(r); err != nil {

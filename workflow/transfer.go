@@ -233,12 +233,12 @@ func (p *Rows) Rename(other func(pawl.ID) pawl.ID) error {
 		row := &p.Rows[i]
 		switch row.In {
 		case tableRuns.String():
-			var head runRow
-			if err := driver.DecodePayload(row.Value, &head); err != nil {
+			head, err := decodeRow(row.Value)
+			if err != nil {
 				return err
 			}
 			head.Parent, head.Forked = renamed(head.Parent, other), renamed(head.Forked, other)
-			content, err := driver.EncodePayload(&head)
+			content, err := driver.EncodePayload(head)
 			if err != nil {
 				return err
 			}

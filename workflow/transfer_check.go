@@ -130,8 +130,8 @@ func (c *RowsCheck) row(row Row) error {
 		c.isBlocked = true
 		return keyless(row)
 	case tableRuns.String():
-		c.head = new(runRow)
-		if err := driver.DecodePayload(row.Value, c.head); err != nil {
+		var err error
+		if c.head, err = decodeRow(row.Value); err != nil {
 			return noRows("value", "the row of the run: %v", err)
 		}
 		return keyless(row)
@@ -278,12 +278,15 @@ func (c *RowsCheck) end() (*Carried, error) {
 			own++
 		}
 	}
+	inRow, outRow := c.head.Input != nil, c.head.Output != nil
 	bad := ""
 	switch {
-	case !input:
+	case !input && !inRow:
 		bad = "has no input"
-	case output != (c.head.Status == Done):
+	case (output || outRow) != (c.head.Status == Done):
 		bad = "has an output, or none, against its status"
+	case input && inRow || output && outRow:
+		bad = "has its input or output twice"
 	case len(c.blobs) != c.apart+own:
 		bad = "has a value of no entry"
 	case c.unread != c.head.Unread || c.signals > c.head.Signals:
@@ -337,7 +340,7 @@ func (row *runRow) sound() error {
 		bad = "a status that none has"
 	case row.open() == (row.Ended != 0):
 		bad = "an end, or none, against its status"
-	case len(row.Build) > maxLong || len(row.Input) > maxLong || len(row.Cancel) > maxErrorText || len(row.Terminate) > maxErrorText:
+	case len(row.Build) > maxLong || len(row.Fingerprint) > maxLong || len(row.Input) > maxInRow || len(row.Output) > maxInRow || len(row.Cancel) > maxErrorText || len(row.Terminate) > maxErrorText:
 		bad = "a text that is too long"
 	case !soundTexts(row.Error, row.Chain):
 		bad = "an error that is too long"

@@ -138,8 +138,8 @@ func (s *restoreRows) Check(ops driver.Ops) error {
 		if there[part.Run] != part.All {
 			return fmt.Errorf("restore run %s: %d of %d rows are there, so another has begun it anew: %w", part.Run, there[part.Run], part.All, ErrConflict)
 		}
-		head := new(runRow)
-		if err := driver.DecodePayload(part.Rows[len(part.Rows)-1].Value, head); err != nil {
+		head, err := decodeRow(part.Rows[len(part.Rows)-1].Value)
+		if err != nil {
 			return err
 		}
 		name := string(idKey(head.Flow, head.ID))
@@ -242,7 +242,7 @@ func (s *restoreRows) reportToParent(r rows, run pawl.ID, row *runRow) error {
 	}
 	var output []byte
 	if row.Status == Done {
-		if output, err = r.blob(run, outputSeq); err != nil {
+		if output, err = r.output(run, row); err != nil {
 			return err
 		}
 	}

@@ -237,6 +237,18 @@ func TestWhatACheckRefusesIsNotStored(t *testing.T) {
 				return j.apply(r)
 			})
 		},
+		"an input in its row and another one": func(d *desk, run pawl.ID) {
+			d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, inputSeq), []byte{0xc0}) })
+		},
+		"two outputs": func(d *desk, run pawl.ID) {
+			d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, outputSeq), []byte{0xc0}) })
+			d.edit(run, func(row *runRow) { row.Status, row.Ended, row.Output = Done, 1, []byte{0xc0} })
+		},
+		"no input":                 func(d *desk, run pawl.ID) { d.edit(run, func(row *runRow) { row.Input = nil }) },
+		"an output before its end": func(d *desk, run pawl.ID) { d.edit(run, func(row *runRow) { row.Output = []byte{0xc0} }) },
+		"a large input in its row": func(d *desk, run pawl.ID) {
+			d.edit(run, func(row *runRow) { row.Input = make([]byte, maxInRow+1) })
+		},
 		"a value of no entry": func(d *desk, run pawl.ID) {
 			d.write(func(r rows) error { return r.put(tableBlobs, seqKey(run, 7), []byte("x")) })
 		},

@@ -177,7 +177,7 @@ func (suite) Scenario42Restart(t *testing.T, k *kit) {
 	require.Len(t, k.journal(h.Run()), 3)
 	require.Equal(t, "version round 3 done: 1", k.journal(h.Run())[0])
 	counts, _ := k.rowsOf(h.Run())
-	require.Equal(t, map[string]int{"runs": 1, "ids": 1, "steps": 3, "blobs": 2, "seen": 3}, counts)
+	require.Equal(t, map[string]int{"runs": 1, "ids": 1, "steps": 3, "blobs": 1, "seen": 3}, counts)
 	require.Len(t, k.effects(), 4)
 	require.Len(t, distinct(k.keys()), 4)
 	input, err := k.e.Input(t.Context(), h.Run())
@@ -268,4 +268,57 @@ func (suite) Scenario43Retention(t *testing.T) {
 			require.NoError(t, k.e.Check(t.Context()))
 		})
 	}
+}
+
+// Rule: an input or output is stored in the row of the run if it is short, and apart if it is not. A restart may
+// change which, and leaves one of them. A fork and a second start read it from either place.
+func (suite) Scenario42ValuesGrowAndShrink(t *testing.T, k *kit) {
+	long := strings.Repeat("long ", 200)
+	next := map[string]string{"a": "b", "b": long + "1", long + "1": long + "2", long + "2": "c", "c": "end"}
+	f := workflow.Define("rounds", func(r *workflow.Run, in string) (string, error) {
+		if _, err := word.Wait(r, workflow.Forever); err != nil {
+			return "", err
+		}
+		if in == "end" || in == "long end" {
+			return strings.Repeat(in, len(in)*len(in)), nil
+		}
+		return "", workflow.Restart(r, next[in])
+	})
+	k.open(f)
+	h := start(k, f, "1", "a")
+	for in := "a"; in != "end"; in = next[in] {
+		k.settle()
+		stored, err := k.e.Input(t.Context(), h.Run())
+		require.NoError(t, err)
+		var was string
+		require.NoError(t, driver.DecodePayload(stored, &was))
+		require.Equal(t, in, was)
+		counts, _ := k.rowsOf(h.Run())
+		require.Equal(t, len(in)/len(long), counts["blobs"], "the input is in one place")
+		fork, err := k.e.Fork(t.Context(), h.Run(), "", "fork of "+in[len(in)-1:]+fmt.Sprint(len(in)))
+		require.NoError(t, err)
+		stored, err = k.e.Input(t.Context(), fork)
+		require.NoError(t, err)
+		require.NoError(t, driver.DecodePayload(stored, &was))
+		require.Equal(t, in, was)
+		require.NoError(t, k.e.Check(t.Context()))
+		k.crash()
+		say(k, h.Run(), "on", fmt.Sprint(len(in), in[len(in)-1:]))
+	}
+	say(k, h.Run(), "on", "end")
+	h = find(k, f, "1")
+	returns(k, h, strings.Repeat("end", 9))
+	counts, _ := k.rowsOf(h.Run())
+	require.Zero(t, counts["blobs"])
+	for id, in := range map[string]string{"short": "end", "long": "long end"} {
+		h := start(k, f, id, in)
+		again, err := f.Start(t.Context(), k.e, id, in)
+		require.NoError(t, err)
+		require.Equal(t, h.Run(), again.Run())
+		_, err = f.Start(t.Context(), k.e, id, "another")
+		require.ErrorIs(t, err, workflow.ErrConflict)
+		say(k, h.Run(), "on", "")
+		returns(k, h, strings.Repeat(in, len(in)*len(in)))
+	}
+	require.NoError(t, k.e.Check(t.Context()))
 }
