@@ -74,8 +74,8 @@ func TestStandingOfARow(t *testing.T) {
 		{},
 		{Flow: "f", ID: "1", Status: Waiting, Created: 1 << 60, Retain: -1, Due: 1 << 40, Steps: 70_000, Bytes: 200, Signals: 1 << 63, Paused: true},
 		{Flow: strings.Repeat("f", 40), ID: strings.Repeat("x", 300), Status: Terminated, Build: strings.Repeat("b", 70_000),
-			Input: make([]byte, 32), Waits: []string{"a", strings.Repeat("n", 200)}, Cancel: "why", Terminate: "why"},
-		{Status: Blocked, Waits: make([]string, 20), Input: []byte{}, Restarts: -5, Unread: 300, Due: -1 << 40, Paused: true},
+			Fingerprint: make([]byte, 32), Waits: []string{"a", strings.Repeat("n", 200)}, Cancel: "why", Terminate: "why"},
+		{Status: Blocked, Waits: make([]string, 20), Fingerprint: []byte{}, Restarts: -5, Unread: 300, Due: -1 << 40, Paused: true},
 	} {
 		content, err := driver.EncodePayload(row)
 		require.NoError(t, err)

@@ -13,7 +13,8 @@ import (
 
 // Every run reads and writes its row and its entries several times. So these two are encoded without reflection, and in
 // few bytes: most numbers are 0, and most runs have no parent. If this decoder cannot read a row, for example because
-// of damage, [driver.DecodePayload] reads it. That function can also read what this encoder writes.
+// of damage, [driver.DecodePayload] reads it. That function can also read what this encoder writes. Only this decoder reads
+// the row of a run of an older build, which has 35 values.
 
 // encodeRow returns the content of the row of a run.
 func encodeRow(r *runRow) []byte {

@@ -31,7 +31,7 @@ func (s inTx) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) {
 func FuzzRows(f *testing.F) {
 	run, now := pawl.ID{1, 2, 3}, time.Unix(1_900_000_000, 7)
 	sound := &runRow{Flow: "note", ID: "a", Status: Waiting, Build: "1", Queue: "paper", Created: 1, Retain: 2,
-		Input: []byte{1}, Due: 3, Waits: []string{"news"}, Steps: 4, Signals: 5, Unread: 6, Cancel: "why",
+		Fingerprint: []byte{1}, Due: 3, Waits: []string{"news"}, Steps: 4, Signals: 5, Unread: 6, Cancel: "why",
 		Chain: []errorText{{Type: "*t", Text: "x"}}, Parent: pawl.ID{4}, OutputBytes: -1}
 	number := map[string]uint8{}
 	for i, table := range space.Tables() {
@@ -51,6 +51,9 @@ func FuzzRows(f *testing.F) {
 	ended := *sound
 	ended.Status, ended.Ended, ended.Retain = Done, 1, 1
 	add(tableRuns, nil, &ended)
+	short := ended
+	short.Input, short.Output = []byte{0xc0}, []byte{0xc0}
+	add(tableRuns, nil, &short)
 	for i, e := range forked() {
 		if len(e.Result) > maxInline {
 			e.Result, e.Apart = nil, true
@@ -58,6 +61,7 @@ func FuzzRows(f *testing.F) {
 		add(tableSteps, seqKey(run, uint32(i))[16:], e)
 	}
 	add(tableBlobs, seqKey(run, inputSeq)[16:], []byte{0xc0})
+	add(tableBlobs, seqKey(run, outputSeq)[16:], []byte{0xc0})
 	add(tableSignals, signalKey(run, "news", 1)[16:], []byte{0xc0})
 	add(tableSeen, []byte("order/1"), []byte("1"))
 	add(tableAnswers, answerKey(run, 1)[16:], &answer{Failed: true, Error: "no"})

@@ -340,7 +340,7 @@ func (row *runRow) sound() error {
 		bad = "a status that none has"
 	case row.open() == (row.Ended != 0):
 		bad = "an end, or none, against its status"
-	case len(row.Build) > maxLong || len(row.Fingerprint) > maxLong || len(row.Input) > maxInRow || len(row.Output) > maxInRow || len(row.Cancel) > maxErrorText || len(row.Terminate) > maxErrorText:
+	case len(row.Build) > maxLong || len(row.Fingerprint) > maxLong || len(row.Cancel) > maxErrorText || len(row.Terminate) > maxErrorText:
 		bad = "a text that is too long"
 	case !soundTexts(row.Error, row.Chain):
 		bad = "an error that is too long"
@@ -359,6 +359,8 @@ func (row *runRow) sound() error {
 	case row.Places > placeOfFlow|placeOfKey|started || row.Line > placeOfFlow|placeOfKey || !row.open() && row.Places|row.Line != 0 ||
 		row.Places&started != 0 && row.Line != 0 || row.Key == "" && (row.Places|row.Line)&placeOfKey != 0:
 		bad = "a place that none has"
+	case !row.soundValues():
+		bad = "an input or output that none has"
 	case row.OutputBytes < -1 || row.OutputBytes > MaxValue:
 		bad = "an output of no size"
 	}
@@ -366,4 +368,10 @@ func (row *runRow) sound() error {
 		return noRows("value", "the row of workflow %s %q has %s", row.Flow, row.ID, bad)
 	}
 	return nil
+}
+
+// soundValues reports whether the row has an input and an output only as a build writes them.
+func (row *runRow) soundValues() bool {
+	return (row.Input == nil || fitsRow(row.Input)) &&
+		(row.Output == nil || fitsRow(row.Output) && row.Status == Done && row.OutputBytes == len(row.Output))
 }
