@@ -3,11 +3,13 @@ package bolt
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/withid"
@@ -288,6 +290,23 @@ func TestCrashCap(t *testing.T) {
 			}
 			require.Equal(t, pawl.Ready, find(t, q, id).State)
 			require.Equal(t, 20, find(t, q, id).Crashes)
+		})
+	})
+	t.Run("a count from a damaged record does not overflow", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := openTest(t, &Options{MaxCrashes: NoMaxCrashes})
+			id := add(t, q, nil).ID
+			require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+				s, err := openStore(tx)
+				require.NoError(t, err)
+				j, err := s.record(id)
+				require.NoError(t, err)
+				j.Crashes = math.MaxInt
+				return putRecord(&s, j.Envelope)
+			}))
+			leaseOne(t, q)
+			expire(q)
+			require.Equal(t, math.MaxInt, find(t, q, id).Crashes)
 		})
 	})
 }

@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -223,7 +224,9 @@ func (t *txn) crashed(id pawl.ID, row leaseRow, event pawl.EventType) {
 		return
 	}
 	j.HoldsKey = j.HoldsKey || leads
-	j.Crashes++
+	if j.Crashes < math.MaxInt { // the count of a damaged record would overflow, and the record could not be read again
+		j.Crashes++
+	}
 	j.BackoffSince = time.Time{}
 	t.emit(pawl.Event{Type: event, Job: j.Envelope})
 	switch {
