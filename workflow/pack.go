@@ -13,8 +13,7 @@ import (
 
 // Every run reads and writes its row and its entries several times. So these two are encoded without reflection, and in
 // few bytes: most numbers are 0, and most runs have no parent. If this decoder cannot read a row, for example because
-// of damage, [driver.DecodePayload] reads it. That function can also read what this encoder writes. Only this decoder reads
-// the row of a run of an older build, which has 35 values.
+// of damage, [driver.DecodePayload] reads it. That function can also read what this encoder writes.
 
 // encodeRow returns the content of the row of a run.
 func encodeRow(r *runRow) []byte {
@@ -62,6 +61,7 @@ func encodeRow(r *runRow) []byte {
 
 // decodeRow reads the content of the row of a run.
 func decodeRow(content []byte) (*runRow, error) {
+	content = completed(content)
 	row := new(runRow)
 	if u := (unpacker{b: content}); u.row(row) {
 		return row, nil
@@ -70,8 +70,19 @@ func decodeRow(content []byte) (*runRow, error) {
 	return row, driver.DecodePayload(content, row)
 }
 
+// completed returns the row of a run with all values. That of an older build has no input and no output.
+func completed(content []byte) []byte {
+	u := unpacker{b: content}
+	if u.count() != 35 || u.failed {
+		return content
+	}
+	var p packer
+	p.list(37)
+	return append(append(p, u.b...), msgpcode.Nil, msgpcode.Nil)
+}
+
 func (u *unpacker) row(r *runRow) bool {
-	n := u.count()
+	u.list(37)
 	r.Flow = u.text()
 	r.ID = u.text()
 	r.Status = Status(u.word(statusWords))
@@ -107,12 +118,9 @@ func (u *unpacker) row(r *runRow) bool {
 	r.Number = u.uint64()
 	r.Attributes = u.attributes()
 	r.KeyNumber = u.uint64()
-	if n == 35 { // of an older build
-		return u.done()
-	}
 	r.Input = u.bytes()
 	r.Output = u.bytes()
-	return u.done() && n == 37
+	return u.done()
 }
 
 // encodeEntry returns the content of the row of an entry.

@@ -154,11 +154,12 @@ func TestPackIsShort(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	row, e := usual()
 	f.Add(encodeRow(row))
+	f.Add(append([]byte{msgpcode.Array16, 0, 35}, encodeRow(row)[3:]...))
 	f.Add(encodeEntry(e))
 	f.Add(encodeEntry(&entry{At: -1, Kind: KindVersion, Error: strings.Repeat("e", 300), Chain: []errorText{{}}, Child: pawl.ID{1}}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		wantRow, wantEntry := new(runRow), new(entry)
-		want := driver.DecodePayload(content, wantRow)
+		want := driver.DecodePayload(completed(content), wantRow)
 		gotRow, got := decodeRow(content)
 		require.Equal(t, want == nil, got == nil, "%v, %v", want, got)
 		if want == nil {
