@@ -70,7 +70,7 @@ func decodeRow(content []byte) (*runRow, error) {
 	return row, driver.DecodePayload(content, row)
 }
 
-// completed returns the row of a run with all values. That of an older build has no input and no output.
+// completed returns the row of a run with all 37 values. That of an older build has 35: no input and no output.
 func completed(content []byte) []byte {
 	u := unpacker{b: content}
 	if u.count() != 35 || u.failed {

@@ -194,8 +194,8 @@ type runRow struct {
 
 	KeyNumber uint64 // its number in the line of its key
 
-	// Its input and output as MessagePack. A row without one, as older builds wrote it, has it among the blobs, as do
-	// values of more than maxInRow bytes.
+	// Its input and output as they are stored. Nil means that it has none, or that it is among the blobs: it has more than
+	// maxInRow bytes, or an older build wrote it.
 	Input, Output []byte
 }
 
@@ -295,7 +295,7 @@ func (r rows) output(run pawl.ID, row *runRow) ([]byte, error) {
 	return r.blob(run, outputSeq)
 }
 
-// fitsRow reports whether an input or output belongs into the row of its run.
+// fitsRow reports whether an input or output belongs in the row of its run.
 func fitsRow(value []byte) bool { return 0 < len(value) && len(value) <= maxInRow }
 
 // value returns the result of an entry.

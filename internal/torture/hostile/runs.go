@@ -197,6 +197,6 @@ func (c *crew) makeRuns() error {
 			do(c.queue.Settle(c.ctx, l.Abandon(pawl.ReasonPermanent, errors.New("disk on fire"))))
 		}
 	}
-	start("ready", strings.Repeat("ends ", 100)) // an input that its row does not have
+	start("ready", strings.Repeat("ends ", 100)) // too long for the row of the run
 	return err
 }
