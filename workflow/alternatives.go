@@ -64,8 +64,9 @@ func (a *alternatives) ended() int {
 	return slices.IndexFunc(a.cases, func(each Case) bool { return each.branch != nil && each.branch.finished && !each.branch.losing })
 }
 
-// look ends the call with the first case that is ready.
-func (a *alternatives) look(t *takeSignal) (taken bool, err error) {
+// look ends the call with the first case that is ready. If none is, and the call is fresh, look leaves its entry to the
+// next write.
+func (a *alternatives) look(t *takeSignal, fresh bool) (taken bool, err error) {
 	x := a.c.x
 	x.mu.Lock()
 	t.ready = a.ended()
@@ -73,13 +74,18 @@ func (a *alternatives) look(t *takeSignal) (taken bool, err error) {
 		a.c.settled()
 	}
 	x.mu.Unlock()
-	if len(a.changes.cases) > 0 {
-		taken, err = a.changes.look(func(met *sharedCase) (over, refused bool, err error) { return a.earlier(t, met.index) })
-		if taken || err != nil {
-			return taken, a.changes.failed(err)
+	last := func() (bool, error) {
+		taken, err := a.c.takeSignal(t)
+		if fresh && !taken && err == nil {
+			x.later(a.c.e) // before another branch may end the call
 		}
+		return taken, err
 	}
-	return a.c.takeSignal(t)
+	if len(a.changes.cases) == 0 {
+		return last()
+	}
+	taken, err = a.changes.look(func(met *sharedCase) (over, refused bool, err error) { return a.earlier(t, met.index) }, last)
+	return taken, a.changes.failed(err)
 }
 
 // earlier reports whether a case before the case with the given index is ready. If that case has a signal,

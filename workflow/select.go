@@ -173,17 +173,17 @@ func (c *call) awaitCase(cases []Case) error {
 		again := x.lookAgain()
 		t := a.signal()
 		t.woken, t.over = woken, passed || wait <= 0 && fresh
-		taken, err := a.look(t)
+		taken, err := a.look(t, fresh)
 		if taken || err != nil {
 			return err
 		}
 		if fresh {
 			fresh = false
-			if err := c.pending(wait); err != nil {
+			if err := c.written(wait); err != nil {
 				return err
 			}
 		}
-		if passed, err = c.idle(w, func() bool { return again() || a.ended() >= 0 || a.changes.missed }); err != nil {
+		if passed, err = c.idle(w, func() bool { return again() || a.ended() >= 0 || a.changes.changed() }); err != nil {
 			return err
 		}
 		if a.changes.isTaken() {

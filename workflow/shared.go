@@ -81,7 +81,7 @@ func (s *Shared[T]) Change(r *Run, fn func(*T)) error {
 	if err := w.caughtUp(); err != nil {
 		return err
 	}
-	_, err = w.look(nil)
+	_, err = w.look(nil, nil)
 	return w.failed(err)
 }
 

@@ -231,15 +231,22 @@ func (x *execution) saveResults() error {
 
 // pending leaves the entry to the suspension, or writes it now if the run may not be suspended.
 func (c *call) pending(wait time.Duration) error {
+	c.x.later(c.e)
+	return c.written(wait)
+}
+
+// written makes sure that the entry, which the next write contains, is written before a wait: by the suspension, or
+// now if the run may not be suspended.
+func (c *call) written(wait time.Duration) error {
 	x := c.x
 	x.mu.Lock()
-	alone := x.active == 1 && wait >= 2*leastSuspension
+	suspends := x.active == 1 && wait >= 2*leastSuspension
+	unsaved := x.backlog.restless()
 	x.mu.Unlock()
-	if alone {
-		x.later(c.e)
+	if suspends || !unsaved {
 		return nil
 	}
-	return x.save(c.e)
+	return x.save()
 }
 
 // awaitDue waits until a pending entry may continue.

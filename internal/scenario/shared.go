@@ -123,7 +123,8 @@ func winnerStays(gate string) story {
 }
 
 // Rule: a wait ends with a value that is changed again right after, whatever the scheduling of goroutines. A wait
-// that takes something leaves the next one what is left.
+// that takes something leaves the next one what is left. The wait that began first is first, also after the run has
+// continued from its journal.
 func (suite) SharedMomentIsSeen(t *testing.T, k *kit) {
 	f := workflow.Define("moment", func(r *workflow.Run, _ int) (string, error) {
 		light, log := workflow.Share(r, "light", ""), workflow.Share(r, "log", "")
@@ -173,6 +174,7 @@ func (suite) SharedMomentIsSeen(t *testing.T, k *kit) {
 	for _, name := range []string{"a", "b", "c"} {
 		require.Equal(t, 5, strings.Count(out, name))
 	}
+	require.Equal(t, strings.Repeat(out[:3], 5), out, "they take turns")
 	require.NoError(t, k.e.Replay(t.Context(), h.Run()))
 }
 
