@@ -32,10 +32,9 @@ lint: ## run staticcheck
 imports: ## check which package imports which
 	sh .ci/imports
 
-portable: ## build for Windows, macOS, and 32 bits
-	GOOS=linux GOARCH=386 go build $(PACKAGES)
-	GOOS=windows go build $(PACKAGES)
-	GOOS=darwin go build $(PACKAGES)
+portable: ## compile for Windows, macOS, and 32 bits, and link the command
+	for os in linux/386 windows/amd64 darwin/amd64; do export GOOS=$${os%/*} GOARCH=$${os#*/} && \
+	go list -export -f '{{""}}' $(PACKAGES) && go build -o /dev/null ./cmd/jobctl || exit 1; done
 
 tidy: ## check that go mod tidy would change nothing
 	sh .ci/tidy
