@@ -48,7 +48,7 @@ func sendInvoice(ctx context.Context, pool *pgxpool.Pool, q *postgres.Queue, job
 	if err != nil {
 		return err
 	}
-	_ = q.Wake(ctx) // so that the queue knows at once; else it finds out by itself
+	_ = q.Wake(ctx) // so that the queue learns of it immediately; without Wake, it learns of it later
 	return nil
 }
 

@@ -66,7 +66,7 @@ func Example() {
 
 	k := workflowtest.New(t, nil, Order)
 	k.Stub("charge", func(context.Context) (any, error) { return "payment 7", nil })
-	k.CrashAfter("charge") // the effect took place, and nobody has written it down
+	k.CrashAfter("charge") // the effect took place, but the journal has no record of it
 
 	run := workflowtest.Start(k, Order, "1042", "a lamp") // until it waits
 	k.Advance(24 * time.Hour)
