@@ -19,7 +19,7 @@ type alternatives struct {
 
 // alternatives sorts the cases of a Select.
 func (c *call) alternatives(cases []Case) (*alternatives, error) {
-	a := &alternatives{c: c, cases: cases, timer: -1, changes: &sharedWait{c: c}}
+	a := &alternatives{c: c, cases: cases, timer: -1, changes: c.sharedWait()}
 	for i, each := range cases {
 		a.signals, a.valid = append(a.signals, each.signal), append(a.valid, each.valid)
 		switch {
@@ -64,34 +64,28 @@ func (a *alternatives) ended() int {
 	return slices.IndexFunc(a.cases, func(each Case) bool { return each.branch != nil && each.branch.finished && !each.branch.losing })
 }
 
-// look ends the call with the first case that is ready. If none is, and the call is fresh, look leaves its entry to the
-// next write.
-func (a *alternatives) look(t *takeSignal, fresh bool) (taken bool, err error) {
-	x := a.c.x
-	x.mu.Lock()
-	t.ready = a.ended()
-	if len(a.changes.cases) == 0 {
-		a.c.settled()
-	}
-	x.mu.Unlock()
-	last := func() (bool, error) {
-		taken, err := a.c.takeSignal(t)
-		if fresh && !taken && err == nil {
-			x.later(a.c.e) // before another branch may end the call
+func (a *alternatives) endedNow() int {
+	a.c.x.mu.Lock()
+	defer a.c.x.mu.Unlock()
+	return a.ended()
+}
+
+// look ends the call with the first case that is ready.
+func (a *alternatives) look(t *takeSignal) (taken bool, err error) {
+	if len(a.changes.cases) > 0 {
+		taken, err = a.changes.look(func(met *sharedCase) (over, refused bool, err error) { return a.earlier(t, met.index) }, nil)
+		if taken || err != nil {
+			return taken, a.changes.failed(err)
 		}
-		return taken, err
 	}
-	if len(a.changes.cases) == 0 {
-		return last()
-	}
-	taken, err = a.changes.look(func(met *sharedCase) (over, refused bool, err error) { return a.earlier(t, met.index) }, last)
-	return taken, a.changes.failed(err)
+	t.ready = a.endedNow()
+	return a.c.takeSignal(t)
 }
 
 // earlier reports whether a case before the case with the given index is ready. If that case has a signal,
 // earlier ends the call with it. It leaves a case with a branch to the mutation.
 func (a *alternatives) earlier(t *takeSignal, index int) (over, refused bool, err error) {
-	if 0 <= t.ready && t.ready < index {
+	if ready := a.endedNow(); 0 <= ready && ready < index {
 		return false, true, nil
 	}
 	early := *t

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gopawl/pawl"
 )
@@ -133,6 +134,8 @@ func (s *scope) find(kind EntryKind, name string, key []byte) (*call, error) {
 			s.unsettled = kind == KindCondition || kind == KindSelect
 			if s.unsettled {
 				x.sharing.unsettled++
+				at, _ := slices.BinarySearch(x.sharing.unlooked, e.seq)
+				x.sharing.unlooked = slices.Insert(x.sharing.unlooked, at, e.seq)
 			}
 		}
 		s.acts(kind)

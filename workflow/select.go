@@ -132,8 +132,7 @@ func (r *Run) choose(name string, cases []Case) (int, error) {
 		}
 		return got.Selected, each.result()
 	case each.shared != nil && c.known:
-		w := &sharedWait{c: c, cases: []*sharedCase{each.shared}}
-		if err := w.again(0, func() ([]byte, error) { return got.Payload, nil }); err != nil {
+		if err := c.sharedWait(each.shared).again(0, func() ([]byte, error) { return got.Payload, nil }); err != nil {
 			return -1, err
 		}
 	case each.signal != "":
@@ -173,23 +172,22 @@ func (c *call) awaitCase(cases []Case) error {
 		again := x.lookAgain()
 		t := a.signal()
 		t.woken, t.over = woken, passed || wait <= 0 && fresh
-		taken, err := a.look(t, fresh)
+		taken, err := a.look(t)
 		if taken || err != nil {
 			return err
 		}
+		ready := func() bool { return again() || a.ended() >= 0 || a.changes.changed() }
+		a.changes.opens(fresh, ready)
 		if fresh {
 			fresh = false
 			if err := c.written(wait); err != nil {
 				return err
 			}
 		}
-		if passed, err = c.idle(w, func() bool { return again() || a.ended() >= 0 || a.changes.changed() }); err != nil {
+		if passed, err = c.idle(w, ready); err != nil {
 			return err
 		}
-		if a.changes.isTaken() {
-			return nil
-		}
-		if err := c.refused(); err != nil {
+		if over, err := a.changes.over(); over || err != nil {
 			return err
 		}
 	}

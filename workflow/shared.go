@@ -74,7 +74,7 @@ func (s *Shared[T]) Change(r *Run, fn func(*T)) error {
 		return err
 	}
 	defer c.end()
-	w := &sharedWait{c: c, cases: []*sharedCase{{on: s.shared, try: s.try(func(v *T) bool { fn(v); return true })}}}
+	w := c.sharedWait(&sharedCase{on: s.shared, try: s.try(func(v *T) bool { fn(v); return true })})
 	if c.known {
 		return w.again(0, c.sumOf)
 	}
@@ -107,7 +107,7 @@ func (s *Shared[T]) Wait(r *Run, name string, fn func(*T) bool) error {
 		return err
 	}
 	defer c.end()
-	w := &sharedWait{c: c, cases: []*sharedCase{{on: s.shared, try: s.try(fn)}}}
+	w := c.sharedWait(&sharedCase{on: s.shared, try: s.try(fn)})
 	if c.known {
 		return w.again(0, c.sumOf)
 	}

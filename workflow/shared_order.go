@@ -16,9 +16,10 @@ import (
 // without the earlier ones. If a branch of a race changes a value and then loses, the change stays, and
 // the branch has used its signals. See acts.
 //
-// A change also offers the value to the waiting calls before another change can happen, whether or not their
-// goroutines have got to the wait yet. So a condition that is true between two changes is not missed, however
-// goroutines are scheduled.
+// A change also offers the value to the waiting calls before another change can happen. A call waits once it has looked
+// at all that it waits for, whether or not its goroutine sleeps yet. So a condition that is true between two changes is
+// not missed, however goroutines are scheduled. A Select that something else has just woken does not wait: it looks
+// again, at the values that it then finds.
 
 // sharing is what an execution knows about its shared values. While a function looks at a value, the lock of
 // sharing is held, and the lock of the execution is not.
@@ -30,7 +31,9 @@ type sharing struct {
 	recorded map[string][]*entry // changes that are to be made again, in order; see orderOf
 	order    uint64              // number of the last change
 
-	unsettled int // calls that waited when the journal was read, and have not looked again
+	// Calls that waited when the journal was read look again in the order in which they began.
+	unlooked  []uint32 // seqs of those that have not looked at their values, ascending
+	unsettled int      // how many of them do not wait again, and have not ended
 }
 
 // orderOf returns the part of a run to which a scope belongs. The functions of one part are called again together.
@@ -60,15 +63,17 @@ func (sh *sharing) remember(entries []*entry) {
 }
 
 // caughtUp makes a call wait for its turn. A call that already waited in the journal may look once all scopes have
-// reached its end. A new call may look, and perhaps change something, once all those calls have looked.
+// reached its end, and the calls that began before it have looked. A new call may look, and perhaps change something,
+// once all those calls wait again.
 func (w *sharedWait) caughtUp() error {
 	c, x := w.c, w.c.x
 	if len(w.cases) == 0 {
+		c.nextLooks()
 		return nil
 	}
 	err := c.await(func() bool {
-		if c.recorded {
-			return len(x.behind) == 0 || c.mute()
+		if c.unsettled {
+			return len(x.behind) == 0 && x.sharing.unlooked[0] == w.seq || c.mute()
 		}
 		return x.sharing.unsettled == 0 || c.mute()
 	})
@@ -78,12 +83,33 @@ func (w *sharedWait) caughtUp() error {
 	return c.refused()
 }
 
-// settled records that the call has looked at what it waits for, or ends. The caller holds the lock.
+// nextLooks lets the next call look that waited when the journal was read.
+func (c *call) nextLooks() {
+	c.x.mu.Lock()
+	defer c.x.mu.Unlock()
+	c.nextLooksLocked()
+}
+
+func (c *call) nextLooksLocked() {
+	x := c.x
+	at, ok := slices.BinarySearch(x.sharing.unlooked, c.e.seq)
+	if !ok {
+		return
+	}
+	x.sharing.unlooked = slices.Delete(x.sharing.unlooked, at, at+1)
+	if at == 0 && len(x.sharing.unlooked) > 0 {
+		next := x.sharing.unlooked[0]
+		x.wakeLocked(func(s *scope) bool { return s.waits.branches && s.current != nil && s.current.seq == next })
+	}
+}
+
+// settled records that a call that waited when the journal was read waits again, or ends. The caller holds the lock.
 func (c *call) settled() {
 	x := c.x
 	if !c.unsettled {
 		return
 	}
+	c.nextLooksLocked()
 	c.unsettled = false
 	if x.sharing.unsettled--; x.sharing.unsettled == 0 {
 		x.wakeLocked(func(s *scope) bool { return s.waits.branches })

@@ -20,21 +20,30 @@ type sharedCase struct {
 // sharedWait is a call that may change a shared value, now or later.
 type sharedWait struct {
 	c     *call
+	seq   uint32 // of its entry
 	cases []*sharedCase
-	open  bool // it has looked, and waits: another branch may end it; x.sharing guards it
 
-	// The execution's lock guards the fields below. Taken is only set while x.sharing is locked, too.
-	taken bool // another branch has made the change
-	retry bool // its function has failed in another branch, so it must look itself
+	// The execution's lock guards the fields below.
+	open   bool        // it has looked, and waits: another branch may end it
+	ready  func() bool // whether the open call looks again before it sleeps
+	missed bool        // it has to look again: a value has changed while the call was not open, or its function has failed
+	taken  bool        // another branch has made the change
+}
+
+func (c *call) sharedWait(cases ...*sharedCase) *sharedWait {
+	return &sharedWait{c: c, seq: c.e.seq, cases: cases}
 }
 
 // join makes later changes offer the value to the call, until leave. After leave, nothing calls its functions.
 // Calls of the journal may join in any order, since their goroutines do; each takes the place that it had.
 func (w *sharedWait) join() (leave func()) {
+	if len(w.cases) == 0 {
+		return func() {}
+	}
 	sh := &w.c.x.sharing
 	sh.Lock()
 	defer sh.Unlock()
-	at, _ := slices.BinarySearchFunc(sh.waits, w, func(a, b *sharedWait) int { return cmp.Compare(a.c.e.seq, b.c.e.seq) })
+	at, _ := slices.BinarySearchFunc(sh.waits, w, func(a, b *sharedWait) int { return cmp.Compare(a.seq, b.seq) })
 	sh.waits = slices.Insert(sh.waits, at, w)
 	return func() {
 		sh.Lock()
@@ -45,32 +54,24 @@ func (w *sharedWait) join() (leave func()) {
 
 // await waits until the condition of the only case holds.
 func (w *sharedWait) await(note string) error {
-	c, fresh := w.c, !w.c.recorded
+	fresh := !w.c.recorded // a fresh entry is for operators
 	for {
-		met, err := w.look(nil, func() (bool, error) {
-			if fresh { // for operators
-				fresh = false
-				c.x.later(c.e)
-			}
-			return false, nil
-		})
+		met, err := w.look(nil, func() { w.opens(fresh, w.changed) })
 		if met || err != nil {
 			return err
 		}
-		if _, err := c.idle(waitCondition{shared: true, note: note}, w.changed); err != nil {
+		fresh = false
+		if _, err := w.c.idle(waitCondition{shared: true, note: note}, w.changed); err != nil {
 			return err
 		}
-		if w.isTaken() {
-			return nil
-		}
-		if err := c.refused(); err != nil {
+		if over, err := w.over(); over || err != nil {
 			return err
 		}
 	}
 }
 
-// changed reports whether the call need not wait. The caller holds the execution's lock.
-func (w *sharedWait) changed() bool { return w.taken || w.retry }
+// changed reports whether the call need not sleep. The caller holds the execution's lock.
+func (w *sharedWait) changed() bool { return w.taken || w.missed }
 
 // note says, for operators, what a [Select] waits for.
 func (w *sharedWait) note(name string) string {
@@ -81,33 +82,45 @@ func (w *sharedWait) note(name string) string {
 	return fmt.Sprintf("waits in %q for the shared value %s", name, strings.Join(values, " or "))
 }
 
-func (w *sharedWait) isTaken() bool {
+// opens lets other branches end the call, which has looked at all that it waits for. A fresh call first leaves its
+// entry to the next write.
+func (w *sharedWait) opens(fresh bool, ready func() bool) {
 	x := w.c.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return w.taken
+	if fresh {
+		x.laterLocked(w.c.e)
+	}
+	w.open, w.ready = true, ready
+	w.c.settled()
+}
+
+// over reports whether another branch has ended the call, or else why the call does not continue.
+func (w *sharedWait) over() (taken bool, err error) {
+	x := w.c.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if w.taken {
+		return true, nil
+	}
+	return false, w.c.refusedLocked()
 }
 
 // look ends the call with the first case whose condition is true. Before that, it passes the case to earlier,
-// which may end the call in another way, or refuse the case. If no case ends the call, last may. If last does not
-// either, the call waits, and other branches may end it from then on. No value changes before look returns.
-// Each function may be nil.
-func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err error), last func() (over bool, err error)) (over bool, err error) {
+// which may end the call in another way, or refuse the case. If no condition is true, look calls unmet before a value
+// can change. Both functions may be nil.
+func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err error), unmet func()) (met bool, err error) {
 	x := w.c.x
 	x.sharing.Lock()
 	defer x.sharing.Unlock()
 	x.mu.Lock()
-	w.retry = false
+	taken := w.taken
+	w.open, w.missed = false, false
 	x.mu.Unlock()
-	defer func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		w.c.settled()
-	}()
-	if w.isTaken() {
+	defer w.c.nextLooks()
+	if taken {
 		return true, nil
 	}
-	w.open = false
 	for _, each := range w.cases {
 		next, err := each.try(each.on.state)
 		if err != nil {
@@ -117,12 +130,8 @@ func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err err
 			continue
 		}
 		if earlier != nil {
-			over, refused, err := earlier(each)
-			if over || err != nil {
+			if over, refused, err := earlier(each); over || refused || err != nil {
 				return over, err
-			}
-			if refused {
-				break
 			}
 		}
 		if _, err := w.take(each, next, false); err != nil {
@@ -131,12 +140,9 @@ func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err err
 		x.spread(each.on)
 		return true, nil
 	}
-	if last != nil {
-		if over, err := last(); over || err != nil {
-			return over, err
-		}
+	if unmet != nil {
+		unmet()
 	}
-	w.open = true
 	return false, nil
 }
 
@@ -154,7 +160,7 @@ func (x *execution) spread(on *shared) {
 // offer lets a call of another branch look at a value. If its function fails or panics here, it does so again in
 // its own branch.
 func (w *sharedWait) offer(on *shared) (took bool) {
-	if !w.open {
+	if !w.waits() {
 		return false
 	}
 	defer func() {
@@ -181,12 +187,26 @@ func (w *sharedWait) offer(on *shared) (took bool) {
 	return false
 }
 
+// waits reports whether other branches may end the call. If not, the call looks itself.
+func (w *sharedWait) waits() bool {
+	w.c.x.mu.Lock()
+	defer w.c.x.mu.Unlock()
+	return w.waitsLocked()
+}
+
+func (w *sharedWait) waitsLocked() bool {
+	s := w.c.scope
+	waits := w.open && s.x.stopped == nil && !s.mute() && (s.waits != nil || !w.ready())
+	w.missed = w.missed || !waits
+	return waits
+}
+
 // lookAgain wakes the branch of the call.
 func (w *sharedWait) lookAgain() {
 	x := w.c.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	w.retry = true
+	w.missed = true
 	x.wakeLocked(func(s *scope) bool { return s == w.c.scope })
 }
 
@@ -205,7 +225,7 @@ func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, er
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if byOther {
-		if x.stopped != nil || c.mute() {
+		if !w.waitsLocked() {
 			return false, nil
 		}
 	} else if err := c.mayTake(); err != nil {
@@ -227,7 +247,7 @@ func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, er
 	c.use()
 	each.on.state = next
 	if byOther {
-		w.taken, w.open = true, false
+		w.taken = true
 		x.wakeLocked(func(s *scope) bool { return s == c.scope })
 	}
 	return true, nil

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -74,16 +75,16 @@ func waitInParts(r *Run, light *Shared[string], begun, looked func()) (got strin
 	}
 	defer c.end()
 	begun()
-	w := &sharedWait{c: c, cases: []*sharedCase{{on: light.shared, try: light.try(green(&got))}}}
+	w := c.sharedWait(&sharedCase{on: light.shared, try: light.try(green(&got))})
 	defer w.join()()
-	if met, err := w.look(nil, nil); met || err != nil {
+	if met, err := w.look(nil, func() { w.opens(true, w.changed) }); met || err != nil {
 		return got, err
 	}
 	looked()
-	if _, err = c.idle(waitCondition{shared: true}, w.changed); err != nil || w.isTaken() {
-		return got, err
+	if _, err = c.idle(waitCondition{shared: true}, w.changed); err == nil {
+		_, err = w.over()
 	}
-	return got, c.refused()
+	return got, err
 }
 
 func nothing() {}
@@ -209,4 +210,43 @@ func TestSharedMomentDuringTheCommitOfASelect(t *testing.T) {
 		return b.Wait(r)
 	})
 	require.Equal(t, "1", out)
+}
+
+// Rule: of the cases that are ready, a Select takes the first, even if another branch changes the value of a later
+// one before the Select is awake.
+func TestSharedCaseBehindABranch(t *testing.T) {
+	const groups = 30
+	out := runOnce(t, nothing, func(r *Run, _ int) (string, error) {
+		start := Share(r, "start", "")
+		var selects, changes []*Branch[string]
+		var looked sync.WaitGroup
+		for i := range groups {
+			light, of := Share(r, fmt.Sprintf("light %d", i), ""), func(what string) string { return fmt.Sprintf("%s %d", what, i) }
+			first := Go(r, of("first"), func(r *Run) (string, error) {
+				return "", start.Wait(r, "start", func(v *string) bool { return *v != "" })
+			})
+			looked.Add(1)
+			once := sync.OnceFunc(looked.Done)
+			selects = append(selects, Go(r, of("select"), func(r *Run) (string, error) {
+				n, err := Select(r, "either", first.Case(nil), light.Case(func(v *string) bool { once(); return *v != "" }))
+				return strconv.Itoa(n), err
+			}))
+			changes = append(changes, Go(r, of("change"), func(r *Run) (string, error) {
+				if _, err := first.Wait(r); err != nil {
+					return "", err
+				}
+				return "", change(r, light, "1")
+			}))
+		}
+		looked.Wait()
+		if err := change(r, start, "now"); err != nil {
+			return "", err
+		}
+		if _, err := All(r, changes...); err != nil {
+			return "", err
+		}
+		all, err := All(r, selects...)
+		return strings.Join(all, ""), err
+	})
+	require.Equal(t, strings.Repeat("0", groups), out)
 }

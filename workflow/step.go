@@ -283,6 +283,10 @@ func (c *call) failure() string {
 func (c *call) refused() error {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
+	return c.refusedLocked()
+}
+
+func (c *call) refusedLocked() error {
 	if c.x.stopped != nil {
 		return c.x.stopped
 	}
