@@ -239,6 +239,7 @@ func (x *execution) rest() {
 	case err == nil:
 		_ = x.stopLocked(ErrSuspended)
 	case errors.Is(err, errWoken):
+		x.news++
 		x.wakeLocked(func(each *scope) bool {
 			for _, l := range late {
 				if l == each {

@@ -169,14 +169,10 @@ func (x *execution) save(entries ...*entry) error {
 
 // later leaves an entry to the next write, because the run can reproduce it after a crash.
 func (x *execution) later(e *entry) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.laterLocked(e)
-}
-
-func (x *execution) laterLocked(e *entry) {
 	var j journal
 	j.add(x.run, e)
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.queueEntry(&j, e)
 }
 

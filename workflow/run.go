@@ -71,7 +71,7 @@ type scope struct {
 	abandoned bool  // another branch won the race, or the branch was cancelled
 	cut       bool  // it received ErrAbandoned, and its later entries in the journal are void
 
-	unsettled bool // its call waited for a shared value before, and has not looked again
+	unsettled bool // its call is pending in the journal, and does not wait again yet
 
 	looks map[*look]bool // signals that it has received and no scope has used
 

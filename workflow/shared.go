@@ -119,8 +119,8 @@ func (s *Shared[T]) Wait(r *Run, name string, fn func(*T) bool) error {
 }
 
 // Case is ready when fn returns true for the value. If the case is selected, what fn did to the value counts, as
-// with [Shared.Wait]. When another case wakes a [Select], it looks at all of them again. It may then miss a value for
-// which fn would have returned true only in between.
+// with [Shared.Wait]. When a [Select] has to look at its cases again, because another one may be ready, it may miss a
+// value for which fn would have returned true only until then.
 func (s *Shared[T]) Case(fn func(*T) bool) Case {
 	return Case{name: sharedCaseName + s.name, err: s.err, shared: &sharedCase{on: s.shared, try: s.try(fn)}}
 }

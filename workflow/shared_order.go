@@ -16,24 +16,24 @@ import (
 // without the earlier ones. If a branch of a race changes a value and then loses, the change stays, and
 // the branch has used its signals. See acts.
 //
-// A change also offers the value to the waiting calls before another change can happen. A call waits once it has looked
-// at all that it waits for, whether or not its goroutine sleeps yet. So a condition that is true between two changes is
-// not missed, however goroutines are scheduled. A Select that something else has just woken does not wait: it looks
-// again, at the values that it then finds.
+// A change also offers the value to the waiting calls before another change can happen. A call waits as soon as it has
+// looked at everything that can end it, even if its goroutine does not sleep yet. So a condition that is true only
+// between two changes is not missed, however goroutines are scheduled. The exception is a Select that must look again
+// because something else may be ready: it sees only the values of that moment.
 
 // sharing is what an execution knows about its shared values. While a function looks at a value, the lock of
 // sharing is held, and the lock of the execution is not.
 type sharing struct {
 	sync.Mutex
-	waits []*sharedWait // waiting calls, in the order in which they began
+	waits []*sharedWait // calls that wait or are about to, in the order in which they began
 
 	// The execution's lock guards the fields below.
 	recorded map[string][]*entry // changes that are to be made again, in order; see orderOf
 	order    uint64              // number of the last change
 
-	// Calls that waited when the journal was read look again in the order in which they began.
-	unlooked  []uint32 // seqs of those that have not looked at their values, ascending
-	unsettled int      // how many of them do not wait again, and have not ended
+	// Calls that are pending in the journal look again in the order in which they began.
+	unlooked  []uint32 // seqs of those that have not looked yet, ascending
+	unsettled int      // how many of them neither wait again nor have ended
 }
 
 // orderOf returns the part of a run to which a scope belongs. The functions of one part are called again together.
@@ -62,9 +62,9 @@ func (sh *sharing) remember(entries []*entry) {
 	}
 }
 
-// caughtUp makes a call wait for its turn. A call that already waited in the journal may look once all scopes have
-// reached its end, and the calls that began before it have looked. A new call may look, and perhaps change something,
-// once all those calls wait again.
+// caughtUp makes a call wait for its turn. A call that is pending in the journal may look once all scopes have reached
+// the end of the journal, and the calls that began before it have looked. A new call may look, and perhaps change
+// something, once all of those wait again or have ended.
 func (w *sharedWait) caughtUp() error {
 	c, x := w.c, w.c.x
 	if len(w.cases) == 0 {
@@ -73,7 +73,7 @@ func (w *sharedWait) caughtUp() error {
 	}
 	err := c.await(func() bool {
 		if c.unsettled {
-			return len(x.behind) == 0 && x.sharing.unlooked[0] == w.seq || c.mute()
+			return len(x.behind) == 0 && slices.Index(x.sharing.unlooked, w.seq) == 0 || c.mute()
 		}
 		return x.sharing.unsettled == 0 || c.mute()
 	})
@@ -83,7 +83,7 @@ func (w *sharedWait) caughtUp() error {
 	return c.refused()
 }
 
-// nextLooks lets the next call look that waited when the journal was read.
+// nextLooks records that a call of the journal has looked, and lets the next one look.
 func (c *call) nextLooks() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *call) nextLooksLocked() {
 	}
 }
 
-// settled records that a call that waited when the journal was read waits again, or ends. The caller holds the lock.
+// settled records that a call of the journal waits again or has ended. The caller holds the lock.
 func (c *call) settled() {
 	x := c.x
 	if !c.unsettled {

@@ -25,7 +25,7 @@ type sharedWait struct {
 
 	// The execution's lock guards the fields below.
 	open   bool        // it has looked, and waits: another branch may end it
-	ready  func() bool // whether the open call looks again before it sleeps
+	ready  func() bool // whether the open call must look again before it sleeps
 	missed bool        // it has to look again: a value has changed while the call was not open, or its function has failed
 	taken  bool        // another branch has made the change
 }
@@ -35,7 +35,7 @@ func (c *call) sharedWait(cases ...*sharedCase) *sharedWait {
 }
 
 // join makes later changes offer the value to the call, until leave. After leave, nothing calls its functions.
-// Calls of the journal may join in any order, since their goroutines do; each takes the place that it had.
+// Goroutines may get here in any order. Each call takes its place by when it began.
 func (w *sharedWait) join() (leave func()) {
 	if len(w.cases) == 0 {
 		return func() {}
@@ -54,7 +54,7 @@ func (w *sharedWait) join() (leave func()) {
 
 // await waits until the condition of the only case holds.
 func (w *sharedWait) await(note string) error {
-	fresh := !w.c.recorded // a fresh entry is for operators
+	fresh := !w.c.recorded // then operators should see its entry
 	for {
 		met, err := w.look(nil, func() { w.opens(fresh, w.changed) })
 		if met || err != nil {
@@ -89,10 +89,14 @@ func (w *sharedWait) opens(fresh bool, ready func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if fresh {
-		x.laterLocked(w.c.e)
+		var j journal
+		j.add(x.run, w.c.e)
+		x.queueEntry(&j, w.c.e)
 	}
 	w.open, w.ready = true, ready
-	w.c.settled()
+	if !w.missed {
+		w.c.settled()
+	}
 }
 
 // over reports whether another branch has ended the call, or else why the call does not continue.
@@ -149,10 +153,9 @@ func (w *sharedWait) look(earlier func(*sharedCase) (over, refused bool, err err
 // spread offers a changed value to the waiting calls until none of them takes it. The caller holds the lock of
 // x.sharing.
 func (x *execution) spread(on *shared) {
-	for again := true; again; {
-		again = false
-		for _, w := range x.sharing.waits {
-			again = w.offer(on) || again
+	for i := 0; i < len(x.sharing.waits); i++ {
+		if x.sharing.waits[i].offer(on) {
+			i = -1 // the first call may take what this one has left
 		}
 	}
 }
@@ -160,7 +163,7 @@ func (x *execution) spread(on *shared) {
 // offer lets a call of another branch look at a value. If its function fails or panics here, it does so again in
 // its own branch.
 func (w *sharedWait) offer(on *shared) (took bool) {
-	if !w.waits() {
+	if !slices.ContainsFunc(w.cases, func(each *sharedCase) bool { return each.on == on }) || !w.waits() {
 		return false
 	}
 	defer func() {
@@ -187,7 +190,7 @@ func (w *sharedWait) offer(on *shared) (took bool) {
 	return false
 }
 
-// waits reports whether other branches may end the call. If not, the call looks itself.
+// waits reports whether other branches may end the call. If not, the call looks again by itself.
 func (w *sharedWait) waits() bool {
 	w.c.x.mu.Lock()
 	defer w.c.x.mu.Unlock()
@@ -196,7 +199,7 @@ func (w *sharedWait) waits() bool {
 
 func (w *sharedWait) waitsLocked() bool {
 	s := w.c.scope
-	waits := w.open && s.x.stopped == nil && !s.mute() && (s.waits != nil || !w.ready())
+	waits := w.open && !w.taken && s.x.stopped == nil && !s.mute() && (s.waits != nil || !w.ready())
 	w.missed = w.missed || !waits
 	return waits
 }
@@ -210,7 +213,7 @@ func (w *sharedWait) lookAgain() {
 	x.wakeLocked(func(s *scope) bool { return s == w.c.scope })
 }
 
-// take ends the call with a change. If another branch makes the change, take refuses it unless the call may go on.
+// take ends the call with a change. If another branch makes the change, take refuses it unless the call still waits.
 // The caller holds the lock of x.sharing.
 func (w *sharedWait) take(each *sharedCase, next []byte, byOther bool) (bool, error) {
 	c, x := w.c, w.c.x

@@ -19,7 +19,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// atCheckpoint is a store that calls a function before it first commits entries alone.
+// atCheckpoint is a store that calls a function before its first commit that has only entries.
 type atCheckpoint struct {
 	*bolt.Queue
 	first  sync.Once
@@ -33,7 +33,7 @@ func (s *atCheckpoint) Mutate(ctx context.Context, m driver.Mutation, size int) 
 	return s.Queue.Mutate(ctx, m, size)
 }
 
-// runOnce runs a flow to its end. Before is called before the first commit of entries alone.
+// runOnce runs a flow to its end. Before is called before the first commit that has only entries.
 func runOnce(t *testing.T, before func(), fn func(*Run, int) (string, error)) string {
 	t.Helper()
 	q, err := bolt.Open(filepath.Join(memdir.New(t), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})
@@ -249,4 +249,34 @@ func TestSharedCaseBehindABranch(t *testing.T) {
 		return strings.Join(all, ""), err
 	})
 	require.Equal(t, strings.Repeat("0", groups), out)
+}
+
+// Rule: the wait that began first comes first, even if another one has to take something before it can.
+func TestSharedWaitThatBeganFirstComesSecond(t *testing.T) {
+	looked := []chan bool{make(chan bool), make(chan bool), make(chan bool)}
+	out := runOnce(t, nothing, func(r *Run, _ int) (taker string, err error) {
+		light := Share(r, "light", "")
+		for i, w := range []struct{ name, from, to string }{{"first", "2", "3 by the first"}, {"second", "1", "2"}, {"third", "2", "3 by the third"}} {
+			Go(r, w.name, func(r *Run) (int, error) {
+				once := sync.OnceFunc(func() { close(looked[i]) })
+				return 0, light.Wait(r, "its turn", func(v *string) bool {
+					once()
+					mine := *v == w.from
+					if mine {
+						*v = w.to
+					}
+					return mine
+				})
+			})
+			<-looked[i]
+		}
+		if err = change(r, light, "1"); err == nil {
+			err = light.Change(r, func(v *string) { taker = *v })
+		}
+		if err == nil {
+			err = change(r, light, "2") // for the other one
+		}
+		return taker, err
+	})
+	require.Equal(t, "3 by the first", out)
 }

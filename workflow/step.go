@@ -229,14 +229,14 @@ func (x *execution) saveResults() error {
 	return x.save()
 }
 
-// pending leaves the entry to the suspension, or writes it now if the run may not be suspended.
+// pending leaves the entry to the suspension, or writes it now if the run is not about to be suspended.
 func (c *call) pending(wait time.Duration) error {
 	c.x.later(c.e)
 	return c.written(wait)
 }
 
-// written makes sure that the entry, which the next write contains, is written before a wait: by the suspension, or
-// now if the run may not be suspended.
+// written makes sure that the backlog, which has the entry, is written: by the suspension, or now if the run is not
+// about to be suspended.
 func (c *call) written(wait time.Duration) error {
 	x := c.x
 	x.mu.Lock()

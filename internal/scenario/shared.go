@@ -123,7 +123,7 @@ func winnerStays(gate string) story {
 }
 
 // Rule: a wait ends with a value that is changed again right after, whatever the scheduling of goroutines. A wait
-// that takes something leaves the next one what is left. The wait that began first is first, also after the run has
+// that takes something leaves the next one what is left. The wait that began first is first, even after the run has
 // continued from its journal.
 func (suite) SharedMomentIsSeen(t *testing.T, k *kit) {
 	f := workflow.Define("moment", func(r *workflow.Run, _ int) (string, error) {
