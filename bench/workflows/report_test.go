@@ -46,10 +46,10 @@ func TestTargets(t *testing.T) {
 		}
 		return all
 	}
-	require.Equal(t, []string{"yes 0.600 times dbos-full", "yes 5.00 times dbos-full", "yes 5.50 times dbos-full"},
-		verdicts(sampleReport(0.6, 5, 5.5)))
-	require.Equal(t, []string{"no 0.590 times dbos-full", "no 4.90 times dbos-full", "no 1.00 times dbos-full"},
-		verdicts(sampleReport(0.59, 4.9, 1)))
+	require.Equal(t, []string{"yes 0.900 times dbos-full", "yes 5.00 times dbos-full", "yes 12.5 times dbos-full"},
+		verdicts(sampleReport(0.9, 5, 12.5)))
+	require.Equal(t, []string{"no 0.890 times dbos-full", "no 4.90 times dbos-full", "no 11.9 times dbos-full"},
+		verdicts(sampleReport(0.89, 4.9, 11.9)))
 	require.Equal(t, []string{"not measured", "not measured", "not measured"}, verdicts(comparison{}))
 }
 

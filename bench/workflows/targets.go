@@ -13,9 +13,9 @@ type target struct {
 }
 
 var targets = []target{
-	{"1 at a time", "0.6 of DBOS with the same promise", 1, 0.6, func(e engine) bool { return e.name == dbosFull }},
+	{"1 at a time", "0.9 of DBOS with the same promise", 1, 0.9, func(e engine) bool { return e.name == dbosFull }},
 	{"16 at a time", "5 times the best peer with the same promise", 16, 5, samePromise},
-	{"64 at a time", "5 times the best peer with the same promise", 64, 5, samePromise},
+	{"64 at a time", "12 times the best peer with the same promise", 64, 12, samePromise},
 }
 
 func samePromise(e engine) bool { return !e.weaker() }
