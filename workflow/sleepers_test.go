@@ -19,15 +19,22 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-var sleepersFlag = flag.Int("sleepers", 2_000, "runs of BenchmarkSleepers, of which 100 000 wake in a minute")
+var (
+	sleepersFlag = flag.Int("sleepers", 2_000, "runs of BenchmarkSleepers, of which 100 000 wake in a minute")
+	atOnceFlag   = flag.Bool("at-once", false, "all runs of BenchmarkSleepers wake at the same time")
+)
 
-// BenchmarkSleepers lets runs sleep until times that are close together, and reports what that
+// BenchmarkSleepers lets runs sleep until times that are close together, or all the same, and reports what that
 // holds: goroutines and heap beyond those of the empty queue, events per second, and how long
 // after the last time all runs had ended.
 func BenchmarkSleepers(b *testing.B) {
 	const slots, starters = 64, 64
 	sleepers := *sleepersFlag
 	within := time.Duration(sleepers) * time.Minute / 100_000
+	until := 3*time.Second + 2*within
+	if *atOnceFlag {
+		within = 0
+	}
 	for b.Loop() {
 		q, err := bolt.Open(filepath.Join(b.TempDir(), "sleepers.db"), nil)
 		require.NoError(b, err)
@@ -70,7 +77,7 @@ func BenchmarkSleepers(b *testing.B) {
 		working.Go(func() { require.NoError(b, w.Run(ctx)) })
 
 		began := time.Now()
-		first := began.Add(3*time.Second + 2*within)
+		first := began.Add(until)
 		due.Store(&first)
 		var starting sync.WaitGroup
 		for s := range starters {
