@@ -202,7 +202,7 @@ func (s *stage) all(w World) (flows []workflow.Definition, play func()) {
 }
 
 // Rule: a process that runs all flows is killed at an event, and started again. Each flow then comes to
-// the result that it has without a kill, with the same effects.
+// the result that it has without a kill, with the same effects. With PAWL_SLOW_TESTS=1, each event has its kill.
 func TestKilled(t *testing.T) {
 	run := func(folder string, at int64) (report, error) {
 		cmd := exec.Command(os.Args[0], folder)
@@ -226,12 +226,18 @@ func TestKilled(t *testing.T) {
 	require.Equal(t, "45", want.Results["import 1"])
 	effects := effectsIn(t, whole)
 	require.Greater(t, want.Events, int64(60))
-	for at := int64(1); at <= want.Events; at += want.Events / int64(race.Fewer(24)) {
+	apart := want.Events / int64(race.Fewer(24))
+	if os.Getenv("PAWL_SLOW_TESTS") != "" {
+		apart = 1
+	}
+	kills := 0
+	for at := int64(1); at <= want.Events; at += apart {
 		folder := memdir.New(t)
 		if r, err := run(folder, at); err == nil {
 			require.Less(t, r.Events, at, "it should have been killed")
 		} else {
 			require.ErrorContains(t, err, "killed")
+			kills++
 		}
 		got, err := run(folder, 0)
 		require.NoError(t, err)
@@ -242,6 +248,7 @@ func TestKilled(t *testing.T) {
 		}
 		require.Equal(t, effects, effectsIn(t, folder), "after a kill at event %d", at)
 	}
+	t.Logf("%d kills in %d events", kills, want.Events)
 }
 
 // effectsIn returns how often each effect took place. Calls with one key are one effect.
