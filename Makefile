@@ -57,8 +57,9 @@ race: export GORACE := atexit_sleep_ms=0 $(GORACE)
 race: export GOFLAGS := -trimpath $(GOFLAGS)
 # The driver of sqlite is translated C, which takes minutes to build for the detector. The server of jetstream runs in
 # the process of its tests, whose leases are in real time, and the detector slows it down. The tests of the dashboard in a
-# browser wait for the browser: those of package dashboard run under the detector.
-race: MODULES := $(filter-out sqlite jetstream dashboard/browsertest,$(MODULES))
+# browser wait for the browser: those of package dashboard run under the detector. workflowvet has no goroutines, and its
+# tests check the types of all that package workflow imports.
+race: MODULES := $(filter-out sqlite jetstream dashboard/browsertest workflowvet,$(MODULES))
 race: ## run all tests under the race detector
 	go test -race -vet=off -p 3 -shuffle=on -timeout 40m $(PACKAGES)
 
