@@ -71,7 +71,7 @@ type attempt struct {
 // claim reports whether the caller must settle the job.
 func (a *attempt) claim() bool { return a.claimed.CompareAndSwap(false, true) }
 
-// limit returns how long a run that starts now may take, and the cause with which
+// limit returns how long an attempt that starts now may take, and the cause with which
 // its context ends after that. Cause is nil if there is no limit. The timeout
 // comes from the job, or else from the worker. The deadline is a wall-clock time.
 func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
@@ -92,14 +92,14 @@ func (a *attempt) limit(o *Options) (limit time.Duration, cause error) {
 }
 
 // ended reports whether the job was cancelled or passed its deadline while it waited for a
-// slot. A run would start with a context that has ended. However the job is settled, its queue
-// makes it dead.
+// slot. Its handler would start with a context that has ended. However the job is settled, its
+// queue makes it dead.
 func (a *attempt) ended() bool {
 	return a.Cancelled.Fired() || !a.Deadline.IsZero() && time.Until(a.Deadline) <= 0
 }
 
-// settlingLease returns the lease for the settlement of a run. It is a copy, because a handler
-// that ignores its timeout may still be using its own lease.
+// settlingLease returns the lease for the settlement of an attempt. It is a copy, because a
+// handler that ignores its timeout may still use its own lease.
 func (a *attempt) settlingLease(timedOut bool) *pawl.Lease {
 	if !timedOut {
 		return a.Lease

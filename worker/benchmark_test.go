@@ -43,7 +43,7 @@ func texts(tb testing.TB, n int) []*pawl.Envelope {
 
 // BenchmarkDrain measures 16 workers that do nothing, from a full queue to an empty one;
 // an operation is one job. In succeed each job succeeds, in failOnce each fails once first,
-// so that it has two runs.
+// so that it has two attempts.
 func BenchmarkDrain(b *testing.B) {
 	for name, fails := range map[string]int{"succeed": 0, "failOnce": 1} {
 		b.Run(name, func(b *testing.B) {

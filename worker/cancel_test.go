@@ -14,13 +14,13 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// requireCancelled fails unless the job is dead as cancelled, after so many runs.
+// requireCancelled fails unless the job is dead as cancelled, after so many attempts.
 func requireCancelled(t *testing.T, q finder, id pawl.ID, attempts int) {
 	t.Helper()
 	requireDead(t, q, id, pawl.ReasonCancelled, attempts)
 }
 
-// When a job is cancelled the context of its run ends immediately, with
+// When a job is cancelled, the context of its handler ends immediately, with
 // ErrCancelled. A success still counts; otherwise the job is dead, and a failure
 // is in its history with the cause.
 func TestCancelEndsRun(t *testing.T) {
@@ -64,7 +64,7 @@ func TestCancelEndsRun(t *testing.T) {
 	}
 }
 
-// The run of one job is cancelled and not that of another.
+// The attempt of one job is cancelled, and not that of another.
 func TestCancelEndsOneRun(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		w := newWorker(q, worker.Options{Concurrency: 2})
@@ -120,7 +120,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// A run that was cancelled and fails while the worker stops has failed. Its job is not
+// An attempt that was cancelled and fails while the worker stops has failed. Its job is not
 // released as if the stop had interrupted it, whichever came first.
 func TestCancelAndStop(t *testing.T) {
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ type row struct{ Number int }
 
 var importing = pawl.Define[string]("import", pawl.MaxRetries(2), pawl.Backoff(pawl.Fixed(time.Second)))
 
-// Rule: a run finds the last cursor that an earlier run saved, even after failures, the death of
+// Rule: an attempt finds the last cursor that an earlier one saved, even after failures, the death of
 // the job, or a forward to another queue.
 func TestCursor(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
@@ -45,7 +45,7 @@ func TestCursor(t *testing.T) {
 			}
 			var again row
 			if found, err := job.LoadCursor(&again); !found || err != nil || again != at {
-				return pawl.Permanent(fmt.Errorf("the run itself found %+v: %w", again, err))
+				return pawl.Permanent(fmt.Errorf("the attempt itself found %+v: %w", again, err))
 			}
 			return errors.New("interrupted")
 		}

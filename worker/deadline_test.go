@@ -14,12 +14,12 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A run's context ends at the earlier of its timeout and its job's deadline, with a
-// cause that says which.
+// The context of an attempt ends at the earlier of its timeout and its job's deadline,
+// with a cause that says which.
 func TestDeadlineOrTimeout(t *testing.T) {
 	for _, c := range []struct {
 		rule              string
-		timeout, deadline time.Duration // from the start of the run
+		timeout, deadline time.Duration // from the start of the attempt
 		after             time.Duration
 		cause             error
 		timedOut          bool

@@ -10,9 +10,9 @@ import (
 	"github.com/gopawl/pawl/internal/errtree"
 )
 
-// decide returns the settlement, without its lease, that follows from the result of a run.
-// Interrupted means that a stop ended the context before the run returned. Policy is the
-// policy of the job. Random is uniform in [0, 1).
+// decide returns the settlement, without its lease, that follows from the result of an
+// attempt. Interrupted means that a stop ended the context before the handler returned. Policy is
+// the policy of the job. Random is uniform in [0, 1).
 func decide(e *pawl.Envelope, err error, interrupted bool, policy pawl.Policy, random float64) pawl.Settlement {
 	nack := func(delay time.Duration) pawl.Settlement {
 		return pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: delay, Cause: err}
@@ -57,9 +57,9 @@ type payloadError struct{ err error }
 func (e *payloadError) Error() string { return e.err.Error() }
 func (e *payloadError) Unwrap() error { return e.err }
 
-// because puts the reason why a run was ended in front of the error that the run returned.
-// The history needs the reason: usually the error of a handler says only that its context
-// ended.
+// because puts the reason why an attempt was ended in front of the error that its handler
+// returned. The history needs the reason: usually the error of a handler says only that its
+// context ended.
 func because(err, ended error) error {
 	for _, cause := range [...]error{ErrTimeout, ErrDeadline, ErrCancelled} {
 		if errors.Is(ended, cause) && !errors.Is(err, cause) {

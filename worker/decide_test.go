@@ -29,7 +29,7 @@ func TestDecide(t *testing.T) {
 
 	for _, c := range []struct {
 		rule        string
-		attempts    int // before this run; max retries is 3
+		attempts    int // before this one; max retries is 3
 		err         error
 		interrupted bool
 		policy      pawl.Policy
@@ -41,13 +41,13 @@ func TestDecide(t *testing.T) {
 
 		{rule: "an error is a nack with the policy's delay", err: errBroken,
 			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: 7 * time.Second, Cause: errBroken}},
-		{rule: "the run before the last may be retried", attempts: 2, err: errBroken,
+		{rule: "the attempt before the last may be retried", attempts: 2, err: errBroken,
 			want: pawl.Settlement{Outcome: pawl.OutcomeNack, Delay: 7 * time.Second, Cause: errBroken}},
-		{rule: "the run after max retries is the last", attempts: 3, err: errBroken,
+		{rule: "the attempt after max retries is the last", attempts: 3, err: errBroken,
 			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonExhausted, Cause: errBroken}},
-		{rule: "more runs than max retries are no way around it", attempts: 9, err: errBroken,
+		{rule: "more attempts than max retries are no way around it", attempts: 9, err: errBroken,
 			want: pawl.Settlement{Outcome: pawl.OutcomeAbandon, Reason: pawl.ReasonExhausted, Cause: errBroken}},
-		{rule: "a run that the stop interrupted is no failure", err: errBroken, interrupted: true,
+		{rule: "an attempt that the stop interrupted is no failure", err: errBroken, interrupted: true,
 			want: pawl.Settlement{Outcome: pawl.OutcomeRelease}},
 		{rule: "nor when it is the last one", attempts: 3, err: errBroken, interrupted: true,
 			want: pawl.Settlement{Outcome: pawl.OutcomeRelease}},
@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A policy receives the number of completed runs, this one included, and the
+// A policy receives the number of completed attempts, this one included, and the
 // number of the next one. Neither is off by one, and nothing overflows.
 func TestDecideInformsPolicy(t *testing.T) {
 	for _, c := range []struct{ attempts, completed, next int }{

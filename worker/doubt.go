@@ -15,7 +15,7 @@ func (w *Worker) shared() bool {
 	return ok && able.Abilities()&pawl.Shared != 0
 }
 
-// endInDoubt is called when the earliest lease of a session may have expired. It ends the runs
+// endInDoubt is called when the earliest lease of a session may have expired. It ends the attempts
 // whose leases were not extended in time: another process may have their jobs now. If such a job
 // still waits for a slot, it does not start. It goes back to the queue, which may still hold its
 // lease for this worker.
@@ -56,7 +56,7 @@ func (s *session) watch(until time.Time) {
 }
 
 // extended records when leases expire after a call that began at the given time and extended
-// them. A lease in doubt stays in doubt: its run has been ended.
+// them. A lease in doubt stays in doubt: its attempt has been ended.
 func (s *session) extended(attempts iter.Seq[*attempt], began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

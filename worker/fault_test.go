@@ -91,7 +91,7 @@ func (f *faulty) Settle(ctx context.Context, settlements ...pawl.Settlement) err
 	return driver.SettleErrors(settlements, all)
 }
 
-// acksOf are the settlements of leases whose runs succeeded.
+// acksOf are the settlements of leases whose attempts succeeded.
 func acksOf(leases []*pawl.Lease) []pawl.Settlement {
 	acks := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {

@@ -189,7 +189,7 @@ func requireDone(t *testing.T, q finder, id pawl.ID) {
 }
 
 // requireDead fails unless the job is dead for this reason, after so many
-// runs.
+// attempts.
 func requireDead(t *testing.T, q finder, id pawl.ID, reason pawl.Reason, attempts int) {
 	t.Helper()
 	e := stored(t, q, id)

@@ -108,7 +108,7 @@ func TestLeaseLostWhileHandlerRuns(t *testing.T) {
 		stopped := time.Now()
 		require.NoError(t, stop())
 		require.Zero(t, time.Since(stopped), "a settle without a lease is not tried again")
-		require.Equal(t, []int{1, 1}, r.attempts, "the run that lost its lease counts no attempt")
+		require.Equal(t, []int{1, 1}, r.attempts, "an attempt that lost its lease does not count")
 		require.GreaterOrEqual(t, r.at[1], 5*time.Minute+50*time.Second)
 		require.LessOrEqual(t, r.at[1], 6*time.Minute, "the job comes soon after")
 		requireDone(t, q, id)

@@ -71,7 +71,7 @@ func HandleMany[T any](w *Worker, k *pawl.Kind[T], m Many, fn func(ctx context.C
 	Handle(w, k, b.handle)
 }
 
-// batcher combines the runs of single jobs into calls.
+// batcher combines attempts of single jobs into calls.
 type batcher[T any] struct {
 	most int
 	wait time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// naming is middleware that notes when a run enters and leaves it.
+// naming is middleware that notes when an attempt enters and leaves it.
 func naming(name string, walk *[]string) worker.Middleware {
 	return func(next worker.HandlerFunc) worker.HandlerFunc {
 		return func(ctx context.Context, l *pawl.Lease) error {

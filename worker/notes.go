@@ -11,8 +11,8 @@ import (
 // notesEvery is the least time between two stores of the progress and the logs of a worker's jobs.
 const notesEvery = time.Second
 
-// storeNotes stores the notes of runs until ctx ends, and then the remaining ones. Handlers do not wait
-// for it.
+// storeNotes stores the notes of attempts until ctx ends, and then the remaining ones. Handlers do not
+// wait for it.
 func (s *session) storeNotes(ctx context.Context) {
 	for {
 		select {
@@ -29,8 +29,8 @@ func (s *session) storeNotes(ctx context.Context) {
 	}
 }
 
-// storeNotesOnce stores notes even while the worker stops, because the notes of an ended run are
-// nowhere else.
+// storeNotesOnce stores notes even while the worker stops, because the notes of an ended
+// attempt are nowhere else.
 func (s *session) storeNotesOnce() {
 	if some, err := s.notes.Store(s.settling); err != nil {
 		s.notesFailed(err)
@@ -39,8 +39,8 @@ func (s *session) storeNotesOnce() {
 	}
 }
 
-// endNotes stores the log of a run that has ended, before its job is settled. So a reader that sees the
-// failure also finds its log. An error of endNotes does not fail the run.
+// endNotes stores the log of an attempt that has ended, before its job is settled. So a reader that sees
+// the failure also finds its log. An error of endNotes does not fail the attempt.
 func (s *session) endNotes(a *attempt, leavesRecord bool) {
 	if err := s.notes.End(s.settling, a.Lease, leavesRecord); err != nil {
 		s.notesFailed(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// Rule: after kill -9 the log of the run is there up to its last second, and stays when the job runs again.
+// Rule: after kill -9 the log of the attempt is there up to its last second, and stays when the job runs again.
 //
 // A kill leaves what was written to the file. The test copies the file while the handler runs, at some times, and
 // opens each copy.

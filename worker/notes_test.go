@@ -85,7 +85,7 @@ func TestNotesWhileJobsRun(t *testing.T) {
 	})
 }
 
-// Rule: the log of a run that failed is there when its job is dead, and so is that of a success whose
+// Rule: the log of an attempt that failed is there when its job is dead, and so is that of a success whose
 // record is kept. A success without a record whose notes were never stored writes none.
 func TestNotesOfEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
@@ -225,8 +225,8 @@ func (q heldNotes) Mutate(ctx context.Context, m driver.Mutation, size int) erro
 	return q.Queue.Mutate(ctx, m, size)
 }
 
-// Rule: the log of a run that has ended is stored before the worker has stopped, also if its store was under
-// way as the run ended.
+// Rule: the log of an attempt that has ended is stored before the worker has stopped, also if its store was
+// under way as the attempt ended.
 func TestStopAmidAStoreOfNotes(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		held := heldNotes{q, make(chan struct{}, 1), make(chan struct{})}
@@ -265,8 +265,8 @@ func (q *fullDisk) Mutate(ctx context.Context, m driver.Mutation, size int) erro
 }
 
 // Rule: on a full disk a handler does not wait for its notes, its job ends as usual, and the worker logs the
-// failure once, not each second and not for each run. What runs have noted that still run is stored once
-// there is room, also if they note nothing more.
+// failure once, not each second and not for each attempt. Once there is room, the notes of attempts that
+// still run are stored, also if they note nothing more.
 func TestNotesOnAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		full := &fullDisk{mutations: mutations{Queue: q}}
@@ -295,7 +295,7 @@ func TestNotesOnAFullDisk(t *testing.T) {
 			require.NoError(t, err)
 			done, err := q.Await(t.Context(), kept.ID)
 			require.NoError(t, err)
-			require.Equal(t, pawl.Completed, done.State, "a run whose notes could not be stored")
+			require.Equal(t, pawl.Completed, done.State, "an attempt whose notes could not be stored")
 			time.Sleep(5 * time.Second)
 		}
 		require.GreaterOrEqual(t, full.n.Load(), int64(25), "a try each second")
@@ -304,7 +304,7 @@ func TestNotesOnAFullDisk(t *testing.T) {
 		full.full.Store(false)
 		time.Sleep(1500 * time.Millisecond) // a try comes each full second, at which this would wake beside it
 		logs, p := notesOf(t, q, long)
-		require.Len(t, logs, 1, "the log of a run that notes nothing more")
+		require.Len(t, logs, 1, "the log of an attempt that notes nothing more")
 		require.True(t, strings.HasSuffix(logs[0].Tail, "n=999\n"))
 		require.Equal(t, int64(999), p.Done)
 		require.Equal(t, 1, strings.Count(log.String(), "stored again"), log)

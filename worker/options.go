@@ -32,7 +32,7 @@ type Options struct {
 	// Concurrency is how many handlers run at the same time. The default is GOMAXPROCS.
 	Concurrency int
 
-	// Timeout bounds a run whose job has no timeout. The default is none.
+	// Timeout bounds an attempt whose job has no timeout. The default is none.
 	Timeout time.Duration
 
 	// Middleware wraps every handler, the first outermost. It runs in the goroutine of the handler

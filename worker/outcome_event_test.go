@@ -13,7 +13,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// The queue learns how long a run took, from the start of its handler, and whether its
+// The queue learns how long an attempt took, from the start of its handler, and whether its
 // timeout made it fail.
 func TestQueueReceivesTheRun(t *testing.T) {
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestQueueReceivesTheRun(t *testing.T) {
 				w := newWorker(q, worker.Options{Timeout: 10 * time.Second})
 				worker.Handle(w, task, func(ctx context.Context, _ *pawl.Job[string]) error { return c.handler(ctx) })
 				enqueue(t, q, "a")
-				<-time.After(time.Minute) // it waits, which is no part of the run
+				<-time.After(time.Minute) // it waits, which is no part of the attempt
 				require.NoError(t, w.ProcessOnce(t.Context()))
 				run := emitted.of(c.event)
 				require.Len(t, run, 1)
@@ -53,7 +53,7 @@ func TestQueueReceivesTheRun(t *testing.T) {
 	}
 }
 
-// A lease knows when its run started as soon as the handler runs, and a job that goes
+// A lease knows when its attempt started as soon as the handler runs, and a job that goes
 // back without one has no start.
 func TestLeaseKnowsStart(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {

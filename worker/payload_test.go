@@ -15,7 +15,7 @@ import (
 
 type order struct{ Number int64 }
 
-// drain handles all jobs with one build of a kind, and returns the arguments of its runs.
+// drain handles all jobs with one build of a kind, and returns the arguments that its handler got.
 func drain[T any](t *testing.T, q *bolt.Queue, k *pawl.Kind[T]) (ran []T) {
 	t.Helper()
 	w := newWorker(q, worker.Options{Concurrency: 1})
@@ -28,7 +28,7 @@ func drain[T any](t *testing.T, q *bolt.Queue, k *pawl.Kind[T]) (ran []T) {
 }
 
 // Rule: a job whose arguments do not fit the type of its worker does not run and is not
-// lost: it is dead for that reason, counts no attempt, and runs after a retry under a build
+// lost: it is dead for that reason, has no attempt, and runs after a retry under a build
 // that reads it.
 func TestPayloadThatDoesNotFit(t *testing.T) {
 	for name, handle := range map[string]func(t *testing.T, q *bolt.Queue) int{

@@ -58,7 +58,7 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// With a retry share retries do not displace first runs.
+// With a retry share, retries do not displace first attempts.
 func TestRetryShare(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {
 		first := true

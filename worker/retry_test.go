@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// runs is what a handler saw of the runs of one job.
+// runs is what a handler saw of the attempts of one job.
 type runs struct {
 	began    time.Time
 	at       []time.Duration // since began
@@ -66,7 +66,7 @@ func TestRetriesUntilExhausted(t *testing.T) {
 	})
 }
 
-// MaxRetries(0) is one run, the last.
+// MaxRetries(0) is one attempt, the last.
 func TestNoRetries(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		id := enqueue(t, q, "a", pawl.MaxRetries(0))

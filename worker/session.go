@@ -31,7 +31,7 @@ const returnGrace = time.Second
 // releaseGrace is how long a stop waits for the queue to take the last settles.
 const releaseGrace = 1500 * time.Millisecond
 
-// session is one run of a worker, from its start to its return.
+// session is one life of a worker, from its start to its return.
 type session struct {
 	w            *Worker
 	feeding      context.Context // after it ends, no handler starts
@@ -41,7 +41,7 @@ type session struct {
 	stopSettling context.CancelFunc
 
 	open     sync.WaitGroup // one for each attempt that is not settled, and one during an ack
-	notes    *driver.Notes  // notes of its runs
+	notes    *driver.Notes  // notes of its attempts
 	noteless atomic.Bool    // the last store of notes failed
 	changed  chan struct{}  // capacity 1: the demand may have changed
 	leased   chan struct{}  // closed with the first lease

@@ -198,7 +198,7 @@ func (q *settleCalls) Settle(ctx context.Context, settlements ...pawl.Settlement
 	return q.Queue.Settle(ctx, settlements...)
 }
 
-// Rule: runs that end while a settle is under way are settled together by the next settle,
+// Rule: attempts that end while a settle is under way are settled together by the next settle,
 // whether they failed or not.
 func TestFailuresBatch(t *testing.T) {
 	inMemory(t, func(t *testing.T, q *memory.Queue, _ *events) {

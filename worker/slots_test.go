@@ -113,8 +113,8 @@ func TestOneGoroutineForEachSlot(t *testing.T) {
 
 type valueKey struct{}
 
-// The context of each run has the values of the worker's, and belongs only to that run: it
-// ends when the run ends, in whatever way, and not before.
+// The context of each attempt has the values of the worker's, and belongs only to that attempt:
+// it ends when the attempt ends, in whatever way, and not before.
 func TestContextOfARunEndsWithIt(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		ends := []string{"first", "nil", "error", "panic", "goexit", "nil", "last"}
@@ -125,7 +125,7 @@ func TestContextOfARunEndsWithIt(t *testing.T) {
 		w := newWorker(slowAcks(q), worker.Options{Concurrency: 1})
 		worker.Handle(w, task, func(ctx context.Context, job *pawl.Job[string]) error {
 			for i, before := range runs {
-				assert.ErrorIs(t, before.Err(), context.Canceled, "run %d goes on", i)
+				assert.ErrorIs(t, before.Err(), context.Canceled, "attempt %d goes on", i)
 				assert.Equal(t, context.Canceled, context.Cause(before))
 			}
 			assert.NoError(t, ctx.Err())

@@ -22,7 +22,7 @@ import (
 
 // fate is how a job ends in the stress test.
 type fate struct {
-	outcomes []func() error // of its runs
+	outcomes []func() error // of its attempts
 	died     pawl.Reason    // "" when it is acked in the end
 	attempts int            // of a dead one
 }
@@ -195,7 +195,7 @@ func TestStress(t *testing.T) {
 	dead := 0
 	for i := range traces {
 		f := fateOf(i)
-		require.EqualValues(t, len(f.outcomes), traces[i].runs.Load(), "runs of job %d", i)
+		require.EqualValues(t, len(f.outcomes), traces[i].runs.Load(), "attempts of job %d", i)
 		if f.died == "" {
 			require.EqualValues(t, 1, traces[i].acks.Load(), "acks of job %d", i)
 			continue

@@ -107,8 +107,8 @@ func TestTaskThatFailsForGood(t *testing.T) {
 	})
 }
 
-// Rule: a result that is too large, or that cannot be encoded, fails the run for good, whatever
-// retries are left: another run would repeat the effect.
+// Rule: a result that is too large, or that cannot be encoded, fails the job for good, whatever
+// retries are left: another attempt would repeat the effect.
 func TestTaskWhoseResultDoesNotFit(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
 		large := pawl.DefineTask[int, string]("large")

@@ -17,7 +17,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// A run's context ends at the job's timeout, or else at the worker's, with
+// The context of an attempt ends at the job's timeout, or else at the worker's, with
 // ErrTimeout as its cause. What the handler then returns decides.
 func TestTimeout(t *testing.T) {
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestStuckHandler(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, most.Load(), "the slot of the stuck handler was given away")
 		require.EqualValues(t, 1, hangs.Load(), "the job ran twice at a time")
-		require.Equal(t, 1, stored(t, q, id).Attempts, "the second run is still to come")
+		require.Equal(t, 1, stored(t, q, id).Attempts, "the second attempt is still to come")
 		require.Zero(t, counts(t, q).Ready, "the other slot worked")
 
 		letGo()

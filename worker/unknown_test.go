@@ -81,7 +81,7 @@ func TestSettleOfUnknownOutcome(t *testing.T) {
 							require.Greater(t, c.tries[first], breaks, "it is settled again")
 							require.Empty(t, emitted.of(pawl.EventReaped), "the lease ends with its settlement")
 							want := map[bool]int{true: 2, false: 1}[errors.Is(result, errBroken) && !pawl.IsPermanent(result) || isSnooze(result)]
-							require.Equal(t, want, runs, "no run is repeated")
+							require.Equal(t, want, runs, "no attempt is repeated")
 							if pawl.IsPermanent(result) {
 								requireDead(t, q, first, pawl.ReasonPermanent, 1)
 							} else {
@@ -123,7 +123,7 @@ func TestLeaseExpiredAfterUnknownOutcome(t *testing.T) {
 				r := handleAll(t, c, worker.Options{Logger: log.from(hclog.Info)}, func(*pawl.Job[string]) error { return nil })
 				require.NotContains(t, log.String(), "counts as settled")
 				require.Contains(t, log.String(), "the job is settled, or it may run again")
-				require.Len(t, r.at, 2-settles, "runs")
+				require.Len(t, r.at, 2-settles, "attempts")
 			})
 		})
 	}

@@ -106,7 +106,7 @@ func Handle[T any](w *Worker, k *pawl.Kind[T], fn func(ctx context.Context, job 
 
 // HandleTask is [Handle] for a task, whose handler returns a result. The commit of the ack stores
 // the result. If the result cannot be stored (see [pawl.Task.SetResult]), the job becomes dead: its
-// effect took place, and another run would repeat it. On a queue without [pawl.Results], the start
+// effect took place, and another attempt would repeat it. On a queue without [pawl.Results], the start
 // of the worker returns an error.
 func HandleTask[In, Out any](w *Worker, t *pawl.Task[In, Out], fn func(ctx context.Context, job *pawl.Job[In]) (Out, error)) {
 	if _, err := t.Policy(); err != nil {
