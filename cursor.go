@@ -17,17 +17,17 @@ var ErrCursorTooLarge = errors.New("cursor too large")
 type CursorSaver interface {
 	// SaveCursor stores how far a job is, in place of what was stored before. It is durable when
 	// SaveCursor returns nil. It renews the lease, and it resets the count of crashes in a row,
-	// because the job makes progress. The cursor stays with the job through failed runs, crashes,
+	// because the job makes progress. The cursor stays with the job through failed attempts, crashes,
 	// releases, snoozes, its death, and a retry. A success removes it.
 	//
 	// Errors: [ErrLeaseLost] for a stale lease; [ErrInvalid] for a cursor of more than [MaxCursor]
-	// bytes; and those of any method of a [Queue]. After [ErrUnknownOutcome] the next run finds
-	// this cursor or the one before.
+	// bytes; and those of any method of a [Queue]. After [ErrUnknownOutcome] the next attempt
+	// finds this cursor or the one before.
 	SaveCursor(ctx context.Context, l *Lease, cursor []byte) error
 }
 
-// SaveCursor stores how far this run is. It returns nil once that is durable, and shares the group
-// commit. A later run of the job finds the last value that was saved, whatever ended this one: an
+// SaveCursor stores how far this attempt is. It returns nil once that is durable, and shares the group
+// commit. A later attempt of the job finds the last value that was saved, whatever ended this one: an
 // error, a crash, a power failure. The value is encoded as arguments are.
 //
 // A cursor never goes back: once the job has another holder, SaveCursor returns [ErrLeaseLost] and
@@ -56,7 +56,7 @@ func (j *Job[T]) SaveCursor(ctx context.Context, at any) error {
 }
 
 // LoadCursor reads the last saved cursor of the job into the value that at points to. Found is
-// false if there is none, as on the first run; at then keeps its value. [ErrPayloadEncoding] means
+// false if there is none, as on the first attempt; at then keeps its value. [ErrPayloadEncoding] means
 // that the cursor does not fit the type.
 func (j *Job[T]) LoadCursor(at any) (found bool, err error) {
 	if j.Envelope.Cursor == nil {

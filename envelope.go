@@ -30,13 +30,13 @@ type Envelope struct {
 	Cancelled  bool          // somebody cancelled it during its lease
 	NotBefore  time.Time     // never fetched earlier; once it is ready, since when
 	Deadline   time.Time     // bounds its whole life: not fetched at this time or later; zero means none
-	Timeout    time.Duration // bounds one run; 0 means the worker's
+	Timeout    time.Duration // bounds one attempt; 0 means the worker's
 	MaxRetries int           // a job runs at most MaxRetries+1 times
 	Policy     *Strategy     // the job's own policy; nil means the kind's or the worker's
-	Attempts   int           // completed runs; 0 on a job that never ran
+	Attempts   int           // completed attempts; 0 on a job that never ran
 	Crashes    int           // leases in a row that ended in a crash or an expiry
 	Death      *Death        // why it is dead; nil while it is alive
-	Failures   int           // all entries that its history ever had: failed runs, deaths by poison, rejected signatures and arguments
+	Failures   int           // entries that its history ever had: failed attempts, deaths by poison, rejected signatures and arguments
 
 	UniqueKey      string        // keeps out a second job of its queue, kind, and key while this one is in a state of UniqueIn; "" means none
 	UniqueIn       []State       // the states in which it keeps out another; none means ready, delayed, and leased
@@ -48,16 +48,16 @@ type Envelope struct {
 	FairTag        int64         // its place among the jobs of its priority in a queue with [Limits.Fair]; 0 while it has none; set by the queue
 	IdempotencyTTL time.Duration // how long a success counts; 0 means [DefaultIdempotencyTTL]
 	Retain         time.Duration // how long the record of a success is kept; 0 means not at all
-	BackoffSince   time.Time     // when its last run failed, while it waits for the retry; zero otherwise
+	BackoffSince   time.Time     // when its last attempt failed, while it waits for the retry; zero otherwise
 	Completed      time.Time     // when it succeeded, for a record that is retained
-	Cursor         []byte        // how far its runs got, encoded; see [Job.SaveCursor]; nil for none
-	Result         []byte        // what the run returned, encoded, in a record that is retained; nil for none
+	Cursor         []byte        // how far its attempts got, encoded; see [Job.SaveCursor]; nil for none
+	Result         []byte        // what the handler returned, encoded, in a record that is retained; nil for none
 
 	// Filled in by inspection only, not stored in the record.
 
 	State       State     // where the job stands
 	LeasedSince time.Time // when its lease was granted, for a leased job
-	History     []Failure // the failed runs that are kept, oldest first
+	History     []Failure // the failed attempts that are kept, oldest first
 
 	// For Enqueue only, not stored.
 
@@ -81,8 +81,8 @@ const (
 	Replace                     // keep the ID and take the rest from the new job; a leased job is rejected
 )
 
-// Attempt is the 1-based number of the run that is under way or comes next. For a dead or a
-// completed job it is the number of its last run, or 0 if no run ever ended.
+// Attempt is the 1-based number of the attempt that is under way or comes next. For a dead or a
+// completed job it is the number of its last attempt, or 0 if no attempt ever ended.
 func (e *Envelope) Attempt() int {
 	if e.Death != nil || !e.Completed.IsZero() {
 		return e.Attempts
@@ -90,7 +90,7 @@ func (e *Envelope) Attempt() int {
 	return nextAttempt(e.Attempts)
 }
 
-// LastAttempt reports whether a failure of that run leaves no retry.
+// LastAttempt reports whether a failure of that attempt leaves no retry.
 func (e *Envelope) LastAttempt() bool { return e.Attempts >= e.MaxRetries }
 
 // Death says why and when a job became dead.
@@ -108,7 +108,7 @@ func (e *Envelope) LastError() string {
 	return e.History[len(e.History)-1].Error
 }
 
-// Failure is one failed run in a job's history.
+// Failure is one failed attempt in a job's history.
 type Failure struct {
 	Attempt int // 1-based
 	At      time.Time
@@ -149,7 +149,7 @@ func States() []State { return []State{Ready, Delayed, Leased, Dead, Completed} 
 // Limits of what a queue accepts.
 const (
 	DefaultQueue      = "default"
-	DefaultMaxRetries = 3       // four runs
+	DefaultMaxRetries = 3       // four attempts
 	MaxMaxRetries     = 1000    // the most retries that a job may have
 	MaxNameBytes      = 255     // kind, queue and header key
 	MaxHeaders        = 64      // headers of one job
@@ -177,7 +177,7 @@ func (e *Envelope) String() string {
 	return fmt.Sprintf("job %s kind=%s queue=%s attempts=%d", e.ID, e.Kind, e.Queue, e.Attempts)
 }
 
-// nextAttempt is the 1-based number of the run that follows completed ones. It
+// nextAttempt is the 1-based number of the attempt that follows completed ones. It
 // saturates at the largest int.
 func nextAttempt(completed int) int {
 	if completed == math.MaxInt {

@@ -122,7 +122,7 @@ func TestNameChecks(t *testing.T) {
 	require.Less(t, len(err.Error()), 200, "an error does not repeat four megabytes")
 }
 
-// A job runs max retries + 1 times: the run that leaves none is the last.
+// A job runs max retries + 1 times: the attempt that leaves no retry is the last.
 func TestLastAttempt(t *testing.T) {
 	for _, test := range []struct {
 		attempts, maxRetries, attempt int

@@ -14,11 +14,11 @@ type Event struct {
 	// them. Payload and History are not set.
 	Job *Envelope
 
-	Took     time.Duration // how long the run took, if one ended
-	TimedOut bool          // its timeout ended that run
+	Took     time.Duration // how long the attempt took, if one ended
+	TimedOut bool          // its timeout ended that attempt
 	Delay    time.Duration // until the retry, for EventRetried; how long jobs rest, for the EventReleased of a throttle
 	Backoff  time.Duration // how long the job was in backoff, for the EventFetched that ended it; 0 otherwise
-	Cause    string        // why a run failed or the job is dead
+	Cause    string        // why an attempt failed or the job is dead
 }
 
 // EventType is what happened to a job.
@@ -29,10 +29,10 @@ type EventType string
 const (
 	EventEnqueued  EventType = "enqueued"
 	EventReplaced  EventType = "replaced"  // took the place of a job with its unique key, or of a dead job
-	EventFetched   EventType = "fetched"   // leased, for a run
+	EventFetched   EventType = "fetched"   // leased, for an attempt
 	EventSucceeded EventType = "succeeded" // acked
-	EventSkipped   EventType = "skipped"   // removed without a run: its idempotency key was done
-	EventRetried   EventType = "retried"   // a run failed and retries remain
+	EventSkipped   EventType = "skipped"   // removed without an attempt: its idempotency key was done
+	EventRetried   EventType = "retried"   // an attempt failed and retries remain
 	EventDied      EventType = "died"      // became dead; Job.Death says why
 	EventReleased  EventType = "released"
 	EventSnoozed   EventType = "snoozed"

@@ -156,12 +156,12 @@ func (k *Kind[T]) Job(e *Envelope) (*Job[T], error) {
 	return j, nil
 }
 
-// Job is what a handler gets: one run of one job.
+// Job is what a handler gets: one attempt of one job.
 type Job[T any] struct {
 	*Envelope      // to read; changing it changes nothing in the queue
 	Args      T    // the arguments given to Enqueue
-	Attempt   int  // the number of this run, 1 on the first; Attempts counts those before
-	Last      bool // a failure of this run leaves no retry
+	Attempt   int  // the number of this attempt, from 1; Attempts counts those before
+	Last      bool // a failure of this attempt leaves no retry
 
 	// Lease is the lease that the worker holds, for a queue's AckTx. Do not change it. It
 	// is nil in a job that did not come from a worker.

@@ -23,8 +23,8 @@ type Lease struct {
 
 	// Set by the holder before it settles, for events and counters.
 
-	Started  time.Time // when the run began, by the monotonic clock
-	TimedOut bool      // its timeout ended the run
+	Started  time.Time // when the attempt began, by the monotonic clock
+	TimedOut bool      // its timeout ended the attempt
 
 	queue   Queue          // of the worker that runs the job, see runContext
 	notes   *runnotes.Runs // of that worker; nil if nobody keeps them
@@ -42,8 +42,8 @@ func (l *Lease) isSettled() bool { return atomic.LoadUint32(&l.settled) == 1 }
 type leaseKey struct{}
 
 // runContext returns a context for the handler that runs the job of l, a lease of q. [Kind.Enqueue]
-// reads from it which job that is; see [ErrOwnJob]. Notes collects the notes of the run; nil if nobody
-// keeps them.
+// reads from it which job that is; see [ErrOwnJob]. Notes collects the notes of the attempt; nil if
+// nobody keeps them.
 func runContext(ctx context.Context, q Queue, l *Lease, notes *runnotes.Runs) context.Context {
 	l.queue, l.notes = q, notes
 	return context.WithValue(ctx, leaseKey{}, l)

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// Progress is how far a run of a job is; see [Job.Progress].
+// Progress is how far an attempt of a job is; see [Job.Progress].
 type Progress struct {
 	Done, Total int64 // Total is 0 if it is unknown
 	Text        string
@@ -26,7 +26,7 @@ func (p Progress) String() string {
 	return strings.TrimSpace(text + " " + p.Text)
 }
 
-// RunLog is what is kept of the log of one run of a job; see [Log].
+// RunLog is what is kept of the log of one attempt of a job; see [Log].
 type RunLog struct {
 	Began      time.Time
 	Attempt    int
@@ -34,7 +34,7 @@ type RunLog struct {
 	Dropped    int64  // bytes between Head and Tail
 }
 
-// Progress notes how far the run is, in any unit, for operators. It only takes a lock in memory, so it never waits
+// Progress notes how far the attempt is, in any unit, for operators. It only takes a lock in memory, so it never waits
 // for the queue, and a handler may call it for every row. The worker stores the last progress of all
 // its jobs together, at most once a second, so a crash loses at most the last second. A total of 0
 // means that it is unknown. Negative numbers count as 0, done is at most the total, and a text is cut
@@ -47,11 +47,11 @@ func (j *Job[T]) Progress(done, total int64, text string) {
 	}
 }
 
-// Log returns the logger of the run whose handler has this context. The job keeps what it logs at level Info and
-// above: the first 16 KiB and the last 16 KiB of each run, for the last four runs. A line is cut at 4 KiB. The
-// worker stores the logs of all its jobs together, at most once a second, and at the end of each run. So a run
-// that crashes its process loses at most the last second of its log. A handler never waits for this. The log is
-// removed with the job: at once after a success without [Retain].
+// Log returns the logger of the attempt whose handler has this context. The job keeps what the handler logs at level
+// Info and above: the first 16 KiB and the last 16 KiB of each attempt, for the last four attempts. A line is cut at
+// 4 KiB. The worker stores the logs of all its jobs together, at most once a second, and at the end of each attempt.
+// So an attempt that crashes its process loses at most the last second of its log. A handler never waits for this. The
+// log is removed with the job: at once after a success without [Retain].
 //
 // On a queue without [RunNotes], and outside of a handler, the logger discards everything. A handler of many jobs
 // gets the logger of the first job.
@@ -64,7 +64,7 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.New(slog.NewTextHandler(run, nil))
 }
 
-// notesOf returns the notes of the run of a lease; nil if nobody keeps them.
+// notesOf returns the notes of the attempt of a lease; nil if nobody keeps them.
 func (l *Lease) notesOf() *runnotes.Run {
 	if l == nil || l.notes == nil {
 		return nil

@@ -88,8 +88,8 @@ func OnQueue(name string) Option {
 	}
 }
 
-// MaxRetries sets how often a failed job is retried: it runs at most n+1 times. 0 means one run. The default
-// is [DefaultMaxRetries], and the maximum is [MaxMaxRetries].
+// MaxRetries sets how often a failed job is retried: it runs at most n+1 times. 0 means one attempt. The
+// default is [DefaultMaxRetries], and the maximum is [MaxMaxRetries].
 func MaxRetries(n int) Option { return func(d *draft) { d.env.MaxRetries = n } }
 
 // Priority sets the rank in its queue: higher runs first, the default is 0. A steady stream of jobs with a
@@ -106,7 +106,7 @@ func At(t time.Time) Option {
 	return func(d *draft) { d.env.Delay, d.env.NotBefore = 0, t }
 }
 
-// Timeout bounds one run: the context of its handler ends then. 0 means the worker's timeout.
+// Timeout bounds one attempt: the context of its handler ends then. 0 means the worker's timeout.
 func Timeout(limit time.Duration) Option { return func(d *draft) { d.env.Timeout = limit } }
 
 // Deadline limits the whole life of the job. After it, the job is not fetched and becomes dead. If
@@ -135,7 +135,7 @@ func Unique(key string, states ...State) Option {
 func OnConflict(c Conflict) Option { return func(d *draft) { d.env.OnConflict = c } }
 
 // IdempotencyKey names the effect of the job. Jobs of one kind and key never run at the same time.
-// After one has succeeded, the others are removed without a run until [IdempotencyTTL] has passed.
+// After one has succeeded, the others are removed without an attempt until [IdempotencyTTL] has passed.
 // A look-up of a removed job returns [ErrNotFound]. The key has 1 to 255 bytes.
 func IdempotencyKey(key string) Option {
 	return func(d *draft) {

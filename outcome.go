@@ -59,8 +59,8 @@ func RetryDelay(err error) (time.Duration, bool) {
 // not a failure: no attempt is counted, and the count of earlier attempts restarts at 0. A
 // negative delay counts as 0.
 //
-// For work that recurs, use package schedule. The delay of Snooze starts when the run ends, so the
-// times of the runs drift.
+// For work that recurs, use package schedule. The delay of Snooze starts when the attempt ends,
+// so the times of the attempts drift.
 //
 // A job that snoozes keeps its unique key. If its handler instead enqueues its own kind and key,
 // nothing is stored, and the handler gets [ErrOwnJob].

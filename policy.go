@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Policy decides how long a job waits after a failed run. Implementations are
+// Policy decides how long a job waits after a failed attempt. Implementations are
 // pure: time and chance come in through [Retry].
 type Policy interface {
 	// Delay returns the wait before r.Attempt, or false to give up, which
@@ -30,12 +30,12 @@ func checkPolicy(p Policy) (Policy, error) {
 	return p, nil
 }
 
-// Retry is what a [Policy] receives about a failed run. After the n-th run,
+// Retry is what a [Policy] receives about a failed attempt. After the n-th attempt,
 // Completed is n and Attempt is n+1.
 type Retry struct {
-	Completed int     // runs that ended, the failed one included: 1 or more
-	Attempt   int     // the 1-based number of the run that would come next: 2 or more
-	Err       error   // what the failed run returned
+	Completed int     // attempts that ended, the failed one included: 1 or more
+	Attempt   int     // the 1-based number of the attempt that would come next: 2 or more
+	Err       error   // what the failed attempt returned
 	Random    float64 // uniform in [0, 1), drawn afresh for this decision
 }
 

@@ -81,7 +81,7 @@ func TestStrategyJitterIsExact(t *testing.T) {
 			0, 5 * sec, 10 * sec,
 		},
 		{
-			"nothing is drawn before the first run",
+			"nothing is drawn before the first attempt",
 			pawl.Fixed(10 * sec).Jitter(1), 1,
 			0, 0, 0,
 		},

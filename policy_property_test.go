@@ -109,7 +109,7 @@ func (d *drawn) wrong(attempt int, last, plain, got time.Duration) string {
 	case plain > d.cap || got > d.cap:
 		return "above the cap"
 	case attempt <= 1 && (plain != 0 || got != 0):
-		return "a wait before the first run"
+		return "a wait before the first attempt"
 	case attempt >= 2 && float64(plain) < min(float64(d.base), float64(d.cap))-slack:
 		return "less than base and cap"
 	case plain < last:

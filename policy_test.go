@@ -98,12 +98,12 @@ func TestStrategyDelayTables(t *testing.T) {
 	}
 }
 
-// A worker that sees an envelope with n completed runs fail asks for the delay
-// before attempt n+2: one more run is complete, and the next one follows it.
+// After a failed attempt of a job whose envelope has n completed attempts, a worker asks for
+// the delay before attempt n+2: one more attempt is complete, and the next one follows it.
 func TestDelayAfterCompletedRuns(t *testing.T) {
 	policy := pawl.Exponential(5*sec, 2).Cap(45 * sec)
 	for _, test := range []struct {
-		before    int // attempts in the envelope whose run failed
+		before    int // attempts in the envelope whose attempt failed
 		completed int
 		next      int
 		want      time.Duration
@@ -125,7 +125,7 @@ func TestDelayAfterCompletedRuns(t *testing.T) {
 
 		got, ok := policy.Delay(pawl.Retry{Completed: completed, Attempt: next})
 		require.True(t, ok)
-		require.Equal(t, test.want, got, "after %d runs", completed)
+		require.Equal(t, test.want, got, "after %d attempts", completed)
 	}
 }
 

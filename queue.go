@@ -56,7 +56,7 @@ type Queue interface {
 	// ([ErrNotAccepted]). Jobs of all kinds asked for come in one order: by priority, then by
 	// the time since when they are ready, then by sequence; several queues in r.Queues take
 	// turns. It never leases a job past its deadline. It passes over a job while another job
-	// of its kind with its IdempotencyKey is leased, and removes it without a run once that
+	// of its kind with its IdempotencyKey is leased, and removes it without an attempt once that
 	// key is done. See [Request] for jobs that crashed.
 	Fetch(ctx context.Context, r Request) ([]*Lease, error)
 
@@ -100,7 +100,7 @@ type Request struct {
 	Max int
 
 	// RetryShare is the share of retries among the jobs of each queue, while it has
-	// both retries and first runs: above 0 and up to 1. Fractions of a job carry over
+	// both retries and first attempts: above 0 and up to 1. Fractions of a job carry over
 	// to later fetches. If one sort runs out, the other fills up. 0 means that both
 	// come in their common order.
 	RetryShare float64

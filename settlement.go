@@ -27,7 +27,7 @@ type Settlement struct {
 	Result  []byte        // of an ack, encoded, at most [MaxResult] bytes; nil for none
 }
 
-// Ack removes a job whose run succeeded, or keeps its record for its Retain. From then on its
+// Ack removes a job whose attempt succeeded, or keeps its record for its Retain. From then on its
 // IdempotencyKey is done, for its IdempotencyTTL. The record has the result that [Task.SetResult]
 // gave the lease.
 func (l *Lease) Ack() Settlement {
@@ -54,7 +54,7 @@ func (l *Lease) Abandon(reason Reason, cause error) Settlement {
 // Release returns an interrupted job to its old place in the order. It counts nothing.
 func (l *Lease) Release() Settlement { return Settlement{Lease: l, Outcome: OutcomeRelease} }
 
-// Snooze makes a job ready after delay. It counts nothing. If the run began (l.Started), it
+// Snooze makes a job ready after delay. It counts nothing. If the attempt began (l.Started), it
 // did not fail, and so Attempts becomes 0: only failures in a row exhaust retries.
 func (l *Lease) Snooze(delay time.Duration) Settlement {
 	return Settlement{Lease: l, Outcome: OutcomeSnooze, Delay: delay}

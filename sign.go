@@ -106,7 +106,7 @@ func (k *Keyring) Verify(e *Envelope) error {
 
 // HeaderIdempotencyKey is the header that keeps the former idempotency key of a forwarded dead job. In
 // its new queue, the job has no idempotency key: otherwise the success of one forwarded job would remove
-// the others with that key without a run.
+// the others with that key without an attempt.
 const HeaderIdempotencyKey = "pawl-dead-idempotency-key"
 
 // Forwarded returns a keyring for the worker of a queue that dead jobs are forwarded to. If

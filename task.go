@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	// ErrResultTooLarge says that an encoded result exceeds [MaxResult]. The run fails for good,
+	// ErrResultTooLarge says that an encoded result exceeds [MaxResult]. The job fails for good,
 	// because its effect took place. Store the data elsewhere and return a reference to it.
 	ErrResultTooLarge = errors.New("result too large")
 

@@ -1,8 +1,8 @@
 // Package dlq manages the dead-letter queue: the dead jobs of a queue, which will not run again.
 // A job becomes dead when its retries are exhausted, its handler reports a permanent error, its
 // deadline passes, it is cancelled, or it repeatedly crashes its process. Dead jobs stay in the
-// queue's file, with the reason and the history of failed runs, until somebody retries, forwards
-// or deletes them. Nothing removes them automatically.
+// queue's file, with the reason and the history of failed attempts, until somebody retries,
+// forwards, or deletes them. Nothing removes them automatically.
 //
 //   - [List] and [Inspect] read them through a [Reader], such as *bolt.Reader.
 //   - [Retry] and [RetryAll] make them ready again.

@@ -42,13 +42,13 @@ func inMemory(t *testing.T) queue {
 	return q
 }
 
-// makeDead enqueues a job and lets its first run be its last.
+// makeDead enqueues a job and lets its first attempt be its last.
 func makeDead(t *testing.T, q queue, queue, kind string) pawl.ID {
 	t.Helper()
 	return failDead(t, q, &pawl.Envelope{Kind: kind, Queue: queue}, pawl.ReasonExhausted, "no luck")
 }
 
-// failDead enqueues a job and lets one run fail for each cause.
+// failDead enqueues a job and lets one attempt fail for each cause.
 func failDead(t *testing.T, q queue, job *pawl.Envelope, reason pawl.Reason, causes ...string) pawl.ID {
 	t.Helper()
 	require.NoError(t, withid.Enqueue(t.Context(), q, job))

@@ -21,8 +21,8 @@ const (
 	HeaderReason   = "pawl-dead-reason"   // a pawl.Reason
 	HeaderQueue    = "pawl-dead-queue"    // the queue in which it died
 	HeaderTime     = "pawl-dead-time"     // RFC 3339 with nanoseconds, in UTC
-	HeaderAttempts = "pawl-dead-attempts" // completed runs
-	HeaderFailures = "pawl-dead-failures" // all failed runs, including dropped ones
+	HeaderAttempts = "pawl-dead-attempts" // completed attempts
+	HeaderFailures = "pawl-dead-failures" // all failed attempts, including dropped ones
 	HeaderHistory  = "pawl-dead-history"  // JSON: [{"n":attempt,"at":time,"error":text},…], oldest first
 
 	// HeaderIdempotencyKey is the idempotency key that the job had, if any. A signature covers
@@ -34,13 +34,13 @@ const (
 type Source struct {
 	pawl.Death
 	Queue    string // where it died; Envelope.Origin is the queue that accepted it first
-	Attempts int    // completed runs there
+	Attempts int    // completed attempts there
 
-	// History holds the newest failed runs that fit into the headers, oldest first. If a job
+	// History holds the newest failed attempts that fit into the headers, oldest first. If a job
 	// died and was forwarded repeatedly, it covers all its queues.
 	History []pawl.Failure
 
-	// Failures counts all failed runs; Failures - len(History) were dropped.
+	// Failures counts all failed attempts; Failures - len(History) were dropped.
 	Failures int
 
 	IdempotencyKey string // of the dead job, if any
@@ -75,7 +75,7 @@ func SourceOf(e *pawl.Envelope) (s Source, ok bool) {
 	return s, true
 }
 
-// entry is one failed run in HeaderHistory.
+// entry is one failed attempt in HeaderHistory.
 type entry struct {
 	N     int       `json:"n"`
 	At    time.Time `json:"at"`
@@ -83,7 +83,7 @@ type entry struct {
 }
 
 // sourceHeaders returns the headers of a dead job and those of its death. To fit, it leaves out
-// older failed runs and shortens the newest.
+// older failed attempts and shortens the newest.
 func sourceHeaders(dead *pawl.Envelope) (map[string]string, error) {
 	past, _ := SourceOf(dead) // zero unless it was forwarded before
 	death := dead.Death

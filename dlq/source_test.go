@@ -39,7 +39,7 @@ func numberedCauses(n, size int) (causes []string) {
 	return causes
 }
 
-// Rule: the newest runs of a long history are forwarded completely, with the number of all runs.
+// Rule: the newest attempts of a long history are forwarded completely, with the number of all attempts.
 func TestLongHistoryIsCut(t *testing.T) {
 	past, dead := travel(t, nil, numberedCauses(150, 200)...)
 	require.Equal(t, 150, past.Failures)
@@ -125,7 +125,7 @@ func TestManyHeadersLeaveNoRoom(t *testing.T) {
 }
 
 // Rule: a job that died in two places and was forwarded twice reports the last death and the failed
-// runs before both.
+// attempts before both.
 func TestSecondDeath(t *testing.T) {
 	first, second, third := inMemory(t), inMemory(t), inMemory(t)
 	id := failDead(t, first, &pawl.Envelope{Kind: "a", Queue: "mail", IdempotencyKey: "i"}, pawl.ReasonExhausted, "one", "two")

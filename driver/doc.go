@@ -12,7 +12,7 @@
 //     lease whose job may be cancelled needs a [Cancellation].
 //   - Settle: [CheckSettle] refuses the call. For each settlement, [NextAttempt] and
 //     [CountsAttempt] count, [FailureOf] makes the entry in the history, and [Took] is the length
-//     of the run. [SettleErrors] makes the error of the call. After an ack in a transaction of
+//     of the attempt. [SettleErrors] makes the error of the call. After an ack in a transaction of
 //     the app, call [MarkSettled].
 //   - Cancel, Retry, Delete, RunNow, and Change: [CheckChange] refuses the call, and [Refuses]
 //     returns the error of a job that is in the wrong state. [ReadsBody] says whether a condition

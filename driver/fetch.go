@@ -73,8 +73,8 @@ func Weight(r *pawl.Request, queue string) int { return max(r.Weights[queue], 1)
 type Cancellation = lease.Cancellation
 
 // RunContext returns a context for the handler that runs the job of l, a lease of q. [pawl.Kind.Enqueue]
-// reads from it which job that is; see [pawl.ErrOwnJob]. Notes collects the notes of the run. Workers call
-// RunContext.
+// reads from it which job that is; see [pawl.ErrOwnJob]. Notes collects the notes of the attempt. Workers
+// call RunContext.
 func RunContext(ctx context.Context, q pawl.Queue, l *pawl.Lease, notes *Notes) context.Context {
 	return root.RunContext(ctx, q, l, notes.collected())
 }

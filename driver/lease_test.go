@@ -22,7 +22,7 @@ func TestLeaseSettled(t *testing.T) {
 	require.True(t, driver.Settled(&l), "for good")
 }
 
-// Rule: a run that did not begin took no time; one that did takes until it is asked.
+// Rule: an attempt that did not begin took no time. One that began has taken the time until now.
 func TestLeaseTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l pawl.Lease

@@ -13,11 +13,11 @@ import (
 
 const notesPortion = 1 << 20 // bytes of a call of StoreNotes
 
-// NoteStore stores and reads the notes of runs. A queue that keeps them in a form of its own implements it. A queue
-// with mutations need not; see [NotesOf].
+// NoteStore stores and reads the notes of attempts. A queue that keeps them in a form of its own implements it. A
+// queue with mutations need not; see [NotesOf].
 type NoteStore interface {
 	// StoreNotes stores notes of jobs that the queue holds, in one commit. A progress does not replace the progress
-	// of a later run, or a later progress of the same run. The logs of the last four runs of each job stay.
+	// of a later attempt, or a later progress of the same attempt. The logs of the last four attempts of each job stay.
 	//
 	// It also removes the notes of jobs that are gone: of those in ended, and of a few others, so that repeated
 	// calls find all. It returns those in ended that are still leased.
@@ -26,12 +26,12 @@ type NoteStore interface {
 	// ReadProgress returns the last progress that is stored of each job, without those that have none.
 	ReadProgress(ctx context.Context, ids ...pawl.ID) (map[pawl.ID]pawl.Progress, error)
 
-	// ReadLogs returns what is kept of the logs of the runs of a job, the oldest first.
+	// ReadLogs returns what is kept of the logs of the attempts of a job, the oldest first.
 	ReadLogs(ctx context.Context, id pawl.ID) ([]pawl.RunLog, error)
 }
 
-// NotesOf returns where the notes of the runs of a queue are stored, nil if it keeps none. If the rows of q can be
-// read but not written, as in a closed file, the NoteStore only reads.
+// NotesOf returns where the notes of the attempts of a queue are stored, nil if it keeps none. If the rows of q can
+// be read but not written, as in a closed file, the NoteStore only reads.
 func NotesOf(q any) NoteStore {
 	if able, declares := q.(Able); declares && able.Abilities()&pawl.RunNotes == 0 {
 		return nil
@@ -45,7 +45,7 @@ func NotesOf(q any) NoteStore {
 	return nil
 }
 
-// Notes are the notes of the runs of a worker: collected in memory, and stored with the jobs. A nil
+// Notes are the notes of the attempts of a worker: collected in memory, and stored with the jobs. A nil
 // Notes collects nothing.
 type Notes struct {
 	store NoteStore
@@ -67,7 +67,7 @@ func NewNotes(q pawl.Queue) *Notes {
 	return &Notes{store: store, runs: runnotes.New(), ended: make(map[pawl.ID]bool)}
 }
 
-// Noted returns a channel that gets a value after a run noted something. It is nil for nil Notes.
+// Noted returns a channel that gets a value after an attempt noted something. It is nil for nil Notes.
 func (n *Notes) Noted() <-chan struct{} {
 	if n == nil {
 		return nil
@@ -75,7 +75,7 @@ func (n *Notes) Noted() <-chan struct{} {
 	return n.runs.Noted()
 }
 
-// collected returns the collection for the context of a run.
+// collected returns the collection for the context of an attempt.
 func (n *Notes) collected() *runnotes.Runs {
 	if n == nil {
 		return nil
@@ -83,8 +83,8 @@ func (n *Notes) collected() *runnotes.Runs {
 	return n.runs
 }
 
-// End stores the log of a run, unless the job will leave no record. A worker calls it when a handler has returned,
-// before it settles the job. It does nothing for a run that noted nothing.
+// End stores the log of an attempt, unless the job will leave no record. A worker calls it when a handler has
+// returned, before it settles the job. It does nothing for an attempt that noted nothing.
 func (n *Notes) End(ctx context.Context, l *pawl.Lease, leavesRecord bool) error {
 	if n == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxLogs      = 4  // runs of a job whose logs are kept
+	maxLogs      = 4  // attempts of a job whose logs are kept
 	sweepPortion = 32 // rows whose jobs a store of notes looks up
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// The tables of notes, in docs/internals/format.md. Their rows belong to no mutation: a run that has lost its
-// job may still write its own.
+// The tables of notes, in docs/internals/format.md. Their rows belong to no mutation: an attempt that has lost
+// its job may still write its own.
 var (
 	noteSpace     = NewSpace("pawl.notes")
 	tableProgress = noteSpace.Index("progress")
@@ -29,7 +29,7 @@ type progressRow struct {
 	At, Began   int64 // nanoseconds since 1970
 }
 
-// logRow is the log of a run as it is stored.
+// logRow is the log of an attempt as it is stored.
 type logRow struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
@@ -43,8 +43,8 @@ func logKey(id pawl.ID, began time.Time) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(id[:]), uint64(began.UnixNano()))
 }
 
-// putNotes stores the notes of a run. Two stores of one worker may overtake each other, so an older one
-// changes nothing.
+// putNotes stores the notes of an attempt. Two stores of one worker may overtake each other, so an older
+// one changes nothing.
 func putNotes(w Writer, n *runnotes.Notes) error {
 	if n.Log != nil {
 		key := logKey(n.ID, n.Began)
@@ -106,7 +106,7 @@ func (r *progressRow) progress() pawl.Progress {
 	return pawl.Progress{Done: r.Done, Total: r.Total, Text: r.Text, At: time.Unix(0, r.At)}
 }
 
-// readLogs returns what is kept of the logs of the runs of a job, the oldest first.
+// readLogs returns what is kept of the logs of the attempts of a job, the oldest first.
 func readLogs(r Reader, id pawl.ID) (logs []pawl.RunLog, err error) {
 	scan := r.Scan(tableLogs, Span{Prefix: id[:]}, func(key, value []byte) bool {
 		var l pawl.RunLog

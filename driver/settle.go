@@ -88,7 +88,7 @@ func SettleErrors(settlements []pawl.Settlement, errs []error) error {
 	return &pawl.SettleError{Failed: failed}
 }
 
-// NextAttempt returns the 1-based number of the run that follows completed ones. It saturates at
+// NextAttempt returns the 1-based number of the attempt that follows completed ones. It saturates at
 // the largest int.
 func NextAttempt(completed int) int { return root.NextAttempt(completed) }
 
@@ -98,13 +98,13 @@ func CountsAttempt(r pawl.Reason) bool {
 	return r != pawl.ReasonSignature && r != pawl.ReasonPayload
 }
 
-// NewFailure returns the entry in the history of a run that ended with cause. It truncates the cause to
-// [pawl.MaxErrorText] bytes.
+// NewFailure returns the entry in the history of an attempt that ended with cause. It truncates the cause
+// to [pawl.MaxErrorText] bytes.
 func NewFailure(attempt int, at time.Time, cause string) pawl.Failure {
 	return pawl.Failure{Attempt: attempt, At: at, Error: ellipsis.Truncate(cause, pawl.MaxErrorText)}
 }
 
-// FailureOf returns the entry of a run that ended with cause, without its attempt and time. The
+// FailureOf returns the entry of an attempt that ended with cause, without its number and time. The
 // stack comes from an error in the tree of cause that has a method StackTrace() string. Both
 // texts are truncated to [pawl.MaxErrorText] bytes.
 func FailureOf(cause error) (f pawl.Failure) {
@@ -118,7 +118,7 @@ func FailureOf(cause error) (f pawl.Failure) {
 	return f
 }
 
-// Took returns how long the run of a lease has lasted, 0 if it did not begin.
+// Took returns how long the attempt of a lease has lasted, 0 if it did not begin.
 func Took(l *pawl.Lease) time.Duration {
 	if l.Started.IsZero() {
 		return 0

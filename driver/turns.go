@@ -2,8 +2,8 @@ package driver
 
 import "maps"
 
-// Turns decides whose turn it is among queues, and between first runs and retries within a queue.
-// It is start-time fair queuing (Goyal, Vin and Cheng, 1996): a turn of a queue starts when its
+// Turns decides whose turn it is among queues, and between first attempts and retries within a
+// queue. It is start-time fair queuing (Goyal, Vin and Cheng, 1996): a turn of a queue starts when its
 // last one finished, or now if that is later. The greater the weight, the shorter the turn. The
 // turn that starts first is next.
 //
@@ -67,7 +67,7 @@ func (ts *Turns) Take(queue string, weight int, credit float64) {
 // Credit returns the fraction of a retry that the share of a queue has left over.
 func (ts *Turns) Credit(queue string) float64 { return ts.queues[queue].credit }
 
-// Retry decides whether the next job is a retry, for a queue that has both retries and first runs.
+// Retry decides whether the next job is a retry, for a queue that has both retries and first attempts.
 // It also returns the credit after that job, for Take.
 func (ts *Turns) Retry(queue string, share float64) (retry bool, credit float64) {
 	if credit = ts.queues[queue].credit + share; credit < 1-rounding {

@@ -39,8 +39,8 @@ func ServeTypes(q pawl.Queue, decode map[string]func(payload []byte) error) (end
 }
 
 // CheckType decodes a payload into the type of each running worker of a queue that handles a kind.
-// Known is false if there is no such worker in this process. The error is the same as that of a run:
-// it matches [pawl.ErrPayloadEncoding] and names the field.
+// Known is false if there is no such worker in this process. The error is the same as that of an
+// attempt: it matches [pawl.ErrPayloadEncoding] and names the field.
 func CheckType(q any, kind string, payload []byte) (known bool, err error) {
 	queue, ok := q.(pawl.Queue)
 	if !ok || !reflect.ValueOf(q).Comparable() {

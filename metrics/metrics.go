@@ -29,8 +29,8 @@ type Labels struct {
 const (
 	JobsFetched           = "jobs_fetched"
 	JobsSucceeded         = "jobs_succeeded"
-	JobsFailed            = "jobs_failed"   // runs that failed
-	JobsRequeued          = "jobs_requeued" // failed runs with retries left; a deadline or a cancel may come first
+	JobsFailed            = "jobs_failed"   // failed attempts
+	JobsRequeued          = "jobs_requeued" // failed attempts with retries left; a deadline or a cancel may come first
 	RetriesTotal          = "retries_total" // the same as JobsRequeued
 	RetryExhaustedTotal   = "retry_exhausted_total"
 	JobsFailedPermanently = "jobs_failed_permanently" // jobs that died, whatever the reason
@@ -48,9 +48,9 @@ const (
 	JobsDLQFailed         = "jobs_dlq_failed" // dead jobs that could not be forwarded
 
 	JobsAgeSeconds      = "jobs_age_seconds"      // from the time when a job was due until its start
-	JobsExecSeconds     = "jobs_exec_seconds"     // of runs that succeeded
-	RetryDelaySeconds   = "retry_delay_seconds"   // from a failed run until its retry is due
-	RetryLatencySeconds = "retry_latency_seconds" // from a failed run until the start of its retry
+	JobsExecSeconds     = "jobs_exec_seconds"     // of attempts that succeeded
+	RetryDelaySeconds   = "retry_delay_seconds"   // from a failed attempt until its retry is due
+	RetryLatencySeconds = "retry_latency_seconds" // from a failed attempt until the start of its retry
 )
 
 // Discard is the collector that drops everything.

@@ -33,8 +33,8 @@
 //	got = pawltest.RunOne(t, q, w)  // the second attempt
 //
 // Only the queue uses that clock. Times that the test gives to a job must be relative to
-// [Queue.Now], as in pawl.At(q.Now().Add(time.Hour)). The timeout of a run and a time.Sleep in a
-// handler use real time. Leases never expire by the queue's clock.
+// [Queue.Now], as in pawl.At(q.Now().Add(time.Hour)). The timeout of an attempt and a time.Sleep in
+// a handler use real time. Leases never expire by the queue's clock.
 //
 // In a bubble of testing/synctest all time is virtual, including that of handlers and leases, and
 // time.Sleep moves it:

@@ -8,15 +8,15 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Outcome is the result of a run, or of a job that ended without one.
+// Outcome is the result of an attempt, or of a job that ended without one.
 type Outcome struct {
 	// Type is one of
 	//
 	//   - pawl.EventSucceeded: the handler returned nil
-	//   - pawl.EventRetried: the run failed, and the job runs again after Delay
+	//   - pawl.EventRetried: the attempt failed, and the job runs again after Delay
 	//   - pawl.EventDied: the job is dead, for Reason
 	//   - pawl.EventSnoozed: the job runs again after Delay
-	//   - pawl.EventReleased, pawl.EventReaped: the run was interrupted, or outlived its lease
+	//   - pawl.EventReleased, pawl.EventReaped: the attempt was interrupted, or outlived its lease
 	//   - pawl.EventSkipped: the job did not run, because its idempotency key is done
 	//
 	// or "" if no job was ready.
@@ -27,7 +27,7 @@ type Outcome struct {
 
 	Delay  time.Duration // before a retry or after a snooze
 	Reason pawl.Reason   // why the job is dead
-	Cause  string        // error of the failed run, or why the job died
+	Cause  string        // error of the failed attempt, or why the job died
 }
 
 func outcomeOf(e pawl.Event) Outcome {

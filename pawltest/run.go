@@ -42,8 +42,8 @@ const maxJumps = 10_000
 
 // Drain makes w run jobs until no job of q is ready, leased or delayed. Whenever only delayed jobs are
 // left, such as retries, it moves the clock of q to the time of the first. It returns an [Outcome] for
-// each run, and for each job that died during Drain without a run, in order. Jobs that died before,
-// such as by [Queue.Advance], are not included.
+// each attempt, and for each job that died during Drain without an attempt, in order. Jobs that died
+// before, such as by [Queue.Advance], are not included.
 //
 // Jobs of kinds and queues that w does not work on stay. Drain waits for jobs on a paused queue and
 // for leases of others, as [worker.Worker.Drain] does. It fails the test if jobs never end.

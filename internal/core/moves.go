@@ -109,8 +109,8 @@ func (m *Moves[J]) member(e *pawl.Envelope, from, to driver.Standing) {
 	}
 }
 
-// MakeDead makes a job without a place dead, and emits one event. Run describes the run that made the job dead, if
-// there was one.
+// MakeDead makes a job without a place dead, and emits one event. Run describes the attempt that made the job
+// dead, if there was one.
 func (m *Moves[J]) MakeDead(j J, reason pawl.Reason, run pawl.Event) {
 	e := j.Base()
 	e.Death = &pawl.Death{Reason: reason, At: m.Now}

@@ -2,7 +2,7 @@
 package errtree
 
 // Find returns the first T in the tree of err, as errors.As finds it. It needs no memory for the
-// result, which matters where each failed run of a job is searched several times.
+// result, which matters where each error of a failed attempt is searched several times.
 func Find[T any](err error) (found T, ok bool) {
 	for err != nil {
 		if found, ok = err.(T); ok {

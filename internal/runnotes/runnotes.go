@@ -1,5 +1,5 @@
-// Package runnotes collects in memory what runs of jobs say about themselves: their progress and their
-// logs. A handler only ever takes a mutex that nobody holds while a disk is written.
+// Package runnotes collects in memory what attempts of jobs note: their progress and their logs.
+// A handler only ever takes a mutex that nobody holds while a disk is written.
 package runnotes
 
 import (
@@ -17,7 +17,7 @@ const (
 	MaxText = 256      // bytes of the text of a progress
 )
 
-// Runs has the notes of all runs of a worker. The zero value is ready.
+// Runs has the notes of all attempts of a worker. The zero value is ready.
 type Runs struct {
 	mu   sync.Mutex
 	runs map[[16]byte]*Run
@@ -38,7 +38,7 @@ func (r *Runs) Wake() {
 	}
 }
 
-// Run has the notes of one run.
+// Run has the notes of one attempt.
 type Run struct {
 	of      *Runs
 	ID      [16]byte
@@ -55,14 +55,14 @@ type Run struct {
 	stored   bool // something was taken
 }
 
-// Progress is how far a run is.
+// Progress is how far an attempt is.
 type Progress struct {
 	Done, Total int64
 	Text        string
 	At          time.Time
 }
 
-// Notes are what is to be stored of a run.
+// Notes are what is to be stored of an attempt.
 type Notes struct {
 	ID       [16]byte
 	Began    time.Time
@@ -77,7 +77,7 @@ type Log struct {
 	Dropped    int64 // bytes between them
 }
 
-// Of returns the notes of the run of a job that began at a time.
+// Of returns the notes of the attempt of a job that began at a time.
 func (r *Runs) Of(id [16]byte, began time.Time, attempt int) *Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *Runs) Of(id [16]byte, began time.Time, attempt int) *Run {
 	return run
 }
 
-// Note notes how far the run is.
+// Note notes how far the attempt is.
 func (r *Run) Note(done, total int64, text string, now time.Time) {
 	r.of.mu.Lock()
 	r.progress = Progress{max(done, 0), max(total, 0), text, now}
@@ -137,7 +137,7 @@ func (r *Run) shorten() int {
 	return from
 }
 
-// Take returns what is to be stored of all runs.
+// Take returns what is to be stored of all attempts.
 func (r *Runs) Take() (all []Notes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,8 +164,8 @@ func (r *Run) take() (n Notes, any bool) {
 	return n, any
 }
 
-// Again has the next [Runs.Take] return notes that could not be stored, unless their runs are gone. It wakes
-// whoever stores them.
+// Again has the next [Runs.Take] return notes that could not be stored, unless their attempts are gone.
+// It wakes whoever stores them.
 func (r *Runs) Again(all []Notes) {
 	r.mu.Lock()
 	defer r.Wake()
@@ -178,7 +178,7 @@ func (r *Runs) Again(all []Notes) {
 	}
 }
 
-// End forgets a run. It returns what is to be stored of its log, and whether anything was stored of it
+// End forgets an attempt. It returns what is to be stored of its log, and whether anything was stored of it
 // before.
 func (r *Runs) End(id [16]byte, began time.Time) (n Notes, log, stored bool) {
 	r.mu.Lock()

@@ -64,7 +64,7 @@ func End(s *pawl.Settlement, e *pawl.Envelope, history []pawl.Failure, now time.
 	return n
 }
 
-// count notes a failed run.
+// count notes a failed attempt.
 func (n *Ending) count(f pawl.Failure) {
 	n.Job.Attempts = driver.NextAttempt(n.Job.Attempts)
 	n.Job.Failures++
