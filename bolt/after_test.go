@@ -18,7 +18,7 @@ import (
 
 const headerNeeds = "needs" // the IDs of jobs that must be gone when a job runs
 
-// afterRole runs all jobs that it can. A job of the kind fails does so at its first run.
+// afterRole runs all jobs that it can. A job of the kind fails does so at its first attempt.
 func afterRole(args []string) error {
 	q, err := Open(args[0], crashOptions())
 	if err != nil {

@@ -48,7 +48,7 @@ func notesRole(args []string) error {
 
 var lineNumber = regexp.MustCompile(`msg=line n=(\d+)\n$`)
 
-// Rule: whenever the process is killed, the log and the progress of its run are there, with everything whose
+// Rule: whenever the process is killed, the log and the progress of its attempt are there, with everything whose
 // store was acknowledged, and the file is in order.
 func TestKilledWithNotes(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "jobs.db")

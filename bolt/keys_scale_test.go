@@ -65,7 +65,7 @@ func TestKeysNeverRunSideBySide(t *testing.T) {
 		free <- struct{}{} // so that others run in the meantime
 		<-free
 		if runs[job.Args].Add(1) <= failures {
-			return fmt.Errorf("run %d of %d that fail", runs[job.Args].Load(), failures)
+			return fmt.Errorf("attempt %d of %d that fail", runs[job.Args].Load(), failures)
 		}
 		succeeded[job.Args].Add(1)
 		return nil

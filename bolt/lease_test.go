@@ -46,7 +46,7 @@ func TestLeaseEndsAfterItsLength(t *testing.T) {
 		e := find(t, q, id)
 		require.Equal(t, pawl.Ready, e.State)
 		require.Equal(t, 1, e.Crashes)
-		require.Zero(t, e.Attempts, "a run that never settled is no attempt")
+		require.Zero(t, e.Attempts, "an attempt that never settled does not count")
 	})
 }
 

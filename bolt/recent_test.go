@@ -105,7 +105,7 @@ func causeOf(err error) (text, stack string) {
 }
 
 // Rule: the cancellation of a leased job with failures in front of its record loses none of them,
-// however the run ends.
+// however the attempt ends.
 func TestCancelAfterAFailure(t *testing.T) {
 	for name, settle := range map[string]func(l *pawl.Lease) pawl.Settlement{
 		"nack": func(l *pawl.Lease) pawl.Settlement { return l.Nack(0, errors.New("again")) },

@@ -268,7 +268,7 @@ func parseFailure(key, sealed []byte) (f pawl.Failure, err error) {
 		return f, err
 	}
 	if len(b) < 4+timeWidth {
-		return f, fmt.Errorf("%w: a failed run of %d bytes", pawl.ErrCorrupt, len(b))
+		return f, fmt.Errorf("%w: a failed attempt of %d bytes", pawl.ErrCorrupt, len(b))
 	}
 	attempt := binary.BigEndian.Uint32(b)
 	f.Attempt, f.At = int(attempt&^hasStack), timeAt(b[4:])
@@ -276,7 +276,7 @@ func parseFailure(key, sealed []byte) (f pawl.Failure, err error) {
 	size := len(b)
 	if attempt&hasStack != 0 {
 		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) >= uint64(len(b)-4) {
-			return pawl.Failure{}, fmt.Errorf("%w: a failed run whose stack is cut off", pawl.ErrCorrupt)
+			return pawl.Failure{}, fmt.Errorf("%w: a failed attempt whose stack is cut off", pawl.ErrCorrupt)
 		}
 		size = int(binary.BigEndian.Uint32(b))
 		b = b[4:]

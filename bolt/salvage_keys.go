@@ -81,7 +81,7 @@ func (s *salvor) repairKeys() error {
 
 // repairExpiry removes deadlines that no job has. It copies the time until which an effect
 // counts as done from its row of expiry to the row of the effect, which is lost or older. If
-// two rows contradict each other, it follows the row that prevents a second run.
+// two rows contradict each other, it follows the row that prevents a second attempt.
 func (s *salvor) repairExpiry(t *txn, b *table, key []byte) {
 	what := key[timeWidth+1:]
 	switch key[timeWidth] {

@@ -169,7 +169,7 @@ func (op *settle) event(what pawl.EventType, e *pawl.Envelope) pawl.Event {
 
 func (op *settle) run() run { return run{op.cause, op.took, op.timedOut} }
 
-// failure returns the entry of the run in the history, without its attempt and time.
+// failure returns the entry of the attempt in the history, without its number and time.
 func (op *settle) failure() pawl.Failure { return pawl.Failure{Error: op.cause, Stack: op.stack} }
 
 // ack ends a job that succeeded. The end of the lease has read its record if it has additional rows.

@@ -273,8 +273,8 @@ func TestWorkerThatCannotStart(t *testing.T) {
 	require.Contains(t, log.String(), "Concurrency")
 }
 
-// Rule: when the context of Enqueue ends, the run is interrupted and the job stays ready, without
-// an attempt.
+// Rule: when the context of Enqueue ends, the attempt is interrupted and does not count. The job stays
+// ready.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := setUp(t, func(ctx context.Context, _ *job) error {

@@ -17,7 +17,7 @@
 //   - Tables of other packages, such as package workflow. A mutation changes a copy of the
 //     tables that it writes, which replaces them if the mutation succeeds.
 //   - Turns, which decide the next job of a fetch: first the queue, by its weight,
-//     and then a retry or a first run, by the retry share.
+//     and then a retry or a first attempt, by the retry share.
 //   - Events, which are reported during the transition.
 //   - The alarm, one timer for what falls due next. There is no goroutine: a queue
 //     that nobody calls and in which nothing falls due costs nothing, and

@@ -17,7 +17,7 @@ func (q *Queue) run(j *job) {
 	}
 }
 
-// skip ends a ready job without a run, since its effect is done.
+// skip ends a ready job without an attempt, since its effect is done.
 func (q *Queue) skip(j *job) {
 	q.moves.Skip(j)
 	q.nextTurn = q.nextTurn || j.line.inOrder(j)

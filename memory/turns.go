@@ -64,7 +64,7 @@ func (q *Queue) turn(l *line, weight int) {
 }
 
 // pick chooses the job that a queue gives in its turn, nil if it has none. The retry
-// share counts while there are first runs as well; 0 means the common order. The
+// share counts while there are first attempts as well; 0 means the common order. The
 // fraction that a turn leaves over is kept for the next.
 func (q *Queue) pick(l *line, f *fetch, may func(*job) bool) *job {
 	if f.RetryShare == 0 {
@@ -84,7 +84,7 @@ func (q *Queue) pick(l *line, f *fetch, may func(*job) bool) *job {
 
 // first returns the first ready job of a queue that a fetch asks for and that may be leased. It passes over a job that
 // waits for another, whose key is at its limit, or whose effect a leased job has. It ends a job whose effect is done,
-// without a run.
+// without an attempt.
 func (q *Queue) first(l *line, f *fetch, may func(*job) bool) *job {
 	if l.paused || q.full(l) {
 		return nil

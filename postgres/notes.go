@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/internal/runnotes"
 )
 
-// The notes of runs are in separate tables. The scheduler stores them in the group commit of other calls, after
+// The notes of attempts are in separate tables. The scheduler stores them in the group commit of other calls, after
 // the fence, and locks no job: a transaction of the app that has acked a job does not delay notes, and notes do
 // not delay other calls. Later stores find and remove the rows of jobs that are gone.
 

@@ -25,7 +25,7 @@ import (
 
 var longJob = pawl.Define[string]("long", pawl.MaxRetries(0))
 
-// logOf returns the lines of the log of each run of a job, as another process reads them.
+// logOf returns the lines of the log of each attempt of a job, as another process reads them.
 func logOf(t *testing.T, q *postgres.Queue, id pawl.ID) (runs [][]string) {
 	t.Helper()
 	logs, err := admin.Of(q).Logs(t.Context(), id)
@@ -37,8 +37,8 @@ func logOf(t *testing.T, q *postgres.Queue, id pawl.ID) (runs [][]string) {
 	return runs
 }
 
-// Rule: whenever the process of a worker is killed, the progress and the log of its run are in the database,
-// except those of the last second.
+// Rule: whenever the process of a worker is killed, the progress and the log of its attempt are in the
+// database, except those of the last second.
 //
 // A kill leaves what was committed, which is what another client reads.
 func TestNotesUpToTheLastSecond(t *testing.T) {
@@ -100,7 +100,7 @@ func TestNotingProcess(t *testing.T) {
 	require.NoError(t, w.Run(t.Context()))
 }
 
-// Rule: what a run had logged before its process was killed stays, and the next run has its own log.
+// Rule: what an attempt had logged before its process was killed stays, and the next attempt has its own log.
 func TestLogOfAKilledProcess(t *testing.T) {
 	for i := range kills.Count(t, 1) {
 		t.Run(fmt.Sprint(i), killNotingProcess) // each closes its queues

@@ -257,7 +257,7 @@ func TestAckTxRefused(t *testing.T) {
 }
 
 // Rule: a handler whose effect and ack share a transaction has its effect once for each job, although
-// every second run fails before or after the commit, and although jobs run again.
+// every second attempt fails before or after the commit, and although jobs run again.
 func TestWorkerWithAckTx(t *testing.T) {
 	const jobs = 40
 	schema := newSchema(t)

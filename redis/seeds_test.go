@@ -175,8 +175,8 @@ func TestPoison(t *testing.T) {
 	require.Contains(t, e.LastError(), "1 times")
 }
 
-// Rule: a job that is released keeps its place and counts nothing. A snooze delays it; after a run it counts
-// attempts from the beginning.
+// Rule: a job that is released keeps its place and counts nothing. A snooze delays it; after an attempt it
+// counts attempts from the beginning.
 func TestReleaseAndSnooze(t *testing.T) {
 	q := open(t, url(t), redis.Options{})
 	first := signed(t, q)

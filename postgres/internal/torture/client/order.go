@@ -15,8 +15,9 @@ import (
 	"github.com/gopawl/pawl/postgres/internal/torture/account"
 )
 
-// The queues that run the jobs of a key in order; no queue of the oracle has their names. In the second one, keys take turns, too. The jobs
-// of a key come from one client, which enqueues them by their IDs. Each run notes its turn when it begins, and some do when they end.
+// The queues that run the jobs of a key in order; no queue of the oracle has their names. In the second one, keys take
+// turns, too. The jobs of a key come from one client, which enqueues them by their IDs. Each attempt notes its turn
+// when it begins, and some do when they end.
 const (
 	InOrder     = "in-order"
 	InOrderFair = "in-order-fair"
