@@ -49,12 +49,12 @@ type Admin interface {
 	// app, Await returns [ErrNotLive] for a job that has not ended.
 	Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error)
 
-	// Progress returns how far up to [MaxIDs] jobs are, as their last runs noted it. A note is stored
-	// within a second. Jobs that noted nothing are left out. See [pawl.Job.Progress].
+	// Progress returns how far up to [MaxIDs] jobs are, as their last attempts noted it. A note is
+	// stored within a second. Jobs that noted nothing are left out. See [pawl.Job.Progress].
 	Progress(ctx context.Context, ids ...pawl.ID) ([]JobProgress, error)
 
-	// Logs returns the stored logs of the last runs of a job, the oldest first, or [pawl.ErrNotFound]. See
-	// [pawl.Log].
+	// Logs returns the stored logs of the last attempts of a job, the oldest first, or [pawl.ErrNotFound].
+	// See [pawl.Log].
 	Logs(ctx context.Context, id pawl.ID) ([]pawl.RunLog, error)
 
 	// Why returns what keeps a job from running now, or [pawl.ErrNotFound]. A job without an obstacle

@@ -61,12 +61,12 @@ type Job struct {
 	// Payload is omitted if it was not requested.
 	Payload *Payload `json:"payload,omitempty"`
 
-	// Result is what the run of a completed job returned, in the form of the payload. It is omitted
+	// Result is what the handler of a completed job returned, in the form of the payload. It is omitted
 	// if there is none, and where the payload is.
 	Result *Payload `json:"result,omitempty"`
 
-	// Cursor is how far the runs of the job got, in the form of the payload. It is omitted if there
-	// is none, and where the payload is.
+	// Cursor is how far the attempts of the job got, in the form of the payload. It is omitted if
+	// there is none, and where the payload is.
 	Cursor *Payload `json:"cursor,omitempty"`
 
 	// History contains the kept failed attempts, oldest first, and HistoryDropped counts the

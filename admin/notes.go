@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// JobProgress is how far the last run of a job that noted it is.
+// JobProgress is the last progress that an attempt of a job noted.
 type JobProgress struct {
 	ID pawl.ID
 	pawl.Progress
@@ -86,7 +86,7 @@ func (d direct) Logs(ctx context.Context, id pawl.ID) (logs []pawl.RunLog, err e
 	return store.ReadLogs(ctx, id)
 }
 
-// notes returns the store of the notes of runs.
+// notes returns the store of the notes of attempts.
 func (d direct) notes() (driver.NoteStore, error) {
 	if s := driver.NotesOf(d.q); s != nil {
 		return s, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// Operators see what runs noted, wherever the queue is.
+// Operators see what attempts noted, wherever the queue is.
 func TestSuiteNotes(t *testing.T) { runSuite(t, noteCases) }
 
 // noting runs job "first", which noted its progress and logs, and adds job "second".

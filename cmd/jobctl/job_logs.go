@@ -17,11 +17,11 @@ import (
 func (a *app) jobLogsCommand() *cobra.Command {
 	follow := false
 	c := a.command(&spec{
-		use: "logs ID [-f]", short: "what the last runs of a job logged", args: -1,
-		long: `Prints what the last runs of a job logged by pawl.Log, the oldest first: the first and
-the last lines of each run. The log of a run that crashed its process may lack the last
-second. A job that succeeded has logs only while its record is kept. ID may also be the
-beginning or the end of an ID.
+		use: "logs ID [-f]", short: "what the last attempts of a job logged", args: -1,
+		long: `Prints what the last attempts of a job logged by pawl.Log, the oldest first: the
+first and the last lines of each. The log of an attempt that crashed its process
+may lack the last second. A job that succeeded has logs only while its record is
+kept. ID may also be the beginning or the end of an ID.
 
 -f prints what a running app adds, within about a second, until the job has ended.`,
 		example: "  jobctl --db jobs.db job logs 01902a3b-7a40-7000-8000-0123456789ab\n  jobctl --db jobs.db job logs -f 9ab…",
@@ -84,7 +84,7 @@ func (a *app) showLogs(ctx context.Context, args []string, follow bool) error {
 // logPrinter prints logs that grow.
 type logPrinter struct {
 	app     *app
-	printed map[int64]int64 // printed bytes of a run, by its start time
+	printed map[int64]int64 // printed bytes of an attempt, by its start time
 }
 
 // print prints what was added since the last call.

@@ -47,7 +47,8 @@ digits that are unique to the job.`,
 		example: "  jobctl --db jobs.db job show 01902a3b-7a40-7000-8000-0123456789ab",
 		json: "one object with\n" + jobFields + `  payload: size_bytes, encoding (messagepack or unknown), value (the payload as
     JSON), base64, hex; --payload says which of those three are not null
-  cursor, result: the same of what a run saved or returned; left out without one
+  cursor, result: the same of what an attempt saved or returned; left out if
+    there is none
 In a value, bytes of MessagePack are base64 and its keys are strings; hex and
 base64 are exact.
 `,
@@ -278,10 +279,10 @@ func (a *app) showHeaders(headers map[string]string) {
 
 func (a *app) showHistory(e *pawl.Envelope) {
 	if e.Failures == 0 {
-		a.fact("history", "no failed run")
+		a.fact("history", "no failed attempt")
 		return
 	}
-	text := plural(e.Failures, "failed run")
+	text := plural(e.Failures, "failed attempt")
 	if n := e.Failures - len(e.History); n > 0 {
 		text += fmt.Sprintf(", %d of them no longer kept", n)
 	}

@@ -38,7 +38,7 @@ headers     2
   trace-id: 4bf92f35
 payload     20 bytes of MessagePack
   {"to":"ada@example.com"}
-history     2 failed runs
+history     2 failed attempts
   attempt 1  2026-03-01T09:00:30.000Z  (2h ago)
     dial tcp 192.0.2.7:25: connection refused
   attempt 2  2026-03-01T09:01:00.000Z  (2h ago)
@@ -66,7 +66,7 @@ timeout     the worker's
 policy      the kind's or the worker's
 headers     none
 payload     0 bytes
-history     no failed run
+history     no failed attempt
 `, ""}, jobctl(t, "--db", "app.db", "job", "show", id(4).String()))
 }
 
@@ -193,7 +193,7 @@ func TestJobShowDroppedHistory(t *testing.T) {
 		}
 	})
 	got := jobctl(t, "--db", "app.db", "job", "show", id(1).String())
-	require.Contains(t, got.stdout, "history     203 failed runs, 3 of them no longer kept\n  attempt 1  ")
+	require.Contains(t, got.stdout, "history     203 failed attempts, 3 of them no longer kept\n  attempt 1  ")
 	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(1).String(), "-o", "jsonl").stdout, `"history_dropped":3`)
 }
 
@@ -224,7 +224,7 @@ func TestJobShowPrerequisites(t *testing.T) {
 	require.NotContains(t, out, id(12).String())
 }
 
-// Rule: job show prints how far the runs of a job got.
+// Rule: job show prints how far the attempts of a job got.
 func TestJobShowCursor(t *testing.T) {
 	build(t, func(f *file) { f.add(pawl.Envelope{Cursor: pack(f.t, map[string]int{"Line": 2000})}) })
 	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(1).String()).stdout, `

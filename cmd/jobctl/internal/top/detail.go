@@ -91,7 +91,7 @@ func (w *writer) facts(e *pawl.Envelope) {
 		w.fact("died", "%s", w.moment(e.Death.At))
 	}
 	if e.State == pawl.Dead || e.State == pawl.Completed {
-		w.fact("runs", "%d of %d", e.Attempts, e.MaxRetries+1)
+		w.fact("attempts", "%d of %d", e.Attempts, e.MaxRetries+1)
 	} else {
 		w.fact("attempt", "%d of %d", e.Attempt(), e.MaxRetries+1)
 	}
@@ -157,10 +157,10 @@ func (w *writer) payload(payload []byte) {
 
 func (w *writer) history(e *pawl.Envelope) {
 	if e.Failures == 0 {
-		w.fact("history", "no failed run")
+		w.fact("history", "no failed attempt")
 		return
 	}
-	w.fact("history", "failed runs: %d, the newest first", e.Failures)
+	w.fact("history", "failed attempts: %d, the newest first", e.Failures)
 	for _, f := range slices.Backward(e.History) {
 		w.line("  attempt %d  %s", f.Attempt, w.moment(f.At))
 		for _, text := range []string{f.Error, f.Stack} {

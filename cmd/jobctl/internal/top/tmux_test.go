@@ -195,8 +195,8 @@ func TestTerminal(t *testing.T) {
 	term.press("j").wait("▸ default")
 	term.press("Up").wait("▸ email")
 	term.press("Tab", "Tab").wait("[3 waiting 4]", "mail.send", "delayed", "ready")
-	term.press("Enter").wait("kind        mail.send", `"user0@example.org"`, "no failed run")
-	term.press("Escape").wait("[3 waiting 4]", "!no failed run")
+	term.press("Enter").wait("kind        mail.send", `"user0@example.org"`, "no failed attempt")
+	term.press("Escape").wait("[3 waiting 4]", "!no failed attempt")
 	require.NoError(t, term.Type("/queue=default"))
 	term.wait("\n/queue=default")
 	term.press("Enter").wait("waiting 4]", "▸ …", "default", "!email") // a row: Enter opens nothing before the list was read
