@@ -20,8 +20,8 @@ type jobPage struct {
 	Timeline        []point
 	Why             []string // why it waits, or why it is dead
 	Facts           []pair
-	Progress        *pawl.Progress // progress of the last run that reported some; nil if none did
-	Logs            []pawl.RunLog  // logs of the last runs, oldest first
+	Progress        *pawl.Progress // progress of the last attempt that reported some; nil if none did
+	Logs            []pawl.RunLog  // logs of the last attempts, oldest first
 	Hidden          bool           // the user may not see the payload
 	Edits           []pastValue    // the arguments before operators replaced them
 	Editable        bool
@@ -131,8 +131,8 @@ func (q *request) findIDs(part string) (*foundPage, error) {
 	return p, nil
 }
 
-// notes reads the progress of the job, and the logs of its last runs. A handler may log arguments, so both
-// need the action ViewPayload.
+// notes reads the progress of the job, and the logs of its last attempts. A handler may log arguments, so
+// both need the action ViewPayload.
 func (q *request) notes(p *jobPage) error {
 	if p.Hidden {
 		return nil

@@ -25,8 +25,8 @@ func (k *kit) withoutPayloads() {
 	k.d = d
 }
 
-// Rule: the page of a job shows how far its last run was and what its runs logged, live and stopped, but not
-// to users who may not see arguments, since a handler may log those. Hostile logs appear as text.
+// Rule: the page of a job shows how far its last attempt was and what its attempts logged, live and stopped, but
+// not to users who may not see arguments, since a handler may log those. Hostile logs appear as text.
 func TestProgressAndLogs(t *testing.T) {
 	k := newKit(t)
 	w := worker.New(k.q, &worker.Options{Logger: hclog.NewNullLogger(), Queues: []string{"notes"}})

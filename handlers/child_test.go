@@ -87,7 +87,7 @@ func hang(socket, name string) {
 	syscall.Exit(0)
 }
 
-// family starts a grandchild of the test, with as much of the marks of the run as how says.
+// family starts a grandchild of the test, with as much of the marks of the attempt as how says.
 func family(socket, how, then string) {
 	mode := "hang"
 	if how == "polite" {

@@ -44,34 +44,34 @@
 //
 // A command has its own session and process group, no terminal, and an empty standard input
 // unless the job provides one. Its environment has PAWL_JOB_ID, PAWL_QUEUE, PAWL_ATTEMPT (1 on
-// the first run), PAWL_MAX_ATTEMPTS and PAWL_LAST_ATTEMPT (true or false).
+// the first attempt), PAWL_MAX_ATTEMPTS and PAWL_LAST_ATTEMPT (true or false).
 //
 // Exit code 0 is success. The codes of [DefaultPermanent] make the job dead. Every other code
 // is retried, and so is a program that a signal ended. A job can override this. The end of the
 // output goes into the job's history as text; [ExecOptions].OnRun receives the first and the
 // last part of it unchanged.
 //
-// When the context of a run ends, because of a timeout, a cancellation or a stop of the worker,
-// the group gets SIGTERM, and SIGKILL after [ExecOptions].Grace. Such a run never succeeds,
-// whatever the exit code. When the first process of a run exits by itself, the rest of its group
-// is killed at once. A job cannot start a daemon.
+// When the context of an attempt ends, because of a timeout, a cancellation or a stop of the
+// worker, the group gets SIGTERM, and SIGKILL after [ExecOptions].Grace. Such an attempt never
+// succeeds, whatever the exit code. When the first process of an attempt exits by itself, the rest
+// of its group is killed at once. A job cannot start a daemon.
 //
 // # Commands: no orphans
 //
 // A killed worker cannot end its commands. On Linux, the kernel kills the first process of each
-// command. For its descendants, and on other systems, the runner keeps one file per run in its
-// state folder. The command and everything it starts hold a lock on that file through an
+// command. For its descendants, and on other systems, the runner keeps one file per attempt in
+// its state folder. The command and everything it starts hold a lock on that file through an
 // inherited descriptor (number 99). The next runner on the folder kills the holders of those
-// locks before it runs anything. If the previous run of a job cannot be ended, the job fails
+// locks before it runs anything. If the previous attempt of a job cannot be ended, the job fails
 // with an error that names the process, and is retried.
 //
-//   - On Linux the runner finds the processes of a run by the descriptor, by PAWL_RUN in their
-//     environment, and by the session and group of processes found that way. It does not find a
-//     process that closed the descriptor, cleared its environment and left the session, as
+//   - On Linux the runner finds the processes of an attempt by the descriptor, by PAWL_RUN in
+//     their environment, and by the session and group of processes found that way. It does not
+//     find a process that closed the descriptor, cleared its environment and left the session, as
 //     daemons do. It waits for a process that holds the lock but cannot be killed, such as
 //     another user's after sudo.
-//   - On macOS and the BSDs, where this is not tested, it knows the group of the run and whether
-//     the lock is held. It does not notice a process that left the group and closed the
+//   - On macOS and the BSDs, where this is not tested, it knows the group of the attempt and
+//     whether the lock is held. It does not notice a process that left the group and closed the
 //     descriptor.
 //   - Orphans live until the next runner starts. Have a supervisor restart the worker.
 //   - Deleting the state folder deletes its files. Keep it away from cleaners of temporary files.

@@ -51,7 +51,7 @@ func newEnviron(o *ExecOptions) (*environ, error) {
 	return e, nil
 }
 
-// of returns the sorted environment of one run. The job's variables override the common ones,
+// of returns the sorted environment of one attempt. The job's variables override the common ones,
 // and the runner's override both.
 func (e *environ) of(job, run map[string]string) ([]string, error) {
 	all := maps.Clone(e.base)

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl/internal/ellipsis"
 )
 
-// Exec is the kind of a job that runs a command; [Runner.Run] handles it. The time limit of a
-// run is the job's [pawl.Timeout], or the worker's default.
+// Exec is the kind of a job that runs a command; [Runner.Run] handles it. The time limit of an
+// attempt is the job's [pawl.Timeout], or the worker's default.
 var Exec = pawl.Define[Command]("pawl.exec")
 
 // Command is the payload of a job of kind [Exec]: one program with its arguments. No shell

@@ -15,7 +15,7 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// hold is the right to run a job: nothing of its earlier run is alive.
+// hold is the right to run a job: nothing of its earlier attempt is alive.
 type hold struct {
 	state *state
 	id    pawl.ID
@@ -24,13 +24,13 @@ type hold struct {
 	lock  *os.File // for the command; closed once the command has it
 }
 
-// runVariable is the environment variable that names a run.
+// runVariable is the environment variable that names an attempt.
 const runVariable = "PAWL_RUN"
 
-// mark returns the variable that identifies the processes of the run.
+// mark returns the variable that identifies the processes of the attempt.
 func (h *hold) mark() string { return runVariable + "=" + h.rec.Run }
 
-// begin ends the remains of the job's earlier run and records the new one.
+// begin ends the remains of the job's earlier attempt and records the new one.
 func (s *state) begin(ctx context.Context, id pawl.ID) (*hold, error) {
 	s.mu.Lock()
 	busy := s.running[id]
@@ -66,7 +66,7 @@ func (h *hold) take(ctx context.Context) (err error) {
 	return err
 }
 
-// started records the first process of the run, which now holds the lock.
+// started records the first process of the attempt, which now holds the lock.
 func (h *hold) started(pid int) error {
 	defer h.lock.Close()
 	h.rec.PID = pid
@@ -89,8 +89,8 @@ func (h *hold) note() error {
 	return nil
 }
 
-// end forgets the run once nothing of it is alive. For a job that will run again it finds and
-// kills what is left; otherwise only processes that hold the lock.
+// end forgets the attempt once nothing of it is alive. For a job that will run again it finds
+// and kills what is left; otherwise only processes that hold the lock.
 func (h *hold) end(again bool) error {
 	defer h.leave()
 	h.lock.Close() // closed before unless the command never started

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// Logs keeps the output of commands, one file per run, named after the job and the attempt:
-// 01890a5d-ac96-774b-bcce-b302099a8057.1.log. An interrupted run does not count, so the next
-// run replaces its file. Files have mode 0600. They are not part of the queue: a crash can lose
-// one.
+// Logs keeps the output of commands, one file per attempt, named after the job and the number of
+// the attempt: 01890a5d-ac96-774b-bcce-b302099a8057.1.log. An interrupted attempt does not count,
+// so the next one replaces its file. Files have mode 0600. They are not part of the queue: a crash
+// can lose one.
 type Logs struct {
 	dir  string
-	keep int // runs
+	keep int // attempts
 
 	mu    sync.Mutex
 	names []string // existing files, in the order of their jobs; guarded by mu
@@ -26,8 +26,8 @@ const (
 	tempPrefix = ".output-" // of an unfinished file
 )
 
-// NewLogs keeps the output of up to keep runs in a folder of its own, which it creates if
-// needed. The oldest jobs' files are deleted first. Pass [Logs.Keep] as [ExecOptions].OnRun.
+// NewLogs keeps the output of up to keep attempts in a folder of its own, which it creates
+// if needed. The oldest jobs' files are deleted first. Pass [Logs.Keep] as [ExecOptions].OnRun.
 func NewLogs(dir string, keep int) (*Logs, error) {
 	if keep < 1 {
 		return nil, fmt.Errorf("keep output: %d runs; keep at least 1", keep)
@@ -52,10 +52,10 @@ func NewLogs(dir string, keep int) (*Logs, error) {
 	return l, nil
 }
 
-// Path returns the path of the file for the output of a run. The file may not exist.
+// Path returns the path of the file for the output of an attempt. The file may not exist.
 func (l *Logs) Path(r Run) string { return filepath.Join(l.dir, logName(r)) }
 
-// Keep stores the output of a run. It ignores errors: a full disk does not fail a job.
+// Keep stores the output of an attempt. It ignores errors: a full disk does not fail a job.
 func (l *Logs) Keep(r Run) {
 	name := logName(r)
 	l.mu.Lock()

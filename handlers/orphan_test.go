@@ -59,7 +59,7 @@ func startWorker(t *testing.T, dir, program string) *exec.Cmd {
 	return cmd
 }
 
-// Rule: after a worker was killed and its job recovered, nothing of the earlier run is alive when
+// Rule: after a worker was killed and its job recovered, nothing of the earlier attempt is alive when
 // the job runs again, including grandchildren.
 func TestKilledWorker(t *testing.T) {
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestKilledWorker(t *testing.T) {
 		{rule: "a grandchild that has left the session", how: "session"},
 		{rule: "one that has left it and given up the lock", how: "unlocked"},
 		{rule: "one that has left it and has the lock only", how: "locked"},
-		{rule: "a run whose process was not noted", how: "unlocked", forget: true},
+		{rule: "an attempt whose process was not noted", how: "unlocked", forget: true},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			if runtime.GOOS != "linux" {
@@ -140,7 +140,7 @@ func TestStopReleases(t *testing.T) {
 }
 
 // Rule: a job with the same ID in another queue, such as a copy of the file, is another job; its
-// run continues.
+// attempt continues.
 func TestSameJobElsewhere(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	here, there := newRunner(t, program, &ExecOptions{Grace: 1}), newRunner(t, program, nil)

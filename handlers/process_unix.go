@@ -14,7 +14,7 @@ import (
 )
 
 // lockFD is the descriptor through which a command and its descendants hold the lock of their
-// run. It is high because scripts use low numbers.
+// attempt. It is high because scripts use low numbers.
 const lockFD = 99
 
 // process is a started command.

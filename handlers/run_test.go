@@ -88,7 +88,7 @@ func TestWhatACommandGets(t *testing.T) {
 	require.NoError(t, r.Run(t.Context(), job))
 	seen, name, found := strings.Cut(string(run.Output), "\nPAWL_RUN=")
 	require.True(t, found)
-	require.Greater(t, len(name), 20, "the name of the run is long enough to be nobody else's")
+	require.Greater(t, len(name), 20, "the name of the attempt is long enough to be nobody else's")
 	require.Equal(t, strings.Join([]string{
 		"argument 0 " + childName, "folder " + folder, "BOTH=job", "FIXED=1", "LANG=C.UTF-8",
 		"PAWL_ATTEMPT=2", "PAWL_JOB_ID=" + job.ID.String(), "PAWL_LAST_ATTEMPT=false", "PAWL_MAX_ATTEMPTS=4",
@@ -228,8 +228,8 @@ func TestGraceOfTheGroup(t *testing.T) {
 	require.Error(t, wait(t, done))
 }
 
-// Rule: when the first process of a run has exited, nothing of the run is alive when the handler
-// returns.
+// Rule: when the first process of an attempt has exited, nothing of the attempt is alive when
+// the handler returns.
 func TestNothingIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		rule, how, then string
@@ -288,7 +288,7 @@ func TestRunsOnce(t *testing.T) {
 	err := r.Run(t.Context(), job)
 	require.ErrorContains(t, err, "is already running in this process")
 	require.False(t, pawl.IsPermanent(err))
-	require.False(t, c.over(), "the run that was first goes on")
+	require.False(t, c.over(), "the first attempt goes on")
 	cancel()
 	require.Error(t, wait(t, done))
 }

@@ -66,7 +66,7 @@ type ExecOptions struct {
 // Run describes a command that has ended.
 type Run struct {
 	Job     *pawl.Envelope // read-only
-	Attempt int            // 1 on the first run
+	Attempt int            // 1 on the first attempt
 	Args    []string
 	Started time.Time
 	Took    time.Duration
@@ -76,7 +76,7 @@ type Run struct {
 	Err     error  // the handler's result; nil means success
 }
 
-// Orphan describes the remains of a run whose worker died.
+// Orphan describes the remains of an attempt whose worker died.
 type Orphan struct {
 	Job  pawl.ID
 	PIDs []int // killed processes; process groups on systems other than Linux
@@ -99,10 +99,10 @@ type Runner struct {
 // NewRunner returns a runner for the programs on the allow-list: absolute paths, or names that
 // are looked up in PATH now. The package comment explains what the list grants.
 //
-// The runner records running commands in stateDir, so that nothing of a run is alive when its
-// job runs again. It creates the folder with mode 0700 if needed. Give each queue its own folder
-// on a local disk, beside the queue's file and as durable. Only one runner at a time can use the
-// folder. It treats recorded runs as orphans of a dead worker and ends them before it returns;
+// The runner records running commands in stateDir, so that nothing of an attempt is alive when
+// its job runs again. It creates the folder with mode 0700 if needed. Give each queue its own
+// folder on a local disk, beside the queue's file and as durable. Only one runner at a time can use the
+// folder. It treats recorded attempts as orphans of a dead worker and ends them before it returns;
 // [Runner.Orphans] lists them.
 //
 // On systems other than Linux, macOS and the BSDs the error matches errors.ErrUnsupported.

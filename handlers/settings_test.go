@@ -154,7 +154,7 @@ func TestOutputText(t *testing.T) {
 	require.Equal(t, "", newOutput(100).text(20))
 }
 
-// Rule: each run has its own file with mode 0600; the oldest jobs' files go first, including
+// Rule: each attempt has its own file with mode 0600; the oldest jobs' files go first, including
 // earlier ones; unfinished files are deleted.
 func TestLogs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")

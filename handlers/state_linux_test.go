@@ -94,8 +94,8 @@ func TestNumberIsReused(t *testing.T) {
 	other.requireEnds()
 }
 
-// Rule: while an unknown process holds the lock of an earlier run, the job fails with an error that
-// says so; afterwards it runs.
+// Rule: while an unknown process holds the lock of an earlier attempt, the job fails with an error
+// that says so; afterwards it runs.
 func TestLockIsKept(t *testing.T) {
 	program := programs(t)
 	r := newRunner(t, program, nil)
@@ -113,8 +113,8 @@ func TestLockIsKept(t *testing.T) {
 	require.NoError(t, r.Run(t.Context(), job))
 }
 
-// Rule: if the disk is full and a run cannot be recorded, its command does not run; nothing is left
-// of it, and the retry is not blocked.
+// Rule: if the disk is full and an attempt cannot be recorded, its command does not run; nothing is
+// left of it, and the retry is not blocked.
 func TestNoteFails(t *testing.T) {
 	const alone = "PAWL_TEST_ALONE"
 	if os.Getenv(alone) == "" { // the limit is one of the whole process, so it has one of its own
@@ -146,8 +146,8 @@ func TestNoteFails(t *testing.T) {
 	}
 }
 
-// Rule: if the state folder is deleted while a command runs, the rest of a failed run is still
-// ended; other jobs fail with an error that says what to do.
+// Rule: if the state folder is deleted while a command runs, the rest of a failed attempt is
+// still ended; other jobs fail with an error that says what to do.
 func TestStateIsDeleted(t *testing.T) {
 	program, phone := programs(t), listen(t)
 	r := newRunner(t, program, nil)
@@ -190,7 +190,7 @@ func TestStatOfStrangeName(t *testing.T) {
 	require.Equal(t, cmd.Process.Pid, s.session)
 }
 
-// Rule: files in the state folder that do not belong to runs are ignored.
+// Rule: files in the state folder that do not belong to attempts are ignored.
 func TestStrangeFilesStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	require.NoError(t, os.Mkdir(dir, 0o700))

@@ -22,39 +22,39 @@ import (
 
 const (
 	ownerFile = "owner" // locked by the runner that uses the folder
-	runSuffix = ".run"  // a run's file is named after its job's ID
+	runSuffix = ".run"  // an attempt's file is named after its job's ID
 
 	pollEvery    = 5 * time.Millisecond   // interval for polling a lock
 	ownerTimeout = time.Second            // for the folder's lock, which a dying process may still hold
-	startTimeout = 5 * time.Second        // for ending an earlier run before the next one
-	endTimeout   = 500 * time.Millisecond // for ending the rest of a run after it
+	startTimeout = 5 * time.Second        // for ending an earlier attempt before the next one
+	endTimeout   = 500 * time.Millisecond // for ending the rest of an attempt after it
 )
 
 // state is the folder in which a runner records what runs.
 //
-// A run has a file there, from before its command starts until nothing of it is alive. The
+// An attempt has a file there, from before its command starts until nothing of it is alive. The
 // command and everything it starts inherit a lock on the file (flock). The lock belongs to the
 // open file description, so it is held while any of them lives and has it open, even after the
 // worker has died. A crash leaves:
 //
-//   - before the command starts: a file that at most names the run, not locked
-//   - before its process is recorded: a file that names the run, locked
+//   - before the command starts: a file that at most names the attempt, not locked
+//   - before its process is recorded: a file that names the attempt, locked
 //   - while it runs: a file that names the process, locked by its remaining processes
 //   - after it ended: the same, not locked
 //
-// In each case the next runner on the folder, or the next run of the job, first ends what it
+// In each case the next runner on the folder, or the next attempt of the job, first ends what it
 // finds.
 type state struct {
 	dir     string
 	owner   *os.File
-	timeout time.Duration // for ending the rest of a run
+	timeout time.Duration // for ending the rest of an attempt
 
 	mu      sync.Mutex
 	running map[pawl.ID]bool // guarded by mu
 }
 
-// record is the content of a run's file: one line of JSON before the command starts, and one
-// with its process after. Lines are only appended, so a crash keeps what was known.
+// record is the content of an attempt's file: one line of JSON before the command starts, and
+// one with its process after. Lines are only appended, so a crash keeps what was known.
 type record struct {
 	Run   string `json:"run,omitempty"`   // globally unique
 	PID   int    `json:"pid,omitempty"`   // of the first process, its group and its session
@@ -62,7 +62,7 @@ type record struct {
 	Boot  string `json:"boot,omitempty"`  // the boot ID that Start refers to
 }
 
-// openState locks the folder and ends the runs recorded there.
+// openState locks the folder and ends the attempts recorded there.
 func openState(dir string) (*state, []Orphan, error) {
 	if dir == "" {
 		return nil, nil, errors.New("the state folder has no name; name one beside the queue's file")
@@ -114,8 +114,8 @@ func private(dir string) error {
 
 func (s *state) close() error { return s.owner.Close() }
 
-// endOrphans ends the remaining runs of a dead worker. Runs that cannot be ended are reported,
-// and tried again when their job runs.
+// endOrphans ends the remaining attempts of a dead worker. It reports those that it cannot end.
+// The next attempts of their jobs try again.
 func (s *state) endOrphans() (found []Orphan, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *state) endOrphans() (found []Orphan, err error) {
 
 func (s *state) file(id pawl.ID) string { return filepath.Join(s.dir, id.String()+runSuffix) }
 
-// endRun ends the rest of the run that a job's file names, if there is one, and returns the
-// processes that it killed.
+// endRun ends the rest of the attempt that a job's file names, if there is one, and returns
+// the processes that it killed.
 func (s *state) endRun(ctx context.Context, id pawl.ID, timeout time.Duration) (killed []int, err error) {
 	text, err := os.ReadFile(s.file(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,8 +150,8 @@ func (s *state) endRun(ctx context.Context, id pawl.ID, timeout time.Duration) (
 	return s.endAll(ctx, id, parseRecord(text), timeout)
 }
 
-// endAll kills the processes of a run until none is left, removes its file, and returns the
-// processes that it killed.
+// endAll kills the processes of an attempt until none is left, removes its file, and returns
+// the processes that it killed.
 func (s *state) endAll(ctx context.Context, id pawl.ID, rec record, timeout time.Duration) (killed []int, err error) {
 	path := s.file(id)
 	expired := time.NewTimer(timeout)
@@ -198,7 +198,7 @@ func parseRecord(text []byte) (rec record) {
 	return rec
 }
 
-// stillAlive returns the error for a run that cannot be ended.
+// stillAlive returns the error for an attempt that cannot be ended.
 func stillAlive(id pawl.ID, path string, rec record, left []survivor) error {
 	who := "an unknown process"
 	switch {

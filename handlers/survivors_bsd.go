@@ -7,10 +7,10 @@ import "syscall"
 // identify returns nothing on these systems.
 func identify(int) (start, boot string) { return "", "" }
 
-// survivor is the process group of a run.
+// survivor is the process group of an attempt.
 type survivor struct{ pid int }
 
-// survivors returns the group of the run if its lock is held and the group exists. A process
+// survivors returns the group of the attempt if its lock is held and the group exists. A process
 // that left the group is not found, but the job does not run while that process holds the lock.
 // One that also closed the descriptor is not noticed.
 func survivors(rec record, path string) []survivor {

@@ -56,15 +56,15 @@ func bootID() string {
 	return string(bytes.TrimSpace(text))
 }
 
-// survivor is a live process of a run.
+// survivor is a live process of an attempt.
 type survivor struct {
 	pid   int
 	start string // see identify
 }
 
-// survivors returns the live processes of a run. A process is marked if it has the run's lock
-// open or its environment names the run. The group and session of the run count as well, if the
-// first process or a marked process is in them. A process that left the session, closed all
+// survivors returns the live processes of an attempt. A process is marked if it has the attempt's
+// lock open or its environment names the attempt. The group and session of the attempt count as
+// well, if the first process or a marked process is in them. A process that left the session, closed all
 // files and cleared its environment is not found.
 func survivors(rec record, path string) []survivor {
 	entries, err := os.ReadDir("/proc")
@@ -75,7 +75,7 @@ func survivors(rec record, path string) []survivor {
 	boot := bootID()
 	all := make(map[int]stat)
 	var found []survivor
-	ours := false // whether the group and session are confirmed to be the run's
+	ours := false // whether the group and session are confirmed to be the attempt's
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() {
@@ -102,12 +102,12 @@ func survivors(rec record, path string) []survivor {
 	return found
 }
 
-// belongs reports whether a process is in the recorded group or session of a run.
+// belongs reports whether a process is in the recorded group or session of an attempt.
 func (s stat) belongs(rec record) bool {
 	return rec.PID > 0 && (s.group == rec.PID || s.session == rec.PID)
 }
 
-// marked reports whether a process carries a mark of the run.
+// marked reports whether a process carries a mark of the attempt.
 func marked(pid int, rec record, file os.FileInfo) bool {
 	open, err := os.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, lockFD))
 	if err == nil && file != nil && os.SameFile(open, file) {

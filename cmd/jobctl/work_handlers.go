@@ -14,7 +14,7 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// runsSuffix follows the name of the file in the name of the folder of the runs.
+// runsSuffix follows the name of the file in the name of the folder of the attempts.
 const runsSuffix = ".runs"
 
 // handle registers the handlers, and returns a function that ends them. path is the path of

@@ -30,7 +30,7 @@ const (
 //
 //  1. check that the file exists, has this release's format, and is not open elsewhere
 //  2. open the queue, which locks the file: what a killed worker ran is ready again
-//  3. take the folder of the runs, and end what that worker's commands left behind
+//  3. take the folder of the attempts, and end what that worker's commands left behind
 //  4. serve operators
 //  5. run jobs
 //
