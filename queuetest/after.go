@@ -129,7 +129,7 @@ func afterTests() []test {
 			f.enqueueOne(&pawl.Envelope{ID: first, Kind: "k"}, nil)
 			f.ack(f.lease())
 		}),
-		newTest("after an end", "A job that waits for an end runs after a death, too. That another run of the dead job follows changes nothing.", func(f *fixture) {
+		newTest("after an end", "A job that waits for an end runs after a death, too. A later attempt of the dead job changes nothing.", func(f *fixture) {
 			first := f.add().ID
 			id, late := f.add(of("after"), afterEnds(first)).ID, f.add(of("late"), afterEnds(first), afterJobs(first)).ID
 			f.blockedBy(pawl.ByJobs, id, first)

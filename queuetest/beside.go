@@ -346,7 +346,7 @@ func passedTests() []test {
 			equal(f, f.lease().ID, c, "job after another restart")
 		}),
 		newTest("passed over with a share",
-			ready+" With a retry share, first runs among them come before retries.", func(f *fixture) {
+			ready+" With a retry share, first attempts among them come before retries.", func(f *fixture) {
 				f.add(effect("x"))
 				f.nack(f.lease(), 0)
 				f.add(effect("x"), priority(1))

@@ -74,8 +74,8 @@ func crashTests() (tests []test) {
 				f.crash(id)
 			}
 			l := f.lease()
-			equal(f, l.Attempt(), 1, "the run under way")
-			equal(f, l.LastAttempt(), false, "the last run")
+			equal(f, l.Attempt(), 1, "the attempt under way")
+			equal(f, l.LastAttempt(), false, "the last attempt")
 		}),
 		newTest("poison that is retried",
 			"A dead job that is retried starts without crashes. It may crash as often as a new job.", func(f *fixture) {

@@ -72,7 +72,7 @@ func cursorTests() []test {
 			l := f.lease()
 			equal(f, l.Cursor == nil, true, "nor has its lease")
 		}),
-		newTest("a stale lease", "A stale lease saves no cursor, before and after another run saves one. A cursor never goes back.", func(f *fixture) {
+		newTest("a stale lease", "A stale lease saves no cursor, before and after another attempt saves one. A cursor never goes back.", func(f *fixture) {
 			q := able[pawl.CursorSaver](f)
 			id := f.add().ID
 			stale := f.lease()
@@ -86,7 +86,7 @@ func cursorTests() []test {
 			f.is(q.SaveCursor(f.Context(), stale, []byte("2")), pawl.ErrLeaseLost, "after another has saved one")
 			equal(f, string(f.must(id).Cursor), "3", "cursor")
 			f.nack(l, time.Hour)
-			f.is(q.SaveCursor(f.Context(), l, []byte("4")), pawl.ErrLeaseLost, "after the run")
+			f.is(q.SaveCursor(f.Context(), l, []byte("4")), pawl.ErrLeaseLost, "after the attempt")
 			equal(f, string(f.must(id).Cursor), "3", "cursor")
 		}),
 		newTest("refused", "SaveCursor refuses a cursor that is empty or above MaxCursor, and a missing lease, and changes nothing.", func(f *fixture) {
@@ -191,7 +191,7 @@ func cursorTests() []test {
 	}
 	for _, by := range survives {
 		tests = append(tests, newTest("over "+by.name,
-			"The next run finds the cursor that was saved last, whatever ended the runs before it.", func(f *fixture) {
+			"The next attempt finds the cursor that was saved last, whatever ended the attempts before it.", func(f *fixture) {
 				id := f.add().ID
 				l := f.lease()
 				f.save(l, "1")
@@ -200,8 +200,8 @@ func cursorTests() []test {
 				l = f.lease()
 				equal(f, l.ID, id, "job")
 				equal(f, string(l.Cursor), "2", "cursor")
-				f.nack(l, 0) // a run that saves nothing
-				equal(f, string(f.lease().Cursor), "2", "cursor, a run later")
+				f.nack(l, 0) // an attempt that saves nothing
+				equal(f, string(f.lease().Cursor), "2", "cursor, an attempt later")
 			}))
 	}
 	return tests

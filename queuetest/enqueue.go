@@ -112,7 +112,7 @@ var enqueueTests = []test{
 		leased := f.lease()
 		equal(f, leased.ID, l.ID, "job")
 		equal(f, leased.Attempts, 0, "attempts")
-		equal(f, leased.Attempt(), 1, "the run that comes")
+		equal(f, leased.Attempt(), 1, "the attempt that comes")
 	}),
 	newTest("no job", "Enqueue of an empty batch does nothing and returns no error.", func(f *fixture) { f.ok(f.try(), "enqueue nothing") }),
 	newTest("payloads come back equal", "A payload of any size stays unchanged through every transition.", func(f *fixture) {

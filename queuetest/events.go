@@ -60,7 +60,7 @@ func settled(f *fixture, l *pawl.Lease, end func(*fixture, *pawl.Lease)) {
 // ofRun requires that an event describes the attempt that settled ended.
 func ofRun(f *fixture, e pawl.Event, cause string) {
 	f.Helper()
-	equal(f, e.Took, 2*time.Second, "time that the run took")
+	equal(f, e.Took, 2*time.Second, "time that the attempt took")
 	equal(f, e.TimedOut, true, "timed out")
 	equal(f, e.Cause, cause, "cause")
 }

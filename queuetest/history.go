@@ -117,7 +117,7 @@ func historyTests() []test {
 				f.nack(f.lease(), 0)
 				f.nack(f.lease(), 0)
 				f.snooze(f.lease(), 0)
-				equal(f, f.must(id).Attempts, 2, "attempts after a snooze without a run")
+				equal(f, f.must(id).Attempts, 2, "attempts after a snooze without an attempt")
 				l := f.lease()
 				l.Started = time.Now()
 				f.snooze(l, 0)
@@ -193,7 +193,7 @@ func backoffTests() (tests []test) {
 					id := f.add().ID
 					f.pass(time.Second)
 					l := f.lease()
-					f.sameTime(l.BackoffSince, time.Time{}, "backoff before the first run")
+					f.sameTime(l.BackoffSince, time.Time{}, "backoff before the first attempt")
 					f.pass(time.Second)
 					failed := time.Now()
 					f.nack(l, delay)

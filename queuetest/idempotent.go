@@ -303,7 +303,7 @@ func neverBeside(name string, succeed bool) test {
 				equal(f, len(left), 0, "jobs left")
 				return
 			}
-			equal(f, started.Load(), jobs*runs, "runs")
+			equal(f, started.Load(), jobs*runs, "attempts that started")
 			equal(f, len(left), jobs, "dead jobs")
 			for _, e := range left {
 				equal(f, e.State, pawl.Dead, "state")

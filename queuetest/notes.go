@@ -11,7 +11,7 @@ import (
 	"github.com/gopawl/pawl/driver"
 )
 
-// noted is a run that notes something, as a worker runs it.
+// noted is an attempt that notes something, as a worker runs it.
 type noted struct {
 	f     *fixture
 	notes *driver.Notes
@@ -19,22 +19,22 @@ type noted struct {
 	job   *pawl.Job[string]
 }
 
-// noted leases the only ready job for a run that notes something.
+// noted leases the only ready job for an attempt that notes something.
 func (f *fixture) noted(notes *driver.Notes) *noted {
 	f.Helper()
 	l := f.lease()
-	f.pass(time.Millisecond) // no two runs of a job begin at once
+	f.pass(time.Millisecond) // no two attempts of a job begin at once
 	l.Started = time.Now()
 	return &noted{f, notes, l, &pawl.Job[string]{Envelope: l.Envelope, Lease: l}}
 }
 
-// log logs a message of the run.
+// log logs a message of the attempt.
 func (n *noted) log(message string) {
 	ctx := driver.RunContext(n.f.Context(), n.f.q, n.lease, n.notes)
 	pawl.Log(ctx).Info(message)
 }
 
-// progress notes how far the run is.
+// progress notes how far the attempt is.
 func (n *noted) progress(done int64) {
 	driver.RunContext(n.f.Context(), n.f.q, n.lease, n.notes)
 	n.job.Progress(done, 100, fmt.Sprint("row ", done))
@@ -42,7 +42,7 @@ func (n *noted) progress(done int64) {
 
 func (n *noted) end(leavesRecord bool) {
 	n.f.Helper()
-	n.f.ok(n.notes.End(n.f.Context(), n.lease, leavesRecord), "end the notes of a run")
+	n.f.ok(n.notes.End(n.f.Context(), n.lease, leavesRecord), "end the notes of an attempt")
 }
 
 // storeNotes stores what was noted.
@@ -88,8 +88,8 @@ func (f *fixture) notesAre(id pawl.ID, done int64, logs ...string) {
 
 func noteTests() []test {
 	return []test{
-		newTest("are stored", "The progress and the log of a run are stored together, stay over a failed run, a release, and a crash, and "+
-			"each run has a log of its own.", func(f *fixture) {
+		newTest("are stored", "The progress and the log of an attempt are stored together, stay over a failed attempt, a release, and a "+
+			"crash, and each attempt has a log of its own.", func(f *fixture) {
 			notes := driver.NewNotes(f.q)
 			id := f.add().ID
 			run := f.noted(notes)
@@ -122,7 +122,7 @@ func noteTests() []test {
 			unchanged("after its notes")
 			f.ack(run.lease)
 		}),
-		newTest("of the last runs", "The logs of the last four runs of a job are kept.", func(f *fixture) {
+		newTest("of the last runs", "The logs of the last four attempts of a job are kept.", func(f *fixture) {
 			notes := driver.NewNotes(f.q)
 			id := f.add(func(e *pawl.Envelope) { e.MaxRetries = 20 }).ID
 			for n := range 6 {
@@ -186,7 +186,8 @@ func noteTests() []test {
 			f.notesAre(there[0].lease.ID, 2)
 			f.notesAre(there[64].lease.ID, 1)
 		}),
-		newTest("without a write", "A run that ends without a record before its notes were stored writes none. A run that noted nothing writes none.", func(f *fixture) {
+		newTest("without a write", "An attempt that leaves no record, and ends before its notes were stored, writes none. An attempt that "+
+			"noted nothing writes none.", func(f *fixture) {
 			notes := driver.NewNotes(f.q)
 			id := f.add().ID
 			run := f.noted(notes)
@@ -195,7 +196,8 @@ func noteTests() []test {
 			f.storeNotes(notes)
 			f.notesAre(id, -1)
 		}),
-		newTest("of a late run", "A run whose job has another holder does not replace the progress of that one. A run whose job is gone stores nothing.", func(f *fixture) {
+		newTest("of a late run", "An attempt whose job has another holder does not replace the progress of that holder. An attempt whose "+
+			"job is gone stores nothing.", func(f *fixture) {
 			mine, others := driver.NewNotes(f.q), driver.NewNotes(f.q)
 			id := f.add().ID
 			late := f.noted(mine)

@@ -69,7 +69,7 @@ func deadTests() (tests []test) {
 					}
 					f.same(f.must(id), want, "the job")
 					l := f.lease()
-					equal(f, l.Attempts, want.Attempts, "attempts of the next run")
+					equal(f, l.Attempts, want.Attempts, "attempts before the next one")
 				}),
 		)
 	}

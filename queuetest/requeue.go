@@ -15,7 +15,7 @@ func (f *fixture) returns(k *pawl.Keyring, id pawl.ID, attempts int, when string
 	l := f.lease()
 	equal(f, l.ID, id, "job "+when)
 	equal(f, l.Attempts, attempts, "attempts "+when)
-	equal(f, l.Attempt(), attempts+1, "the run "+when)
+	equal(f, l.Attempt(), attempts+1, "the attempt "+when)
 	equal(f, string(l.Payload), "payload", "payload "+when)
 	f.verifies(k, l.Envelope, when)
 	return l

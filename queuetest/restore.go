@@ -146,7 +146,7 @@ var restoreTests = []test{
 		f.is(q.Restore(f.Context(), nil, []driver.Effect{{Kind: "k"}}), pawl.ErrInvalid, "an effect without a key")
 	}),
 	newTest("effects",
-		"The idempotency keys that count as done are listed in pages, and a restored one removes a job without a run until "+
+		"The idempotency keys that count as done are listed in pages, and a restored one removes a job without an attempt until "+
 			"its time. The later time counts.", func(f *fixture) {
 			f.restorer()
 			f.done("x", of("a"), ttl(time.Hour))

@@ -50,11 +50,11 @@ func (f *fixture) shared(share float64, sizes ...int) (text string) {
 	return text
 }
 
-// shares fetches from a queue with this many retries and then as many first runs, by
+// shares fetches from a queue with this many retries and then as many first attempts, by
 // fetches of these sizes.
 func shares(name string, retries, firsts int, share float64, want string, sizes ...int) test {
 	return newTest(name,
-		"While a queue has retries and first runs, RetryShare is the fraction of fetched jobs that are retries. A "+
+		"While a queue has retries and first attempts, RetryShare is the fraction of fetched jobs that are retries. A "+
 			"remainder carries over to the next fetch. When one sort runs out, the other takes all places.", func(f *fixture) {
 			f.retries(retries)
 			f.firsts(firsts)
@@ -81,7 +81,7 @@ func shareTests() []test {
 		newTest("first runs alone save nothing up",
 			"Only jobs that are granted while there are both sorts count towards the share.", func(f *fixture) {
 				f.firsts(4)
-				equal(f, f.shared(0.2, 4), "ffff", "first runs alone")
+				equal(f, f.shared(0.2, 4), "ffff", "first attempts alone")
 				f.retries(2)
 				f.firsts(6)
 				equal(f, f.shared(0.2, 6), "ffffrf", "jobs once there are both")
@@ -93,7 +93,7 @@ func shareTests() []test {
 				f.firsts(5)
 				equal(f, f.shared(0.5, 4), "frfr", "jobs once there are both")
 			}),
-		newTest("a remainder while there is one sort", "The remainder of the share stays while there are no first runs.", func(f *fixture) {
+		newTest("a remainder while there is one sort", "The remainder of the share stays while there are no first attempts.", func(f *fixture) {
 			f.retries(4)
 			f.firsts(1)
 			equal(f, f.shared(0.5, 1), "f", "job while there are both")
@@ -125,7 +125,7 @@ func shareTests() []test {
 				equal(f, f.shared(0, 2), "rr", "without a share")
 				equal(f, f.shared(0.2, 2), "rf", "with 0.2")
 			}),
-		newTest("order within each sort", "Retries keep their usual order among themselves, and so do first runs.", func(f *fixture) {
+		newTest("order within each sort", "Retries keep their usual order among themselves, and so do first attempts.", func(f *fixture) {
 			f.retries(1, of("s"))
 			f.retries(1, of("t"))
 			f.retries(1, of("R"), priority(1))
@@ -185,7 +185,7 @@ func shareTests() []test {
 				f.retries(6)
 				f.firsts(1, priority(9)) // so that the usual order would return it first
 				f.expire(f.leases(1)[0])
-				equal(f, kinds(f.request(pawl.Request{Max: 2, Ahead: 2, RetryShare: 0.5})), "rr", "jobs while the first run has no idle slot")
+				equal(f, kinds(f.request(pawl.Request{Max: 2, Ahead: 2, RetryShare: 0.5})), "rr", "jobs while the first attempt has no idle slot")
 				equal(f, f.shared(0.5, 2), "fr", "jobs with idle slots")
 			}),
 		restartTest("after a restart", "After a restart, the queue knows which jobs are retries.", func(f *fixture) {

@@ -95,7 +95,7 @@ func rejected(reason pawl.Reason, name string, failures int) test {
 			want.History = append(want.History, pawl.Failure{Attempt: failures + 1, At: now, Error: "bad"})
 			f.same(f.must(id), want, "the job")
 			f.retry(id, true)
-			equal(f, f.lease().Attempt(), failures+1, "the run of a retry that keeps the attempts")
+			equal(f, f.lease().Attempt(), failures+1, "the attempt of a retry that keeps the attempts")
 		})
 }
 
