@@ -117,7 +117,7 @@ func waitRound(u *user, q *bolt.Queue) error {
 	return change(q, verb, ids...)
 }
 
-// endOf draws the end of a run.
+// endOf draws the end of an attempt.
 func endOf(r *rand.Rand, l *pawl.Lease) pawl.Settlement {
 	switch r.IntN(8) {
 	case 0, 1:

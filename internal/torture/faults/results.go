@@ -47,7 +47,7 @@ func killsAtWrites(ctx context.Context, s scripted) (all []at, err error) {
 	return all, err
 }
 
-// resultRole enqueues jobs with retention, and settles them. Most runs succeed.
+// resultRole enqueues jobs with retention, and settles them. Most attempts succeed.
 func resultRole(args harness.Args) error {
 	defer harness.EndAfter(childTimeout)()
 	s := &script{path: args[0], user: newUser(args.Uint(1))}

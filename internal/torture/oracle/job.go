@@ -83,8 +83,8 @@ func payload(id pawl.ID, r *rand.Rand) []byte {
 	return b
 }
 
-// ResultOf returns the result of each successful run of a job with retention, and nil for another job. It
-// follows from the ID.
+// ResultOf returns the result of each successful attempt of a job with retention, and nil for another job.
+// It follows from the ID.
 func ResultOf(e *pawl.Envelope) []byte {
 	if e.Retain <= 0 {
 		return nil

@@ -258,14 +258,14 @@ func (w Workload) consume(ctx context.Context, u *User, r *rand.Rand) error {
 	return u.Do(ctx, "ack", idsOf(acks), func() error { return u.Queue.Settle(ctx, Acks(acks)...) })
 }
 
-// ack is the settlement of a lease whose run succeeded, with its result.
+// ack is the settlement of a lease whose attempt succeeded, with its result.
 func ack(l *pawl.Lease) pawl.Settlement {
 	s := l.Ack()
 	s.Result = ResultOf(l.Envelope)
 	return s
 }
 
-// Acks are the settlements of leases whose runs succeeded.
+// Acks are the settlements of leases whose attempts succeeded.
 func Acks(leases []*pawl.Lease) []pawl.Settlement {
 	acks := make([]pawl.Settlement, len(leases))
 	for i, l := range leases {

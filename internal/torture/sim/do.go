@@ -86,7 +86,7 @@ func (w *world) do(op Op) {
 	}
 }
 
-// stopHand stops a worker, which eventually gives up stuck runs.
+// stopHand stops a worker, which eventually gives up stuck attempts.
 func (w *world) stopHand(h *hand) {
 	w.mu.Lock()
 	h.stopped = now()

@@ -32,7 +32,7 @@ func fill(j *Job) []byte {
 
 type runKey struct{}
 
-// around is the middleware of every worker. It records each run.
+// around is the middleware of every worker. It records each attempt.
 func (h *hand) around(next worker.HandlerFunc) worker.HandlerFunc {
 	return func(ctx context.Context, l *pawl.Lease) error {
 		r := h.runBegins(l)

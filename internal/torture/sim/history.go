@@ -27,7 +27,7 @@ type record struct {
 	cause             string
 	keep              bool
 	attempts, crashes int   // numbers of a lease, as the lease has them
-	ran               bool  // a snooze by a run that had started
+	ran               bool  // a snooze by an attempt that had started
 	held              bool  // a call by the simulation itself
 	by                *hand // the worker
 	existing          int   // the job whose unique key an enqueue met
@@ -71,7 +71,7 @@ type fetch struct {
 	leases  []*record
 }
 
-// run is one run of a handler.
+// run is one attempt of a job.
 type run struct {
 	job      int
 	token    uint64

@@ -30,7 +30,7 @@ func (k known) String() string {
 	case k.State == "":
 		return "not stored"
 	}
-	text := fmt.Sprintf("%s %s after %d runs, %d crashes, %d failures", k.State, k.reason, k.attempts, k.crashes, k.failures)
+	text := fmt.Sprintf("%s %s after %d attempts, %d crashes, %d failures", k.State, k.reason, k.attempts, k.crashes, k.failures)
 	if k.State == pawl.Leased {
 		text += fmt.Sprintf(" by %x until %s", k.token&0xffff, clock(k.expires))
 	}

@@ -51,10 +51,10 @@ type Job struct {
 	Effect   string        `json:",omitempty"` // its idempotency key
 	TTL      time.Duration `json:",omitempty"`
 	Size     int           `json:",omitempty"` // bytes of its payload
-	Runs     []Run         `json:",omitempty"` // actions of its runs; the last one is repeated
+	Runs     []Run         `json:",omitempty"` // actions of its attempts; the last one is repeated
 }
 
-// Run is the action of a handler.
+// Run is the action of a handler in one attempt.
 type Run struct {
 	Do   string        // one of the results below
 	Take time.Duration `json:",omitempty"`
@@ -62,7 +62,7 @@ type Run struct {
 	For  time.Duration `json:",omitempty"` // time of a snooze, or until the retry
 }
 
-// Results of runs.
+// Results of attempts.
 const (
 	succeeds  = "ok"
 	fails     = "fail"

@@ -10,15 +10,15 @@ import (
 	"github.com/gopawl/pawl/worker"
 )
 
-// judgeRun requires that a run had its own lease, and that the worker settled the lease
-// according to the result of the run.
+// judgeRun requires that an attempt had its own lease, and that the worker settled the lease
+// according to the result of the attempt.
 func (w *world) judgeRun(r *run) error {
 	l := w.byToken[r.token]
 	switch {
 	case l == nil:
 		return errors.New("it had no lease")
 	case l.run != nil:
-		return errors.New("its lease was that of an earlier run")
+		return errors.New("its lease was that of an earlier attempt")
 	case r.from < l.at:
 		return errors.New("it began before its lease")
 	case r.attempt != l.attempts+1:
@@ -41,8 +41,8 @@ func (w *world) judgeRun(r *run) error {
 	return nil
 }
 
-// judgeEnd requires that the context of a run ended at its limit, and that the worker gave up
-// a stuck run.
+// judgeEnd requires that the context of an attempt ended at its limit, and that the worker gave
+// up a stuck attempt.
 func (w *world) judgeEnd(r *run, l *lease) error {
 	h, never := r.by, int64(never)
 	limit := cmp.Or(time.Duration(r.limit), h.crew.Timeout)
@@ -78,7 +78,7 @@ func (w *world) judgeEnd(r *run, l *lease) error {
 	return nil
 }
 
-// allows reports whether a verb fits the result of a run.
+// allows reports whether a verb fits the result of an attempt.
 func (r *run) allows(s *record) bool {
 	stopped := (errors.Is(r.cause, worker.ErrStopping) || errors.Is(r.cause, worker.ErrLeaseInDoubt)) && s.what == "release"
 	exhausted := r.last && s.what == "abandon" && s.reason == pawl.ReasonExhausted
@@ -95,7 +95,7 @@ func (r *run) allows(s *record) bool {
 	return stopped || exhausted || !r.last && s.what == "nack" && s.delay == r.by.crew.Backoff
 }
 
-// givenUp reports whether a verb fits a worker that gave up the run.
+// givenUp reports whether a verb fits a worker that gave up the attempt.
 func (r *run) givenUp(s *record) bool {
 	return s.what == "release" || r.deaf && (s.what == "abandon" || s.what == "nack")
 }

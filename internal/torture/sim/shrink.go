@@ -77,7 +77,7 @@ func (s *shrinking) list(at place) {
 // needed are the fields without which a step or a job means something else.
 var needed = []string{"Do", "Verb", "Queue", "Kind", "N", "Job", "Worker", "Stuck", "Drain", "Grace", "Keep"}
 
-// fields simplifies a step, a job, a run or a crew.
+// fields simplifies a step, a job, an attempt or a crew.
 func (s *shrinking) fields(at place) {
 	for i := range at(s.Case).NumField() {
 		field := func(c *Case) reflect.Value { return at(c).Field(i) }

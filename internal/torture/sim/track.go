@@ -162,7 +162,7 @@ func (t *track) found(e *pawl.Envelope) error {
 	if len(set) == 0 {
 		is := "is not in the file"
 		if e != nil {
-			is = fmt.Sprintf("is %s after %d runs, %d crashes, %d failures, not before %s, cancelled %v, death %v",
+			is = fmt.Sprintf("is %s after %d attempts, %d crashes, %d failures, not before %s, cancelled %v, death %v",
 				e.State, e.Attempts, e.Crashes, e.Failures, clock(e.NotBefore.UnixNano()), e.Cancelled, e.Death)
 		}
 		return fmt.Errorf("job %d %s, and should be one of %v\n%s", t.N, is, last.set, t.story())

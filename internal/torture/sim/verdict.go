@@ -51,8 +51,8 @@ func (w *world) verdict() error {
 	return errors.Join(w.effects(), w.repeatSuspects(), w.storms(), w.suspect())
 }
 
-// wholeHistory requires that a job's history has each reported failed run, with its
-// attempt, its time and its cause. The only other allowed entry says that the job was
+// wholeHistory requires that a job's history has each reported failed attempt, with its
+// number, its time and its cause. The only other allowed entry says that the job was
 // poison.
 func (t *track) wholeHistory(e *pawl.Envelope) error {
 	var want []pawl.Failure
@@ -76,7 +76,7 @@ func (t *track) wholeHistory(e *pawl.Envelope) error {
 		return a.Attempt == b.Attempt && a.At.Equal(b.At) && a.Error == b.Error
 	})
 	if !same {
-		return fmt.Errorf("job %d has the history %v, and these runs failed: %v\n%s", t.N, e.History, want, t.story())
+		return fmt.Errorf("job %d has the history %v, and these attempts failed: %v\n%s", t.N, e.History, want, t.story())
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ type world struct {
 	proc      *process
 	files     int
 	held      []*pawl.Lease // leases of the simulation itself
-	faultless bool          // after the last step, all runs succeed; guarded by the history's mutex
+	faultless bool          // after the last step, all attempts succeed; guarded by the history's mutex
 
 	refusing atomic.Int64 // the instant until which calls are refused
 	died     chan struct{}

@@ -11,7 +11,7 @@ import (
 )
 
 // event records an event of the queue. The queue emits an event when it is durable, and
-// before anything can follow from it, so later runs can be compared with it.
+// before anything can follow from it, so later attempts can be compared with it.
 func (l *life) event(e pawl.Event) {
 	round, n := numberOf(e.Job.ID)
 	l.mu.Lock()

@@ -2,7 +2,7 @@
 //
 // A soak is a sequence of rounds on one file, each with the same number of jobs of many
 // classes. The fate of each job is known in advance: its failures, whether it becomes dead,
-// and what follows. A ledger records the answer of Enqueue, the runs and the events of each
+// and what follows. A ledger records the answer of Enqueue, the attempts and the events of each
 // job. The family judges it when the round is over and the queue is empty. The ledger grows
 // with the round, not with the soak.
 //

@@ -15,12 +15,12 @@ import (
 
 var errBoom = errors.New("boom")
 
-// handle is the handler of all jobs. First it records the start of the run and compares it
-// with the ledger.
+// handle is the handler of all jobs. First it records the start of the attempt and compares
+// it with the ledger.
 func (l *life) handle(ctx context.Context, job *pawl.Job[args]) error {
 	n := job.Args.N
 	if err := l.start(job); err != nil {
-		l.wrong(fmt.Errorf("a run of job %d (%s, class %d): %w", n, job.ID, classOf(n), err))
+		l.wrong(fmt.Errorf("an attempt of job %d (%s, class %d): %w", n, job.ID, classOf(n), err))
 		return nil
 	}
 	err := l.act(ctx, job)
@@ -30,7 +30,7 @@ func (l *life) handle(ctx context.Context, job *pawl.Job[args]) error {
 	return err
 }
 
-// start requires that a run may start, and records it.
+// start requires that an attempt may start, and records it.
 func (l *life) start(job *pawl.Job[args]) (err error) {
 	n := job.Args.N
 	switch {
@@ -52,8 +52,8 @@ func (l *life) start(job *pawl.Job[args]) (err error) {
 	return err
 }
 
-// may returns the reason why, according to the ledger, a run must not start. The caller
-// holds mu.
+// may returns the reason why, according to the ledger, an attempt must not start. The
+// caller holds mu.
 func (l *life) may(n int, c cell, attempts int) error {
 	least, most := int(c.failures), int(c.failures)
 	if l.kills > 0 { // the last events of a killed process are lost
@@ -66,7 +66,7 @@ func (l *life) may(n int, c cell, attempts int) error {
 	case !c.has(begun):
 		return errors.New("nobody enqueued it")
 	case c.has(running):
-		return fmt.Errorf("another run of it is under way: %+v", c)
+		return fmt.Errorf("another attempt of it is under way: %+v", c)
 	case c.has(done | skipped | deleted):
 		return fmt.Errorf("it is over: %+v", c)
 	case c.has(died) && !c.has(revived) && classOf(n) != permanent:

@@ -11,7 +11,7 @@ import (
 )
 
 // Jobs of a round are numbered from 0. The content and the fate of a job follow from its
-// number, so every run and every end can be checked.
+// number, so every attempt and every end can be checked.
 
 // class is the fate of a job.
 type class uint8
@@ -29,7 +29,7 @@ const (
 	late                    // no worker handles its kind in the first half of some rounds
 	uniquePair              // an even number and the next odd one share a unique key
 	onePair                 // an even number and the next odd one share an idempotency key
-	permanent               // becomes dead at its first run, is retried, and succeeds
+	permanent               // becomes dead at its first attempt, is retried, and succeeds
 	exhausted               // becomes dead after its failures, and is deleted
 	cancelled               // waits for an hour, is cancelled, and deleted
 	stopped                 // is cancelled by its own handler, and deleted
@@ -80,8 +80,8 @@ const (
 	effectTime = 5 * time.Second
 )
 
-// slowness returns the time of a slow job's run. It is long enough that a stop
-// interrupts some of these runs.
+// slowness returns the time of a slow job's attempt. It is long enough that a stop
+// interrupts some of these attempts.
 func slowness(n int) time.Duration {
 	return time.Duration(n/2/len(table)%16) * time.Millisecond
 }

@@ -47,15 +47,15 @@ func (l *life) judgeJob(n int, c cell) error {
 	case !c.has(accepted):
 		return errors.New("its storing was never answered")
 	case c.has(running):
-		return errors.New("a run of it did not end")
+		return errors.New("an attempt of it did not end")
 	case c.starts != c.settled+c.cuts:
-		return errors.New("its runs are not the ones that ended")
+		return errors.New("its attempts are not the ones that ended")
 	}
 	switch classOf(n) {
 	case cancelled, overdue:
-		return unless(c.starts == 0 && (c.has(deleted) || !known), "it had to die without a run")
+		return unless(c.starts == 0 && (c.has(deleted) || !known), "it had to die without an attempt")
 	case stopped:
-		return unless(c.starts > 0 && (c.has(deleted) || !known), "it had to die in its run")
+		return unless(c.starts > 0 && (c.has(deleted) || !known), "it had to die in its attempt")
 	case exhausted:
 		return unless(c.returned == 0 && (!known || c.has(deleted) && int(c.failures) == exhaustedRetries), "it had to die of its failures")
 	case uniquePair:

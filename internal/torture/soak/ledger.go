@@ -14,11 +14,11 @@ import (
 // with the soak.
 type cell struct {
 	flags    marks
-	starts   uint8 // runs that began
-	settled  uint8 // runs that ended and count, according to the events
-	cuts     uint8 // runs that a stop released or a kill ended
-	failures uint8 // runs that failed, according to the events
-	returned uint8 // runs whose handler returned nil
+	starts   uint8 // attempts that began
+	settled  uint8 // attempts that ended and count, according to the events
+	cuts     uint8 // attempts that a stop released or a kill ended
+	failures uint8 // attempts that failed, according to the events
+	returned uint8 // attempts whose handler returned nil
 	snoozes  uint8
 }
 
@@ -29,7 +29,7 @@ type marks uint16
 const (
 	begun    marks = 1 << iota // Enqueue was called
 	accepted                   // it returned nil
-	running                    // a run started, without an event of its end
+	running                    // an attempt started, without an event of its end
 	done                       // an event reported success
 	skipped
 	died
@@ -79,7 +79,7 @@ func (l *ledger) begin(round int, durable bool) error {
 	return l.file.Truncate(int64(len(l.cells) * cellWidth))
 }
 
-// resume continues the round of a killed process. The kill has ended its open runs.
+// resume continues the round of a killed process. The kill has ended its open attempts.
 func (l *ledger) resume(round int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -122,8 +122,8 @@ func TestJudge(t *testing.T) {
 		{"a job that was stored and never ran is lost", plain, 0, func(c *cell) { *c = cell{flags: begun | accepted} }},
 		{"a job that failed for the last time is lost", retried, 0, func(c *cell) { c.flags &^= done }},
 		{"a success that the queue took back is lost", large, 1, func(c *cell) { c.flags &^= done }},
-		{"a run that did not end is one too many", plain, 0, func(c *cell) { c.starts++ }},
-		{"a run that is still under way is one too many", plain, 0, func(c *cell) { c.flags |= running }},
+		{"an attempt that did not end is one too many", plain, 0, func(c *cell) { c.starts++ }},
+		{"an attempt that is still under way is one too many", plain, 0, func(c *cell) { c.flags |= running }},
 		{"a job fails as often as it is to", retried, 0, func(c *cell) { c.failures++; c.starts++; c.settled++ }},
 		{"a panic is a failure", panics, 0, func(c *cell) { c.failures = 0; c.starts--; c.settled-- }},
 		{"a snooze is not forgotten", snoozed, 0, func(c *cell) { c.snoozes = 0; c.starts--; c.settled-- }},
@@ -152,7 +152,7 @@ func TestJudgeAfterKills(t *testing.T) {
 	l.cells[n] = cell{flags: begun | accepted, starts: 1, cuts: 1, returned: 1}
 	require.NoError(t, l.judge(), "an ack right before a kill is not heard")
 	l.cells[n].returned = 0
-	require.Error(t, l.judge(), "a run that a kill has cut off is made up for")
+	require.Error(t, l.judge(), "an attempt that a kill has cut off is made up for")
 
 	l = round()
 	l.kills = 1
@@ -191,15 +191,15 @@ func TestMay(t *testing.T) {
 		do       func(l *life)
 	}{
 		{"what nobody stored does not run", 0, cell{}, 0, nil},
-		{"no two runs at a time", 0, cell{flags: begun | running}, 0, nil},
-		{"no run after a success", 0, cell{flags: begun | done}, 0, nil},
-		{"no run of a dead job", 0, cell{flags: begun | died}, 0, nil},
+		{"no two attempts at a time", 0, cell{flags: begun | running}, 0, nil},
+		{"no attempt after a success", 0, cell{flags: begun | done}, 0, nil},
+		{"no attempt of a dead job", 0, cell{flags: begun | died}, 0, nil},
 		{"an attempt is not lost", 0, cell{flags: begun, failures: 2}, 1, nil},
 		{"no attempt is made up", 0, cell{flags: begun, failures: 2, cuts: 1}, 3, nil},
 		{"a job that waits does not run", first(cancelled), cell{flags: begun}, 0, nil},
 		{"the second of one unique key does not run", first(uniquePair) + 1, cell{flags: begun}, 0, nil},
-		{"no two runs of one effect at a time", pair, cell{flags: begun}, 0, func(l *life) { l.cells[pair+1].flags |= running }},
-		{"no run of an effect that took place", pair, cell{flags: begun}, 0, func(l *life) { l.ended[pair] = time.Now() }},
+		{"no two attempts of one effect at a time", pair, cell{flags: begun}, 0, func(l *life) { l.cells[pair+1].flags |= running }},
+		{"no attempt of an effect that took place", pair, cell{flags: begun}, 0, func(l *life) { l.ended[pair] = time.Now() }},
 	} {
 		l := &life{ledger: &ledger{cells: make([]cell, smallRound), ended: make(map[int]time.Time)}}
 		require.NoError(t, l.may(pair, cell{flags: begun}, 0))
@@ -256,7 +256,7 @@ func TestLedgerOutlivesAKill(t *testing.T) {
 	defer next.file.Close()
 	require.NoError(t, next.resume(3))
 	require.Equal(t, cell{flags: begun | accepted}, next.cell(0))
-	require.Equal(t, cell{flags: begun | accepted, starts: 2, settled: 1, cuts: 1}, next.cell(1), "the kill has cut its run off")
+	require.Equal(t, cell{flags: begun | accepted, starts: 2, settled: 1, cuts: 1}, next.cell(1), "the kill has cut its attempt off")
 	require.Equal(t, cell{flags: begun | doubted}, next.cell(7))
 }
 
