@@ -8,8 +8,8 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// scheduleAsynq takes the time of a run for that of its tick, since a task does not know the latter. The interval is
-// that of the other comparisons: with the default of a second, a task may run a second late.
+// scheduleAsynq takes the time of an attempt for that of its tick, since a task does not know the latter. The interval
+// is that of the other comparisons: with the default of a second, a task may run a second late.
 func scheduleAsynq(ctx context.Context, t task, ticks *times) error {
 	redis := asynq.RedisClientOpt{Network: "unix", Addr: t.URL}
 	server := asynq.NewServer(redis, asynq.Config{Concurrency: workers, LogLevel: asynq.ErrorLevel, TaskCheckInterval: time.Millisecond})

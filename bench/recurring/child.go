@@ -70,7 +70,7 @@ func (t task) run(ctx context.Context) error {
 	return fmt.Errorf("no such system")
 }
 
-// times is a file with a line for each run of a job: the time of its tick, or of its start, in nanoseconds, and
+// times is a file with a line for each attempt of a job: the time of its tick, or of its start, in nanoseconds, and
 // the ID of the job. A kill may have a job run twice, which is not a tick too many.
 type times struct {
 	mu   sync.Mutex

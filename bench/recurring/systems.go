@@ -17,7 +17,7 @@ type contender struct {
 	server func(ctx context.Context, dir string) (*system.Server, string, error) // nil if it needs none
 
 	// schedule has a job run each second, and rate runs jobs with a limit; nil if there are no limits of rates. They
-	// work until ctx ends, and add a time for each run.
+	// work until ctx ends, and add a time for each attempt.
 	schedule  func(ctx context.Context, t task, ticks *times) error
 	rate      func(ctx context.Context, t task, starts *times) error
 	processes int // that share the rate

@@ -94,7 +94,7 @@ func TestDeliversAll(t *testing.T) {
 	require.GreaterOrEqual(t, retried, 4+4+2*4+4+2*6+1, "events 5, 9, 7, 8 and 20, and the outage")
 	require.GreaterOrEqual(t, number(t, out, ` +(\d+) +requests for events taken before`), 4, "events 9, 19, …")
 	if timedOut == 8 {
-		require.Equal(t, 34+retried+6, number(t, out, ` +(\d+) +requests in total`), "each run is one request")
+		require.Equal(t, 34+retried+6, number(t, out, ` +(\d+) +requests in total`), "each attempt is one request")
 	}
 	requireOutcome(t, state)
 	for n, want := range refused {

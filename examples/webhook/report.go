@@ -55,8 +55,8 @@ func (r *runner) report(ctx context.Context, q *bolt.Queue, own *endpoint) error
 	fmt.Fprintln(table)
 	row("delivered", c.Total(metrics.JobsSucceeded), "events answered with 2xx")
 	row("skipped", c.Total(metrics.JobsSkippedIdempotent), "enqueued twice, run once")
-	row("retried", c.Total(metrics.JobsRequeued), "failed runs that ran again")
-	row("timed out", c.Total(metrics.JobsTimedOut), "failed runs that took too long")
+	row("retried", c.Total(metrics.JobsRequeued), "failed attempts that were retried")
+	row("timed out", c.Total(metrics.JobsTimedOut), "failed attempts that took too long")
 	row("dead", c.Total(metrics.JobsFailedPermanently), "events that will not run again")
 	if own != nil {
 		requests, taken, repeated := own.seen()
