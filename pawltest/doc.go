@@ -25,16 +25,18 @@
 //
 // Tests need not wait. There are two ways; both are exact about delays, retries and deadlines.
 //
-// In an ordinary test, the queue has its own clock, which the test moves. [Drain] moves it to the
-// time of the next delayed job whenever nothing else is left. [Queue.Advance] moves it step by step:
+// In an ordinary test, the queue has its own clock, which the test moves. Whenever all jobs that are left
+// wait for a time, such as that of a retry or of a [pawl.Rate], [Drain] moves it to the first of these
+// times. [Queue.Advance] moves it step by step:
 //
 //	got := pawltest.RunOne(t, q, w) // it fails: got.Type is pawl.EventRetried
 //	q.Advance(got.Delay)
 //	got = pawltest.RunOne(t, q, w)  // the second attempt
 //
 // Only the queue uses that clock. Times that the test gives to a job must be relative to
-// [Queue.Now], as in pawl.At(q.Now().Add(time.Hour)). The timeout of an attempt and a time.Sleep in
-// a handler use real time. Leases never expire by the queue's clock.
+// [Queue.Now], as in pawl.At(q.Now().Add(time.Hour)). The timeout of an attempt and a time.Sleep in a
+// handler use real time. Leases never expire by the queue's clock. A scheduler of package schedule uses it,
+// but fires in a goroutine of its own, at some moment after Advance has returned. Test schedules in a bubble.
 //
 // In a bubble of testing/synctest all time is virtual, including that of handlers and leases, and
 // time.Sleep moves it:

@@ -23,8 +23,12 @@ type Queue struct {
 	ahead atomic.Int64     // offset of the queue's clock, in nanoseconds
 
 	mu       sync.Mutex
-	enqueued []*enqueued // in order; guarded by mu
-	outcomes []Outcome   // in order, with each EventFetched; guarded by mu
+	enqueued []*enqueued   // in order; guarded by mu
+	outcomes []Outcome     // in order, with each EventFetched; guarded by mu
+	fetched  *pawl.Request // the last, with its queues and kinds; nil if a Drain has begun since; guarded by mu
+	events   int           // how many there were; guarded by mu
+
+	changed chan struct{} // has a value after an event or a fetch
 }
 
 // enqueued is a job as it was enqueued.
@@ -43,7 +47,7 @@ func New(t testing.TB, opts *memory.Options) *Queue {
 	if opts != nil {
 		settings = *opts
 	}
-	q := &Queue{clock: settings.Now}
+	q := &Queue{clock: settings.Now, changed: make(chan struct{}, 1)}
 	if q.clock == nil {
 		q.clock = time.Now
 	}
@@ -89,8 +93,10 @@ func (q *Queue) notice() { _, _ = q.Stats(context.Background()) }
 
 // remember records an event. It runs within the transition.
 func (q *Queue) remember(e pawl.Event) {
+	defer q.wake()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.events++
 	switch e.Type {
 	case pawl.EventReplaced: // the earlier job will not run
 		q.enqueued = slices.DeleteFunc(q.enqueued, func(old *enqueued) bool { return old.ID == e.Job.ID })

@@ -40,29 +40,34 @@ func RunOne(t testing.TB, q *Queue, w *worker.Worker) Outcome {
 // maxJumps limits how often one Drain moves the clock.
 const maxJumps = 10_000
 
-// Drain makes w run jobs until no job of q is ready, leased or delayed. Whenever only delayed jobs are
-// left, such as retries, it moves the clock of q to the time of the first. It returns an [Outcome] for
-// each attempt, and for each job that died during Drain without an attempt, in order. Jobs that died
-// before, such as by [Queue.Advance], are not included.
+// Drain makes w run jobs until no job of q is ready, leased or delayed. Whenever all jobs that are left
+// wait for a time, such as that of a retry, a [pawl.Rate], or the end of a rest, it moves the clock of q to
+// the first of these times. It returns an [Outcome] for each attempt, and for each job that died during
+// Drain without an attempt, in order. Jobs that died before, such as by [Queue.Advance], are not included.
 //
-// Jobs of kinds and queues that w does not work on stay. Drain waits for jobs on a paused queue and
-// for leases of others, as [worker.Worker.Drain] does. It fails the test if jobs never end.
+// Jobs of kinds and queues that w does not work on stay. So do jobs that wait for such a job or for a dead
+// one: see [pawl.OrderHold] and [pawl.After]. Drain waits for jobs on a paused queue and for leases of others, as
+// [worker.Worker.Drain] does. It fails the test if jobs never end.
 func Drain(t testing.TB, q *Queue, w *worker.Worker) []Outcome {
 	t.Helper()
-	before := len(q.since(0))
-	for jumps := 0; ; jumps++ {
-		if err := w.Drain(t.Context(), pawl.WaitDrained); err != nil {
+	before, jumps := len(q.since(0)), 0
+	jump := func(to time.Time, waiting []string) {
+		t.Helper()
+		if jumps++; jumps > maxJumps {
+			t.Fatalf("pawltest: the queue does not become empty; after %d moves of its clock these jobs still wait:\n%s",
+				maxJumps, strings.Join(waiting, "\n"))
+		}
+		q.goTo(to)
+	}
+	for {
+		if err := q.pass(t, w, jump); err != nil {
 			t.Fatalf("pawltest: drain: %v", err)
 		}
 		due, delayed := q.delayed(t)
 		if due.IsZero() {
 			break
 		}
-		if jumps == maxJumps {
-			t.Fatalf("pawltest: the queue does not become empty; after %d moves of its clock these jobs are still delayed:\n%s",
-				jumps, strings.Join(delayed, "\n"))
-		}
-		q.goTo(due)
+		jump(due, delayed)
 	}
 	return slices.DeleteFunc(q.since(before), isFetched)
 }

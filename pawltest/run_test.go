@@ -188,7 +188,7 @@ func TestDrainGivesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := failure(t, func(t testing.TB) { pawltest.Drain(t, q, w) })
-	equal(t, true, strings.HasPrefix(message, "pawltest: the queue does not become empty; after 10000 moves of its clock these jobs are still delayed:\n  count 3, until "))
+	equal(t, true, strings.HasPrefix(message, "pawltest: the queue does not become empty; after 10000 moves of its clock these jobs still wait:\n  count 3, until "))
 }
 
 // Rule: a job that is due later than the clock can be moved does not hang the test.

@@ -13,7 +13,7 @@ import (
 // tickHeader is the header of a job with its tick.
 const tickHeader = "pawl.tick"
 
-// Tick is the tick for which a schedule enqueued a job.
+// Tick is the tick for which a schedule enqueued a job. Its times are in UTC, whatever the zone of the schedule.
 type Tick struct {
 	Schedule string    // name of the schedule
 	Nominal  time.Time // when the schedule happens

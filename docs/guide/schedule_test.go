@@ -5,6 +5,7 @@ import (
 	"log"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/pawltest"
 	"github.com/gopawl/pawl/schedule"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -36,7 +38,7 @@ func report(_ context.Context, job *pawl.Job[ReportArgs]) error {
 
 func write(time.Time, bool) error { return nil }
 
-func synced(ctx context.Context, q *bolt.Queue) (*schedule.Scheduler, error) {
+func synced(ctx context.Context, q pawl.Queue) (*schedule.Scheduler, error) {
 	s, err := schedule.Open(q, nil)
 	if err != nil {
 		return nil, err
@@ -61,12 +63,35 @@ func TestSchedules(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, operate(t.Context(), s))
-	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
-	worker.Handle(w, SendReport, report)
-	require.NoError(t, w.Drain(t.Context(), pawl.WaitDrained))
+	require.NoError(t, newReporter(q).Drain(t.Context(), pawl.WaitDrained))
 	history, err := s.History(t.Context(), "nightly", 0)
 	require.NoError(t, err)
 	require.Equal(t, schedule.Fired, history[0].Decision)
+}
+
+// newReporter returns the worker of the page about tests.
+func newReporter(q pawl.Queue) *worker.Worker {
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	worker.Handle(w, SendReport, report)
+	return w
+}
+
+// Rule: a schedule fires in a bubble of synctest at each of its times.
+func TestSchedulesInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := pawltest.New(t, nil)
+		s, err := synced(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		go newReporter(q).Run(t.Context())
+		time.Sleep(7 * 24 * time.Hour) // a week in no time
+		synctest.Wait()
+		if reports := pawltest.Enqueued(t, q, SendReport); len(reports) != 5 {
+			t.Errorf("%d reports in a week", len(reports))
+		}
+	})
 }
 
 func operate(ctx context.Context, s *schedule.Scheduler) error {
