@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -72,6 +73,59 @@ func TestGroups(t *testing.T) {
 	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
 	require.Equal(t, 1, summaries)
 	require.NoError(t, printImport(t.Context(), q, "rows.csv"))
+}
+
+var (
+	Measure = pawl.DefineTask[Row, int]("import.measure")
+	Sum     = pawl.DefineTask[Import, int]("import.sum")
+)
+
+// sumOf waits for the result of the callback of a group.
+func sumOf(ctx context.Context, q *memory.Queue, file string) (int, error) {
+	s, err := group.Get(ctx, q, file)
+	if err != nil {
+		return 0, err
+	}
+	return Sum.Wait(ctx, q, s.Done.ID)
+}
+
+// Rule: the callback of the page collects the results of all members.
+func TestResultsOfMembers(t *testing.T) {
+	q := memory.New(&memory.Options{Logger: hclog.NewNullLogger()})
+	defer q.Close()
+	sum, err := Sum.Envelope(Import{File: "rows.csv"})
+	require.NoError(t, err)
+	require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "rows.csv", Done: sum}))
+	for n := range 5 {
+		_, err := Measure.Enqueue(t.Context(), q, Row{File: "rows.csv", N: n}, pawl.InGroup("rows.csv"), pawl.MaxRetries(0))
+		require.NoError(t, err)
+	}
+	require.NoError(t, group.Close(t.Context(), q, "rows.csv"))
+	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
+	worker.HandleTask(w, Measure, func(_ context.Context, job *pawl.Job[Row]) (int, error) {
+		if job.Args.N == 0 {
+			return 0, errors.New("it cannot be measured")
+		}
+		return 10 * job.Args.N, nil
+	})
+	worker.HandleTask(w, Sum, func(ctx context.Context, job *pawl.Job[Import]) (int, error) {
+		sum := 0
+		for member, err := range q.Jobs(ctx, pawl.Filter{Group: job.Args.File, State: pawl.Completed}) {
+			if err != nil {
+				return 0, err
+			}
+			n, err := Measure.ResultOf(member)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return sum, nil
+	})
+	require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+	got, err := sumOf(t.Context(), q, "rows.csv")
+	require.NoError(t, err)
+	require.Equal(t, 100, got)
 }
 
 // Publish is the kind of a job that waits for others.
