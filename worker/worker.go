@@ -157,7 +157,8 @@ func (w *Worker) Run(ctx context.Context) error {
 // Drain works like [Worker.Run], but returns nil as soon as the queues are empty. With
 // [pawl.WaitDrained], empty means no ready and no leased jobs. With [pawl.WaitFinished], it also
 // means no delayed jobs, so Drain waits for every retry. Drain waits for the jobs of a paused
-// queue, but not for jobs of kinds that the worker does not handle, or whose gate is closed.
+// queue and for jobs that wait for a dead one ([pawl.OrderHold], [pawl.After]), but not for jobs
+// of kinds that the worker does not handle, or whose gate is closed.
 //
 // If ctx ends first, Drain stops and returns ctx's error. If stuck handlers take every slot, Drain
 // waits until ctx ends.
