@@ -221,7 +221,7 @@ func (g *Groups) Admit(r Reader, name string, n int) error {
 	row := g.row(r, name)
 	switch {
 	case row == nil:
-		return fmt.Errorf("group %q: %w: make it before its members", name, pawl.ErrNotFound)
+		return fmt.Errorf("%w: make it before its members", NoGroup(name))
 	case row.HasEnded():
 		return fmt.Errorf("group %q: %w: it has ended, and takes no more members", name, pawl.ErrConflict)
 	case row.Total+n > pawl.MaxGroup:

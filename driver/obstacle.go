@@ -140,5 +140,15 @@ func Rests(until, now time.Time) time.Time {
 
 // NoKey returns the error for a key that a queue does not know.
 func NoKey(queue, key string) error {
-	return fmt.Errorf("key %q of queue %q: %w: none of its jobs is ready or leased, or the queue has no limits per key", key, queue, pawl.ErrNotFound)
+	return fmt.Errorf("key %q of queue %q: %w: none of its jobs is ready or leased, or the queue has no limits per key", key, queue, absent("key"))
 }
+
+// NoGroup returns the error for a group that nobody made, or that is no longer kept.
+func NoGroup(name string) error { return fmt.Errorf("group %q: %w", name, absent("group")) }
+
+// absent is the [pawl.ErrNotFound] of something other than a job.
+type absent string
+
+func (a absent) Error() string { return "no such " + string(a) }
+
+func (absent) Unwrap() error { return pawl.ErrNotFound }

@@ -108,7 +108,7 @@ func Get(ctx context.Context, q Queue, name string) (s Status, err error) {
 	err = q.ViewRows(ctx, func(r driver.Reader) error {
 		row, err := driver.ReadGroup(r, name)
 		if err == nil && row == nil {
-			err = notFound(name)
+			err = driver.NoGroup(name)
 		}
 		if err == nil {
 			s = statusOf(name, row)
@@ -198,8 +198,6 @@ func timeOf(nanos int64) time.Time {
 	}
 	return time.Unix(0, nanos)
 }
-
-func notFound(name string) error { return fmt.Errorf("group %q: %w", name, pawl.ErrNotFound) }
 
 // supports refuses a queue that declares abilities without [pawl.Groups].
 func supports(q Queue) error {

@@ -154,7 +154,7 @@ func (m *closing) Check(ops driver.Ops) (err error) {
 		return err
 	}
 	if m.row == nil || !m.row.Made {
-		return notFound(m.name)
+		return driver.NoGroup(m.name)
 	}
 	m.row.Closed = true
 	m.ends, err = driver.EndGroup(ops, m.name, m.row, ops.Now())
