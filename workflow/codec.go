@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gopawl/pawl/driver"
 )
@@ -93,18 +94,25 @@ func (r *Reader) shown(stored []byte, err error) ([]byte, error) {
 	return r.fromStored(stored)
 }
 
-// shownResult is shown for the result of a call. The result of a [Select] contains the payload of its signal.
+// shownResult is shown for the result of a call.
 func (r *Reader) shownResult(e *Entry) ([]byte, error) {
 	var got selection
-	if r.codec == nil || e.Kind != KindSelect || driver.DecodePayload(e.Result, &got) != nil {
+	if e.Kind != KindSelect || driver.DecodePayload(e.Result, &got) != nil || got.Selected < 0 || got.Selected >= len(got.Cases) {
 		return r.shown(e.Result, nil)
 	}
-	payload, err := r.shown(got.Payload, nil)
-	if err != nil {
-		return nil, err
+	seen := map[string]any{"case": got.Cases[got.Selected]} // a Selected without a Value that is not there
+	if strings.HasPrefix(got.Cases[got.Selected], signalCase) {
+		payload, err := r.shown(got.Payload, nil)
+		if err != nil {
+			return nil, err
+		}
+		var value any
+		if Encoded(payload) || driver.DecodePayload(payload, &value) != nil {
+			value = payload
+		}
+		seen["value"] = value
 	}
-	got.Payload = payload
-	return driver.EncodePayload(&got)
+	return driver.EncodePayload(seen)
 }
 
 // encode encodes as the engine does. An error of the codec also stops the run, even if the function ignores the error.

@@ -97,10 +97,16 @@ type Entry struct {
 	Finished   time.Time // zero while it is pending
 	Due        time.Time // when a pending entry continues, zero for no time
 	Error      string    // error of the last failed attempt
-	Result     []byte    // MessagePack; see driver.DecodePayload. Nil if it failed, is pending, or was not requested
+	Result     []byte    // MessagePack; see driver.DecodePayload and [Selected]. Nil if it failed, is pending, or was not requested
 	Bytes      int       // size of the result
 	Build      string    // the build that wrote it
 	Child      pawl.ID   // the child run
+}
+
+// Selected is the Result of the Entry of a [Select].
+type Selected struct {
+	Case  string `msgpack:"case"`  // "signal approved", "branch search", "shared ramps", or "timer"
+	Value any    `msgpack:"value"` // of the signal, or its bytes if they cannot be decoded
 }
 
 // Step returns the identity of the call: its scope, its name, and its occurrence unless that is
