@@ -9,8 +9,9 @@ const (
 	VerbDelete Verb = "delete"  // removes a dead job or a completed record
 	VerbRunNow Verb = "run-now" // makes a delayed job ready
 
-	// VerbReleaseKey lets the other jobs of a [Key] run although a dead job holds it ([OrderHold]). The job
-	// stays dead. If it is retried, it waits for its turn anew.
+	// VerbReleaseKey lets the other jobs of a [Key] run although a dead job holds it ([OrderHold]). It takes
+	// the ID of the dead job, which [KeyStats] has as Head. The job stays dead. If it is retried, it waits for
+	// its turn anew.
 	VerbReleaseKey Verb = "release-key"
 )
 

@@ -187,7 +187,8 @@ func chainOf(err error) (chain []errorText) {
 }
 
 // RunError is the error of a run, as [Handle.Result] returns it. errors.Is works as for a
-// [StepError]. It also matches [ErrCancelled] or [ErrTerminated] if the run ended that way.
+// [StepError]. It also matches [ErrCancelled] or [ErrTerminated] if the run ended that way, and
+// [ErrDeadline] if it was cancelled by its deadline.
 type RunError struct {
 	Flow, ID string
 	Run      pawl.ID
