@@ -135,8 +135,19 @@ func (e *Engine) standing(run pawl.ID) (info Info, text string) {
 		return info, "it has not ended"
 	case info.Error != "":
 		return info, fmt.Sprintf("it is %s: %s", info.Status, info.Error)
+	case info.Status == Running:
+		if job, err := e.queue.Job(ctx, run); err == nil && job.State == pawl.Ready {
+			return info, "it is ready, and waits for a worker that handles its flow"
+		}
 	}
-	return info, fmt.Sprintf("it is %s", info.Status)
+	text = fmt.Sprintf("it is %s", info.Status)
+	if len(info.Waits) > 0 {
+		text += fmt.Sprintf(" for %q", info.Waits)
+	}
+	if !info.Due.IsZero() {
+		text += " until " + info.Due.UTC().Format(time.RFC3339)
+	}
+	return info, text
 }
 
 func (h *Handle[Out]) read(ctx context.Context) (row *runRow, output []byte, err error) {
