@@ -185,7 +185,8 @@ func (f *Flow[In, Out]) start(r *Run, input []byte) ([]byte, error) {
 // run within the flow. If a run with that ID and the same input exists, ended or not, Start
 // returns it and starts nothing. If the input differs, it returns [ErrConflict]. Inputs are the
 // same if the flow's type reads the same value from both. A field that the type lacked when the
-// run began counts as zero. See [StartOption] for options.
+// run began counts as zero. A nil slice or map differs from an empty one. See [StartOption] for
+// options.
 func (f *Flow[In, Out]) Start(ctx context.Context, e *Engine, id string, in In, opts ...StartOption) (*Handle[Out], error) {
 	s, err := f.prepare(e, id, in, opts, e.headers(ctx)...)
 	if err != nil {
