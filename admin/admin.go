@@ -120,7 +120,7 @@ type Admin interface {
 	// Restore stores jobs in the states of their envelopes, and effects; see [Store.Restore].
 	Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error
 
-	// Check compares every row of the queue with every other; see [Checker].
+	// Check compares every row of the queue with every other, see [Checker], and those of runs and of schedules.
 	Check(ctx context.Context) error
 
 	// Backup writes a snapshot of the file to w while the queue continues to work. A nil error

@@ -9,6 +9,8 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/schedule"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // direct carries out operations in this process.
@@ -322,12 +324,18 @@ var (
 	pathEnd    = defineStream("end", func(h *handler) *gate { return h.candidates }, (*handler).end)
 )
 
+// Check also checks the rows of runs and of schedules, which the queue only stores.
 func (d direct) Check(ctx context.Context) error {
 	q, err := optional[Checker](d.q, "check")
 	if err != nil {
 		return err
 	}
-	return q.Check(ctx)
+	found := q.Check(ctx)
+	rows, stores := d.q.(workflow.Source)
+	if !stores || found != nil && !errors.Is(found, pawl.ErrCorrupt) {
+		return found
+	}
+	return errors.Join(found, workflow.Read(rows).Check(ctx), schedule.Read(rows).Check(ctx))
 }
 
 func (d direct) Backup(ctx context.Context, w io.Writer) error {

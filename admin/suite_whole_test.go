@@ -105,6 +105,12 @@ var wholeCases = []suiteCase{
 	{"a damaged queue fails its check", everyState, spoil("dead"), func(t *testing.T, s *suiteTest) {
 		require.ErrorIs(t, s.Check(t.Context()), pawl.ErrCorrupt)
 	}},
+	{"a damaged entry of a run fails the check", someRuns, spoilRow("steps", "order:1"), func(t *testing.T, s *suiteTest) {
+		require.ErrorContains(t, s.Check(t.Context()), "table steps of pawl.workflow")
+	}},
+	{"a damaged schedule fails the check", damagedSchedule, nil, func(t *testing.T, s *suiteTest) {
+		require.ErrorContains(t, s.Check(t.Context()), "table schedules of pawl.schedule")
+	}},
 	{"a backup is a queue like any other, with the same jobs", everyState, nil, func(t *testing.T, s *suiteTest) {
 		path := filepath.Join(memdir.New(t), "copy.db")
 		var copied bytes.Buffer

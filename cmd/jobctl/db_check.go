@@ -29,7 +29,7 @@ func (a *app) dbCheckCommand() *cobra.Command {
 	return a.command(&spec{
 		use: "check", short: "compare every row of the file with every other",
 		long: `Checks that every job is in exactly one state, that all indexes and counts agree,
-and all checksums. For a stopped app it first checks every page of the file; a
+that runs and schedules can be read, and all checksums. For a stopped app it first checks every page of the file; a
 running app has its pages in use. The exit code is 5 if anything is wrong. While
 the app runs, the check reads the file as of one moment, and pages that are freed
 during the check are not reused until it ends.`,
