@@ -39,6 +39,8 @@ import (
 //     left, it enqueues its callbacks when it is closed again.
 //   - The readable part of the app's own buckets is copied. Their rows have no checksums, so they
 //     cannot be verified.
+//   - A damaged row of a run or of a schedule is copied, and counted in Lost. Without it, a run would
+//     repeat a step. A damaged entry of the history of a schedule is omitted.
 //
 // Progress, see [driver.WithProgress], is in bytes read from the damaged file. A search of all pages
 // reads them again. The repairs at the end do not count.
@@ -150,19 +152,33 @@ func salvage(ctx context.Context, from, to string, result *Salvaged) error {
 	err = dbfile.Create(to, func(temp string) error {
 		jobsLost, err := w.salvageInto(ctx, temp, result)
 		if err == nil && jobsLost && len(w.metas) > 0 && result.records() == 0 {
-			// The tree reaches no record of a job, or takes pages of jobs for pages of other
-			// buckets, as in a plain copy of a file that was being written. So search all
-			// pages, and trust the tree about none of them.
-			w.metas = nil
-			*result = Salvaged{Meta: -1, Lost: make(map[string]int)}
-			if err = os.Truncate(temp, 0); err == nil {
-				_, err = w.salvageInto(ctx, temp, result)
-			}
+			err = w.searchAll(ctx, temp, result)
 		}
 		return err
 	})
 	if err == nil {
 		w.progress.end()
+	}
+	return err
+}
+
+// searchAll salvages again, after a pass in which the tree reached no record of a job, or took pages of jobs for pages of other
+// buckets, as in a plain copy of a file that was being written. It searches all pages, and trusts the tree about none of them.
+// If that finds no record either, it salvages once more by the tree, if that has anything: rows that name the jobs, groups,
+// runs, schedules, or data of the app.
+func (w *damagedFile) searchAll(ctx context.Context, temp string, result *Salvaged) error {
+	again := func(metas []pages.Meta) error {
+		w.metas, *result = metas, Salvaged{Meta: -1, Lost: make(map[string]int)}
+		if err := os.Truncate(temp, 0); err != nil {
+			return err
+		}
+		_, err := w.salvageInto(ctx, temp, result)
+		return err
+	}
+	metas, anything := w.metas, result.NoRecord+result.AppRows > 0
+	err := again(nil)
+	if anything && result.records() == 0 && (err == nil || errors.Is(err, pawl.ErrCorrupt)) {
+		return again(metas)
 	}
 	return err
 }

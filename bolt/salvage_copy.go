@@ -121,6 +121,11 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 	} else if driver.RowDamage(path, e.Key, value) != nil {
 		c.rowLost(path, ours)
 		return nil
+	} else if driver.SealDamage(path, e.Key, value) != nil {
+		// It is copied nevertheless, so that its reader finds it damaged and not missing, unless only people read it.
+		if c.result.Lost[joinPath(path)]++; joinPath(path) == historyOfSchedules {
+			return nil
+		}
 	}
 	switch {
 	case errors.Is(err, pawl.ErrNewerFormat), errors.Is(err, ErrOlderFormat):
@@ -137,6 +142,9 @@ func (c *salvageCopy) element(path [][]byte, e pages.Element) error {
 	}
 	return nil
 }
+
+// historyOfSchedules is the path of the table with what became of the ticks.
+const historyOfSchedules = "pawl.schedule/history"
 
 // maxSalvagedRow is larger than any row of a queue, in bytes.
 const maxSalvagedRow = pawl.MaxBatchBytes + 1<<20

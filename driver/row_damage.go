@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/gopawl/pawl"
@@ -25,6 +26,19 @@ func RowDamage(path [][]byte, key, value []byte) error {
 		return nil
 	}
 	return fmt.Errorf("%s, key %x: %w: it is in no table", path[0], key, pawl.ErrCorrupt)
+}
+
+// SealDamage returns an error for a row of a space of pawl that does not match its checksum. Path is that of its bucket. It
+// returns nil for a row that has no checksum: one of the app, or one without a value.
+func SealDamage(path [][]byte, key, value []byte) error {
+	if len(path) != 2 || len(value) == 0 || !bytes.HasPrefix(path[0], []byte("pawl.")) {
+		return nil
+	}
+	_, err := Unseal(&Table{space: &Space{name: path[0]}, name: path[1]}, key, value)
+	if errors.Is(err, pawl.ErrNewerFormat) {
+		return nil
+	}
+	return err
 }
 
 func rowDamage(t *Table, key, value []byte) (err error) {

@@ -139,6 +139,12 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 	if slices.ContainsFunc(s.Damaged, func(p bolt.DamagedPage) bool { return strings.HasPrefix(p.Bucket, workflowRows) }) {
 		a.say("note: workflow runs, or parts of them, may be lost with the pages of %s: 'jobctl --db %s wf verify' reads the rest", workflowRows, to)
 	}
+	for bucket := range s.Lost {
+		if strings.HasPrefix(bucket, workflowRows+"/") {
+			a.say("note: damaged rows of %s were copied as they are: 'jobctl --db %s db check' lists them", workflowRows, to)
+			break
+		}
+	}
 	if s.Pages == 0 {
 		return
 	}

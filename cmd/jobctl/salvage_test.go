@@ -98,6 +98,33 @@ func TestSalvageReportsRuns(t *testing.T) {
 	require.NotContains(t, jobctl(t, "db", "salvage", "app.db", "sound.db").stderr, "workflow")
 }
 
+// Rule: a check and a salvage fail over a row of a run that does not match its checksum, and the salvaged file still has that
+// row: without it, the run would repeat the step.
+func TestDamagedStep(t *testing.T) {
+	build(t, workflows)
+	db, err := bbolt.Open("app.db", 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		steps := tx.Bucket([]byte(workflowRows)).Bucket([]byte("steps"))
+		key, value := steps.Cursor().First()
+		value = bytes.Clone(value)
+		value[len(value)/2]++
+		return steps.Put(bytes.Clone(key), value)
+	}))
+	require.NoError(t, db.Close())
+	for _, path := range []string{"app.db", "saved.db"} {
+		got := jobctl(t, "--db", path, "db", "check")
+		if path == "app.db" {
+			require.Equal(t, exitDamaged, got.code, got.stdout)
+			got = jobctl(t, "db", "salvage", path, "saved.db")
+			require.Contains(t, got.stdout, "1 rows of bucket pawl.workflow/steps were damaged or contradict others\n")
+			require.Contains(t, got.stderr, "note: damaged rows of pawl.workflow were copied as they are: 'jobctl --db saved.db db check' lists them\n")
+		}
+		require.Equal(t, exitDamaged, got.code, got.stderr)
+		require.Contains(t, got.stderr, "error: ")
+	}
+}
+
 // The error for a file that cannot be salvaged has the reason and the remedy.
 func TestSalvageRefuses(t *testing.T) {
 	build(t, everyState)
