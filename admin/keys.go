@@ -51,13 +51,16 @@ func (c *client) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 
 func (d direct) Why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	all, err := d.why(ctx, id)
-	waits := func(o pawl.Obstacle) bool {
-		return o.What == pawl.IsDead || o.What == pawl.IsCompleted || o.What == pawl.IsRunning
+	if err != nil || d.live {
+		return all, err
 	}
-	if err == nil && !d.live && !slices.ContainsFunc(all, waits) {
+	// The process that leased a job of a stopped app has ended.
+	all = slices.DeleteFunc(all, func(o pawl.Obstacle) bool { return o.What == pawl.IsRunning })
+	ended := func(o pawl.Obstacle) bool { return o.What == pawl.IsDead || o.What == pawl.IsCompleted }
+	if !slices.ContainsFunc(all, ended) {
 		all = append(all, pawl.Obstacle{What: pawl.ByStop})
 	}
-	return all, err
+	return all, nil
 }
 
 func (d direct) why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {

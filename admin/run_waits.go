@@ -108,10 +108,18 @@ func (w *WorkflowRun) WaitsFor(j JobOfRun, moment func(time.Time) string) (all [
 	case w.Status.Ended(), w.Status == workflow.Dead:
 		return all
 	}
+	selects := false
 	for i := range w.Journal {
 		if e := &w.Journal[i]; e.State == workflow.EntryPending {
 			add("%s", waitOf(e, moment))
+			selects = selects || e.Kind == workflow.KindSelect
 		}
+	}
+	if selects && len(w.Waits) > 0 {
+		add("any of these signals: %s", strings.Join(w.Waits, ", "))
+	}
+	if w.Status == workflow.Sleeping && len(w.Journal) == 0 && w.Error == "" && !w.Due.IsZero() {
+		add("its begin at %s; 'jobctl wf resume' lets it begin at once", moment(w.Due))
 	}
 	return all
 }
@@ -130,7 +138,10 @@ func waitOf(e *workflow.Entry, moment func(time.Time) string) string {
 	case workflow.KindCondition:
 		return fmt.Sprintf("condition %s of a shared value", name)
 	case workflow.KindWait:
-		return "signal " + name + until
+		if name != e.Name { // the call is in a branch, or is not the first for its signal
+			until += fmt.Sprintf(" (%s)", name)
+		}
+		return "signal " + e.Name + until
 	case workflow.KindChild:
 		return fmt.Sprintf("%s, run %s", name, e.Child)
 	}

@@ -59,6 +59,11 @@ var keyCases = []suiteCase{
 			want = append(want[1:], pawl.Obstacle{What: pawl.ByStop})
 		}
 		require.Equal(t, want, all)
+		all, err = s.Why(t.Context(), s.ids["first"]) // leased
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, s.live, all[0].What == pawl.IsRunning)
+		require.Equal(t, !s.live, all[0].What == pawl.ByStop)
 		_, err = s.Why(t.Context(), pawl.ID{1})
 		require.ErrorIs(t, err, pawl.ErrNotFound)
 	}},
