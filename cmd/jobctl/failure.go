@@ -144,6 +144,7 @@ var remedies = []remedy{
 	{is: bolt.ErrInsecure, next: "Run jobctl as the owner of the file, and fix what the error names; or accept the\nfile with --insecure."},
 	{is: pawl.ErrUnknownOutcome, file: "Check the disk; " + listShows, app: "Check the app; " + listShows, server: "Check the server; " + listShows},
 	{is: pawl.ErrPoisoned, file: "Check the disk; " + listShows, app: "Check the disk of the app; " + listShows, server: "Check the server; " + listShows},
+	{is: bolt.ErrDisk, next: "Free space on that disk, or check it, and run the command again."},
 	{is: syscall.ENOSPC, next: "Free space on the disk, and run the command again."},
 	{is: bolt.ErrNotQueue, next: "Check --db: it must name a file that pawl created. If it is the SQLite database of an app, start the app, with\npackage admin in it."},
 	{is: pawl.ErrNewerFormat, code: exitFormat, file: "Use the jobctl of the release that wrote the file.",

@@ -34,6 +34,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{bolt.ErrOlderFormat, exitFormat, "release that wrote the file"},
 		{pawl.ErrUnknownOutcome, exitError, "job list"},
 		{pawl.ErrPoisoned, exitError, "Check the disk"},
+		{bolt.ErrDisk, exitError, "Free space on that disk"},
 		{pawl.ErrNotFound, exitNoMatch, "job list"},
 		{pawl.ErrConflict, exitConflict, "job show"},
 		{pawl.ErrCorrupt, exitDamaged, "db salvage"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,3 +24,12 @@ func jobGroups(f *file) {
 
 // printingGroups lists command lines that print every field, with the file of jobGroups.
 var printingGroups = []string{"group list", "group show import/7", "group close none", "group cancel none", "job show JOB1"}
+
+// Rule: the error for a group that does not exist speaks of a group, and not of a job.
+func TestNoSuchGroup(t *testing.T) {
+	build(t, jobGroups)
+	for _, verb := range []string{"show", "close", "cancel"} {
+		want := outcomeOf{exitNoMatch, "", "error: group \"other\": no such group\n  'jobctl group list' shows the groups.\n"}
+		require.Equal(t, want, jobctl(t, "--db", "app.db", "group", verb, "other"))
+	}
+}
