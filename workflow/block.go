@@ -17,12 +17,15 @@ type block struct {
 	why     error
 	journal journal
 	row     *runRow
+
+	made  int   // entries in the journal, if it was loaded
+	bytes int64 // size of their results and errors
 }
 
 // block makes the run wait for another build, or for an operator who resumes it.
 func (x *execution) block(why error) error {
 	x.mu.Lock()
-	b := &block{x: x, why: why, journal: x.take()}
+	b := &block{x: x, why: why, journal: x.take(), made: x.made, bytes: x.bytes}
 	x.mu.Unlock()
 	if err := x.mutate(x.writing(), b, b.journal.bytes); err != nil {
 		return err
@@ -39,6 +42,9 @@ func (b *block) Check(ops driver.Ops) (err error) {
 	}
 	b.row.Status, b.row.Error, b.row.Build = Blocked, textOf(b.why), b.x.engine.opts.Build
 	b.row.Due, b.row.Waits, b.row.Declared = 0, nil, b.x.declared()
+	if b.made > 0 {
+		b.row.Steps, b.row.Bytes = b.made, b.bytes
+	}
 	if b.row.Terminate != "" {
 		return ops.Snooze(b.x.lease, ops.Now()) // so that it can end
 	}

@@ -59,7 +59,7 @@ type Info struct {
 	Holders  []pawl.ID // some of the runs that it waits for, at most pawl.MaxHolders; a list of runs has none
 	Declared []string  // names of the signals that its flow declares, in order; nil if it declares none
 	Unread   int       // signals that were received and not consumed
-	Steps    int       // entries in its journal, at its last suspension or its end
+	Steps    int       // entries in its journal, when it was last suspended or blocked, or ended
 	Bytes    int64     // size of their results and errors at that time
 	Restarts int
 	Error    string  // of a failed, blocked or dead run, or of the step that will be retried; or the children that an undo waits for, or the condition of a shared value

@@ -340,3 +340,18 @@ func TestJournal(t *testing.T) {
 	require.Equal(t, "sleep nap, 1m0s\n", workflowtest.Of(k, child, "1/side/call").Journal().String())
 	require.Len(t, strings.Split(strings.TrimSpace(want), "\n"), len(run.Journal()))
 }
+
+// Rule: a run that is blocked before it was ever suspended counts the entries of its journal.
+func TestStepsOfABlockedRun(t *testing.T) {
+	flow := workflow.Define("flow", func(r *workflow.Run, _ int) (string, error) {
+		if _, err := workflow.Step(r, "book", func(context.Context) (string, error) { return "seat", nil }); err != nil {
+			return "", err
+		}
+		panic("between calls")
+	})
+	k := workflowtest.New(t, nil, flow)
+	run := workflowtest.Start(k, flow, "1", 0)
+	require.Equal(t, workflow.Blocked, run.Info().Status)
+	require.Equal(t, 1, run.Info().Steps)
+	require.EqualValues(t, 5, run.Info().Bytes)
+}
