@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +31,7 @@ const groupFields = `  name, state (open, closed: it ends once no member is pend
 func (a *app) withGroups(ctx context.Context, do func(admin.Groups) error) error {
 	err := a.with(ctx, func(queue admin.Admin) error { return do(queue.Groups()) })
 	if errors.Is(err, pawl.ErrNotFound) && !errors.As(err, new(*failure)) {
-		text := strings.ReplaceAll(err.Error(), pawl.ErrNotFound.Error(), "no such group")
-		return &failure{exitNoMatch, text, "'jobctl group list' shows the groups."}
+		return &failure{exitNoMatch, err.Error(), "'jobctl group list' shows the groups."}
 	}
 	return err
 }
