@@ -32,11 +32,8 @@ type exportRow struct {
 }
 
 func exportRunOf(p *workflow.Rows) exportRun {
-	x := exportRun{Run: p.Run, Form: p.Form, Part: p.Part, Last: p.Last(), All: p.All, Rows: make([]exportRow, len(p.Rows))}
-	for i, row := range p.Rows {
-		x.Rows[i] = exportRow(row)
-	}
-	return x
+	rows := each(p.Rows, func(row workflow.Row) exportRow { return exportRow(row) })
+	return exportRun{Run: p.Run, Form: p.Form, Part: p.Part, Last: p.Last(), All: p.All, Rows: rows}
 }
 
 // identify fills in which run it is.
@@ -61,12 +58,10 @@ func (x *exportRun) fits(run *workflow.Carried) bool {
 const behind = "more"
 
 func (x *exportRun) part() *workflow.Rows {
-	p := &workflow.Rows{Run: x.Run, Form: x.Form, Part: x.Part, All: x.All, Rows: make([]workflow.Row, len(x.Rows))}
+	rows := each(x.Rows, func(row exportRow) workflow.Row { return workflow.Row(row) })
+	p := &workflow.Rows{Run: x.Run, Form: x.Form, Part: x.Part, All: x.All, Rows: rows}
 	if !x.Last {
 		p.Next = behind
-	}
-	for i, row := range x.Rows {
-		p.Rows[i] = workflow.Row(row)
 	}
 	return p
 }

@@ -62,19 +62,13 @@ type exportCallback struct {
 }
 
 func exportGroupOf(r *group.Rows) *exportGroup {
-	x := &exportGroup{Name: Text(r.Name), Form: r.Form, Row: r.Row, Callbacks: make([]exportCallback, len(r.Callbacks))}
-	for i, c := range r.Callbacks {
-		x.Callbacks[i] = exportCallback(c)
-	}
-	return x
+	callbacks := each(r.Callbacks, func(c group.CallbackRow) exportCallback { return exportCallback(c) })
+	return &exportGroup{Name: Text(r.Name), Form: r.Form, Row: r.Row, Callbacks: callbacks}
 }
 
 func (x *exportGroup) rows() *group.Rows {
-	r := &group.Rows{Name: string(x.Name), Form: x.Form, Row: x.Row, Callbacks: make([]group.CallbackRow, len(x.Callbacks))}
-	for i, c := range x.Callbacks {
-		r.Callbacks[i] = group.CallbackRow(c)
-	}
-	return r
+	callbacks := each(x.Callbacks, func(c exportCallback) group.CallbackRow { return group.CallbackRow(c) })
+	return &group.Rows{Name: string(x.Name), Form: x.Form, Row: x.Row, Callbacks: callbacks}
 }
 
 func (x *exporter) groups(ctx context.Context) error {

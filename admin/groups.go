@@ -183,16 +183,9 @@ type GroupView struct {
 
 // GroupOf returns a group as JSON.
 func GroupOf(s *group.Status) GroupView {
-	id := func(c group.Callback) *string {
-		if c.ID.IsZero() {
-			return nil
-		}
-		text := c.ID.String()
-		return &text
-	}
 	v := GroupView{
 		Name: Text(s.Name), State: "open", Total: s.Total, Pending: s.Pending, Succeeded: s.Succeeded, Dead: s.Dead, Removed: s.Removed,
-		CreatedAt: Stamp{s.Created}, EndedAt: Stamp{s.Ended}, Done: id(s.Done), Success: id(s.Success),
+		CreatedAt: Stamp{s.Created}, EndedAt: Stamp{s.Ended}, Done: idOrNull(s.Done.ID), Success: idOrNull(s.Success.ID),
 		DoneEnqueued: s.Done.Enqueued, SuccessEnqueued: s.Success.Enqueued,
 	}
 	switch {

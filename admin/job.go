@@ -123,7 +123,7 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		IdempotencyKey: textOrNull(e.IdempotencyKey), IdempotencyTTL: Span(e.IdempotencyTTL),
 		Retain: Span(e.Retain), Timeout: Span(e.Timeout),
 		Key: textOrNull(e.Key), Cost: e.Cost, Weight: e.Weight, Group: textOrNull(e.Group), HoldsKey: e.HoldsKey,
-		After: textsOf(e.After), AfterAny: textsOf(e.AfterAny), KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
+		After: each(e.After, pawl.ID.String), AfterAny: each(e.AfterAny, pawl.ID.String), KeyID: textOrNull(e.KeyID), Signature: e.Signature, Headers: Headers(e.Headers),
 		History: []Failure{}, HistoryDropped: max(e.Failures-len(e.History), 0),
 		Delay: Span(e.Delay),
 	}
@@ -288,13 +288,6 @@ func conflictNamed(name string) (pawl.Conflict, error) {
 		return 0, invalid("on_conflict", "%q is none of %v", truncate(name), conflictNames)
 	}
 	return pawl.Conflict(at), nil
-}
-
-func textsOf(ids []pawl.ID) (texts []string) {
-	for _, id := range ids {
-		texts = append(texts, id.String())
-	}
-	return texts
 }
 
 func idsOf(texts []string) (ids []pawl.ID, err error) {

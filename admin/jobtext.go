@@ -53,6 +53,15 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(t))
 }
 
+// each converts the elements of a list. The result is never null.
+func each[T, U any](list []T, to func(T) U) []U {
+	all := make([]U, len(list))
+	for i, one := range list {
+		all[i] = to(one)
+	}
+	return all
+}
+
 func textOrNull(s string) *Text {
 	if s == "" {
 		return nil
@@ -127,6 +136,8 @@ func (h *Headers) set(key string, value Text) {
 type Stamp struct{ time.Time }
 
 const stampLayout = "2006-01-02T15:04:05.000000000Z"
+
+func stampOf(t time.Time) Stamp { return Stamp{t} }
 
 // String returns the time as in JSON, or "" for the zero time.
 func (s Stamp) String() string {

@@ -67,7 +67,6 @@ func (d direct) why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	if q, ok := d.q.(Explainer); ok {
 		return q.Why(ctx, id)
 	}
-	f := driver.Facts{}
 	e, err := d.q.Job(ctx, id)
 	if err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (d direct) why(ctx context.Context, id pawl.ID) ([]pawl.Obstacle, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Job = e
+	f := driver.Facts{Job: e}
 	for _, q := range stats.Queues {
 		if q.Name == e.Queue {
 			f.Queue = q
@@ -246,23 +245,11 @@ type KeyView struct {
 
 // ObstacleOf returns an obstacle in JSON.
 func ObstacleOf(o pawl.Obstacle) ObstacleView {
-	v := ObstacleView{
+	return ObstacleView{
 		What: string(o.What), Text: Text(o.String()), Queue: Text(o.Queue), Kind: Text(o.Kind),
+		Key: textOrNull(o.Key), Need: textOrNull(o.Need), Pool: textOrNull(o.Pool),
 		Until: Stamp{o.Until}, Running: o.Running, Limit: o.Limit, Holders: append([]pawl.ID{}, o.Holders...),
 	}
-	if o.Key != "" {
-		key := Text(o.Key)
-		v.Key = &key
-	}
-	if o.Need != "" {
-		need := Text(o.Need)
-		v.Need = &need
-	}
-	if o.Pool != "" {
-		pool := Text(o.Pool)
-		v.Pool = &pool
-	}
-	return v
 }
 
 // KeyOf returns a key in JSON.

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"time"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/schedule"
 )
@@ -67,7 +65,7 @@ func ScheduleOf(i *schedule.Info) ScheduleView {
 		Group: textOrNull(i.Group), Override: i.Override, Spread: Span(i.Terms.Spread), CatchUp: i.Terms.CatchUp,
 		Window: Span(i.Terms.Window), Overlap: string(i.Terms.Overlap), Buffer: i.Terms.Buffer,
 		CreatedAt: Stamp{i.Created}, NextAt: Stamp{i.Next}, DueAt: Stamp{i.Due}, PausedAt: Stamp{i.Paused}, Note: textOrNull(i.Note),
-		RetiredAt: Stamp{i.Retired}, Error: textOrNull(i.Broken), Alive: idTexts(i.Alive), Buffered: stamps(i.Buffered),
+		RetiredAt: Stamp{i.Retired}, Error: textOrNull(i.Broken), Alive: each(i.Alive, pawl.ID.String), Buffered: each(i.Buffered, stampOf),
 		Ticks: TickView(i.Counts),
 	}
 	if i.Job != nil {
@@ -91,7 +89,7 @@ type ScheduleDetail struct {
 
 // ScheduleDetailOf returns a schedule with its next ticks as JSON.
 func ScheduleDetailOf(s *Schedule, form PayloadForm) ScheduleDetail {
-	d := ScheduleDetail{ScheduleView: ScheduleOf(&s.Info), Next: stamps(s.Ticks)}
+	d := ScheduleDetail{ScheduleView: ScheduleOf(&s.Info), Next: each(s.Ticks, stampOf)}
 	if s.Job != nil {
 		d.Payload = valueOf(s.Job.Payload, form)
 	}
@@ -117,22 +115,4 @@ func EntryOf(e *schedule.Entry) EntryView {
 		Number: e.N, Decision: string(e.Decision), FirstAt: Stamp{e.First}, LastAt: Stamp{e.Last}, Ticks: e.Ticks, At: Stamp{e.At},
 		Job: idOrNull(e.Job), Why: textOrNull(e.Why), Manual: e.Manual,
 	}
-}
-
-// idTexts returns a list that is never null.
-func idTexts(ids []pawl.ID) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = id.String()
-	}
-	return all
-}
-
-// stamps returns a list that is never null.
-func stamps(times []time.Time) []Stamp {
-	all := make([]Stamp, len(times))
-	for i, t := range times {
-		all[i] = Stamp{t}
-	}
-	return all
 }

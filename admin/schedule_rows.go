@@ -57,19 +57,13 @@ type exportScheduleRow struct {
 }
 
 func exportScheduleOf(r *schedule.Rows) *exportSchedule {
-	x := &exportSchedule{Name: Text(r.Name), Form: r.Form, Row: r.Row, History: make([]exportScheduleRow, len(r.History))}
-	for i, h := range r.History {
-		x.History[i] = exportScheduleRow(h)
-	}
-	return x
+	history := each(r.History, func(h schedule.HistoryRow) exportScheduleRow { return exportScheduleRow(h) })
+	return &exportSchedule{Name: Text(r.Name), Form: r.Form, Row: r.Row, History: history}
 }
 
 func (x *exportSchedule) rows() *schedule.Rows {
-	r := &schedule.Rows{Name: string(x.Name), Form: x.Form, Row: x.Row, History: make([]schedule.HistoryRow, len(x.History))}
-	for i, h := range x.History {
-		r.History[i] = schedule.HistoryRow(h)
-	}
-	return r
+	history := each(x.History, func(h exportScheduleRow) schedule.HistoryRow { return schedule.HistoryRow(h) })
+	return &schedule.Rows{Name: string(x.Name), Form: x.Form, Row: x.Row, History: history}
 }
 
 func (x *exporter) schedules(ctx context.Context) error {

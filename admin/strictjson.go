@@ -121,12 +121,5 @@ func closing(text []byte, i int) int {
 
 // beforeColon reports whether the string that ends before rest is a name.
 func beforeColon(rest []byte) bool {
-	for _, b := range rest {
-		switch b {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return b == ':'
-		}
-	}
-	return false
+	return bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
 }

@@ -73,11 +73,7 @@ type BuildView struct {
 
 // ThroughputOf returns the throughput of a queue, or of all for "", in JSON.
 func ThroughputOf(queue string, t Throughput) ThroughputView {
-	v := ThroughputView{Step: Span(t.Step), Periods: []PeriodView{}, Builds: []BuildView{}, Damaged: t.Damaged}
-	if queue != "" {
-		name := Text(queue)
-		v.Queue = &name
-	}
+	v := ThroughputView{Queue: textOrNull(queue), Step: Span(t.Step), Periods: []PeriodView{}, Builds: []BuildView{}, Damaged: t.Damaged}
 	for _, p := range t.Periods {
 		v.Periods = append(v.Periods, PeriodView{Stamp{p.At}, p.Enqueued, p.Succeeded, p.Retried, p.Died})
 	}

@@ -42,30 +42,19 @@ type Workflow struct {
 
 // WorkflowOf returns a run as JSON.
 func WorkflowOf(i workflow.Info) Workflow {
+	text := func(name string) Text { return Text(name) }
 	w := Workflow{
 		Run: i.Run.String(), Flow: Text(i.Flow), ID: Text(i.ID), Key: textOrNull(i.Key), Status: string(i.Status), Queue: Text(i.Queue),
 		Build: textOrNull(i.Build), CreatedAt: Stamp{i.Created}, EndedAt: Stamp{i.Ended}, Retain: Span(i.Retain),
-		Cancelling: textOrNull(i.Cancelling), DeadlineAt: Stamp{i.Deadline}, DueAt: Stamp{i.Due}, WaitsFor: texts(i.Waits),
-		Place: textOrNull(i.Place), PlaceHolders: []string{}, Rate: textOrNull(i.Rate), Attributes: make(map[string]Text), UnreadSignals: i.Unread, Declared: texts(i.Declared),
+		Cancelling: textOrNull(i.Cancelling), DeadlineAt: Stamp{i.Deadline}, DueAt: Stamp{i.Due}, WaitsFor: each(i.Waits, text),
+		Place: textOrNull(i.Place), PlaceHolders: each(i.Holders, pawl.ID.String), Rate: textOrNull(i.Rate), Attributes: make(map[string]Text), UnreadSignals: i.Unread, Declared: each(i.Declared, text),
 		Steps: i.Steps, ValueBytes: i.Bytes, Restarts: i.Restarts, Error: textOrNull(i.Error),
 		Parent: idOrNull(i.Parent), ForkedFrom: idOrNull(i.Forked),
 	}
 	for name, value := range i.Attributes {
 		w.Attributes[name] = Text(value)
 	}
-	for _, run := range i.Holders {
-		w.PlaceHolders = append(w.PlaceHolders, run.String())
-	}
 	return w
-}
-
-// texts returns a list that is never null.
-func texts(names []string) []Text {
-	all := make([]Text, len(names))
-	for i, name := range names {
-		all[i] = Text(name)
-	}
-	return all
 }
 
 // WorkflowCounts is a [workflow.Counts] in JSON, with the conventions of [Workflow].
@@ -177,10 +166,9 @@ func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 	for i := range w.Journal {
 		d.Journal[i] = WorkflowStepOf(&w.Journal[i], form)
 	}
-	d.Streams = make([]WorkflowStream, len(w.Streams))
-	for i, s := range w.Streams {
-		d.Streams[i] = WorkflowStream{Text(s.Name), s.First, s.Last, s.Bytes}
-	}
+	d.Streams = each(w.Streams, func(s workflow.StreamInfo) WorkflowStream {
+		return WorkflowStream{Text(s.Name), s.First, s.Last, s.Bytes}
+	})
 	if w.Input == nil {
 		return d
 	}
