@@ -61,11 +61,7 @@ var opGroups = define(operation[groupsRequest, groupsPage]{
 		return p, err
 	},
 	check: func(r *groupsRequest, p *groupsPage) error {
-		most, err := pageSize(r.Limit)
-		if err != nil {
-			return err
-		}
-		return checkPage(len(p.Groups), most, r.After, p.Next)
+		return checkList(len(p.Groups), r.Limit, r.After, p.Next)
 	},
 })
 
@@ -125,8 +121,7 @@ var opCloseGroup = define(operation[groupName, nothing]{
 })
 
 func (g clientGroups) Close(ctx context.Context, name string) error {
-	_, err := ask(ctx, g.c, opCloseGroup, groupName{name})
-	return err
+	return send(ctx, g.c, opCloseGroup, groupName{name})
 }
 
 func (d directGroups) Close(ctx context.Context, name string) error {

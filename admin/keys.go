@@ -129,11 +129,7 @@ var opKeys = define(operation[KeyQuery, KeyList]{
 	path: "keys/list", work: lists, large: func(q *KeyQuery) bool { return q.Limit > DefaultLimit },
 	do: func(ctx context.Context, a Admin, q *KeyQuery) (KeyList, error) { return a.Keys(ctx, *q) },
 	check: func(q *KeyQuery, l *KeyList) error {
-		most, err := pageSize(q.Limit)
-		if err != nil {
-			return err
-		}
-		return checkPage(len(l.Keys), most, q.After, l.Next)
+		return checkList(len(l.Keys), q.Limit, q.After, l.Next)
 	},
 })
 
@@ -200,8 +196,7 @@ var opEndRest = define(operation[keyRequest, nothing]{
 })
 
 func (c *client) EndRest(ctx context.Context, queue, key string) error {
-	_, err := ask(ctx, c, opEndRest, keyRequest{queue, key})
-	return err
+	return send(ctx, c, opEndRest, keyRequest{queue, key})
 }
 
 func (d direct) EndRest(ctx context.Context, queue, key string) error {

@@ -28,8 +28,7 @@ var opSetLimits = define(operation[limitsRequest, nothing]{
 })
 
 func (c *client) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
-	_, err := ask(ctx, c, opSetLimits, limitsRequest{queue, l})
-	return err
+	return send(ctx, c, opSetLimits, limitsRequest{queue, l})
 }
 
 func (d direct) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {

@@ -112,6 +112,12 @@ func ask[Request, Answer any](ctx context.Context, c *client, o *operation[Reque
 	return answer, nil
 }
 
+// send is ask for an answer without content.
+func send[Request any](ctx context.Context, c *client, o *operation[Request, nothing], r Request) error {
+	_, err := ask(ctx, c, o, r)
+	return err
+}
+
 // checkPage rejects a page with more elements than were requested, or that continues where it
 // began, so that no list is endless.
 func checkPage(elements, most int, after, next string) error {
@@ -122,6 +128,15 @@ func checkPage(elements, most int, after, next string) error {
 		return errors.New("it continues where it began")
 	}
 	return nil
+}
+
+// checkList is checkPage for a request with a limit that an app may have to lower or to refuse.
+func checkList(elements, limit int, after, next string) error {
+	most, err := pageSize(limit)
+	if err != nil {
+		return err
+	}
+	return checkPage(elements, most, after, next)
 }
 
 // lists returns the gate for operations that read many rows.

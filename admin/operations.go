@@ -36,11 +36,7 @@ var opList = define(operation[Query, Page]{
 	path: "jobs/list", work: lists, large: func(q *Query) bool { return q.Limit > DefaultLimit || q.Detail >= Whole },
 	do: func(ctx context.Context, a Admin, q *Query) (Page, error) { return a.List(ctx, *q) },
 	check: func(q *Query, p *Page) error {
-		most, err := pageSize(q.Limit)
-		if err != nil {
-			return err
-		}
-		return checkPage(len(p.Jobs), most, q.After, p.Next)
+		return checkList(len(p.Jobs), q.Limit, q.After, p.Next)
 	},
 })
 
@@ -208,8 +204,7 @@ func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []d
 			return fmt.Errorf("job %d: %w", i, driver.CheckEnvelope(e))
 		}
 	}
-	_, err := ask(ctx, c, opRestore, restoreRequest{jobs, effects})
-	return err
+	return send(ctx, c, opRestore, restoreRequest{jobs, effects})
 }
 
 func (d direct) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
@@ -233,8 +228,7 @@ func defineQueue(path string, set func(Admin, context.Context, string) error) *o
 }
 
 func (c *client) Pause(ctx context.Context, queue string) error {
-	_, err := ask(ctx, c, opPause, queueRequest{queue})
-	return err
+	return send(ctx, c, opPause, queueRequest{queue})
 }
 
 func (d direct) Pause(ctx context.Context, queue string) error {
@@ -242,8 +236,7 @@ func (d direct) Pause(ctx context.Context, queue string) error {
 }
 
 func (c *client) Resume(ctx context.Context, queue string) error {
-	_, err := ask(ctx, c, opResume, queueRequest{queue})
-	return err
+	return send(ctx, c, opResume, queueRequest{queue})
 }
 
 func (d direct) Resume(ctx context.Context, queue string) error {

@@ -79,8 +79,7 @@ func (k *rowKind[R]) ask(ctx context.Context, c *client, after string) ([]R, err
 }
 
 func (k *rowKind[R]) send(ctx context.Context, c *client, rows []*R) error {
-	_, err := ask(ctx, c, k.restore, restoreNamedRequest[R]{rows})
-	return err
+	return send(ctx, c, k.restore, restoreNamedRequest[R]{rows})
 }
 
 // export writes the things of a queue.

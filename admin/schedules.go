@@ -157,11 +157,7 @@ var opSchedules = define(operation[ScheduleQuery, ScheduleList]{
 		return a.Schedules().List(ctx, *q)
 	},
 	check: func(q *ScheduleQuery, l *ScheduleList) error {
-		most, err := pageSize(q.Limit)
-		if err != nil {
-			return err
-		}
-		return checkPage(len(l.Schedules), most, q.After, l.Next)
+		return checkList(len(l.Schedules), q.Limit, q.After, l.Next)
 	},
 })
 
@@ -259,8 +255,7 @@ var opPutSchedule = define(operation[ScheduleDefinition, nothing]{
 })
 
 func (s clientSchedules) Put(ctx context.Context, d ScheduleDefinition) error {
-	_, err := ask(ctx, s.c, opPutSchedule, d)
-	return err
+	return send(ctx, s.c, opPutSchedule, d)
 }
 
 func (d directSchedules) Put(ctx context.Context, s ScheduleDefinition) error {
@@ -291,8 +286,7 @@ var opDoSchedule = define(operation[doScheduleRequest, nothing]{
 })
 
 func (s clientSchedules) Do(ctx context.Context, a ScheduleAction, name string) error {
-	_, err := ask(ctx, s.c, opDoSchedule, doScheduleRequest{a, name})
-	return err
+	return send(ctx, s.c, opDoSchedule, doScheduleRequest{a, name})
 }
 
 func (d directSchedules) Do(ctx context.Context, a ScheduleAction, name string) error {

@@ -44,8 +44,7 @@ var opRestoreRows = define(operation[restoreRowsRequest, nothing]{
 })
 
 func (w clientRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {
-	_, err := ask(ctx, w.c, opRestoreRows, restoreRowsRequest{parts})
-	return err
+	return send(ctx, w.c, opRestoreRows, restoreRowsRequest{parts})
 }
 
 func (d directRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {

@@ -118,11 +118,7 @@ var opRuns = define(operation[WorkflowQuery, workflow.Listing]{
 		return a.Workflows().List(ctx, *q)
 	},
 	check: func(q *WorkflowQuery, l *workflow.Listing) error {
-		most, err := pageSize(q.Limit)
-		if err != nil {
-			return err
-		}
-		return checkPage(len(l.Runs), most, q.After, l.Next)
+		return checkList(len(l.Runs), q.Limit, q.After, l.Next)
 	},
 })
 
@@ -232,8 +228,7 @@ func (w clientRuns) Signal(ctx context.Context, run pawl.ID, name string, payloa
 	if err := workflow.CheckSignal(name, payload, dedup); err != nil {
 		return err
 	}
-	_, err := ask(ctx, w.c, opSignal, signalRequest{run, name, payloadOf(payload, PayloadBase64), dedup})
-	return err
+	return send(ctx, w.c, opSignal, signalRequest{run, name, payloadOf(payload, PayloadBase64), dedup})
 }
 
 func (d directRuns) Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {
@@ -274,8 +269,7 @@ var opVerify = define(operation[runName, nothing]{
 })
 
 func (w clientRuns) Verify(ctx context.Context, run pawl.ID) error {
-	_, err := ask(ctx, w.c, opVerify, runName{run})
-	return err
+	return send(ctx, w.c, opVerify, runName{run})
 }
 
 func (d directRuns) Verify(ctx context.Context, run pawl.ID) error {
