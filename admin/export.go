@@ -142,27 +142,28 @@ func (x *exporter) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	steps := []step{x.jobs, x.runs}
 	if whole {
-		if err := x.schedules(ctx); err != nil {
-			return err
-		}
-		if err := x.groups(ctx); err != nil {
-			return err
-		}
+		steps = []step{x.schedules, x.groups, x.jobs, x.runs, x.effects}
 	}
-	if err := x.jobs(ctx, !whole); err != nil {
+	if err := inOrder(ctx, steps...); err != nil {
 		return err
-	}
-	if err := x.runs(ctx); err != nil {
-		return err
-	}
-	if whole {
-		if err := x.effects(ctx); err != nil {
-			return err
-		}
 	}
 	d := x.done
 	return x.to.Encode(exportLine{End: &exportEnd{d.Queues, d.Jobs, d.Effects, d.Damaged, d.Runs, d.Schedules, d.Groups}})
+}
+
+// step is a part of an export or an import.
+type step func(ctx context.Context) error
+
+// inOrder carries out steps up to the first error.
+func inOrder(ctx context.Context, steps ...step) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queue writes the line of a queue, once. In an export of some jobs, it comes before the first
@@ -178,9 +179,9 @@ func (x *exporter) queue(name string) error {
 }
 
 // jobs writes the jobs. Jobs of one state are listed in an order in which a job that moves may
-// appear twice, so jobs remembers them (about 40 bytes each).
-func (x *exporter) jobs(ctx context.Context, remember bool) error {
-	seen := make(map[pawl.ID]struct{})
+// appear twice, so jobs remembers them (about 40 bytes each), except in an export of all.
+func (x *exporter) jobs(ctx context.Context) error {
+	remember, seen := !x.opts.Filter.isZero(), make(map[pawl.ID]struct{})
 	for page, err := range pagesOf(ctx, x.from, Query{Filter: x.opts.Filter, Detail: Whole, Limit: MaxLimit}) {
 		if err != nil {
 			return err

@@ -81,22 +81,20 @@ func (x *exporter) family(ctx context.Context, run pawl.ID) (known bool, err err
 // run writes a run and its job, both as of one moment, and returns the runs that it waits for.
 func (x *exporter) run(ctx context.Context, id pawl.ID) (children []pawl.ID, err error) {
 	parts, err := x.parts(ctx, id)
-	if err != nil && unreadable(err) {
-		x.carried[id] = true
-		return nil, x.damage(id, err)
-	}
-	if err != nil {
+	if err != nil && !unreadable(err) {
 		return nil, err
+	}
+	x.carried[id] = true
+	if err != nil {
+		return nil, x.damage(id, err)
 	}
 	var check workflow.RowsCheck
 	var run *workflow.Carried
 	for i := range parts {
 		if run, err = check.Add(&parts[i]); err != nil { // no import would accept it
-			x.carried[id] = true
 			return nil, x.damage(id, fmt.Errorf("%w: %w", pawl.ErrCorrupt, err))
 		}
 	}
-	x.carried[id] = true
 	if first := parts[0]; first.JobErr != nil {
 		if err := x.damage(id, first.JobErr); err != nil {
 			return nil, err

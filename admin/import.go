@@ -125,22 +125,8 @@ func (m *importer) all(ctx context.Context) error {
 	if m.size, err = m.in.from.Seek(0, io.SeekEnd); err != nil {
 		return m.in.seek(0)
 	}
-	if err := m.check(ctx); err != nil {
+	if err := inOrder(ctx, m.check, m.leaveOutRuns, m.leaveOutSchedules, m.leaveOutGroups, m.leaveOutExisting); err != nil {
 		return err
-	}
-	if err := m.leaveOutRuns(ctx); err != nil {
-		return err
-	}
-	if err := m.leaveOutSchedules(ctx); err != nil {
-		return err
-	}
-	if err := m.leaveOutGroups(ctx); err != nil {
-		return err
-	}
-	if m.opts.KeepIDs {
-		if err := m.leaveOutExisting(ctx); err != nil {
-			return err
-		}
 	}
 	if m.opts.DryRun {
 		m.done.Jobs, m.done.Runs = int64(len(m.jobs)), int64(len(m.runs))-m.done.RunsSkipped
@@ -148,29 +134,30 @@ func (m *importer) all(ctx context.Context) error {
 		m.progress(2 * m.size)
 		return nil
 	}
+	if err := inOrder(ctx, m.pause, m.storeEffects, m.storeRuns, m.storeJobs, m.storeGroups, m.storeSchedules); err != nil {
+		return err
+	}
+	m.progress(2 * m.size)
+	return nil
+}
+
+// pause pauses the queues that are paused in the export.
+func (m *importer) pause(ctx context.Context) error {
 	for _, queue := range m.paused {
 		if err := m.to.Pause(ctx, queue); err != nil {
 			return fmt.Errorf("pause queue %q: %w; no job was stored", queue, err)
 		}
 		m.done.Paused++
 	}
-	if err := m.storeEffects(ctx); err != nil {
-		return err
-	}
-	if err := m.storeRuns(ctx); err != nil {
-		return err
-	}
-	if err := m.storeJobs(ctx); err != nil {
-		return err
-	}
-	if err := groupRows.store(ctx, m, m.groups, &m.done.Groups); err != nil {
-		return err
-	}
-	if err := scheduleRows.store(ctx, m, m.schedules, &m.done.Schedules); err != nil {
-		return err
-	}
-	m.progress(2 * m.size)
 	return nil
+}
+
+func (m *importer) storeGroups(ctx context.Context) error {
+	return groupRows.store(ctx, m, m.groups, &m.done.Groups)
+}
+
+func (m *importer) storeSchedules(ctx context.Context) error {
+	return scheduleRows.store(ctx, m, m.schedules, &m.done.Schedules)
 }
 
 // progress reports the bytes that are done, of the input read twice.

@@ -10,8 +10,11 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// leaveOutExisting finds which of the jobs, which are sorted by ID, the target has.
+// leaveOutExisting finds which of the jobs, which are sorted by ID, the target has. Jobs with new IDs are in no target.
 func (m *importer) leaveOutExisting(ctx context.Context) error {
+	if !m.opts.KeepIDs {
+		return nil
+	}
 	existing := make([]bool, len(m.jobs))
 	if err := m.markExisting(ctx, existing); err != nil {
 		return fmt.Errorf("look which jobs are there already: %w; nothing was stored", err)

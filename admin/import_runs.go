@@ -203,56 +203,35 @@ func (m *importer) leaveOutRunJobs(ctx context.Context) error {
 
 // storeRuns stores the runs that are missing, portion by portion.
 func (m *importer) storeRuns(ctx context.Context) error {
-	slices.SortFunc(m.runs, func(a, b storedRun) int { return cmp.Compare(a.offset, b.offset) })
-	order := make([]pawl.ID, 0, len(m.runs))
-	for _, run := range m.runs {
-		if !run.left && !run.there {
-			order = append(order, run.id)
-		}
-	}
-	slices.SortFunc(m.runs, func(a, b storedRun) int { return bytes.Compare(a.id[:], b.id[:]) })
-	var p runPortion
-	for _, id := range order {
-		run := m.runOf(id)
+	missing := slices.DeleteFunc(slices.Clone(m.runs), func(run storedRun) bool { return run.left || run.there })
+	slices.SortFunc(missing, func(a, b storedRun) int { return cmp.Compare(a.offset, b.offset) })
+	p := portions[*workflow.Rows]{m: m, store: func(parts []*workflow.Rows) error { return m.storeSomeRuns(ctx, parts) }}
+	for i := range missing {
+		run := &missing[i]
 		for offset, last := run.offset, false; !last; offset = m.in.next {
 			part, n, err := m.rereadRun(run, offset)
+			if err == nil {
+				err = p.add(part, n)
+			}
 			if err != nil {
 				return err
 			}
-			if len(p.parts) > 0 && p.size+n+lineExtra > portionBytes {
-				if err := m.storeSomeRuns(ctx, &p); err != nil {
-					return err
-				}
-			}
-			p.parts, p.size = append(p.parts, part), p.size+n+lineExtra
-			m.read += int64(n)
 			last = part.Last()
 		}
 	}
-	return m.storeSomeRuns(ctx, &p)
+	return p.flush()
 }
 
-// runPortion is stored in one call.
-type runPortion struct {
-	parts []*workflow.Rows
-	size  int
-}
-
-func (m *importer) storeSomeRuns(ctx context.Context, p *runPortion) error {
-	if len(p.parts) == 0 {
-		return nil
-	}
-	if err := m.to.Workflows().RestoreRows(ctx, p.parts...); err != nil {
+func (m *importer) storeSomeRuns(ctx context.Context, parts []*workflow.Rows) error {
+	if err := m.to.Workflows().RestoreRows(ctx, parts...); err != nil {
 		return fmt.Errorf("run %s and those stored with it: perhaps not stored: %w; %d runs and no jobs were stored before: "+
-			"importing again with SkipExisting goes on behind them", p.parts[0].Run, err, m.done.Runs)
+			"importing again with SkipExisting goes on behind them", parts[0].Run, err, m.done.Runs)
 	}
-	for _, part := range p.parts {
+	for _, part := range parts {
 		if part.Last() {
 			m.done.Runs++
 		}
 	}
-	*p = runPortion{}
-	m.progress(m.read)
 	return nil
 }
 

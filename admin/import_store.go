@@ -31,34 +31,55 @@ func portionOf(to Admin) int {
 // storeEffects stores the effects that count as done. Repeating it is safe: the later time
 // counts.
 func (m *importer) storeEffects(ctx context.Context) error {
-	var portion []driver.Effect
-	size := 0
+	p := portions[driver.Effect]{m: m, store: func(portion []driver.Effect) error {
+		if err := m.to.Restore(ctx, nil, portion); err != nil {
+			return fmt.Errorf("store the idempotency keys that count as done: %w; no job was stored", err)
+		}
+		m.done.Effects += int64(len(portion))
+		return nil
+	}}
 	for _, offset := range m.effects {
 		effect, n, err := m.rereadEffect(offset)
+		if err == nil {
+			err = p.add(effect, n)
+		}
 		if err != nil {
 			return err
 		}
-		if size+n+lineExtra > portionBytes {
-			if err := m.storeSomeEffects(ctx, portion); err != nil {
-				return err
-			}
-			portion, size = nil, 0
-		}
-		portion, size = append(portion, effect), size+n+lineExtra
-		m.read += int64(n)
 	}
-	return m.storeSomeEffects(ctx, portion)
+	return p.flush()
 }
 
-func (m *importer) storeSomeEffects(ctx context.Context, portion []driver.Effect) error {
-	if len(portion) == 0 {
+// portions collects what to store besides jobs, and stores a portion when it is full.
+type portions[T any] struct {
+	m     *importer
+	store func(portion []T) error
+	items []T
+	size  int
+}
+
+// add adds an item, whose line has n bytes.
+func (p *portions[T]) add(item T, n int) error {
+	if p.size+n+lineExtra > portionBytes {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	p.items, p.size = append(p.items, item), p.size+n+lineExtra
+	p.m.read += int64(n)
+	return nil
+}
+
+// flush stores what is left.
+func (p *portions[T]) flush() error {
+	if len(p.items) == 0 {
 		return nil
 	}
-	if err := m.to.Restore(ctx, nil, portion); err != nil {
-		return fmt.Errorf("store the idempotency keys that count as done: %w; no job was stored", err)
+	if err := p.store(p.items); err != nil {
+		return err
 	}
-	m.done.Effects += int64(len(portion))
-	m.progress(m.read)
+	p.items, p.size = nil, 0
+	p.m.progress(p.m.read)
 	return nil
 }
 

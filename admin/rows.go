@@ -132,36 +132,25 @@ func (k *rowKind[R]) leaveOut(m *importer, all []namedLine, there func(name stri
 
 // store stores things, portion by portion, and counts them.
 func (k *rowKind[R]) store(ctx context.Context, m *importer, all []namedLine, done *int64) error {
-	var portion []*R
-	size := 0
-	flush := func() error {
-		if len(portion) == 0 {
-			return nil
-		}
+	p := portions[*R]{m: m, store: func(portion []*R) error {
 		if err := k.of(m.to).RestoreRows(ctx, portion...); err != nil {
 			name, _ := k.head(portion[0])
 			return fmt.Errorf("%s %q and those stored with it: perhaps not stored: %w; the jobs and %d %ss were stored before",
 				k.one, truncate(name), err, *done, k.one)
 		}
 		*done += int64(len(portion))
-		m.progress(m.read)
-		portion, size = nil, 0
 		return nil
-	}
+	}}
 	for _, l := range all {
 		rows, n, err := k.reread(m, l)
+		if err == nil {
+			err = p.add(rows, n)
+		}
 		if err != nil {
 			return err
 		}
-		if size+n+lineExtra > portionBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		portion, size = append(portion, rows), size+n+lineExtra
-		m.read += int64(n)
 	}
-	return flush()
+	return p.flush()
 }
 
 // reread reads the line of a thing again, and names the jobs in its rows as the target does.
