@@ -54,7 +54,7 @@ const OtherGroups = "…"
 // Summarize groups the dead jobs that a filter selects, with the largest group first, and counts
 // those that cannot be read.
 func Summarize(ctx context.Context, a Admin, f Filter, by string) (groups []Group, damaged int64, err error) {
-	all := make(grouping)
+	all := make(Grouping)
 	for q := (SummaryQuery{Filter: f, By: by}); ; {
 		page, err := a.Summary(ctx, q)
 		if err != nil {
@@ -65,18 +65,19 @@ func Summarize(ctx context.Context, a Admin, f Filter, by string) (groups []Grou
 			if all[g.Key] == nil && len(all) >= maxGroups {
 				g.Key = OtherGroups
 			}
-			all.add(g)
+			all.Add(g)
 		}
 		if q.After = page.Next; q.After == "" {
-			return all.sorted(), damaged, nil
+			return all.Sorted(), damaged, nil
 		}
 	}
 }
 
-// grouping maps keys to groups.
-type grouping map[string]*Group
+// Grouping maps keys to groups.
+type Grouping map[string]*Group
 
-func (all grouping) add(g Group) {
+// Add adds a part of a group to its other parts.
+func (all Grouping) Add(g Group) {
 	have := all[g.Key]
 	if have == nil {
 		all[g.Key] = &g
@@ -91,7 +92,8 @@ func (all grouping) add(g Group) {
 	}
 }
 
-func (all grouping) sorted() []Group {
+// Sorted returns the groups, the largest first.
+func (all Grouping) Sorted() []Group {
 	groups := make([]Group, 0, len(all))
 	for _, g := range all {
 		groups = append(groups, *g)
@@ -148,7 +150,7 @@ func summaryPage(ctx context.Context, from Store, q SummaryQuery) (page SummaryP
 	if err != nil {
 		return page, err
 	}
-	groups := make(grouping)
+	groups := make(Grouping)
 	page.Next = q.After
 	for looked, bytes := 0, 0; ; {
 		part, err := from.ListParts(ctx, q.Filter.Filter, parts|m.parts(IDs), page.Next, MaxLimit)
@@ -165,13 +167,13 @@ func summaryPage(ctx context.Context, from Store, q SummaryQuery) (page SummaryP
 			case listed.Err != nil:
 				page.Damaged++
 			case m.simple() || m.Matches(e):
-				groups.add(Group{key(e), 1, e.Death.At, e.Death.At, e.ID})
+				groups.Add(Group{key(e), 1, e.Death.At, e.Death.At, e.ID})
 			}
 		}
 		looked += len(part.Jobs)
 		page.Next = part.Next
 		if page.Next == "" || looked >= lookJobs || bytes >= lookBytes || len(groups) >= maxPageGroups || len(part.Jobs) == 0 {
-			page.Groups = groups.sorted()
+			page.Groups = groups.Sorted()
 			return page, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -293,11 +294,7 @@ func (o outcomes) lines(not string) (lines []string) {
 	if o.asked > 0 {
 		lines = append(lines, count(o.asked, "job")+" run, and end when their handlers return.")
 	}
-	var reasons []string
-	for reason := range o.failed {
-		reasons = append(reasons, reason)
-	}
-	slices.Sort(reasons)
+	reasons := slices.Sorted(maps.Keys(o.failed))
 	for _, reason := range reasons[:min(len(reasons), 20)] {
 		lines = append(lines, fmt.Sprintf("%s %s: they %s.", count(o.failed[reason], "job"), not, reason))
 	}

@@ -33,6 +33,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -217,11 +218,7 @@ func (d *Dashboard) admit(r *http.Request) error {
 		host = name
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	known := false
-	for _, name := range d.opts.Hosts {
-		known = known || strings.EqualFold(host, name)
-	}
-	if !known {
+	if !slices.ContainsFunc(d.opts.Hosts, func(own string) bool { return strings.EqualFold(own, host) }) {
 		return &refusal{http.StatusMisdirectedRequest, fmt.Sprintf("This dashboard does not answer under the name %q.", clipped(host)),
 			"The app lists the names in Options.Hosts of its dashboard."}
 	}

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ func failures(q *request) error {
 	p := &groupsPage{Queue: q.Form.Get("queue")}
 	ask := admin.SummaryQuery{By: "error", After: q.Form.Get("after")}
 	ask.Queue = p.Queue
-	groups, began := make(map[string]*admin.Group), time.Now()
+	groups, began := make(admin.Grouping), time.Now()
 	for {
 		page, err := q.d.admin.Summary(q.ctx, ask)
 		if err != nil {
@@ -35,13 +34,13 @@ func failures(q *request) error {
 		p.Damaged += page.Damaged
 		for _, g := range page.Groups {
 			p.Looked += g.Count
-			merge(groups, g)
+			groups.Add(g)
 		}
 		if ask.After = page.Next; ask.After == "" || time.Since(began) > lookTime {
 			break
 		}
 	}
-	p.Groups = sorted(groups)
+	p.Groups = groups.Sorted()
 	p.Groups = p.Groups[:min(len(p.Groups), 2*pageSize)]
 	stats, err := q.Stats()
 	if err != nil {
@@ -60,22 +59,6 @@ func failures(q *request) error {
 		words = append(words, "-q", p.Queue)
 	}
 	return q.show("failures", "failures", "Failures", p, q.command(words...))
-}
-
-// merge adds a part of a group to its other parts.
-func merge(groups map[string]*admin.Group, g admin.Group) {
-	have := groups[g.Key]
-	if have == nil {
-		groups[g.Key] = &g
-		return
-	}
-	have.Count += g.Count
-	if g.First.Before(have.First) {
-		have.First = g.First
-	}
-	if !g.Last.Before(have.Last) {
-		have.Last, have.Example = g.Last, g.Example
-	}
 }
 
 // overviewPage is what the first page shows.
@@ -130,25 +113,14 @@ func (q *request) newestFailures() (groups []admin.Group, partly bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	all := make(map[string]*admin.Group)
+	all := make(admin.Grouping)
 	for _, one := range page.Jobs {
 		if e := one.Job; one.Err == nil && e.Death != nil {
-			merge(all, admin.Group{Key: dlq.Fingerprint(e.LastError()), Count: 1, First: e.Death.At, Last: e.Death.At, Example: e.ID})
+			all.Add(admin.Group{Key: dlq.Fingerprint(e.LastError()), Count: 1, First: e.Death.At, Last: e.Death.At, Example: e.ID})
 		}
 	}
-	groups = sorted(all)
+	groups = all.Sorted()
 	return groups[:min(len(groups), 5)], page.Next != "", nil
-}
-
-// sorted returns groups with the largest first.
-func sorted(all map[string]*admin.Group) (groups []admin.Group) {
-	for _, g := range all {
-		groups = append(groups, *g)
-	}
-	slices.SortFunc(groups, func(a, b admin.Group) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Key, b.Key))
-	})
-	return groups
 }
 
 // newestDead is how many dead jobs the overview groups.

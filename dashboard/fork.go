@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl"
@@ -40,15 +41,13 @@ func (f *fork) steps() (steps []string) {
 
 // check refuses what is missing, before a file is opened for writing.
 func (f *fork) check() error {
-	for _, step := range f.steps() {
-		if step == f.from && f.to != "" {
-			return nil
-		}
-	}
-	if f.to == "" {
+	switch {
+	case f.to == "":
 		return &refusal{http.StatusBadRequest, "The new run has no ID.", "Go back and give one that no run of the flow has."}
+	case !slices.Contains(f.steps(), f.from):
+		return &refusal{http.StatusBadRequest, "The run has no step " + clipped(f.from) + ".", "Go back and choose a step of its journal."}
 	}
-	return &refusal{http.StatusBadRequest, "The run has no step " + clipped(f.from) + ".", "Go back and choose a step of its journal."}
+	return nil
 }
 
 func (q *request) forkCommand(f fork) string {

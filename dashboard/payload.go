@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gopawl/pawl/admin"
@@ -25,12 +26,7 @@ var secretWords = []string{"passw", "passphrase", "secret", "token", "apikey", "
 // SecretField reports whether a field with a name usually has a secret. The name, in lower case, is or contains one of
 // these: password, secret, token, api_key, authorization, cookie, credential, private_key.
 func SecretField(name string) bool {
-	for _, word := range secretWords {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // value is an encoded value as a page shows it.
@@ -46,6 +42,15 @@ func (q *request) runValueOf(b []byte) *value {
 		return v
 	}
 	return &value{Bytes: len(b), Text: fmt.Sprintf("encoded, %d bytes", len(b)), Note: "the codec of the app has encoded it"}
+}
+
+// namedValueOf is runValueOf for a value with a name, which may be that of a hidden field.
+func (q *request) namedValueOf(name string, b []byte) *value {
+	v := q.runValueOf(b)
+	if v != nil && q.d.opts.Hide(strings.ToLower(name)) {
+		return &value{Text: hidden}
+	}
+	return v
 }
 
 // valueOf writes a value as JSON without the hidden fields; nil if the user may not see it or there is none.

@@ -17,13 +17,12 @@ import (
 
 // runsPage is one page of workflow runs.
 type runsPage struct {
-	Runs               []workflow.Info
-	Flow, Status, ID   string // the filter
-	Attribute, Parent  string // NAME=VALUE, and a run
-	Statuses           []workflow.Status
-	NextLink, AllLinks string
-	Searched           bool
-	Counts             *workflow.Counts
+	Runs              []workflow.Info
+	Flow, Status, ID  string // the filter
+	Attribute, Parent string // NAME=VALUE, and a run
+	Statuses          []workflow.Status
+	NextLink          string
+	Searched          bool
 }
 
 func runs(q *request) error {
@@ -125,11 +124,7 @@ func (q *request) lastItems(run pawl.ID, s workflow.StreamInfo) (last lastItems,
 	items, err := q.d.admin.Workflows().Items(q.ctx, run, s.Name, s.Last-min(s.Last, itemsShown)+1)
 	last.StreamInfo = s
 	for i := range items {
-		v := q.runValueOf(items[i].Value)
-		if v != nil && q.d.opts.Hide(strings.ToLower(s.Name)) {
-			v = &value{Text: hidden}
-		}
-		last.Items = append(last.Items, streamItem{items[i], v})
+		last.Items = append(last.Items, streamItem{items[i], q.namedValueOf(s.Name, items[i].Value)})
 	}
 	return last, err
 }
@@ -166,11 +161,7 @@ func run(q *request) error {
 		p.Unread = append(p.Unread, received{s, q.runValueOf(s.Payload)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Published)) {
-		v := q.runValueOf(w.Published[name])
-		if v != nil && q.d.opts.Hide(strings.ToLower(name)) {
-			v = &value{Text: hidden}
-		}
-		p.Published = append(p.Published, named{name, v})
+		p.Published = append(p.Published, named{name, q.namedValueOf(name, w.Published[name])})
 	}
 	for _, s := range w.Streams {
 		last := lastItems{StreamInfo: s}
@@ -186,10 +177,7 @@ func run(q *request) error {
 
 // entry returns a line of the journal.
 func (q *request) entry(e workflow.Entry, begin, end time.Time) entry {
-	one := entry{Entry: e, Result: q.runValueOf(e.Result)}
-	if one.Result != nil && q.d.opts.Hide(strings.ToLower(e.Name)) {
-		one.Result = &value{Text: hidden}
-	}
+	one := entry{Entry: e, Result: q.namedValueOf(e.Name, e.Result)}
 	if e.Started.IsZero() {
 		return one
 	}
