@@ -41,7 +41,7 @@ var opAwait = define(operation[awaitRequest, awaited]{
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return awaited{Job: e}, nil
 		case errors.Is(err, pawl.ErrNotFound): // it has ended since
-			return awaited{succeeded(e), true}, nil
+			return awaited{Succeeded(e), true}, nil
 		}
 		return awaited{}, err
 	},
@@ -53,9 +53,9 @@ var opAwait = define(operation[awaitRequest, awaited]{
 	},
 })
 
-// succeeded returns the end of a job whose record disappeared during a wait. The job succeeded,
+// Succeeded returns the end of a job whose record disappeared during a wait. The job succeeded,
 // because dead jobs stay.
-func succeeded(last *pawl.Envelope) *pawl.Envelope {
+func Succeeded(last *pawl.Envelope) *pawl.Envelope {
 	e := *last
 	e.State, e.Payload, e.Completed = pawl.Completed, nil, time.Now()
 	return &e
@@ -69,7 +69,7 @@ func (c *client) Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) 
 		case errors.Is(err, ErrBusy) && ctx.Err() == nil:
 			continue // ask has waited for some seconds
 		case errors.Is(err, pawl.ErrNotFound) && last != nil:
-			return succeeded(last), nil
+			return Succeeded(last), nil
 		case err != nil:
 			return nil, err
 		case answer.Ended:

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -185,6 +186,11 @@ func (c *Client) stored(ctx context.Context, by *link, sent []*pawl.Envelope) bo
 	return err == nil && found
 }
 
+// isOf reports whether the job that a queue has under an ID is the job that was sent.
+func isOf(stored, sent *pawl.Envelope) bool {
+	return stored.Kind == sent.Kind && (stored.State == pawl.Completed || bytes.Equal(stored.Payload, sent.Payload))
+}
+
 // Await implements [pawl.Awaiter]. It waits across changes of the owner and misses no end. If a job
 // without a record ends in another process, or while the file changes hands, Await returns it as
 // completed, without its result.
@@ -197,7 +203,7 @@ func (c *Client) Await(ctx context.Context, id pawl.ID) (end *pawl.Envelope, err
 			end, err = l.Await(ctx, id)
 		}
 		if errors.Is(err, pawl.ErrNotFound) && last != nil {
-			end, err = withoutRecord(last), nil
+			end, err = admin.Succeeded(last), nil
 		}
 		return err
 	})

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -65,46 +66,39 @@ func state(stats pawl.Stats, now time.Time) []Family {
 			{"ready", max(0, q.Ready-q.Blocked)}, {"blocked", q.Blocked}, {"delayed", q.Delayed},
 			{"leased", q.Leased}, {"dead", q.Dead}, {"completed", q.Completed},
 		} {
-			jobs.add(float64(s.jobs), q.Name, s.name)
+			jobs.Add(float64(s.jobs), q.Name, s.name)
 		}
 		age := 0.0
 		if !q.Oldest.IsZero() {
 			age = max(0, now.Sub(q.Oldest).Seconds())
 		}
-		oldest.add(age, q.Name)
+		oldest.Add(age, q.Name)
 		rests := 0.0
 		if q.Paused {
 			rests = 1
 		}
-		paused.add(rests, q.Name)
+		paused.Add(rests, q.Name)
 		left := 0.0
 		if !q.Rests.IsZero() {
 			left = max(0, q.Rests.Sub(now).Seconds())
 		}
-		resting.add(left, q.Name)
-		held.add(float64(q.Held), q.Name)
+		resting.Add(left, q.Name)
+		held.Add(float64(q.Held), q.Name)
 	}
 	families := []Family{jobs, oldest, paused, resting, held}
+	file := func(name, help string, bytes int64) {
+		families = append(families, Family{name, help, "gauge", nil, []Sample{{Value: float64(bytes)}}})
+	}
 	if stats.Size > 0 {
-		size := Family{"pawl_file_bytes", "Size of the file.", "gauge", nil, nil}
-		size.add(float64(stats.Size))
-		families = append(families, size)
+		file("pawl_file_bytes", "Size of the file.", stats.Size)
 	}
 	if stats.Size > 0 && stats.Free >= 0 {
-		free := Family{"pawl_file_free_bytes", "Bytes of the file that are free for reuse.", "gauge", nil, nil}
-		free.add(float64(stats.Free))
-		families = append(families, free)
+		file("pawl_file_free_bytes", "Bytes of the file that are free for reuse.", stats.Free)
 	}
 	if stats.Max > 0 {
-		most := Family{"pawl_file_max_bytes", "Bytes of the file that may be in use before enqueues are refused.", "gauge", nil, nil}
-		most.add(float64(stats.Max))
-		families = append(families, most)
+		file("pawl_file_max_bytes", "Bytes of the file that may be in use before enqueues are refused.", stats.Max)
 	}
 	return families
-}
-
-func (f *Family) add(value float64, labels ...string) {
-	f.Samples = append(f.Samples, Sample{Values: labels, Value: value})
 }
 
 // boundedQueues returns one entry for each value of the label queue: at most MaxLabels, and one
@@ -165,7 +159,7 @@ func (t *Tally) families() (families []Family) {
 	}
 	for _, f := range sorted(counts) {
 		name := "pawl_" + strings.TrimSuffix(f.Name, "_total") + "_total"
-		of(name, "counter", "Counter "+f.Name+" of package metrics.").add(float64(counts[f]), f.Queue, f.Kind)
+		of(name, "counter", "Counter "+f.Name+" of package metrics.").Add(float64(counts[f]), f.Queue, f.Kind)
 	}
 	for _, f := range sorted(sums) {
 		h := sums[f]
@@ -178,11 +172,6 @@ func (t *Tally) families() (families []Family) {
 // sorted returns the keys of a map, in the order of their names and labels.
 func sorted[T any](figures map[Figure]T) []Figure {
 	return slices.SortedFunc(maps.Keys(figures), func(a, b Figure) int {
-		for _, order := range [...]int{strings.Compare(a.Name, b.Name), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Kind, b.Kind)} {
-			if order != 0 {
-				return order
-			}
-		}
-		return 0
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Kind, b.Kind))
 	})
 }
