@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,26 +97,17 @@ func refuseTwice(c *cobra.Command) {
 
 // eachOf is a flag that collects several of these words.
 func eachOf(to *[]string, words ...string) pflag.Value {
-	return chosen{manyFlag{flagFunc{func(given string) error {
-		one := ""
-		if err := oneOf(&one, words...).Set(given); err != nil {
-			return err
-		}
-		*to = append(*to, one)
-		return nil
-	}}}, words}
+	return chosen{eachFlag(to, oneOf(new(string), words...).Set), words}
 }
 
 // oneOf is a flag that takes one of several words.
 func oneOf(to *string, words ...string) pflag.Value {
 	return chosen{flagFunc{func(given string) error {
-		for _, word := range words {
-			if given == word {
-				*to = given
-				return nil
-			}
+		if !slices.Contains(words, given) {
+			return fmt.Errorf("it must be one of %s", strings.Join(words, ", "))
 		}
-		return fmt.Errorf("it must be one of %s", strings.Join(words, ", "))
+		*to = given
+		return nil
 	}}, words}
 }
 
@@ -158,37 +150,27 @@ func nameFlag(to *string, valid func(string) error) pflag.Value {
 
 // textFlag is a flag for a text. Like nameFlag, it rejects an empty text.
 func textFlag(to *string) pflag.Value {
-	return nameFlag(to, func(text string) error {
-		if text == "" {
-			return errors.New("it is empty")
-		}
-		return nil
-	})
+	return nameFlag(to, notEmpty)
+}
+
+// parsed is a flag that takes what a function parses.
+func parsed[T any](to *T, parse func(string) (T, error)) flagFunc {
+	return flagFunc{func(text string) (err error) {
+		*to, err = parse(text)
+		return err
+	}}
 }
 
 // countFlag takes a number that is not negative.
-func countFlag(to *int) pflag.Value {
-	return flagFunc{func(text string) (err error) {
-		*to, err = parseCount(text)
-		return err
-	}}
-}
+func countFlag(to *int) pflag.Value { return parsed(to, parseCount) }
 
 // ageFlag takes a duration.
-func ageFlag(to *time.Duration) pflag.Value {
-	return flagFunc{func(text string) (err error) {
-		*to, err = parseAge(text)
-		return err
-	}}
-}
+func ageFlag(to *time.Duration) pflag.Value { return parsed(to, parseAge) }
 
 // momentFlag takes a time, or an age before now. It is parsed when the command runs, with the
 // clock of the app.
 func (a *app) momentFlag(to *time.Time) pflag.Value {
-	return flagFunc{func(text string) (err error) {
-		*to, err = parseMoment(text, a.now(), a.location())
-		return err
-	}}
+	return parsed(to, func(text string) (time.Time, error) { return parseMoment(text, a.now(), a.location()) })
 }
 
 // dryRunFlag adds the --dry-run flag of a command that changes something.

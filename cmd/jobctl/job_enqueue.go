@@ -293,8 +293,5 @@ func idsFlag(to *[]pawl.ID) pflag.Value {
 
 // futureFlag takes a time, or a duration from now.
 func (a *app) futureFlag(to *time.Time) flagFunc {
-	return flagFunc{func(text string) (err error) {
-		*to, err = parseFuture(text, a.now(), a.location())
-		return err
-	}}
+	return parsed(to, func(text string) (time.Time, error) { return parseFuture(text, a.now(), a.location()) })
 }

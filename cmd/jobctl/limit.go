@@ -93,9 +93,9 @@ func limitRow(q *pawl.QueueStats) []string {
 		declared, by = cells(*q.Declared), "operator"
 	}
 	for i, was := range declared {
-		now := dash(row[i])
+		now := orDash(row[i])
 		if row[i] != was {
-			now += " (" + dash(was) + ")"
+			now += " (" + orDash(was) + ")"
 		}
 		row[i] = now
 	}
@@ -107,13 +107,6 @@ func number(n int) string {
 		return ""
 	}
 	return strconv.Itoa(n)
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // rateText returns a rate in the notation of parseRate, and "" for none.
@@ -162,19 +155,6 @@ func parseRate(text string) (r pawl.Rate, err error) {
 		}
 	}
 	return r, pawl.Limits{Rate: r}.Validate()
-}
-
-// pool registers the flags of the pool of a queue.
-func (f *limitFlags) pool(flags *pflag.FlagSet) {
-	flags.Var(flagFunc{func(text string) error {
-		f.poolName = text
-		return nil
-	}}, "pool", "the queue shares the pool `NAME`, or none, with other queues")
-	flags.Var(flagFunc{func(text string) error {
-		n, err := parseCount(text)
-		f.set = append(f.set, func(l *pawl.Limits) { l.Pool.Running = n })
-		return err
-	}}, "pool-running", "a job of the queue starts while fewer than `COUNT` jobs of all queues of its pool run")
 }
 
 func (a *app) limitListCommand() *cobra.Command {
@@ -256,7 +236,8 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 	count("running-per-key", "at most `COUNT` jobs of a key run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.RunningPerKey })
 	rate("rate", "the `RATE` at which jobs of the queue start, such as 100/1m, 100/1m/20 with a burst of 20, or 100/1m/20/8 with a highest cost of 8; none for no limit", func(l *pawl.Limits) *pawl.Rate { return &l.Rate })
 	rate("rate-per-key", "the `RATE` at which jobs of a key start", func(l *pawl.Limits) *pawl.Rate { return &l.RatePerKey })
-	f.pool(flags)
+	flags.Var(nameFlag(&f.poolName, func(string) error { return nil }), "pool", "the queue shares the pool `NAME`, or none, with other queues")
+	count("pool-running", "a job of the queue starts while fewer than `COUNT` jobs of all queues of its pool run", func(l *pawl.Limits) *int { return &l.Pool.Running })
 	count("max-waiting", "at most `COUNT` jobs of the queue are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaiting })
 	count("max-waiting-per-key", "at most `COUNT` jobs of a key are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaitingPerKey })
 }

@@ -36,7 +36,7 @@ func (f *runFilter) register(a *app, c *cobra.Command, statuses ...workflow.Stat
 	flags.Var(textFlag(&f.prefix), "id-prefix", "only runs whose ID from their starter begins with `TEXT`")
 	flags.Var(manyFlag{flagFunc{f.attribute}}, "attr", "only runs with this `NAME=VALUE` among their attributes; may be repeated")
 	flags.Var(textFlag(&f.key), "key", "only runs with this `KEY`")
-	flags.Var(flagFunc{f.childrenOf}, "parent", "only children of this `RUN`")
+	flags.Var(parsed(&f.parent, pawl.ParseID), "parent", "only children of this `RUN`")
 	flags.Var(a.momentFlag(&f.since), "since", "only runs started at or after this `TIME`; an age such as 2h counts back from now")
 	flags.Var(a.momentFlag(&f.until), "until", "only runs started before this `TIME`")
 }
@@ -52,12 +52,6 @@ func (f *runFilter) attribute(text string) error {
 	}
 	f.attributes[name] = value
 	return nil
-}
-
-// childrenOf sets the parent.
-func (f *runFilter) childrenOf(text string) (err error) {
-	f.parent, err = pawl.ParseID(text)
-	return err
 }
 
 // statusWords returns statuses as flag values; all statuses if there are none.
@@ -89,33 +83,22 @@ func (f *runFilter) given() bool {
 // String describes the filter: flow=order status=waiting.
 func (f *runFilter) String() string {
 	var parts []string
-	if f.flow != "" {
-		parts = append(parts, "flow="+f.flow)
+	add := func(given bool, format string, args ...any) {
+		if given {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	switch {
-	case f.status != "":
-		parts = append(parts, "status="+f.status)
-	case f.statuses != nil:
-		parts = append(parts, "status="+strings.Join(statusWords(f.statuses), "|"))
-	}
-	if f.prefix != "" {
-		parts = append(parts, fmt.Sprintf("id~%q", f.prefix))
-	}
-	if f.key != "" {
-		parts = append(parts, fmt.Sprintf("key=%q", f.key))
-	}
-	if !f.parent.IsZero() {
-		parts = append(parts, "parent="+f.parent.String())
-	}
+	add(f.flow != "", "flow=%s", f.flow)
+	add(f.status != "", "status=%s", f.status)
+	add(f.status == "" && f.statuses != nil, "status=%s", strings.Join(statusWords(f.statuses), "|"))
+	add(f.prefix != "", "id~%q", f.prefix)
+	add(f.key != "", "key=%q", f.key)
+	add(!f.parent.IsZero(), "parent=%s", f.parent)
 	for _, name := range slices.Sorted(maps.Keys(f.attributes)) {
-		parts = append(parts, fmt.Sprintf("%s=%q", name, f.attributes[name]))
+		add(true, "%s=%q", name, f.attributes[name])
 	}
-	if !f.since.IsZero() {
-		parts = append(parts, "since="+f.since.UTC().Format(time.RFC3339))
-	}
-	if !f.until.IsZero() {
-		parts = append(parts, "until="+f.until.UTC().Format(time.RFC3339))
-	}
+	add(!f.since.IsZero(), "since=%s", f.since.UTC().Format(time.RFC3339))
+	add(!f.until.IsZero(), "until=%s", f.until.UTC().Format(time.RFC3339))
 	return strings.Join(parts, " ")
 }
 

@@ -40,12 +40,7 @@ func slotsFlag(to *int) pflag.Value {
 }
 
 // sizeFlag takes a number of bytes.
-func sizeFlag(to *int) pflag.Value {
-	return flagFunc{func(text string) (err error) {
-		*to, err = parseSize(text)
-		return err
-	}}
-}
+func sizeFlag(to *int) pflag.Value { return parsed(to, parseSize) }
 
 var errSize = errors.New("it must be a number of bytes, at least 1, such as 65536, 64KiB or 2MiB")
 
