@@ -105,16 +105,10 @@ func (h *handlerJob) run(ctx context.Context, a *app, e *enqueuing, args []strin
 // check rejects flags that contradict each other or the arguments.
 func (h *handlerJob) check(e *enqueuing, args []string) error {
 	refuse := func(format string, args ...any) error { return usage("job enqueue", format, args...) }
-	for _, sort := range []struct {
-		on    bool
-		needs string
-		flags []string
-	}{{h.exec || h.http, "--exec or --http", eitherJobFlags}, {h.exec, "--exec", execJobFlags}, {h.http, "--http", httpJobFlags}} {
-		for _, name := range sort.flags {
-			if !sort.on && h.flags.Changed(name) {
-				return refuse("--%s is for %s, which was not given", name, sort.needs)
-			}
-		}
+	err := refuseAlone("job enqueue", h.flags,
+		flagsOf{h.exec || h.http, "--exec or --http", eitherJobFlags}, flagsOf{h.exec, "--exec", execJobFlags}, flagsOf{h.http, "--http", httpJobFlags})
+	if err != nil {
+		return err
 	}
 	switch {
 	case !h.exec && !h.http:

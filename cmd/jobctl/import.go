@@ -230,27 +230,18 @@ func (i *importing) print(a *app, done *admin.Imported) error {
 	} else {
 		fmt.Fprintf(a.stdout, "imported %d, skipped %d\n", done.Jobs, done.Skipped)
 	}
-	switch {
-	case done.Runs+done.RunsSkipped == 0:
-	case i.opts.DryRun:
-		fmt.Fprintf(a.stdout, "workflow runs that would be imported: %d, skipped: %d\n", done.Runs, done.RunsSkipped)
-	default:
-		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Runs), "workflow run"), done.RunsSkipped)
+	others := func(noun string, n, skipped int64) {
+		switch {
+		case n+skipped == 0:
+		case i.opts.DryRun:
+			fmt.Fprintf(a.stdout, "%ss that would be imported: %d, skipped: %d\n", noun, n, skipped)
+		default:
+			fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(n), noun), skipped)
+		}
 	}
-	switch {
-	case done.Schedules+done.SchedulesSkipped == 0:
-	case i.opts.DryRun:
-		fmt.Fprintf(a.stdout, "schedules that would be imported: %d, skipped: %d\n", done.Schedules, done.SchedulesSkipped)
-	default:
-		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Schedules), "schedule"), done.SchedulesSkipped)
-	}
-	switch {
-	case done.Groups+done.GroupsSkipped == 0:
-	case i.opts.DryRun:
-		fmt.Fprintf(a.stdout, "groups that would be imported: %d, skipped: %d\n", done.Groups, done.GroupsSkipped)
-	default:
-		fmt.Fprintf(a.stdout, "imported %s, skipped %d\n", plural(int(done.Groups), "group"), done.GroupsSkipped)
-	}
+	others("workflow run", done.Runs, done.RunsSkipped)
+	others("schedule", done.Schedules, done.SchedulesSkipped)
+	others("group", done.Groups, done.GroupsSkipped)
 	if done.Damaged > 0 {
 		a.say("note: %s could not be read during the export, so it does not contain them", plural(int(done.Damaged), "record"))
 	}

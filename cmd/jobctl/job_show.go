@@ -166,9 +166,6 @@ var payloadForms = map[string]admin.PayloadForm{
 	"base64": admin.PayloadBase64, "none": admin.PayloadSize,
 }
 
-// jobOf returns a listed job for programs.
-func jobOf(e *pawl.Envelope) admin.Job { return admin.JobOf(e, admin.PayloadNone) }
-
 // fact prints one line about a job.
 func (a *app) fact(name, format string, args ...any) {
 	fmt.Fprintf(a.stdout, "%-11s %s\n", name, fmt.Sprintf(format, args...))

@@ -27,18 +27,7 @@ command is interrupted.`,
 			if len(args) != 1 {
 				return usage("job wait", "%d IDs were given; name one job", len(args))
 			}
-			id, err := pawl.ParseID(args[0])
-			if err != nil && shortID(args[0]) == "" {
-				return usage("job wait", "%s", err)
-			}
-			return a.with(ctx, func(queue admin.Admin) error {
-				if id.IsZero() {
-					if id, err = findJob(ctx, queue, args[0]); err != nil {
-						return err
-					}
-				}
-				return a.wait(ctx, queue, id)
-			})
+			return a.withJob(ctx, "job wait", args, func(queue admin.Admin, id pawl.ID) error { return a.wait(ctx, queue, id) })
 		},
 	})
 }

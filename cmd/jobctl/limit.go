@@ -172,24 +172,28 @@ parentheses. BY is operator if an operator has set limits.`,
 				if err != nil {
 					return err
 				}
-				out := a.listing(limitTable())
-				for i := range s.Queues {
-					q := &s.Queues[i]
-					if q.Limits == (pawl.Limits{}) && q.Declared == nil {
-						continue
-					}
-					if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
-						return err
-					}
-				}
-				out.close()
-				if out.count == 0 {
+				shown, err := a.listLimits(&s, func(q *pawl.QueueStats) bool { return q.Limits != (pawl.Limits{}) || q.Declared != nil })
+				if err == nil && shown == 0 {
 					a.say("no queue has limits")
 				}
-				return nil
+				return err
 			})
 		},
 	})
+}
+
+// listLimits prints the limits of some queues, and returns how many.
+func (a *app) listLimits(s *admin.Stats, chosen func(*pawl.QueueStats) bool) (shown int, err error) {
+	out := a.listing(limitTable())
+	for i := range s.Queues {
+		if q := &s.Queues[i]; chosen(q) {
+			if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
+				return out.count, err
+			}
+		}
+	}
+	out.close()
+	return out.count, nil
 }
 
 // limitFlags are changes of limits. Only flags that are given change them.
@@ -366,14 +370,6 @@ func (a *app) setPool(ctx context.Context, queue admin.Admin, pool string, chang
 	if s, err = queue.Stats(ctx); err != nil {
 		return err
 	}
-	out := a.listing(limitTable())
-	for i := range s.Queues {
-		if q := &s.Queues[i]; slices.Contains(changed, q.Name) {
-			if err := out.add(item{plain.Text(q.Name), viewOfLimits(q), limitRow(q)}); err != nil {
-				return err
-			}
-		}
-	}
-	out.close()
-	return nil
+	_, err = a.listLimits(&s, func(q *pawl.QueueStats) bool { return slices.Contains(changed, q.Name) })
+	return err
 }

@@ -101,22 +101,19 @@ func (l *limit) passed(s *admin.Stats, runs workflow.Counts, now time.Time) (val
 		if l.what == "blocked" || l.queue != "" && l.queue != q.Name || l.pool != "" && l.pool != q.Limits.Pool.Name {
 			continue
 		}
-		if l.what == "oldest" {
-			if !q.Oldest.IsZero() {
-				oldest = max(oldest, now.Sub(q.Oldest), 0)
-			}
-			continue
-		}
-		if l.what == "held" {
+		switch {
+		case l.what == "held":
 			count += q.Held
-			continue
+		case l.what != "oldest":
+			count += *driver.CountOf(&q.Counts, pawl.State(l.what))
+		case !q.Oldest.IsZero():
+			oldest = max(oldest, now.Sub(q.Oldest), 0)
 		}
-		count += *driver.CountOf(&q.Counts, pawl.State(l.what))
 	}
-	if l.what == "blocked" {
+	switch l.what {
+	case "blocked":
 		count = runs.Blocked
-	}
-	if l.what == "oldest" {
+	case "oldest":
 		return plain.Span(oldest), oldest > l.age || l.inclusive && oldest == l.age
 	}
 	return strconv.Itoa(count), count > l.count || l.inclusive && count == l.count

@@ -152,7 +152,7 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 					one.cells[out.when] += ", " + cell(p.String(), progressWidth)
 				}
 			} else if a.flags.output != "ids" {
-				one.json = jobOf(listed.Job)
+				one.json = admin.JobOf(listed.Job, admin.PayloadNone)
 			}
 			if err := out.add(one); err != nil {
 				return 0, "", err

@@ -68,9 +68,6 @@ func kindOf(db string) *serverKind {
 	return nil
 }
 
-// isServer reports whether --db names a queue on a server, and not a file.
-func isServer(db string) bool { return kindOf(db) != nil }
-
 // otherPlace is a place of an engine that jobctl does not open.
 var otherPlace = regexp.MustCompile(`^(?i:(sqlite|inline):|([a-z][a-z0-9+.-]+)://)`)
 
@@ -78,7 +75,7 @@ var otherPlace = regexp.MustCompile(`^(?i:(sqlite|inline):|([a-z][a-z0-9+.-]+):/
 // since the rest may contain a password.
 func otherScheme(db string) string {
 	m := otherPlace.FindStringSubmatch(db)
-	if m == nil || isServer(db) {
+	if m == nil || kindOf(db) != nil {
 		return ""
 	}
 	if scheme := strings.ToLower(m[1] + m[2]); scheme != "file" { // this is still a path

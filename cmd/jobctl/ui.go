@@ -96,11 +96,11 @@ func (a *app) ui(ctx context.Context, f *uiFlags) error {
 // target returns how a user reaches the queue with jobctl, for the dashboard. It omits a URL,
 // which may contain a password.
 func (a *app) target() string {
-	switch {
-	case a.flags.addr != "":
+	if a.flags.addr != "" {
 		return "--addr ADDRESS"
-	case isServer(a.flags.db):
-		return "--db '" + kindOf(a.flags.db).anyURL + "'"
+	}
+	if kind := kindOf(a.flags.db); kind != nil {
+		return "--db '" + kind.anyURL + "'"
 	}
 	return "" // the path of the file
 }

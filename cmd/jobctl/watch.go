@@ -202,15 +202,10 @@ func viewOfEvent(e *admin.Event) eventView {
 	v := eventView{
 		At: admin.Stamp{Time: e.At}, Event: string(e.Type), ID: e.Job.ID.String(),
 		Kind: admin.Text(e.Job.Kind), Queue: admin.Text(e.Job.Queue), Attempts: e.Job.Attempts,
-		Took: admin.Span(e.Took), TimedOut: e.TimedOut, Delay: admin.Span(e.Delay), Missed: e.Missed,
+		Took: admin.Span(e.Took), TimedOut: e.TimedOut, Delay: admin.Span(e.Delay), Error: optional(e.Cause), Missed: e.Missed,
 	}
 	if e.Type == pawl.EventDied && e.Job.Death != nil {
-		reason := admin.Text(e.Job.Death.Reason)
-		v.Reason = &reason
-	}
-	if e.Cause != "" {
-		cause := admin.Text(e.Cause)
-		v.Error = &cause
+		v.Reason = (*admin.Text)(&e.Job.Death.Reason)
 	}
 	return v
 }

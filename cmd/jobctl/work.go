@@ -143,18 +143,7 @@ func (w *working) check(a *app, flags *pflag.FlagSet) error {
 	case w.outputDir == "" && flags.Changed("keep-runs"):
 		return refuse("--keep-runs is for --output-dir")
 	}
-	for _, sort := range []struct {
-		on    bool
-		flag  string
-		needs []string
-	}{{w.exec, "--exec", execFlags}, {w.http, "--http", httpFlags}} {
-		for _, name := range sort.needs {
-			if !sort.on && flags.Changed(name) {
-				return refuse("--%s is for %s, which was not given", name, sort.flag)
-			}
-		}
-	}
-	return nil
+	return refuseAlone("work", flags, flagsOf{w.exec, "--exec", execFlags}, flagsOf{w.http, "--http", httpFlags})
 }
 
 // addNet parses one --allow-net: a range of addresses, or one address.

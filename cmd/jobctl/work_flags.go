@@ -27,6 +27,25 @@ func notEmpty(text string) error {
 	return nil
 }
 
+// flagsOf are flags that only have a meaning together with another one.
+type flagsOf struct {
+	given bool // the other one
+	needs string
+	flags []string
+}
+
+// refuseAlone rejects flags without the one that they need.
+func refuseAlone(words string, flags *pflag.FlagSet, all ...flagsOf) error {
+	for _, of := range all {
+		for _, name := range of.flags {
+			if !of.given && flags.Changed(name) {
+				return usage(words, "--%s is for %s, which was not given", name, of.needs)
+			}
+		}
+	}
+	return nil
+}
+
 // slotsFlag takes a number that is at least 1.
 func slotsFlag(to *int) pflag.Value {
 	return flagFunc{func(text string) error {
