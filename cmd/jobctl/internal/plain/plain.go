@@ -60,9 +60,9 @@ func Span(d time.Duration) string {
 }
 
 // Size writes a number of bytes: 12 B, 3.4 KiB, 12.4 MiB.
-func Size(n int64) string {
+func Size[N int | int64 | float64](n N) string {
 	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
+		return fmt.Sprintf("%.0f B", float64(n))
 	}
 	size, unit := float64(n)/(1<<10), "KiB"
 	for _, next := range []string{"MiB", "GiB", "TiB"} {

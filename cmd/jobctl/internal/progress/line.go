@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // line is what a bar shows at one moment.
@@ -87,11 +89,11 @@ func (l line) percent() int { return int(l.share() * 100) }
 func (l line) amount() string {
 	switch {
 	case l.total < 0 && l.unit == Bytes:
-		return size(float64(l.done))
+		return plain.Size(l.done)
 	case l.total < 0:
 		return fmt.Sprintf("%s %s", grouped(l.done), l.unit)
 	case l.unit == Bytes:
-		return fmt.Sprintf("%s of %s", size(float64(l.done)), size(float64(l.total)))
+		return fmt.Sprintf("%s of %s", plain.Size(l.done), plain.Size(l.total))
 	}
 	return fmt.Sprintf("%s of %s %s", grouped(l.done), grouped(l.total), l.unit)
 }
@@ -100,7 +102,7 @@ func (l line) amount() string {
 func (l line) rate() string {
 	rate := float64(max(l.done, 0)) / max(l.passed.Seconds(), 0.001)
 	if l.unit == Bytes {
-		return size(rate) + "/s"
+		return plain.Size(rate) + "/s"
 	}
 	return grouped(int64(rate)) + "/s"
 }
@@ -120,20 +122,6 @@ func (l line) left() (string, bool) {
 		return fmt.Sprintf("%dm%02ds", int(left)/60, int(left)%60), true
 	}
 	return fmt.Sprintf("%ds", int(left)+1), true
-}
-
-func size(n float64) string {
-	unit := "B"
-	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if n < 1024 {
-			break
-		}
-		n, unit = n/1024, next
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%.0f B", n)
-	}
-	return fmt.Sprintf("%.1f %s", n, unit)
 }
 
 // grouped writes a number with a space before each group of three digits: 1 234 567.

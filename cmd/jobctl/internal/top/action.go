@@ -150,22 +150,19 @@ func (m *model) askJobs(key string, rows []row, others []pawl.ID) bool {
 			name += fmt.Sprintf(" (%s, queue %s)", plain.Text(e.Kind), plain.Text(e.Queue))
 		}
 	}
-	m.asked = &question{
-		text: fmt.Sprintf(v.ask, name),
-		done: name + isOrAre(len(ids)) + v.done,
-		ids:  ids,
-		do: func(ctx context.Context, a admin.Admin) ([]error, error) {
-			return a.Do(ctx, admin.Action{Verb: v.verb}, ids...)
-		},
-	}
+	m.ask(v.ask, name, v.done, ids, func(ctx context.Context, a admin.Admin) ([]error, error) {
+		return a.Do(ctx, admin.Action{Verb: v.verb}, ids...)
+	})
 	return true
 }
 
-func isOrAre(n int) string {
-	if n == 1 {
-		return " is "
+// ask asks a question about the jobs or runs with a common name. Done is their state after the action.
+func (m *model) ask(text, name, done string, ids []pawl.ID, do func(context.Context, admin.Admin) ([]error, error)) {
+	are := " are "
+	if len(ids) == 1 {
+		are = " is "
 	}
-	return " are "
+	m.asked = &question{text: fmt.Sprintf(text, name), done: name + are + done, ids: ids, do: do}
 }
 
 func idsOf(rows []row) (ids []pawl.ID) {
@@ -202,14 +199,9 @@ func (m *model) askRuns(key string, rows []row, others []pawl.ID) bool {
 	if len(ids) == 1 && len(rows) == 1 {
 		name = fmt.Sprintf("run %s:%s", plain.Text(rows[0].run.Flow), plain.Text(rows[0].run.ID))
 	}
-	m.asked = &question{
-		text: fmt.Sprintf(v.ask, name),
-		done: name + isOrAre(len(ids)) + v.done,
-		ids:  ids,
-		do: func(ctx context.Context, a admin.Admin) ([]error, error) {
-			return a.Workflows().Do(ctx, admin.RunAction{Verb: v.verb}, ids...)
-		},
-	}
+	m.ask(v.ask, name, v.done, ids, func(ctx context.Context, a admin.Admin) ([]error, error) {
+		return a.Workflows().Do(ctx, admin.RunAction{Verb: v.verb}, ids...)
+	})
 	return true
 }
 

@@ -60,11 +60,15 @@ func (w *writer) fact(name, format string, args ...any) {
 
 // moment returns a time with its distance from the time of the reading.
 func (w *writer) moment(t time.Time) string {
-	distance := plain.Span(w.at.Sub(t)) + " ago"
-	if t.After(w.at) {
-		distance = "in " + plain.Span(t.Sub(w.at)+time.Second-1)
+	return fmt.Sprintf("%s  (%s)", zone(t, w.utc).Format("2006-01-02 15:04:05 MST"), distance(w.at, t))
+}
+
+// distance returns a time as seen from another: "3h ago", "in 12s". It never returns "in 0s".
+func distance(from, t time.Time) string {
+	if t.After(from) {
+		return "in " + plain.Span(t.Sub(from)+time.Second-1)
 	}
-	return fmt.Sprintf("%s  (%s)", zone(t, w.utc).Format("2006-01-02 15:04:05 MST"), distance)
+	return plain.Span(from.Sub(t)) + " ago"
 }
 
 func zone(t time.Time, utc bool) time.Time {

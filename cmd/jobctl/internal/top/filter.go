@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,10 +114,5 @@ func (f filter) queues(all []pawl.QueueStats) (shown []pawl.QueueStats) {
 
 func (f filter) hasWords(texts ...string) bool {
 	all := strings.ToLower(strings.Join(texts, "\n"))
-	for _, word := range f.words {
-		if !strings.Contains(all, word) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.words, func(word string) bool { return !strings.Contains(all, word) })
 }

@@ -3,6 +3,7 @@ package top
 import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
+	"slices"
 )
 
 // row is a job, or a workflow run with the ID of its job.
@@ -80,13 +81,11 @@ func (l *list) take(p page, at cursor, rows int) (again bool) {
 
 // keep selects the previously selected row, or the one in its place.
 func (l *list) keep() {
-	for i, row := range l.rows {
-		if row.Job.ID == l.selected {
-			l.at = i
-			return
-		}
+	if i := slices.IndexFunc(l.rows, func(one row) bool { return one.Job.ID == l.selected }); i >= 0 {
+		l.at = i
+	} else {
+		l.choose(l.at)
 	}
-	l.choose(l.at)
 }
 
 // drop removes rows that an action changed, and their marks.
@@ -97,13 +96,7 @@ func (l *list) drop(ids []pawl.ID) {
 		delete(l.marked, id)
 	}
 	if l.costly() {
-		var left []row
-		for _, row := range l.rows {
-			if !gone[row.Job.ID] {
-				left = append(left, row)
-			}
-		}
-		l.rows = left
+		l.rows = slices.DeleteFunc(slices.Clone(l.rows), func(one row) bool { return gone[one.Job.ID] })
 		l.keep()
 	}
 }

@@ -259,10 +259,5 @@ func (m *model) queues() []pawl.QueueStats {
 
 // queueRowAt returns the row of the selected queue, or the first row if it is missing.
 func (m *model) queueRowAt(queues []pawl.QueueStats) int {
-	for i, q := range queues {
-		if q.Name == m.queue {
-			return i
-		}
-	}
-	return 0
+	return max(slices.IndexFunc(queues, func(q pawl.QueueStats) bool { return q.Name == m.queue }), 0)
 }

@@ -88,10 +88,7 @@ func (m *model) runRow(run *workflow.Info) []cell {
 	}
 	due := "-"
 	if !run.Due.IsZero() && !run.Status.Ended() {
-		due = plain.Span(m.at.Sub(run.Due)) + " ago"
-		if run.Due.After(m.at) {
-			due = "in " + plain.Span(run.Due.Sub(m.at)+time.Second-1)
-		}
+		due = distance(m.at, run.Due)
 	}
 	return []cell{
 		text(shortened(run.Run)), text(run.Flow), text(run.ID), status, text(fmt.Sprint(run.Steps)),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -339,10 +340,8 @@ func (m *model) detailPane() pane {
 	}
 	if m.detail.job != nil {
 		for p := range panes {
-			for _, state := range panes[p].states {
-				if state == m.detail.job.State {
-					return pane(p)
-				}
+			if slices.Contains(panes[p].states, m.detail.job.State) {
+				return pane(p)
 			}
 		}
 	}
