@@ -142,12 +142,8 @@ func (a *app) printGroup(s *group.Status) error {
 	a.fact("group", "%s", plain.Text(s.Name))
 	a.fact("state", "%s", v.State)
 	a.fact("members", "%d: %d pending, %d succeeded, %d dead, %d removed", s.Total, s.Pending, s.Succeeded, s.Dead, s.Removed)
-	if !s.Created.IsZero() {
-		a.fact("created", "%s", a.moment(s.Created))
-	}
-	if !s.Ended.IsZero() {
-		a.fact("ended", "%s", a.moment(s.Ended))
-	}
+	a.timeFact("created", s.Created)
+	a.timeFact("ended", s.Ended)
 	for _, c := range []struct {
 		name string
 		is   group.Callback

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -171,6 +172,20 @@ func (a *app) fact(name, format string, args ...any) {
 	fmt.Fprintf(a.stdout, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
+// textFact prints a text of the file, unless it is empty.
+func (a *app) textFact(name, text string) {
+	if text != "" {
+		a.fact(name, "%s", plain.Text(text))
+	}
+}
+
+// timeFact prints a time, unless it is zero.
+func (a *app) timeFact(name string, t time.Time) {
+	if !t.IsZero() {
+		a.fact(name, "%s", a.moment(t))
+	}
+}
+
 func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
 	a.fact("id", "%s", e.ID)
 	a.fact("kind", "%s", plain.Text(e.Kind))
@@ -206,32 +221,22 @@ func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
 
 // showRare prints the fields that few jobs have.
 func (a *app) showRare(e *pawl.Envelope) {
-	if !e.Deadline.IsZero() {
-		a.fact("deadline", "%s", a.moment(e.Deadline))
-	}
-	if e.UniqueKey != "" {
-		a.fact("unique", "%s", plain.Text(e.UniqueKey))
-	}
+	a.timeFact("deadline", e.Deadline)
+	a.textFact("unique", e.UniqueKey)
 	if e.Cost > 1 {
 		a.fact("cost", "%d", e.Cost)
 	}
 	if e.Weight > 1 {
 		a.fact("weight", "%d", e.Weight)
 	}
-	if e.Group != "" {
-		a.fact("group", "%s", plain.Text(e.Group))
-	}
+	a.textFact("group", e.Group)
 	a.showIDs("after", e.After)
 	a.showIDs("after any", e.AfterAny)
-	if e.IdempotencyKey != "" {
-		a.fact("idempotency", "%s", plain.Text(e.IdempotencyKey))
-	}
+	a.textFact("idempotency", e.IdempotencyKey)
 	if e.KeyID != "" {
 		a.fact("signed by", "key %s", plain.Text(e.KeyID))
 	}
-	if !e.Completed.IsZero() {
-		a.fact("completed", "%s", a.moment(e.Completed))
-	}
+	a.timeFact("completed", e.Completed)
 }
 
 // showIDs prints the jobs that a job waits for, which may be many.

@@ -153,9 +153,7 @@ func (a *app) showKey(ctx context.Context, args []string) error {
 		if !k.Rests.IsZero() {
 			a.fact("rests", "until %s, or 'jobctl key release'", a.moment(k.Rests))
 		}
-		if !k.Next.IsZero() {
-			a.fact("next", "%s", a.moment(k.Next))
-		}
+		a.timeFact("next", k.Next)
 		if !k.Head.IsZero() {
 			a.fact("first", "%s", k.Head)
 		}

@@ -214,9 +214,7 @@ func (a *app) printSchedule(s *admin.Schedule) {
 	case !s.Paused.IsZero():
 		a.fact("paused", "%s", a.moment(s.Paused))
 	}
-	if s.Note != "" {
-		a.fact("note", "%s", plain.Text(s.Note))
-	}
+	a.textFact("note", s.Note)
 	a.fact("expression", "%s", plain.Text(s.Terms.Spec))
 	a.fact("when", "%s", plain.Text(s.Words))
 	if s.Override {

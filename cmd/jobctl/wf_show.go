@@ -98,9 +98,7 @@ func (a *app) showRunFacts(run *workflow.Info, job admin.JobOfRun) {
 	a.fact("run", "%s", run.Run)
 	a.fact("flow", "%s", plain.Text(run.Flow))
 	a.fact("id", "%s", plain.Text(run.ID))
-	if run.Key != "" {
-		a.fact("key", "%s", plain.Text(run.Key))
-	}
+	a.textFact("key", run.Key)
 	a.fact("status", "%s", statusOf(run))
 	if run.Cancelling != "" {
 		fmt.Fprintf(a.stdout, "cancel requested: %s\n", plain.Text(run.Cancelling))
@@ -112,9 +110,7 @@ func (a *app) showRunFacts(run *workflow.Info, job admin.JobOfRun) {
 	a.fact("queue", "%s", plain.Text(run.Queue))
 	a.fact("build", "%s", orDash(plain.Text(run.Build)))
 	a.fact("created", "%s", a.moment(run.Created))
-	if !run.Deadline.IsZero() {
-		a.fact("deadline", "%s", a.moment(run.Deadline))
-	}
+	a.timeFact("deadline", run.Deadline)
 	kept := "forever"
 	switch days := run.Retain / (24 * time.Hour); {
 	case run.Retain <= 0:
