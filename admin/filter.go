@@ -48,6 +48,17 @@ func (f *Filter) lists() bool {
 	return len(f.Queues)+len(f.Kinds)+len(f.States)+len(f.Reasons) > 0
 }
 
+// OneOrMore splits the values of a field of a filter: a single value, or a list of several.
+func OneOrMore[T ~string](values []string) (one T, several []T) {
+	if len(values) == 1 {
+		return T(values[0]), nil
+	}
+	for _, value := range values {
+		several = append(several, T(value))
+	}
+	return "", several
+}
+
 // anyOf reports whether a list contains a value, or is empty.
 func anyOf[T ~string](list []T, value T) bool {
 	return len(list) == 0 || slices.Contains(list, value)

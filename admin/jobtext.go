@@ -30,11 +30,8 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	if !utf8.ValidString(string(t)) {
 		return json.Marshal(rawText{[]byte(t)})
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(string(t))
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	b, err := marshal(string(t))
+	return bytes.TrimSuffix(b, []byte("\n")), err
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

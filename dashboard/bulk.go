@@ -172,7 +172,7 @@ func (q *request) targets(verb admin.Verb, within time.Duration) (*targets, erro
 		return nil, err
 	}
 	if s.State == "" && len(s.States) == 0 {
-		s.State, s.States = oneOrMore[pawl.State](words(statesOf[verb]))
+		s.State, s.States = admin.OneOrMore[pawl.State](words(statesOf[verb]))
 	}
 	for _, state := range append(slices.Clone(s.States), s.State) {
 		if state != "" && !slices.Contains(statesOf[verb], state) && !(verb == admin.Delete && state == pawl.Completed) {

@@ -41,10 +41,10 @@ func (q *request) selection() (*selection, error) {
 	}
 	s.Error, s.Payload, s.Newest, s.Order = s.ErrorText, texts(f["payload"]), s.NewestFirst, pawl.Order(s.SortText)
 	s.Filter.Filter.Group = s.Members
-	s.Queue, s.Queues = oneOrMore[string](s.QueueTexts)
-	s.Kind, s.Kinds = oneOrMore[string](s.KindTexts)
-	s.State, s.States = oneOrMore[pawl.State](s.StateTexts)
-	s.Reason, s.Reasons = oneOrMore[pawl.Reason](s.ReasonTexts)
+	s.Queue, s.Queues = admin.OneOrMore[string](s.QueueTexts)
+	s.Kind, s.Kinds = admin.OneOrMore[string](s.KindTexts)
+	s.State, s.States = admin.OneOrMore[pawl.State](s.StateTexts)
+	s.Reason, s.Reasons = admin.OneOrMore[pawl.Reason](s.ReasonTexts)
 	if err := q.checkTerms(s.Payload); err != nil {
 		return nil, err
 	}
@@ -88,16 +88,6 @@ func texts(values []string) (kept []string) {
 		}
 	}
 	return kept
-}
-
-func oneOrMore[T ~string](values []string) (one T, several []T) {
-	if len(values) == 1 {
-		return T(values[0]), nil
-	}
-	for _, v := range values {
-		several = append(several, T(v))
-	}
-	return "", several
 }
 
 // parseTime reads a time, or an age that counts back from now: 90m, 2h, 7d.

@@ -97,12 +97,12 @@ func (f *filterFlags) filters() (all []admin.Filter) {
 		Payload: f.payload,
 		Since:   f.since, Until: f.until, Before: f.before,
 	}
-	one.Queue, one.Queues = oneOrMore[string](f.queues)
-	one.Kind, one.Kinds = oneOrMore[string](f.kinds)
-	one.Reason, one.Reasons = oneOrMore[pawl.Reason](f.reasons)
+	one.Queue, one.Queues = admin.OneOrMore[string](f.queues)
+	one.Kind, one.Kinds = admin.OneOrMore[string](f.kinds)
+	one.Reason, one.Reasons = admin.OneOrMore[pawl.Reason](f.reasons)
 	died := f.died.given() || f.sort == string(pawl.OrderDied)
 	if f.states == nil {
-		if one.State, one.States = oneOrMore[pawl.State](f.inStates); died && len(f.inStates) == 0 {
+		if one.State, one.States = admin.OneOrMore[pawl.State](f.inStates); died && len(f.inStates) == 0 {
 			one.State = pawl.Dead
 		}
 		return []admin.Filter{f.sorted(one)}
@@ -131,17 +131,6 @@ func (f *filterFlags) sorted(one admin.Filter) admin.Filter {
 		one.Order = pawl.OrderCreated
 	}
 	return one
-}
-
-// oneOrMore splits the values of a flag: a single value, or a list of several.
-func oneOrMore[T ~string](values []string) (one T, several []T) {
-	if len(values) == 1 {
-		return T(values[0]), nil
-	}
-	for _, value := range values {
-		several = append(several, T(value))
-	}
-	return "", several
 }
 
 // known rejects missing queues: a misspelled queue would look like an empty one.

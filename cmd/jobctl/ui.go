@@ -150,20 +150,19 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	cookie, err := r.Cookie(d.name)
 	inside := err == nil && same(cookie.Value, d.session)
 	token := r.URL.Query().Get("token")
+	if inside && token == "" {
+		d.next.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
 	if !inside && (token == "" || !same(token, d.token) || !d.used.CompareAndSwap(false, true)) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Error(w, "This address does not let you in: its token is missing, wrong, or was used already. Start jobctl ui again.", http.StatusForbidden)
 		return
 	}
-	if token != "" { // remove the token from the address, and so from the history
-		http.SetCookie(w, &http.Cookie{Name: d.name, Value: d.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-		return
-	}
-	d.next.ServeHTTP(w, r)
+	// The redirect removes the token from the address, and so from the history.
+	http.SetCookie(w, &http.Cookie{Name: d.name, Value: d.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
 // openBrowser opens an address with the program of the system, and does not wait for it.

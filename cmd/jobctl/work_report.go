@@ -32,9 +32,9 @@ type report struct {
 	lines   chan workView
 	written chan struct{} // closed when all lines are written
 
-	streams sync.Mutex // held while writing to the app's streams
-	err     error      // error of writing to standard output; guarded by streams
-	tally   struct{ done, retry, dead, returned int }
+	streams sync.Mutex     // held while writing to the app's streams
+	err     error          // error of writing to standard output; guarded by streams
+	tally   map[string]int // results; guarded by streams until all lines are written
 }
 
 // ranJob is what the handler of a job knows about an attempt.
@@ -50,7 +50,7 @@ type ranJob struct {
 func newReport(a *app, stop context.CancelFunc) *report {
 	r := &report{
 		app: a, stop: stop, runs: make(map[pawl.ID]*ranJob),
-		lines: make(chan workView, maxLines), written: make(chan struct{}),
+		lines: make(chan workView, maxLines), written: make(chan struct{}), tally: make(map[string]int),
 	}
 	go r.write()
 	return r
@@ -125,7 +125,7 @@ func (r *report) write() {
 	defer close(r.written)
 	for line := range r.lines {
 		r.streams.Lock()
-		r.count(line.Result)
+		r.tally[line.Result]++
 		r.line(&line)
 		r.streams.Unlock()
 	}
@@ -147,19 +147,6 @@ func (r *report) line(line *workView) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("write the output: %w", err)
 		r.stop()
-	}
-}
-
-func (r *report) count(result string) {
-	switch t := &r.tally; result {
-	case "done":
-		t.done++
-	case "retry":
-		t.retry++
-	case "dead":
-		t.dead++
-	case "returned":
-		t.returned++
 	}
 }
 
@@ -185,8 +172,8 @@ func (r *report) close() error {
 	r.mu.Unlock()
 	close(r.lines)
 	<-r.written
-	if t := r.tally; r.app.people() && t.done+t.retry+t.dead+t.returned > 0 {
-		r.say("%d done, %d to retry, %d dead, %d returned", t.done, t.retry, t.dead, t.returned)
+	if t := r.tally; r.app.people() && len(t) > 0 {
+		r.say("%d done, %d to retry, %d dead, %d returned", t["done"], t["retry"], t["dead"], t["returned"])
 	}
 	return r.err
 }
