@@ -146,12 +146,12 @@ func forward(ctx context.Context, from dlq.Reader, place func(dead *pawl.Envelop
 		}
 		return dlq.ToQueue(place(dead), to).Store(ctx, dead)
 	}
-	atOnce(len(ids), forwardAtOnce, func(i int) { results[i] = one(ids[i]) })
+	AtOnce(len(ids), forwardAtOnce, func(i int) { results[i] = one(ids[i]) })
 	return results, nil
 }
 
-// atOnce calls fn for 0 to n-1, several at a time.
-func atOnce(n, most int, fn func(i int)) {
+// AtOnce calls fn for 0 to n-1, several at a time, but no more than most.
+func AtOnce(n, most int, fn func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(n, most) {

@@ -297,7 +297,7 @@ func (x *exporter) progress(end bool) {
 // jobsChosen returns how many jobs a filter selects; -1 if the statistics do not contain it.
 func jobsChosen(stats Stats, f Filter) (n int64) {
 	for _, q := range stats.Queues {
-		if f.Queue != "" && f.Queue != q.Name || !anyOf(f.Queues, q.Name) {
+		if !inQueue(&f, q.Name) {
 			continue
 		}
 		for _, state := range pawl.States() {

@@ -160,7 +160,7 @@ func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]err
 		return nil, err
 	}
 	results := make([]error, len(runs))
-	atOnce(len(runs), runsAtOnce, func(i int) {
+	AtOnce(len(runs), runsAtOnce, func(i int) {
 		if a.DryRun {
 			results[i] = d.try(ctx, a, runs[i])
 			return

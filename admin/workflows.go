@@ -285,11 +285,20 @@ func (d directRuns) Verify(ctx context.Context, run pawl.ID) error {
 		return fmt.Errorf("run %s: %w", run, workflow.ErrNotRunning)
 	}
 	for i := range all.Journal {
-		if e := &all.Journal[i]; e.State == "" || e.State == workflow.EntryDone && e.Error != "" { // or its result is damaged
-			return fmt.Errorf("run %s, entry %d: %w: %s", run, e.Seq, pawl.ErrCorrupt, e.Error)
+		if err := DamagedEntry(run, &all.Journal[i]); err != nil {
+			return err
 		}
 	}
 	return ErrNotLive
+}
+
+// DamagedEntry returns the error of an entry of a journal that cannot be read, or whose result cannot; nil for a sound
+// one.
+func DamagedEntry(run pawl.ID, e *workflow.Entry) error {
+	if e.State == "" || e.State == workflow.EntryDone && e.Error != "" { // its result is damaged
+		return fmt.Errorf("run %s, entry %d: %w: %s", run, e.Seq, pawl.ErrCorrupt, e.Error)
+	}
+	return nil
 }
 
 type pruneRequest struct{ Before time.Time }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -43,11 +44,13 @@ func (a *app) open(ctx context.Context) (admin.Admin, error) {
 }
 
 // logger discards messages, since errors are returned. With -v it prints the rest.
-func (a *app) logger() hclog.Logger {
+func (a *app) logger() hclog.Logger { return a.loggerTo(escaped{a}) }
+
+func (a *app) loggerTo(out io.Writer) hclog.Logger {
 	if !a.flags.verbose {
 		return hclog.NewNullLogger()
 	}
-	return hclog.New(&hclog.LoggerOptions{Name: "jobctl", Level: hclog.Debug, Output: escaped{a}})
+	return hclog.New(&hclog.LoggerOptions{Name: "jobctl", Level: hclog.Debug, Output: out})
 }
 
 // escaped writes to standard error and escapes untrusted text.

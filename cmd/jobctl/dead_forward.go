@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -104,20 +103,8 @@ func (f *forwarding) checkQueue(ctx context.Context, target admin.Admin) error {
 func (f *forwarding) over(ctx context.Context, queue, target admin.Admin, how how, ids []pawl.ID) []error {
 	sink := dlq.ToQueue(target, f.queue)
 	results := make([]error, len(ids))
-	next := make(chan int)
-	var all sync.WaitGroup
-	for range min(len(ids), 64) { // goroutines that store at the same time share a commit
-		all.Go(func() {
-			for i := range next {
-				results[i] = f.move(ctx, queue, sink, how, ids[i])
-			}
-		})
-	}
-	for i := range ids {
-		next <- i
-	}
-	close(next)
-	all.Wait()
+	// Goroutines that store at the same time share a commit.
+	admin.AtOnce(len(ids), 64, func(i int) { results[i] = f.move(ctx, queue, sink, how, ids[i]) })
 	return results
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/workflow"
@@ -265,19 +264,11 @@ func (a *app) showValue(name string, value []byte) {
 func (a *app) damagedEntries(w *admin.WorkflowRun) error {
 	var d damage
 	for i := range w.Journal {
-		if err := damagedEntry(w.Run, &w.Journal[i]); err != nil {
+		if err := admin.DamagedEntry(w.Run, &w.Journal[i]); err != nil {
 			d.add(err)
 		}
 	}
 	return a.damaged(&d, "step")
-}
-
-// damagedEntry returns the error of an unreadable entry, or nil.
-func damagedEntry(run pawl.ID, e *workflow.Entry) error {
-	if e.State == "" || e.State == workflow.EntryDone && e.Error != "" { // its result is damaged
-		return fmt.Errorf("run %s, entry %d: %w: %s", run, e.Seq, pawl.ErrCorrupt, e.Error)
-	}
-	return nil
 }
 
 // colorOfEntry returns the color of the state of a journal entry.

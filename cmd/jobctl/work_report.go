@@ -186,9 +186,4 @@ func (r *report) Write(b []byte) (int, error) {
 
 // logger discards messages, because lines report failed attempts and other errors are returned.
 // With -v it prints the rest.
-func (r *report) logger() hclog.Logger {
-	if !r.app.flags.verbose {
-		return hclog.NewNullLogger()
-	}
-	return hclog.New(&hclog.LoggerOptions{Name: "jobctl", Level: hclog.Debug, Output: r})
-}
+func (r *report) logger() hclog.Logger { return r.app.loggerTo(r) }
