@@ -70,6 +70,15 @@ func (a *app) with(ctx context.Context, do func(admin.Admin) error) error {
 	return errors.Join(do(queue), queue.Close())
 }
 
+// read returns what do reads while with keeps the queue open.
+func read[Q, T any](ctx context.Context, with func(context.Context, func(Q) error) error, do func(Q) (T, error)) (found T, err error) {
+	err = with(ctx, func(q Q) (err error) {
+		found, err = do(q)
+		return err
+	})
+	return found, err
+}
+
 // live reports whether an app has the queue.
 func live(ctx context.Context, queue admin.Admin) (bool, error) {
 	s, err := queue.Stats(ctx)

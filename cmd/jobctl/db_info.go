@@ -50,11 +50,7 @@ its pages, how many jobs it has, and which process has it open.`,
 }
 
 func (a *app) info(ctx context.Context) error {
-	var s admin.Stats
-	err := a.with(ctx, func(queue admin.Admin) (err error) {
-		s, err = queue.Stats(ctx)
-		return err
-	})
+	s, err := read(ctx, a.with, func(queue admin.Admin) (admin.Stats, error) { return queue.Stats(ctx) })
 	if err != nil {
 		return err
 	}

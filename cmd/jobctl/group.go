@@ -87,12 +87,11 @@ func (a *app) oneGroup(verb string, s *spec, do func(ctx context.Context, g admi
 		if len(args) == 0 || args[0] == "" {
 			return misused("group "+verb, "no group was named; add its name")
 		}
-		var status group.Status
-		err := a.withGroups(ctx, func(g admin.Groups) (err error) {
+		status, err := read(ctx, a.withGroups, func(g admin.Groups) (status group.Status, err error) {
 			if err = do(ctx, g, args[0]); err == nil {
 				status, err = g.Show(ctx, args[0])
 			}
-			return err
+			return status, err
 		})
 		if err != nil {
 			return err

@@ -78,11 +78,7 @@ func (p *pausing) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	var todo []pawl.QueueStats
-	err := p.app.with(ctx, func(queue admin.Admin) (err error) {
-		todo, err = p.choose(ctx, queue, args)
-		return err
-	})
+	todo, err := read(ctx, p.app.with, func(queue admin.Admin) ([]pawl.QueueStats, error) { return p.choose(ctx, queue, args) })
 	if err != nil {
 		return err
 	}

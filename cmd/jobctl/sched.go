@@ -188,11 +188,7 @@ func (a *app) showSchedule(ctx context.Context, args []string, ticks int) error 
 	case ticks > schedule.MaxNext:
 		return misused("sched show", "-n %d is not in 0-%d", ticks, schedule.MaxNext)
 	}
-	var s *admin.Schedule
-	err = a.withSchedules(ctx, func(all admin.Schedules) (err error) {
-		s, err = all.Show(ctx, name, ticks)
-		return err
-	})
+	s, err := read(ctx, a.withSchedules, func(all admin.Schedules) (*admin.Schedule, error) { return all.Show(ctx, name, ticks) })
 	switch {
 	case err != nil:
 		return err

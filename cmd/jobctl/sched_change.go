@@ -154,11 +154,7 @@ prints the ID of the job or run. It moves no tick.`,
 			if err != nil {
 				return err
 			}
-			var id pawl.ID
-			err = a.withSchedules(ctx, func(all admin.Schedules) (err error) {
-				id, err = all.Trigger(ctx, name)
-				return err
-			})
+			id, err := read(ctx, a.withSchedules, func(all admin.Schedules) (pawl.ID, error) { return all.Trigger(ctx, name) })
 			switch {
 			case err != nil:
 				return err
@@ -214,17 +210,15 @@ func (b *backfilling) run(ctx context.Context, a *app, args []string) error {
 	case b.to.Before(b.from):
 		return misused(words, "--to is before --from")
 	}
-	v := backfilledView{Name: admin.Text(name), From: admin.Stamp{Time: b.from}, To: admin.Stamp{Time: b.to}}
-	err = a.withSchedules(ctx, func(all admin.Schedules) (err error) {
-		v.Fired, err = all.Backfill(ctx, name, b.from, b.to, b.most)
-		return err
+	fired, err := read(ctx, a.withSchedules, func(all admin.Schedules) (int, error) {
+		return all.Backfill(ctx, name, b.from, b.to, b.most)
 	})
 	switch {
 	case err != nil:
 		return err
 	case !a.people():
-		return a.print(v)
+		return a.print(backfilledView{admin.Text(name), admin.Stamp{Time: b.from}, admin.Stamp{Time: b.to}, fired})
 	}
-	fmt.Fprintf(a.stdout, "fired: %s of %s\n", plural(v.Fired, "tick"), plain.Text(name))
+	fmt.Fprintf(a.stdout, "fired: %s of %s\n", plural(fired, "tick"), plain.Text(name))
 	return nil
 }

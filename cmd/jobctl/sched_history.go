@@ -43,11 +43,7 @@ func (h *ranging) run(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	var list []schedule.Entry
-	err = a.withSchedules(ctx, func(s admin.Schedules) (err error) {
-		list, err = s.History(ctx, name, uint64(h.after))
-		return err
-	})
+	list, err := read(ctx, a.withSchedules, func(s admin.Schedules) ([]schedule.Entry, error) { return s.History(ctx, name, uint64(h.after)) })
 	if err != nil {
 		return err
 	}

@@ -42,15 +42,13 @@ func (a *app) throughput(ctx context.Context, q admin.ThroughputQuery) error {
 	if _, _, err := q.Step(); err != nil {
 		return usage("throughput", "%s", err)
 	}
-	var t admin.Throughput
-	err := a.with(ctx, func(queue admin.Admin) (err error) {
+	t, err := read(ctx, a.with, func(queue admin.Admin) (t admin.Throughput, err error) {
 		if q.Queue != "" {
 			if _, _, err := statsOf(ctx, queue, q.Queue); err != nil {
-				return err
+				return t, err
 			}
 		}
-		t, err = queue.Throughput(ctx, q)
-		return err
+		return queue.Throughput(ctx, q)
 	})
 	if err != nil {
 		return err
