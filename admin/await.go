@@ -81,11 +81,7 @@ func (c *client) Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) 
 
 func (d direct) Await(ctx context.Context, id pawl.ID) (*pawl.Envelope, error) {
 	if d.live {
-		q, err := optional[pawl.Awaiter](d.q, "results")
-		if err != nil {
-			return nil, err
-		}
-		return q.Await(ctx, id)
+		return using(d, "results", func(q pawl.Awaiter) (*pawl.Envelope, error) { return q.Await(ctx, id) })
 	}
 	e, err := d.q.Job(ctx, id)
 	if err == nil && e.State != pawl.Dead && e.State != pawl.Completed {

@@ -28,11 +28,7 @@ func (g clientGroups) Rows(ctx context.Context, after string) ([]group.Rows, err
 }
 
 func (d directGroups) Rows(ctx context.Context, after string) ([]group.Rows, error) {
-	q, err := d.queue()
-	if err != nil {
-		return nil, err
-	}
-	return group.ReadRows(ctx, q, after, group.MaxListed)
+	return using(d.direct, "groups", func(q group.Queue) ([]group.Rows, error) { return group.ReadRows(ctx, q, after, group.MaxListed) })
 }
 
 func (g clientGroups) RestoreRows(ctx context.Context, rows ...*group.Rows) error {

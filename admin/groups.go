@@ -106,11 +106,7 @@ func (g clientGroups) Show(ctx context.Context, name string) (group.Status, erro
 }
 
 func (d directGroups) Show(ctx context.Context, name string) (group.Status, error) {
-	q, err := d.queue()
-	if err != nil {
-		return group.Status{}, err
-	}
-	return group.Get(ctx, q, name)
+	return using(d.direct, "groups", func(q group.Queue) (group.Status, error) { return group.Get(ctx, q, name) })
 }
 
 var opCloseGroup = define(operation[groupName, nothing]{

@@ -105,11 +105,7 @@ func (d direct) Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error) {
 	type dependents interface {
 		Dependents(ctx context.Context, id pawl.ID) ([]pawl.ID, error)
 	}
-	store, err := optional[dependents](d.q, "jobs that wait for others")
-	if err != nil {
-		return nil, err
-	}
-	return store.Dependents(ctx, id)
+	return using(d, "jobs that wait for others", func(store dependents) ([]pawl.ID, error) { return store.Dependents(ctx, id) })
 }
 
 // KeyQuery is one page of a list of keys.
@@ -174,12 +170,8 @@ func (c *client) Key(ctx context.Context, queue, key string) (pawl.KeyStats, err
 	return ask(ctx, c, opKey, keyRequest{queue, key})
 }
 
-func (d direct) Key(ctx context.Context, queue, key string) (k pawl.KeyStats, err error) {
-	store, err := optional[Explainer](d.q, "keys")
-	if err != nil {
-		return k, err
-	}
-	return store.Key(ctx, queue, key)
+func (d direct) Key(ctx context.Context, queue, key string) (pawl.KeyStats, error) {
+	return using(d, "keys", func(store Explainer) (pawl.KeyStats, error) { return store.Key(ctx, queue, key) })
 }
 
 // Rester is a [Store] whose keys can rest, see [pawl.Throttle].

@@ -104,21 +104,13 @@ type directSchedules struct{ direct }
 // Schedules implements Admin.
 func (d direct) Schedules() Schedules { return directSchedules{d} }
 
-func readSchedules[T any](d directSchedules, fn func(*schedule.Reader) (T, error)) (none T, err error) {
-	q, err := optional[schedule.Source](d.q, "schedules")
-	if err != nil {
-		return none, err
-	}
-	return fn(schedule.Read(q))
+func readSchedules[T any](d directSchedules, fn func(*schedule.Reader) (T, error)) (T, error) {
+	return using(d.direct, "schedules", func(q schedule.Source) (T, error) { return fn(schedule.Read(q)) })
 }
 
 // changeSchedules calls fn with a manager.
-func changeSchedules[T any](d directSchedules, fn func(*schedule.Manager) (T, error)) (none T, err error) {
-	q, err := optional[schedule.Store](d.q, "schedules")
-	if err != nil {
-		return none, err
-	}
-	return fn(schedule.Manage(q, nil))
+func changeSchedules[T any](d directSchedules, fn func(*schedule.Manager) (T, error)) (T, error) {
+	return using(d.direct, "schedules", func(q schedule.Store) (T, error) { return fn(schedule.Manage(q, nil)) })
 }
 
 // changeSchedule calls fn with a manager. It opens a file for writing only if the file has the

@@ -135,3 +135,12 @@ func optional[T any](q Store, operation string) (T, error) {
 	}
 	return has, nil
 }
+
+// using calls fn with the store as one that has the methods of an optional operation.
+func using[Q, T any](d direct, operation string, fn func(Q) (T, error)) (none T, err error) {
+	q, err := optional[Q](d.q, operation)
+	if err != nil {
+		return none, err
+	}
+	return fn(q)
+}

@@ -39,11 +39,7 @@ func (c *client) Throughput(ctx context.Context, q ThroughputQuery) (Throughput,
 }
 
 func (d direct) Throughput(ctx context.Context, q ThroughputQuery) (Throughput, error) {
-	store, err := optional[Metered](d.q, "throughput")
-	if err != nil {
-		return Throughput{}, err
-	}
-	return store.Throughput(ctx, q)
+	return using(d, "throughput", func(store Metered) (Throughput, error) { return store.Throughput(ctx, q) })
 }
 
 // ThroughputView is a throughput in JSON.

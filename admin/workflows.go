@@ -80,21 +80,13 @@ type directRuns struct{ direct }
 // Workflows implements Admin.
 func (d direct) Workflows() Workflows { return directRuns{d} }
 
-func readRuns[T any](d directRuns, fn func(*workflow.Reader) (T, error)) (none T, err error) {
-	q, err := optional[workflow.Source](d.q, "workflows")
-	if err != nil {
-		return none, err
-	}
-	return fn(workflow.Read(q))
+func readRuns[T any](d directRuns, fn func(*workflow.Reader) (T, error)) (T, error) {
+	return using(d.direct, "workflows", func(q workflow.Source) (T, error) { return fn(workflow.Read(q)) })
 }
 
 // changeRuns calls fn with an engine.
-func changeRuns[T any](d directRuns, fn func(*workflow.Engine) (T, error)) (none T, err error) {
-	q, err := optional[workflow.Store](d.q, "workflows")
-	if err != nil {
-		return none, err
-	}
-	return fn(workflow.Open(q, nil))
+func changeRuns[T any](d directRuns, fn func(*workflow.Engine) (T, error)) (T, error) {
+	return using(d.direct, "workflows", func(q workflow.Store) (T, error) { return fn(workflow.Open(q, nil)) })
 }
 
 // changeRun calls fn with an engine. It opens a file for writing only if the file has the run.
