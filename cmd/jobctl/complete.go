@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -104,10 +105,8 @@ func (a *app) completeGroup(c *cobra.Command, args []string, _ string) ([]string
 // completeKinds offers the kinds of the first jobs.
 func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.look(c, func(ctx context.Context, queue admin.Admin) (kinds []string) {
-		seen := make(map[string]bool)
 		for _, e := range firstJobs(ctx, queue, "") {
-			if !seen[e.Kind] {
-				seen[e.Kind] = true
+			if !slices.Contains(kinds, e.Kind) {
 				kinds = append(kinds, e.Kind)
 			}
 		}

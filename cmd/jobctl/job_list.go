@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
@@ -69,23 +70,15 @@ func runs(e *pawl.Envelope) string {
 
 // when returns the relevant time for a job's state.
 func when(e *pawl.Envelope, now time.Time) string {
-	switch e.State {
-	case pawl.Leased:
-		return relative(now, e.LeasedSince)
-	case pawl.Dead:
-		return relative(now, e.Death.At)
-	case pawl.Completed:
-		return relative(now, e.Completed)
+	if e.State == pawl.Delayed {
+		return relative(now, e.NotBefore)
 	}
-	return relative(now, e.NotBefore)
+	return relative(now, admin.StateSince(e))
 }
 
 // lastError returns the first line of a job's last error.
 func lastError(e *pawl.Envelope) string {
-	if n := len(e.History); n > 0 {
-		return orDash(firstLine(e.History[n-1].Error, errorWidth))
-	}
-	return "-"
+	return orDash(firstLine(e.LastError(), errorWidth))
 }
 
 func orDash(text string) string {
