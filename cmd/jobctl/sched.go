@@ -51,12 +51,16 @@ func (a *app) withSchedules(ctx context.Context, do func(admin.Schedules) error)
 	return err
 }
 
-// oneSchedule returns the name of a command that takes one.
-func oneSchedule(words string, args []string) (string, error) {
-	if len(args) == 0 || args[0] == "" {
-		return "", misused(words, "no schedule was named; add its name")
+// ofSchedule returns a command whose first argument is the name of a schedule.
+func (a *app) ofSchedule(words string, s *spec, run func(ctx context.Context, name string, args []string) error) *cobra.Command {
+	s.complete = a.completeSchedule
+	s.run = func(ctx context.Context, args []string) error {
+		if len(args) == 0 || args[0] == "" {
+			return misused(words, "no schedule was named; add its name")
+		}
+		return run(ctx, args[0], args)
 	}
-	return args[0], nil
+	return a.command(s)
 }
 
 func (a *app) schedListCommand() *cobra.Command {
@@ -164,7 +168,7 @@ func colorOfSchedule(state string) string {
 
 func (a *app) schedShowCommand() *cobra.Command {
 	ticks := 5
-	c := a.command(&spec{
+	c := a.ofSchedule("sched show", &spec{
 		use: "show NAME [-n COUNT]", short: "everything about one schedule", args: 1,
 		long: `Prints the terms of a schedule, what it does, what became of its ticks, and its next
 ticks. A paused schedule shows those that it would have.`,
@@ -173,19 +177,14 @@ ticks. A paused schedule shows those that it would have.`,
   payload (of its job; null: it starts runs): size_bytes, encoding (messagepack
     or unknown), value (as JSON), base64, hex
 `,
-		exits: []int{exitNoMatch}, complete: a.completeSchedule,
-		run: func(ctx context.Context, args []string) error { return a.showSchedule(ctx, args, ticks) },
-	})
+		exits: []int{exitNoMatch},
+	}, func(ctx context.Context, name string, _ []string) error { return a.showSchedule(ctx, name, ticks) })
 	c.Flags().VarP(countFlag(&ticks), "limit", "n", "print the next `COUNT` ticks (default 5)")
 	return c
 }
 
-func (a *app) showSchedule(ctx context.Context, args []string, ticks int) error {
-	name, err := oneSchedule("sched show", args)
-	switch {
-	case err != nil:
-		return err
-	case ticks > schedule.MaxNext:
+func (a *app) showSchedule(ctx context.Context, name string, ticks int) error {
+	if ticks > schedule.MaxNext {
 		return misused("sched show", "-n %d is not in 0-%d", ticks, schedule.MaxNext)
 	}
 	s, err := read(ctx, a.withSchedules, func(all admin.Schedules) (*admin.Schedule, error) { return all.Show(ctx, name, ticks) })

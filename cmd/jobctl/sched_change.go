@@ -42,16 +42,10 @@ func (a *app) changeSchedule(ctx context.Context, did, name string, do func(admi
 
 // actCommand returns a command that carries out one action.
 func (a *app) actCommand(s *spec, did string, action *admin.ScheduleAction) *cobra.Command {
-	s.args, s.complete, s.exits, s.json = 1, a.completeSchedule, []int{exitNoMatch}, "one object, the schedule, with\n"+scheduleFields
-	words := "sched " + string(action.Verb)
-	s.run = func(ctx context.Context, args []string) error {
-		name, err := oneSchedule(words, args)
-		if err != nil {
-			return err
-		}
+	s.args, s.exits, s.json = 1, []int{exitNoMatch}, "one object, the schedule, with\n"+scheduleFields
+	return a.ofSchedule("sched "+string(action.Verb), s, func(ctx context.Context, name string, _ []string) error {
 		return a.changeSchedule(ctx, did, name, func(all admin.Schedules) error { return all.Do(ctx, *action, name) })
-	}
-	return a.command(s)
+	})
 }
 
 func (a *app) schedPauseCommand() *cobra.Command {
@@ -93,7 +87,7 @@ type removedView struct {
 }
 
 func (a *app) schedRemoveCommand() *cobra.Command {
-	return a.command(&spec{
+	return a.ofSchedule("sched remove", &spec{
 		use: "remove NAME", short: "remove a schedule with its history", args: 1,
 		long: `Removes a schedule that an operator added, or that its program no longer defines, with
 its history, after a question. Jobs that it has enqueued stay. It also removes a
@@ -102,23 +96,17 @@ start its program, which adds it.`,
 		example: "  jobctl --db jobs.db sched remove nightly",
 		json:    "one object with name, removed\n",
 		exits:   []int{exitNoMatch, exitConflict},
-		run:     a.removeSchedule, complete: a.completeSchedule,
-	})
+	}, a.removeSchedule)
 }
 
-func (a *app) removeSchedule(ctx context.Context, args []string) error {
-	const words = "sched remove"
-	name, err := oneSchedule(words, args)
-	if err == nil {
-		err = a.askable(words, "remove a schedule")
-	}
-	if err != nil {
+func (a *app) removeSchedule(ctx context.Context, name string, _ []string) error {
+	if err := a.askable("sched remove", "remove a schedule"); err != nil {
 		return err
 	}
 	if !a.flags.yes && !a.confirm(ctx, fmt.Sprintf("Remove the schedule %s with its history?", plain.Text(name))) {
 		return notConfirmed()
 	}
-	err = a.withSchedules(ctx, func(all admin.Schedules) error {
+	err := a.withSchedules(ctx, func(all admin.Schedules) error {
 		err := all.Do(ctx, admin.ScheduleAction{Verb: admin.Remove}, name)
 		if errors.As(err, new(*pawl.InvalidError)) {
 			return &failure{exitConflict, err.Error(), "'jobctl sched pause' stops it."}
@@ -142,28 +130,23 @@ type triggeredView struct {
 }
 
 func (a *app) schedTriggerCommand() *cobra.Command {
-	return a.command(&spec{
+	return a.ofSchedule("sched trigger", &spec{
 		use: "trigger NAME", short: "fire a schedule now", args: 1, ids: true,
 		long: `Fires a schedule now, even if it is paused or if an earlier job is still there, and
 prints the ID of the job or run. It moves no tick.`,
 		example: "  jobctl --db jobs.db sched trigger nightly",
 		json:    "one object with name, id (of the job or run)\n",
-		exits:   []int{exitNoMatch}, complete: a.completeSchedule,
-		run: func(ctx context.Context, args []string) error {
-			name, err := oneSchedule("sched trigger", args)
-			if err != nil {
-				return err
-			}
-			id, err := read(ctx, a.withSchedules, func(all admin.Schedules) (pawl.ID, error) { return all.Trigger(ctx, name) })
-			switch {
-			case err != nil:
-				return err
-			case !a.people() && a.flags.output != "ids":
-				return a.print(triggeredView{admin.Text(name), id.String()})
-			}
-			fmt.Fprintln(a.stdout, id)
-			return nil
-		},
+		exits:   []int{exitNoMatch},
+	}, func(ctx context.Context, name string, _ []string) error {
+		id, err := read(ctx, a.withSchedules, func(all admin.Schedules) (pawl.ID, error) { return all.Trigger(ctx, name) })
+		switch {
+		case err != nil:
+			return err
+		case !a.people() && a.flags.output != "ids":
+			return a.print(triggeredView{admin.Text(name), id.String()})
+		}
+		fmt.Fprintln(a.stdout, id)
+		return nil
 	})
 }
 
@@ -183,28 +166,24 @@ type backfilledView struct {
 
 func (a *app) schedBackfillCommand() *cobra.Command {
 	b := &backfilling{most: 100}
-	c := a.command(&spec{
+	c := a.ofSchedule("sched backfill", &spec{
 		use: "backfill NAME --from TIME --to TIME", short: "fire the ticks of a period again", args: 1,
 		long: `Fires the ticks of a period in the past, whether they have fired or not. The end of the
 period does not count. A run of a workflow that was started for the same tick is not
 started again. A period with more ticks than --max is refused.`,
 		example: "  jobctl --db jobs.db sched backfill nightly --from 2026-03-01 --to 2026-03-08",
 		json:    "one object with name, from, to (times), fired (how many ticks)\n",
-		exits:   []int{exitNoMatch}, complete: a.completeSchedule,
-		run: func(ctx context.Context, args []string) error { return b.run(ctx, a, args) },
-	})
+		exits:   []int{exitNoMatch},
+	}, func(ctx context.Context, name string, _ []string) error { return b.run(ctx, a, name) })
 	c.Flags().Var(a.momentFlag(&b.from), "from", "the `TIME` of the first tick: a date, a time, or an age such as 7d")
 	c.Flags().Var(a.momentFlag(&b.to), "to", "the `TIME` at which the period ends; a tick at this time does not fire")
 	c.Flags().Var(countFlag(&b.most), "max", fmt.Sprintf("refuse more than `COUNT` ticks, up to %d (default 100)", schedule.MaxCatchUp))
 	return c
 }
 
-func (b *backfilling) run(ctx context.Context, a *app, args []string) error {
+func (b *backfilling) run(ctx context.Context, a *app, name string) error {
 	const words = "sched backfill"
-	name, err := oneSchedule(words, args)
 	switch {
-	case err != nil:
-		return err
 	case b.from.IsZero() || b.to.IsZero():
 		return misused(words, "the period is not given; add --from and --to")
 	case b.to.Before(b.from):

@@ -20,7 +20,7 @@ type ranging struct {
 
 func (a *app) schedHistoryCommand() *cobra.Command {
 	h := &ranging{count: 20}
-	c := a.command(&spec{
+	c := a.ofSchedule("sched history", &spec{
 		use: "history NAME [-n COUNT] [--after NUMBER]", short: "what became of the ticks of a schedule", args: 1,
 		long: fmt.Sprintf(`Prints what became of the ticks of a schedule, oldest first. An entry is one tick, or
 several in a row with the same decision. A schedule keeps its last %d entries.`, schedule.MaxHistory),
@@ -30,19 +30,14 @@ several in a row with the same decision. A schedule keeps its last %d entries.`,
   first and the last tick), ticks (how many), at (when they were decided), job
   (or run), why, manual (whether an operator caused it)
 `,
-		exits: []int{exitNoMatch}, complete: a.completeSchedule,
-		run: func(ctx context.Context, args []string) error { return h.run(ctx, a, args) },
-	})
+		exits: []int{exitNoMatch},
+	}, func(ctx context.Context, name string, _ []string) error { return h.run(ctx, a, name) })
 	c.Flags().VarP(countFlag(&h.count), "limit", "n", "the newest `COUNT` entries, 0 for all (default 20)")
 	c.Flags().Var(countFlag(&h.after), "after", "only those after this `NUMBER`")
 	return c
 }
 
-func (h *ranging) run(ctx context.Context, a *app, args []string) error {
-	name, err := oneSchedule("sched history", args)
-	if err != nil {
-		return err
-	}
+func (h *ranging) run(ctx context.Context, a *app, name string) error {
 	list, err := read(ctx, a.withSchedules, func(s admin.Schedules) ([]schedule.Entry, error) { return s.History(ctx, name, uint64(h.after)) })
 	if err != nil {
 		return err

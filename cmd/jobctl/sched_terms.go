@@ -102,7 +102,7 @@ func (a *app) addSchedule(ctx context.Context, args []string, terms *termFlags, 
 
 func (a *app) schedSetCommand() *cobra.Command {
 	terms := new(termFlags)
-	c := a.command(&spec{
+	c := a.ofSchedule("sched set", &spec{
 		use: "set NAME [EXPRESSION]", short: "change when a schedule fires", args: 2,
 		long: `Changes the terms of a schedule that are given, and keeps the others. If a program
 defines the schedule, the new terms stay until 'jobctl sched reset', even when the
@@ -110,21 +110,17 @@ program starts again.`,
 		example: `  jobctl --db jobs.db sched set nightly '0 4 * * *'
   jobctl --db jobs.db sched set nightly --overlap buffer --buffer 3`,
 		json:  "one object, the schedule, with\n" + scheduleFields,
-		exits: []int{exitNoMatch}, complete: a.completeSchedule,
-		run: func(ctx context.Context, args []string) error { return a.setSchedule(ctx, args, terms) },
+		exits: []int{exitNoMatch},
+	}, func(ctx context.Context, name string, args []string) error {
+		return a.setSchedule(ctx, name, args, terms)
 	})
 	terms.register(c)
 	return c
 }
 
-func (a *app) setSchedule(ctx context.Context, args []string, flags *termFlags) error {
-	const words = "sched set"
-	name, err := oneSchedule(words, args)
-	switch {
-	case err != nil:
-		return err
-	case len(args) == 1 && len(flags.set) == 0:
-		return misused(words, "nothing to change was given; add an expression, or a flag")
+func (a *app) setSchedule(ctx context.Context, name string, args []string, flags *termFlags) error {
+	if len(args) == 1 && len(flags.set) == 0 {
+		return misused("sched set", "nothing to change was given; add an expression, or a flag")
 	}
 	return a.changeSchedule(ctx, "set", name, func(all admin.Schedules) error {
 		s, err := all.Show(ctx, name, 0)
