@@ -59,21 +59,16 @@ func (a *app) listGroups(ctx context.Context, p *paging) error {
 	out := a.listing(columns, left("CREATED", "ENDED")...)
 	out.of = "groups"
 	err := a.withGroups(ctx, func(g admin.Groups) error {
-		return p.read(out, func(after string, limit int, shown bool) (int, string, error) {
+		return p.read(out, func(after string, limit int, _ bool) (items []item, next string, err error) {
 			list, next, err := g.List(ctx, after, limit)
-			if err != nil || !shown {
-				return len(list), next, err
-			}
 			for i := range list {
 				s := &list[i]
 				v := admin.GroupOf(s)
 				row := []string{plain.Text(s.Name), v.State, fmt.Sprint(s.Total), fmt.Sprint(s.Pending), fmt.Sprint(s.Succeeded),
 					fmt.Sprint(s.Dead), fmt.Sprint(s.Removed), a.clock(s.Created), a.clock(s.Ended)}
-				if err := out.add(item{plain.Text(s.Name), v, row}); err != nil {
-					return 0, "", err
-				}
+				items = append(items, item{plain.Text(s.Name), v, row})
 			}
-			return len(list), next, nil
+			return items, next, err
 		})
 	})
 	return p.end(out, err, new(damage), "group", "there are no groups")

@@ -64,23 +64,17 @@ func (a *app) listKeys(ctx context.Context, args []string, p *paging, only *keyF
 		if !q.Limits.PerKey() {
 			none = fmt.Sprintf("queue %s has no limits per key", plain.Text(name))
 		}
-		return p.read(out, func(after string, limit int, shown bool) (found int, next string, err error) {
+		return p.read(out, func(after string, limit int, _ bool) (items []item, next string, err error) {
 			page, err := queue.Keys(ctx, admin.KeyQuery{Queue: name, After: after, Limit: limit})
 			if err != nil {
-				return 0, "", err
+				return nil, "", err
 			}
 			for _, k := range page.Keys {
-				if only.blocked && k.Blocked == 0 || only.held && !k.Held {
-					continue
-				}
-				if found++; !shown {
-					continue
-				}
-				if err := out.add(item{plain.Text(k.Key), admin.KeyOf(name, k), a.keyRow(k)}); err != nil {
-					return 0, "", err
+				if (!only.blocked || k.Blocked > 0) && (!only.held || k.Held) {
+					items = append(items, item{plain.Text(k.Key), admin.KeyOf(name, k), a.keyRow(k)})
 				}
 			}
-			return found, page.Next, nil
+			return items, page.Next, nil
 		})
 	})
 	return p.end(out, err, new(damage), "key", none)

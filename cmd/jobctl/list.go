@@ -33,23 +33,31 @@ func (p *paging) register(c *cobra.Command, things string) {
 	c.Flags().Var(textFlag(&p.after), "after", "continue after this `CURSOR` from the previous page")
 }
 
-// read calls list for portions up to the limit. To check whether there is more, it asks for one
-// more item, which is not shown.
-func (p *paging) read(out *listing, list func(after string, limit int, shown bool) (found int, next string, err error)) error {
+// read calls list for portions up to the limit, and adds their items to out. To check whether
+// there is more, it asks for one more item, which is not shown.
+func (p *paging) read(out *listing, list func(after string, limit int, shown bool) (items []item, next string, err error)) error {
 	for after := p.after; ; {
 		limit := admin.MaxLimit
 		if p.limit > 0 {
 			limit = min(limit, p.limit-out.count)
 		}
-		_, next, err := list(after, limit, true)
-		if after = next; err != nil || next == "" {
+		items, next, err := list(after, limit, true)
+		if err != nil {
 			return err
+		}
+		for _, one := range items {
+			if err := out.add(one); err != nil {
+				return err
+			}
+		}
+		if after = next; next == "" {
+			return nil
 		}
 		if p.limit > 0 && out.count >= p.limit {
 			p.next = next
-			found, next, err := list(after, 1, false)
+			more, next, err := list(after, 1, false)
 			switch {
-			case found > 0:
+			case len(more) > 0:
 				p.rest = "are"
 			case next != "": // checking further would take long
 				p.rest = "may be"
@@ -127,18 +135,18 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 	if err := l.filter.known(ctx, queue); err != nil {
 		return err
 	}
-	return l.read(out.listing, func(after string, limit int, shown bool) (int, string, error) {
+	return l.read(out.listing, func(after string, limit int, shown bool) (items []item, next string, err error) {
 		q := admin.Query{Filter: l.filter.filters()[0], After: after, Limit: limit, Detail: admin.IDs}
 		if shown {
 			q.Detail = out.app.detail()
 		}
 		page, err := queue.List(ctx, q)
 		if err != nil || !shown {
-			return len(page.Jobs), page.Next, err
+			return make([]item, len(page.Jobs)), page.Next, err
 		}
 		progress, err := out.app.progressOf(ctx, queue, page.Jobs)
 		if err != nil {
-			return 0, "", err
+			return nil, "", err
 		}
 		for _, listed := range page.Jobs {
 			if listed.Err != nil {
@@ -154,11 +162,9 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 			} else if a.flags.output != "ids" {
 				one.json = admin.JobOf(listed.Job, admin.PayloadNone)
 			}
-			if err := out.add(one); err != nil {
-				return 0, "", err
-			}
+			items = append(items, one)
 		}
-		return len(page.Jobs), page.Next, nil
+		return items, page.Next, nil
 	})
 }
 

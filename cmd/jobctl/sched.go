@@ -90,19 +90,17 @@ func (a *app) listSchedules(ctx context.Context, p *paging) error {
 	firing := admin.FiringUnknown
 	now := a.now()
 	err := a.withSchedules(ctx, func(s admin.Schedules) error {
-		return p.read(out, func(after string, limit int, shown bool) (int, string, error) {
+		return p.read(out, func(after string, limit int, _ bool) (items []item, next string, err error) {
 			page, err := s.List(ctx, admin.ScheduleQuery{After: after, Limit: limit})
-			if err != nil || !shown {
-				return len(page.Schedules), page.Next, err
+			if err != nil {
+				return nil, "", err
 			}
 			firing = page.Firing
 			for i := range page.Schedules {
 				info := &page.Schedules[i]
-				if err := out.add(item{plain.Text(info.Name), admin.ScheduleOf(info), scheduleRow(info, now)}); err != nil {
-					return 0, "", err
-				}
+				items = append(items, item{plain.Text(info.Name), admin.ScheduleOf(info), scheduleRow(info, now)})
 			}
-			return len(page.Schedules), page.Next, nil
+			return items, page.Next, nil
 		})
 	})
 	if err := p.end(out, err, new(damage), "schedule", "there are no schedules"); err != nil {

@@ -79,16 +79,16 @@ func (l *runList) run(ctx context.Context, a *app) error {
 func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *listing, damaged *damage) error {
 	now := a.now()
 	var held map[pawl.ID]bool
-	return l.read(out, func(after string, limit int, shown bool) (int, string, error) {
+	return l.read(out, func(after string, limit int, shown bool) (items []item, next string, err error) {
 		q := l.filter.query()
 		q.After, q.Limit = after, limit
 		page, err := queue.Workflows().List(ctx, q)
 		if err != nil || !shown {
-			return len(page.Runs), page.Next, err
+			return make([]item, len(page.Runs)), page.Next, err
 		}
 		if a.people() && held == nil && slices.ContainsFunc(page.Runs, isRunning) {
 			if held, err = leased(ctx, queue); err != nil {
-				return 0, "", err
+				return nil, "", err
 			}
 		}
 		for i := range page.Runs {
@@ -97,11 +97,9 @@ func (l *runList) fill(ctx context.Context, a *app, queue admin.Admin, out *list
 				damaged.add(err)
 				continue
 			}
-			if err := out.add(item{run.Run.String(), admin.WorkflowOf(*run), a.runRow(run, held, now)}); err != nil {
-				return 0, "", err
-			}
+			items = append(items, item{run.Run.String(), admin.WorkflowOf(*run), a.runRow(run, held, now)})
 		}
-		return len(page.Runs), page.Next, nil
+		return items, page.Next, nil
 	})
 }
 
