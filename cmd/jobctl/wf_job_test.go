@@ -109,7 +109,7 @@ func TestShowWhyARunHasNotBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := asOfToday(t.Context(), nil, false, func(a *app) error {
-				a.showPending(&admin.WorkflowRun{Info: c.run}, admin.JobOfRun{Live: true})
+				a.showWaits((&admin.WorkflowRun{Info: c.run}).WaitsFor(admin.JobOfRun{Live: true}, a.moment))
 				return nil
 			})
 			require.Equal(t, outcomeOf{exitOK, "waits for\n" + c.shown, ""}, got)

@@ -82,7 +82,7 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 		a.showRunFacts(&w.Info, job)
 		a.showJournal(w.Journal)
 		a.showStreams(w.Streams)
-		a.showPending(w, job)
+		a.showWaits(w.WaitsFor(job, a.moment))
 		if depth == admin.RunValues {
 			a.showValues(w)
 		}
@@ -203,11 +203,6 @@ func short(d time.Duration) string {
 		return d.Round(10 * time.Microsecond).String()
 	}
 	return d.Round(time.Microsecond).String()
-}
-
-// showPending prints what the run waits for, and until when.
-func (a *app) showPending(w *admin.WorkflowRun, job admin.JobOfRun) {
-	a.showWaits(w.WaitsFor(job, a.moment))
 }
 
 // showWaits prints what a run waits for. It reports whether there is anything.

@@ -87,9 +87,8 @@ func (b *Bar) Set(done, total int64) {
 	}
 	b.drawn = now
 	b.frame++
-	b.draw(line{
-		title: b.title, unit: b.unit, done: done, total: total, passed: now.Sub(b.begun), frame: b.frame, color: b.color,
-	})
+	l := line{title: b.title, unit: b.unit, done: done, total: total, passed: now.Sub(b.begun), frame: b.frame, color: b.color}
+	b.replace(l.text(b.terminal()))
 }
 
 // Stop removes the bar, as if it had never been drawn.
@@ -104,11 +103,6 @@ func (b *Bar) Stop() {
 		b.replace("", 0)
 		b.columns = 0
 	}
-}
-
-// draw replaces the current line.
-func (b *Bar) draw(l line) {
-	b.replace(l.text(b.terminal()))
 }
 
 // terminal returns the width of the terminal, or the usual width if it is unknown.

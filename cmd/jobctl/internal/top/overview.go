@@ -47,11 +47,7 @@ func (m *model) sections(queues int) (lines []string) {
 	return lines
 }
 
-// poolLines returns a line for each pool, for at most a third of the body.
-func (m *model) poolLines() []string {
-	return poolLines(m.stats.Queues, m.rows())
-}
-
+// poolLines returns a line for each pool, for at most a third of that many rows.
 func poolLines(queues []pawl.QueueStats, rows int) (lines []string) {
 	pools := plain.Pools(queues)
 	for i, p := range pools {

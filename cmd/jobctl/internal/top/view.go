@@ -149,7 +149,7 @@ func (m *model) body() []string {
 	case m.detail != nil:
 		return m.detail.view(m.width, height)
 	case m.pane == queuesPane:
-		pools := m.poolLines()
+		pools := poolLines(m.stats.Queues, m.rows())
 		lines := append(m.queueTable(m.rows()-len(pools)), pools...)
 		return append(lines, m.sections(len(m.queues())+len(pools))...)
 	}
