@@ -315,6 +315,6 @@ func jobsChosen(stats Stats, f Filter) (n int64) {
 
 // isZero reports whether the filter selects all jobs, in any order.
 func (f Filter) isZero() bool {
-	return !f.lists() && f.State == "" && f.Queue == "" && f.Kind == "" && f.Reason == "" && f.DiedSince.IsZero() && f.DiedBefore.IsZero() &&
-		f.Error == "" && len(f.Payload) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
+	return !f.lists() && f.State == "" && f.Queue == "" && f.Kind == "" && f.Group == "" && f.Reason == "" &&
+		f.DiedSince.IsZero() && f.DiedBefore.IsZero() && f.Error == "" && len(f.Payload) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Before.IsZero()
 }
