@@ -74,7 +74,7 @@ func TestNumbersDoNotWrap(t *testing.T) {
 	holds[float64](t, int64(math.MinInt64), math.MinInt64)
 	holds[float64](t, float32(1.5), 1.5)
 	holds[float32](t, 1<<24, 1<<24)
-	holds[float32](t, 1<<40, 1<<40)
+	holds[float32](t, int64(1)<<40, 1<<40)
 	holds[time.Duration](t, time.Duration(math.MinInt64), math.MinInt64)
 	holds[any](t, uint64(math.MaxUint64), any(uint64(math.MaxUint64)))
 }

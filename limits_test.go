@@ -14,7 +14,8 @@ import (
 
 // Rule: a bound on waiting jobs that makes no sense is refused, with the value.
 func TestBoundsThatAreRefused(t *testing.T) {
-	for _, bad := range []int{-1, 1 << 31} {
+	for _, n := range []int64{-1, 1 << 31} {
+		bad := int(n)
 		for field, l := range map[string]pawl.Limits{"MaxWaiting": {MaxWaiting: bad}, "MaxWaitingPerKey": {MaxWaitingPerKey: bad}} {
 			err := l.Validate()
 			require.ErrorIs(t, err, pawl.ErrInvalid)

@@ -239,7 +239,7 @@ func TestHostileRareFieldIsRefused(t *testing.T) {
 		"holding a key is a number":     {rareHoldsKey, 1},
 		"tag is a string":               {rareFairTag, "3"},
 		"tag of none":                   {rareFairTag, 0},
-		"tag far ahead":                 {rareFairTag, math.MaxInt64},
+		"tag far ahead":                 {rareFairTag, int64(math.MaxInt64)},
 		"seconds are a string":          {rareCompleted, []any{"1", 2}},
 		"nanoseconds are a list":        {rareCompleted, []any{1, []any{}}},
 		"nanoseconds are a big integer": {rareCompleted, []any{1, int64(math.MaxInt64)}},
@@ -277,7 +277,7 @@ func TestRareFieldsSurviveRewriting(t *testing.T) {
 		"empty":               {"", 0, "", 0, nil, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
 		"states without key":  {"", 0, "", 2, nil, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
 		"an empty signature":  {"", 0, "", 0, nil, 0, "", []byte{}, false, nil, nil, "", nil, "", nil, false},
-		"the time that is no": {"", 0, "", 0, []any{-62135596800, 0}, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
+		"the time that is no": {"", 0, "", 0, []any{int64(-62135596800), 0}, 0, "", nil, false, nil, nil, "", nil, "", nil, false},
 		"negative durations":  {"", -1, "", 0, nil, -1, "", nil, false, nil, nil, "", nil, "", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,13 +105,12 @@ func TestMapSize(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	for _, test := range []struct {
-		size int64
-		want int
+		size, want int64
 	}{
 		{0, 1 << 30}, {1 << 20, 1 << 30}, {512 << 20, 1 << 30}, {512<<20 + 1, 1<<30 + 2}, {3 << 30, 6 << 30},
 	} {
 		require.NoError(t, f.Truncate(test.size)) // without allocating disk blocks
-		require.Equal(t, test.want, dbfile.MapSize(path), "a file of %d bytes", test.size)
+		require.EqualValues(t, test.want, dbfile.MapSize(path), "a file of %d bytes", test.size)
 	}
 }
 

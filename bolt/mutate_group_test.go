@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -270,7 +271,7 @@ func TestSizeOfAMutation(t *testing.T) {
 		for _, c := range []struct {
 			bytes   []int
 			commits int32
-		}{{[]int{0, 0, 0}, 1}, {[]int{half, half, half}, 3}, {[]int{-1 << 40, half, half}, 2}} {
+		}{{[]int{0, 0, 0}, 1}, {[]int{half, half, half}, 3}, {[]int{math.MinInt / 2, half, half}, 2}} {
 			release := g.occupy(q)
 			var answers []<-chan error
 			for _, bytes := range c.bytes {
