@@ -5,145 +5,145 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"testing"
+	"strings"
 	"time"
 
 	"github.com/gopawl/pawl"
-	"github.com/gopawl/pawl/worker"
 )
 
-// Fetch is that of package memory. [Drain] learns from it which jobs a worker takes.
+// maxJumps limits how often one Drain moves the clock.
+const maxJumps = 10_000
+
+// drain is the state of a [Drain]. Its worker uses it while it works, and the test afterwards.
+type drain struct {
+	jumps   int
+	failure string // why the test fails, if it does
+}
+
+// jump moves the clock to the time for which jobs wait, and reports whether that was not once too often.
+func (d *drain) jump(q *Queue, to time.Time, waiting []string) bool {
+	if d.jumps++; d.jumps > maxJumps {
+		d.failure = fmt.Sprintf("the queue does not become empty; after %d moves of its clock these jobs still wait:\n%s",
+			maxJumps, strings.Join(waiting, "\n"))
+		return false
+	}
+	q.goTo(to)
+	return true
+}
+
+// Fetch is that of package memory. For the worker of a [Drain], it moves the clock if all jobs wait for a time, and
+// returns [pawl.ErrEmpty] if none of them can run without a call of somebody else.
 func (q *Queue) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error) {
 	q.mu.Lock()
-	q.fetched = &pawl.Request{Queues: slices.Clone(r.Queues), Kinds: slices.Clone(r.Kinds)}
+	d := q.drain
 	q.mu.Unlock()
-	q.wake()
-	return q.Queue.Fetch(ctx, r)
-}
-
-// takes reports whether the worker of a Drain takes a job.
-func takes(r *pawl.Request, e *pawl.Envelope) bool {
-	return r != nil && slices.Contains(r.Queues, e.Queue) && slices.Contains(r.Kinds, e.Kind)
-}
-
-// wake makes a Drain look at the queue.
-func (q *Queue) wake() {
-	select {
-	case q.changed <- struct{}{}:
-	default: // it will look
+	if d == nil || r.Wait != pawl.WaitDrained {
+		return q.Queue.Fetch(ctx, r)
 	}
-}
-
-// pass makes w run jobs until none that it takes is ready or leased, or none of these can run without a call
-// of somebody else. If they wait for a time, it calls jump with it.
-func (q *Queue) pass(t testing.TB, w *worker.Worker, jump func(to time.Time, waiting []string)) error {
-	t.Helper()
-	q.mu.Lock()
-	q.fetched = nil
-	q.mu.Unlock()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		defer close(ended)
-		ended <- w.Drain(ctx, pawl.WaitDrained)
-	}()
-	defer func() {
-		stop()
-		for range ended { // also if the test fails here
-		}
-	}()
 	for {
-		select {
-		case err := <-ended:
-			return err
-		case <-q.changed:
-		}
-		for b := q.blocked(t); b.all; b = q.blocked(t) {
-			next, lines := q.delayed(t)
-			if next.IsZero() || !b.next.IsZero() && b.next.Before(next) {
-				next = b.next
-			}
-			if !next.IsZero() {
-				jump(next, append(b.lines, lines...))
-				continue
-			}
-			if b.waits {
-				break
-			}
-			stop()
-			if err := <-ended; !errors.Is(err, context.Canceled) || t.Context().Err() != nil {
-				return err
-			}
-			return nil
+		leases, err, again := q.fetchFor(ctx, d, r)
+		if !again {
+			return leases, err
 		}
 	}
 }
 
-// blocked describes the ready jobs that a worker takes, while it runs none.
-type blocked struct {
-	all   bool      // there are some, and none can run now
-	waits bool      // one of them waits for something that may still happen, such as the end of a pause
-	next  time.Time // when the first can run, by its rate or the end of a rest; zero for none
-	lines []string  // for each of the first few
+// fetchFor is Fetch for a Drain, until something happens.
+func (q *Queue) fetchFor(ctx context.Context, d *drain, r pawl.Request) (leases []*pawl.Lease, err error, again bool) {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	q.mu.Lock()
+	q.changed = stop
+	q.mu.Unlock()
+
+	now := r
+	now.Wait = pawl.WaitNot
+	if leases, err = q.Queue.Fetch(ctx, now); !errors.Is(err, pawl.ErrEmpty) {
+		return leases, err, false
+	}
+	b, err := q.blocked(ctx, r)
+	switch {
+	case err != nil:
+		return nil, err, false
+	case b.all && !b.next.IsZero():
+		if d.jump(q, b.next, b.lines) {
+			return nil, nil, true
+		}
+		return nil, pawl.ErrEmpty, false
+	case b.all:
+		return nil, pawl.ErrEmpty, false
+	}
+	leases, err = q.Queue.Fetch(waiting, r)
+	return leases, err, err != nil && waiting.Err() != nil && ctx.Err() == nil
 }
 
-// blocked returns what keeps all ready jobs of the worker from running.
-func (q *Queue) blocked(t testing.TB) blocked {
-	t.Helper()
-	q.mu.Lock()
-	fetched, events := q.fetched, q.events
-	q.mu.Unlock()
-	b := q.obstacles(t, fetched)
+// Resume is that of package memory.
+func (q *Queue) Resume(ctx context.Context, queue string) error {
+	defer q.wake()
+	return q.Queue.Resume(ctx, queue)
+}
+
+// wake makes the Fetch of a Drain look again.
+func (q *Queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.events != events {
-		return blocked{} // a job moved meanwhile
+	if q.changed != nil {
+		q.changed()
 	}
-	return b
 }
 
-func (q *Queue) obstacles(t testing.TB, fetched *pawl.Request) (b blocked) {
-	t.Helper()
-	stats, err := q.Stats(t.Context())
+// blocked describes the ready jobs that a request asks for, while none is leased.
+type blocked struct {
+	all   bool      // there are some, and each waits for a time, or for what cannot happen without a call
+	next  time.Time // when something can happen: a rate, the end of a rest, or a delayed job; zero for never
+	lines []string  // for the first few jobs
+}
+
+// blocked returns what keeps all ready jobs of a request from running.
+func (q *Queue) blocked(ctx context.Context, r pawl.Request) (b blocked, err error) {
+	stats, err := q.Stats(ctx)
 	if err != nil {
-		t.Fatalf("pawltest: drain: %v", err)
+		return b, err
 	}
-	for _, each := range stats.Queues {
-		if each.Leased > 0 {
-			return blocked{}
-		}
+	if slices.ContainsFunc(stats.Queues, func(s pawl.QueueStats) bool { return s.Leased > 0 }) {
+		return b, nil
 	}
-	seen := make(map[[2]string]bool) // queues and keys that keep all their jobs from running
-	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Ready}) {
+	seen := make(map[[2]string]bool) // keys, and queues, whose jobs all wait for the same
+	for e, err := range q.Jobs(ctx, pawl.Filter{State: pawl.Ready}) {
 		if err != nil {
-			t.Fatalf("pawltest: drain: %v", err)
+			return b, err
 		}
-		key := [2]string{e.Queue, e.Key}
-		if !takes(fetched, e) || seen[key] {
+		queue, key := [2]string{e.Queue}, [2]string{e.Queue, "key " + e.Key}
+		if !slices.Contains(r.Queues, e.Queue) || !slices.Contains(r.Kinds, e.Kind) || seen[queue] || seen[key] {
 			continue
 		}
-		why, err := q.Why(t.Context(), e.ID)
+		why, err := q.Why(ctx, e.ID)
 		if err != nil || len(why) == 0 {
-			return blocked{} // it can run, or is gone
+			return blocked{}, nil // it can run, or is gone
 		}
-		b.all = true
 		for _, o := range why {
 			switch o.What {
-			case pawl.ByQueueRate, pawl.ByQueueRest, pawl.ByKeyRate, pawl.ByKeyRest:
-				if b.next.IsZero() || o.Until.Before(b.next) {
-					b.next = o.Until
-				}
-				seen[key] = true
-			case pawl.ByHeldKey:
+			case pawl.ByQueueRate, pawl.ByQueueRest:
+				seen[queue] = true
+			case pawl.ByKeyRate, pawl.ByKeyRest, pawl.ByHeldKey:
 				seen[key] = true
 			case pawl.ByTurn, pawl.ByJobs, pawl.ByDeadJobs, pawl.ByGoneJobs:
 			default:
-				b.waits = true
+				return blocked{}, nil // such as the end of a pause, which may still come
+			}
+			if !o.Until.IsZero() && (b.next.IsZero() || o.Until.Before(b.next)) {
+				b.next = o.Until
 			}
 		}
+		b.all = true
 		if len(b.lines) < maxListed {
 			b.lines = append(b.lines, fmt.Sprintf("  %s: %v", describe(e), why[0]))
 		}
 	}
-	return b
+	due, lines, err := q.delayed(ctx)
+	if !due.IsZero() && (b.next.IsZero() || due.Before(b.next)) {
+		b.next = due
+	}
+	b.lines = append(b.lines, lines...)
+	return b, err
 }

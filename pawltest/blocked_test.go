@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -122,6 +123,39 @@ func TestDrainLeavesJobsBehindADeadOne(t *testing.T) {
 		enqueue(t, q, "ada")
 		equal(t, 1, len(pawltest.Drain(t, q, answering(q))))
 	})
+}
+
+// Rule: while a job waits for the end of a pause, Drain waits too, and does not move the clock. After the pause it goes on,
+// or returns if the job waits for a dead job as well.
+func TestDrainWaitsForTheEndOfAPause(t *testing.T) {
+	for name, hold := range map[string]pawl.KeyOrder{"jobs that can run": 0, "jobs behind a dead one": pawl.OrderHold} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer, ran, stay, moved := succeed, 3, 0, time.Hour
+				if hold != 0 {
+					answer, ran, stay, moved = func(int) error { return pawl.Permanent(errBusy) }, 0, 2, 0
+				}
+				q, w := limited(t, pawl.Limits{InOrder: hold}, answer)
+				begun := q.Now()
+				if hold != 0 {
+					enqueueCounts(t, q, 1, pawl.Key("a"))
+					pawltest.Drain(t, q, w)
+				} else {
+					enqueueCounts(t, q, 1, pawl.At(begun.Add(time.Hour)))
+				}
+				enqueueCounts(t, q, 2, pawl.Key("a"))
+				check(t, q.Pause(t.Context(), pawl.DefaultQueue))
+				ended := make(chan int)
+				go func() { ended <- len(pawltest.Drain(t, q, w)) }()
+				synctest.Wait()
+				equal(t, begun, q.Now())
+				check(t, q.Resume(t.Context(), pawl.DefaultQueue))
+				equal(t, ran, <-ended)
+				equal(t, stay, countOf(t, q, pawl.Ready))
+				equal(t, moved, q.Now().Sub(begun))
+			})
+		})
+	}
 }
 
 // countOf counts the jobs in a state.

@@ -98,3 +98,10 @@ func failure(t testing.TB, fn func(t testing.TB)) (message string) {
 	fn(f)
 	return ""
 }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -23,12 +23,10 @@ type Queue struct {
 	ahead atomic.Int64     // offset of the queue's clock, in nanoseconds
 
 	mu       sync.Mutex
-	enqueued []*enqueued   // in order; guarded by mu
-	outcomes []Outcome     // in order, with each EventFetched; guarded by mu
-	fetched  *pawl.Request // the last, with its queues and kinds; nil if a Drain has begun since; guarded by mu
-	events   int           // how many there were; guarded by mu
-
-	changed chan struct{} // has a value after an event or a fetch
+	enqueued []*enqueued // in order; guarded by mu
+	outcomes []Outcome   // in order, with each EventFetched; guarded by mu
+	drain    *drain      // the Drain that is under way; guarded by mu
+	changed  func()      // makes its Fetch look again; guarded by mu
 }
 
 // enqueued is a job as it was enqueued.
@@ -47,7 +45,7 @@ func New(t testing.TB, opts *memory.Options) *Queue {
 	if opts != nil {
 		settings = *opts
 	}
-	q := &Queue{clock: settings.Now, changed: make(chan struct{}, 1)}
+	q := &Queue{clock: settings.Now}
 	if q.clock == nil {
 		q.clock = time.Now
 	}
@@ -96,7 +94,6 @@ func (q *Queue) remember(e pawl.Event) {
 	defer q.wake()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.events++
 	switch e.Type {
 	case pawl.EventReplaced: // the earlier job will not run
 		q.enqueued = slices.DeleteFunc(q.enqueued, func(old *enqueued) bool { return old.ID == e.Job.ID })

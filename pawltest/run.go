@@ -1,10 +1,10 @@
 package pawltest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +37,6 @@ func RunOne(t testing.TB, q *Queue, w *worker.Worker) Outcome {
 	return last
 }
 
-// maxJumps limits how often one Drain moves the clock.
-const maxJumps = 10_000
-
 // Drain makes w run jobs until no job of q is ready, leased or delayed. Whenever all jobs that are left
 // wait for a time, such as that of a retry, a [pawl.Rate], or the end of a rest, it moves the clock of q to
 // the first of these times. It returns an [Outcome] for each attempt, and for each job that died during
@@ -50,29 +47,33 @@ const maxJumps = 10_000
 // [worker.Worker.Drain] does. It fails the test if jobs never end.
 func Drain(t testing.TB, q *Queue, w *worker.Worker) []Outcome {
 	t.Helper()
-	before, jumps := len(q.since(0)), 0
-	jump := func(to time.Time, waiting []string) {
-		t.Helper()
-		if jumps++; jumps > maxJumps {
-			t.Fatalf("pawltest: the queue does not become empty; after %d moves of its clock these jobs still wait:\n%s",
-				maxJumps, strings.Join(waiting, "\n"))
-		}
-		q.goTo(to)
-	}
-	for {
-		if err := q.pass(t, w, jump); err != nil {
+	before, d := len(q.since(0)), new(drain)
+	q.begin(d)
+	defer q.begin(nil)
+	for more := true; more; {
+		err := w.Drain(t.Context(), pawl.WaitDrained)
+		due, delayed, listed := q.delayed(t.Context())
+		if err = errors.Join(err, listed); err != nil {
 			t.Fatalf("pawltest: drain: %v", err)
 		}
-		due, delayed := q.delayed(t)
-		if due.IsZero() {
-			break
+		if more = d.failure == "" && !due.IsZero(); more {
+			more = d.jump(q, due, delayed)
 		}
-		jump(due, delayed)
+	}
+	if d.failure != "" {
+		t.Fatalf("pawltest: %s", d.failure)
 	}
 	return slices.DeleteFunc(q.since(before), isFetched)
 }
 
 func isFetched(o Outcome) bool { return o.Type == pawl.EventFetched }
+
+// begin sets the Drain that is under way; nil for none.
+func (q *Queue) begin(d *drain) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drain, q.changed = d, nil
+}
 
 // since returns the outcomes after the first n.
 func (q *Queue) since(n int) []Outcome {
@@ -83,18 +84,17 @@ func (q *Queue) since(n int) []Outcome {
 
 // delayed returns the time at which the first delayed job is due, or zero, and a line for each of the
 // first few.
-func (q *Queue) delayed(t testing.TB) (due time.Time, lines []string) {
-	t.Helper()
-	for e, err := range q.Jobs(t.Context(), pawl.Filter{State: pawl.Delayed}) {
+func (q *Queue) delayed(ctx context.Context) (due time.Time, lines []string, err error) {
+	for e, err := range q.Jobs(ctx, pawl.Filter{State: pawl.Delayed}) {
 		switch {
 		case err != nil:
-			t.Fatalf("pawltest: drain: %v", err)
+			return due, lines, err
 		case due.IsZero():
 			due = e.NotBefore
 		case len(lines) == maxListed:
-			return due, append(lines, "  and more")
+			return due, append(lines, "  and more"), nil
 		}
 		lines = append(lines, fmt.Sprintf("  %s, until %v", describe(e), e.NotBefore))
 	}
-	return due, lines
+	return due, lines, nil
 }
