@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,15 +109,20 @@ func (w *WorkflowRun) WaitsFor(j JobOfRun, moment func(time.Time) string) (all [
 	case w.Status.Ended(), w.Status == workflow.Dead:
 		return all
 	}
-	selects := false
+	selects, taken := false, slices.Clone(w.Waits) // the signals of a Select
 	for i := range w.Journal {
-		if e := &w.Journal[i]; e.State == workflow.EntryPending {
-			add("%s", waitOf(e, moment))
-			selects = selects || e.Kind == workflow.KindSelect
+		e := &w.Journal[i]
+		if e.State != workflow.EntryPending {
+			continue
+		}
+		add("%s", waitOf(e, moment))
+		selects = selects || e.Kind == workflow.KindSelect
+		if e.Kind == workflow.KindWait {
+			taken = slices.DeleteFunc(taken, func(signal string) bool { return signal == e.Name })
 		}
 	}
-	if selects && len(w.Waits) > 0 {
-		add("any of these signals: %s", strings.Join(w.Waits, ", "))
+	if selects && len(taken) > 0 {
+		add("any of these signals: %s", strings.Join(taken, ", "))
 	}
 	if w.Status == workflow.Sleeping && len(w.Journal) == 0 && w.Error == "" && !w.Due.IsZero() {
 		add("its begin at %s; 'jobctl wf resume' lets it begin at once", moment(w.Due))

@@ -74,8 +74,8 @@ type Salvaged struct {
 	NoPayload  int // dead jobs: the payload is lost, or was found outside the tree
 
 	History int            // lost entries of histories
-	Lost    map[string]int // rows that are damaged or contradict others, by name of the bucket
-	AppRows int            // rows copied from the app's own buckets, unverified
+	Lost    map[string]int // rows that are damaged or contradict others, by bucket, such as "ready" or "pawl.workflow/steps"
+	AppRows int            // rows copied from other buckets than those of the queue; those of the app are unverified
 	AppLost int            // rows of those buckets that could not be copied
 
 	Pages   int           // damaged pages
@@ -175,7 +175,7 @@ func (w *damagedFile) searchAll(ctx context.Context, temp string, result *Salvag
 		_, err := w.salvageInto(ctx, temp, result)
 		return err
 	}
-	metas, anything := w.metas, result.NoRecord+result.AppRows > 0
+	metas, anything := w.metas, result.NoRecord > 0 || !w.queueless && result.AppRows > 0
 	err := again(nil)
 	if anything && result.records() == 0 && (err == nil || errors.Is(err, pawl.ErrCorrupt)) {
 		return again(metas)

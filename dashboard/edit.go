@@ -167,7 +167,7 @@ func (d *Dashboard) uncovered(now, was any) (any, error) {
 		old, _ := was.(map[string]any)
 		for name, value := range now {
 			var err error
-			if before, known := old[name]; value != hiddenText || !d.opts.Hide(strings.ToLower(name)) {
+			if before, known := old[name]; value != hiddenText || !d.hides(name) {
 				now[name], err = d.uncovered(value, before)
 			} else if now[name] = before; !known {
 				err = invalid("payload", "field %q is hidden, and the job has no value there to keep; write one", clipped(name))

@@ -69,7 +69,7 @@ func job(q *request) error {
 				continue
 			}
 			text := e.Headers[name]
-			if q.d.opts.Hide(strings.ToLower(name)) {
+			if q.d.hides(name) {
 				text = hiddenText
 			}
 			p.Headers = append(p.Headers, pair{name, text})

@@ -47,11 +47,14 @@ func (q *request) runValueOf(b []byte) *value {
 // namedValueOf is runValueOf for a value with a name, which may be that of a hidden field.
 func (q *request) namedValueOf(name string, b []byte) *value {
 	v := q.runValueOf(b)
-	if v != nil && q.d.opts.Hide(strings.ToLower(name)) {
+	if v != nil && q.d.hides(name) {
 		return &value{Text: hidden}
 	}
 	return v
 }
+
+// hides reports whether the values of a field are hidden.
+func (d *Dashboard) hides(name string) bool { return d.opts.Hide(strings.ToLower(name)) }
 
 // valueOf writes a value as JSON without the hidden fields; nil if the user may not see it or there is none.
 func (q *request) valueOf(b []byte) *value {

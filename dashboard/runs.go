@@ -177,7 +177,11 @@ func run(q *request) error {
 
 // entry returns a line of the journal.
 func (q *request) entry(e workflow.Entry, begin, end time.Time) entry {
-	one := entry{Entry: e, Result: q.namedValueOf(e.Name, e.Result)}
+	name := e.Name
+	if signal, took := strings.CutPrefix(e.Selected(), "signal "); took && q.d.hides(signal) {
+		name = signal
+	}
+	one := entry{Entry: e, Result: q.namedValueOf(name, e.Result)}
 	if e.Started.IsZero() {
 		return one
 	}

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/workflow"
 )
 
 // Rule: if the app has not configured who may do what, its dashboard shows nothing, and says what to do.
@@ -343,6 +345,19 @@ func TestPayloadsAreProtected(t *testing.T) {
 	}
 	require.Equal(t, http.StatusForbidden, k.get("jobs?payload=to%3Dada").Code)
 	require.Equal(t, http.StatusForbidden, k.get("retry?select=all&payload=to%3Dada").Code)
+}
+
+// Rule: the value of a hidden signal stays hidden if a Select took it.
+func TestSelectedSignalIsHidden(t *testing.T) {
+	k := newKit(t)
+	for signal, shown := range map[string]string{"answer": "hunter2", "Password": hidden} {
+		result, err := driver.EncodePayload(map[string]string{"case": "signal " + signal, "value": "hunter2"})
+		require.NoError(t, err)
+		q := &request{Request: httptest.NewRequest("GET", "/", nil), d: k.d}
+		e := q.entry(workflow.Entry{Kind: workflow.KindSelect, Name: "next", Result: result}, time.Time{}, time.Time{})
+		require.Contains(t, e.Result.Text, shown)
+		require.Equal(t, shown == hidden, !strings.Contains(e.Result.Text, "hunter2"))
+	}
 }
 
 // record keeps log lines.

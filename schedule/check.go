@@ -69,7 +69,7 @@ func (c *check) schedules() error {
 			listed = bytes.Equal(key, i.key)
 			return false
 		}))
-		if !listed {
+		if err == nil && !listed {
 			c.found = append(c.found, fmt.Errorf("%w: schedule %q does not fire, since table %s does not list it: pause the schedule, and resume it",
 				pawl.ErrCorrupt, i.name, i.table))
 		}
@@ -79,6 +79,9 @@ func (c *check) schedules() error {
 
 // history checks the entries of all histories.
 func (c *check) history() error {
+	if !c.more() {
+		return nil
+	}
 	err := present(c.tx.Scan(tableHistory, driver.Span{}, func(key, value []byte) bool {
 		if _, err := parseEntry(key, value, new(entry)); err != nil {
 			c.found = append(c.found, err)

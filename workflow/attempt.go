@@ -38,6 +38,7 @@ func (e *Engine) attempt(ctx context.Context, f Definition, l *pawl.Lease) error
 		if x.row.Terminate != "" {
 			return x.finish(&finish{status: Terminated, err: ErrTerminated})
 		}
+		x.made, x.bytes = 0, 0 // only a part of the journal was read
 		return x.block(err)
 	case errors.Is(err, pawl.ErrCorrupt):
 		return pawl.Permanent(err)

@@ -18,7 +18,7 @@ type block struct {
 	journal journal
 	row     *runRow
 
-	made  int   // entries in the journal, if it was loaded
+	made  int   // entries in the journal; 0 if it was not read
 	bytes int64 // size of their results and errors
 }
 

@@ -1,9 +1,12 @@
 package workflow
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/gopawl/pawl/driver"
 )
@@ -100,19 +103,30 @@ func (r *Reader) shownResult(e *Entry) ([]byte, error) {
 	if e.Kind != KindSelect || driver.DecodePayload(e.Result, &got) != nil || got.Selected < 0 || got.Selected >= len(got.Cases) {
 		return r.shown(e.Result, nil)
 	}
-	seen := map[string]any{"case": got.Cases[got.Selected]} // a Selected without a Value that is not there
-	if strings.HasPrefix(got.Cases[got.Selected], signalCase) {
-		payload, err := r.shown(got.Payload, nil)
-		if err != nil {
+	name, value := got.Cases[got.Selected], []byte(nil)
+	if strings.HasPrefix(name, signalCase) {
+		var err error
+		if value, err = r.shown(got.Payload, nil); err != nil {
 			return nil, err
 		}
-		var value any
-		if Encoded(payload) || driver.DecodePayload(payload, &value) != nil {
-			value = payload
-		}
-		seen["value"] = value
 	}
-	return driver.EncodePayload(seen)
+	return packSelected(name, value)
+}
+
+// packSelected returns the Result of the Entry of a Select. Value is encoded already, nil for none.
+func packSelected(name string, value []byte) ([]byte, error) {
+	var b bytes.Buffer
+	e := msgpack.NewEncoder(&b)
+	err := errors.Join(e.EncodeMapLen(1+min(1, len(value))), e.EncodeString("case"), e.EncodeString(name))
+	if len(value) > 0 {
+		err = errors.Join(err, e.EncodeString("value"))
+		if Encoded(value) { // the reader has no codec
+			err = errors.Join(err, e.EncodeBytes(value))
+		} else {
+			b.Write(value)
+		}
+	}
+	return b.Bytes(), err
 }
 
 // encode encodes as the engine does. An error of the codec also stops the run, even if the function ignores the error.

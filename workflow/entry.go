@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/driver"
 )
 
 // EntryKind is the sort of call that an entry of a journal records.
@@ -97,16 +98,23 @@ type Entry struct {
 	Finished   time.Time // zero while it is pending
 	Due        time.Time // when a pending entry continues, zero for no time
 	Error      string    // error of the last failed attempt
-	Result     []byte    // MessagePack; see driver.DecodePayload and [Selected]. Nil if it failed, is pending, or was not requested
+	Result     []byte    // MessagePack; see driver.DecodePayload. Nil if it failed, is pending, or was not requested
 	Bytes      int       // size of the result
 	Build      string    // the build that wrote it
 	Child      pawl.ID   // the child run
 }
 
-// Selected is the Result of the Entry of a [Select].
-type Selected struct {
-	Case  string `msgpack:"case"`  // "signal approved", "branch search", "shared ramps", or "timer"
-	Value any    `msgpack:"value"` // of the signal, or its bytes if they cannot be decoded
+// Selected returns which case the entry of a [Select] took: "signal approved", "branch search", "shared ramps", or "timer".
+// It returns "" for other entries and for those without a Result. The Result of a Select is a map with the case, and with the
+// value of its signal.
+func (e *Entry) Selected() string {
+	var s struct {
+		Case string `msgpack:"case"`
+	}
+	if e.Kind != KindSelect || driver.DecodeKnown(e.Result, &s) != nil {
+		return ""
+	}
+	return s.Case
 }
 
 // Step returns the identity of the call: its scope, its name, and its occurrence unless that is

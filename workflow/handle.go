@@ -137,7 +137,7 @@ func (e *Engine) standing(run pawl.ID) (info Info, text string) {
 		return info, fmt.Sprintf("it is %s: %s", info.Status, info.Error)
 	case info.Status == Running:
 		if job, err := e.queue.Job(ctx, run); err == nil && job.State == pawl.Ready {
-			return info, "it is ready, and waits for a worker that handles its flow"
+			return info, "it is ready, and waits for a free worker with its flow"
 		}
 	}
 	text = fmt.Sprintf("it is %s", info.Status)

@@ -28,7 +28,7 @@ func TestResultSaysWhatTheRunWaitsFor(t *testing.T) {
 		{waits, workflow.Forever, `it is waiting for ["approved"]: `},
 		{waits, time.Hour, `it is waiting for ["approved"] until 2026-01-05T10:00:00Z: `},
 		{sleeps, time.Hour, "it is sleeping until 2026-01-05T10:00:00Z: "},
-		{other, 0, "it is ready, and waits for a worker that handles its flow: "},
+		{other, 0, "it is ready, and waits for a free worker with its flow: "},
 	} {
 		h, err := c.flow.Start(t.Context(), k.Engine(), c.want, c.limit)
 		require.NoError(t, err)

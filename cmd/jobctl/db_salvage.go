@@ -18,8 +18,11 @@ import (
 	"github.com/gopawl/pawl/cmd/jobctl/internal/progress"
 )
 
-// workflowRows is the bucket that contains the rows of runs.
-const workflowRows = "pawl.workflow"
+// The buckets that contain the rows of runs and of schedules.
+const (
+	workflowRows = "pawl.workflow"
+	scheduleRows = "pawl.schedule"
+)
 
 func (a *app) dbSalvageCommand() *cobra.Command {
 	return a.command(&spec{
@@ -139,10 +142,9 @@ func (a *app) printSalvaged(to string, s *bolt.Salvaged) {
 	if slices.ContainsFunc(s.Damaged, func(p bolt.DamagedPage) bool { return strings.HasPrefix(p.Bucket, workflowRows) }) {
 		a.say("note: workflow runs, or parts of them, may be lost with the pages of %s: 'jobctl --db %s wf verify' reads the rest", workflowRows, to)
 	}
-	for bucket := range s.Lost {
-		if strings.HasPrefix(bucket, workflowRows+"/") {
-			a.say("note: damaged rows of %s were copied as they are: 'jobctl --db %s db check' lists them", workflowRows, to)
-			break
+	for _, rows := range []string{workflowRows, scheduleRows} {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(s.Lost)), func(bucket string) bool { return strings.HasPrefix(bucket, rows+"/") }) {
+			a.say("note: damaged rows of %s were copied as they are: 'jobctl --db %s db check' lists them", rows, to)
 		}
 	}
 	if s.Pages == 0 {

@@ -240,7 +240,7 @@ func (f *limitFlags) register(flags *pflag.FlagSet) {
 	count("running-per-key", "at most `COUNT` jobs of a key run at a time; 0 for no limit", func(l *pawl.Limits) *int { return &l.RunningPerKey })
 	rate("rate", "the `RATE` at which jobs of the queue start, such as 100/1m, 100/1m/20 with a burst of 20, or 100/1m/20/8 with a highest cost of 8; none for no limit", func(l *pawl.Limits) *pawl.Rate { return &l.Rate })
 	rate("rate-per-key", "the `RATE` at which jobs of a key start", func(l *pawl.Limits) *pawl.Rate { return &l.RatePerKey })
-	flags.Var(nameFlag(&f.poolName, func(string) error { return nil }), "pool", "the queue shares the pool `NAME`, or none, with other queues")
+	flags.Var(textFlag(&f.poolName), "pool", "the queue shares the pool `NAME`, or none, with other queues")
 	count("pool-running", "a job of the queue starts while fewer than `COUNT` jobs of all queues of its pool run", func(l *pawl.Limits) *int { return &l.Pool.Running })
 	count("max-waiting", "at most `COUNT` jobs of the queue are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaiting })
 	count("max-waiting-per-key", "at most `COUNT` jobs of a key are ready or delayed; 0 for any number", func(l *pawl.Limits) *int { return &l.MaxWaitingPerKey })

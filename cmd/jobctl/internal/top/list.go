@@ -1,9 +1,10 @@
 package top
 
 import (
+	"slices"
+
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
-	"slices"
 )
 
 // row is a job, or a workflow run with the ID of its job.
