@@ -175,7 +175,7 @@ func (w *damagedFile) searchAll(ctx context.Context, temp string, result *Salvag
 		_, err := w.salvageInto(ctx, temp, result)
 		return err
 	}
-	metas, anything := w.metas, result.NoRecord > 0 || !w.queueless && result.AppRows > 0
+	metas, anything := w.metas, result.NoRecord > 0 || w.ours && result.AppRows > 0
 	err := again(nil)
 	if anything && result.records() == 0 && (err == nil || errors.Is(err, pawl.ErrCorrupt)) {
 		return again(metas)

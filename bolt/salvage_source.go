@@ -21,6 +21,7 @@ type damagedFile struct {
 	older bool         // the first is not the newest
 
 	bbolt     bool // a meta page says that bbolt wrote the file
+	ours      bool // a tree has the bucket of a queue, which may be damaged
 	queueless bool // the tree leads to no queue
 	foreign   bool // and the tree is sound: the file is another program's, or a torn copy
 
@@ -86,7 +87,7 @@ func (w *damagedFile) survey(ctx context.Context, m pages.Meta) (found int, err 
 			if !bytes.Equal(path[0], bucketRoot) {
 				return pages.ErrSkipBucket
 			}
-			if len(path) == 1 {
+			if w.ours = true; len(path) == 1 {
 				return nil
 			}
 			found = max(found, 1)

@@ -158,7 +158,7 @@ func run(q *request) error {
 		p.NextLink = link("run", "id", id, "from", last)
 	}
 	for _, s := range w.Signals[:min(len(w.Signals), pageSize)] {
-		p.Unread = append(p.Unread, received{s, q.runValueOf(s.Payload)})
+		p.Unread = append(p.Unread, received{s, q.namedValueOf(s.Name, s.Payload)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Published)) {
 		p.Published = append(p.Published, named{name, q.namedValueOf(name, w.Published[name])})
@@ -177,11 +177,13 @@ func run(q *request) error {
 
 // entry returns a line of the journal.
 func (q *request) entry(e workflow.Entry, begin, end time.Time) entry {
-	name := e.Name
-	if signal, took := strings.CutPrefix(e.Selected(), "signal "); took && q.d.hides(signal) {
-		name = signal
+	one := entry{Entry: e, Result: q.namedValueOf(e.Name, e.Result)}
+	if e.Kind == workflow.KindSelect && one.Result != nil {
+		signal, took := strings.CutPrefix(e.Selected(), "signal ")
+		if e.Selected() == "" || took && q.d.hides(signal) { // without a case, its signal may be a hidden one
+			one.Result = &value{Text: hidden}
+		}
 	}
-	one := entry{Entry: e, Result: q.namedValueOf(name, e.Result)}
 	if e.Started.IsZero() {
 		return one
 	}

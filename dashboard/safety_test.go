@@ -350,8 +350,8 @@ func TestPayloadsAreProtected(t *testing.T) {
 // Rule: the value of a hidden signal stays hidden if a Select took it.
 func TestSelectedSignalIsHidden(t *testing.T) {
 	k := newKit(t)
-	for signal, shown := range map[string]string{"answer": "hunter2", "Password": hidden} {
-		result, err := driver.EncodePayload(map[string]string{"case": "signal " + signal, "value": "hunter2"})
+	for name, shown := range map[string]string{"signal answer": "hunter2", "signal Password": hidden, "": hidden} {
+		result, err := driver.EncodePayload(map[string]string{"case": name, "value": "hunter2"})
 		require.NoError(t, err)
 		q := &request{Request: httptest.NewRequest("GET", "/", nil), d: k.d}
 		e := q.entry(workflow.Entry{Kind: workflow.KindSelect, Name: "next", Result: result}, time.Time{}, time.Time{})

@@ -63,8 +63,12 @@ func (q *Queue) fetchFor(ctx context.Context, d *drain, r pawl.Request) (leases 
 	}
 	b, err := q.blocked(ctx, r)
 	switch {
+	case err != nil && ctx.Err() != nil: // the worker asks anew
+		return nil, fmt.Errorf("%w: %w", pawl.ErrNotAccepted, ctx.Err()), false
 	case err != nil:
 		return nil, err, false
+	case waiting.Err() != nil: // something happened since
+		return nil, nil, true
 	case b.all && !b.next.IsZero():
 		if d.jump(q, b.next, b.lines) {
 			return nil, nil, true
@@ -108,6 +112,10 @@ func (q *Queue) blocked(ctx context.Context, r pawl.Request) (b blocked, err err
 	if slices.ContainsFunc(stats.Queues, func(s pawl.QueueStats) bool { return s.Leased > 0 }) {
 		return b, nil
 	}
+	due, delayed, err := q.delayed(ctx) // first: a job that becomes ready meanwhile is among the ready ones
+	if err != nil {
+		return b, err
+	}
 	seen := make(map[[2]string]bool) // keys, and queues, whose jobs all wait for the same
 	for e, err := range q.Jobs(ctx, pawl.Filter{State: pawl.Ready}) {
 		if err != nil {
@@ -140,10 +148,9 @@ func (q *Queue) blocked(ctx context.Context, r pawl.Request) (b blocked, err err
 			b.lines = append(b.lines, fmt.Sprintf("  %s: %v", describe(e), why[0]))
 		}
 	}
-	due, lines, err := q.delayed(ctx)
 	if !due.IsZero() && (b.next.IsZero() || due.Before(b.next)) {
 		b.next = due
 	}
-	b.lines = append(b.lines, lines...)
-	return b, err
+	b.lines = append(b.lines, delayed...)
+	return b, nil
 }

@@ -146,7 +146,10 @@ func TestDrainWaitsForTheEndOfAPause(t *testing.T) {
 				enqueueCounts(t, q, 2, pawl.Key("a"))
 				check(t, q.Pause(t.Context(), pawl.DefaultQueue))
 				ended := make(chan int)
-				go func() { ended <- len(pawltest.Drain(t, q, w)) }()
+				go func() {
+					defer close(ended) // also if Drain fails the test
+					ended <- len(pawltest.Drain(t, q, w))
+				}()
 				synctest.Wait()
 				equal(t, begun, q.Now())
 				check(t, q.Resume(t.Context(), pawl.DefaultQueue))

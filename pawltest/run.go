@@ -44,7 +44,7 @@ func RunOne(t testing.TB, q *Queue, w *worker.Worker) Outcome {
 //
 // Jobs of kinds and queues that w does not work on stay. So do jobs that wait for such a job or for a dead
 // one: see [pawl.OrderHold] and [pawl.After]. Drain waits for jobs on a paused queue and for leases of others, as
-// [worker.Worker.Drain] does. It fails the test if jobs never end.
+// [worker.Worker.Drain] does. It fails the test if jobs never end. A queue has one Drain at a time.
 func Drain(t testing.TB, q *Queue, w *worker.Worker) []Outcome {
 	t.Helper()
 	before, d := len(q.since(0)), new(drain)

@@ -110,20 +110,24 @@ func (r *Reader) shownResult(e *Entry) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return packSelected(name, value)
+	b, err := packSelected(name, value, !Encoded(value)) // it is encoded still if the reader has no codec
+	if err == nil && driver.DecodeKnown(b, new(struct{})) != nil {
+		return packSelected(name, value, false) // the value is no payload, or too deep
+	}
+	return b, err
 }
 
-// packSelected returns the Result of the Entry of a Select. Value is encoded already, nil for none.
-func packSelected(name string, value []byte) ([]byte, error) {
+// packSelected returns the Result of the Entry of a Select, with a value that is a payload, or only bytes. Nil is none.
+func packSelected(name string, value []byte, payload bool) ([]byte, error) {
 	var b bytes.Buffer
 	e := msgpack.NewEncoder(&b)
 	err := errors.Join(e.EncodeMapLen(1+min(1, len(value))), e.EncodeString("case"), e.EncodeString(name))
 	if len(value) > 0 {
 		err = errors.Join(err, e.EncodeString("value"))
-		if Encoded(value) { // the reader has no codec
-			err = errors.Join(err, e.EncodeBytes(value))
-		} else {
+		if payload {
 			b.Write(value)
+		} else {
+			err = errors.Join(err, e.EncodeBytes(value))
 		}
 	}
 	return b.Bytes(), err
