@@ -227,8 +227,8 @@ func (g *Guard) Place() error {
 	}
 	const save = "this process still has the old one, with everything that was acknowledged: " +
 		"save it with Queue.Backup or jobctl db backup before the process ends, and put the copy in its place"
-	there, err := os.Stat(g.path)
-	if err == nil && os.SameFile(there, g.info) {
+	same, err := leadsTo(g.path, g.info)
+	if same {
 		return nil
 	}
 	if now, statErr := g.file.Stat(); statErr == nil && Names(now) > 0 && g.view.changed() {
