@@ -2,7 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs oracle compare torture pgtorture pgscenarios jobctl examples quickstart checksum webhook ledger order onboarding crawl crawler reports pictures
+.PHONY: all help fmt vet lint imports portable tidy install test modules race fuzz bench allocs oracle compare torture pgtorture pgscenarios deploys jobctl examples quickstart checksum webhook ledger order onboarding crawl crawler reports pictures
 
 # The command jobctl and packages postgres, sqlite, redis, beanstalkd, jetstream, servicebus, prometheus, otel, and workflowvet are modules of their own, so that users of
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
@@ -97,6 +97,9 @@ pgtorture: ## run the families of faults over PostgreSQL; TORTURE=-night runs fo
 
 pgscenarios: ## run the scenarios of workflows over PostgreSQL, and move a large backlog there and back
 	PAWL_SLOW_TESTS=1 go test -C postgres -timeout 60m -run '^(TestScenarios|TestBacklogMoves)$$' .
+
+deploys: ## stop README's program five times amid a job
+	PAWL_SLOW_TESTS=1 go test . -run ReadmeProgramFiveDeploys
 
 jobctl: ## build bin/jobctl
 	go build -C cmd/jobctl -o ../../bin/jobctl .
