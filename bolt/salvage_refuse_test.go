@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +51,7 @@ func TestSalvageRefuses(t *testing.T) {
 				return err
 			})
 		}, ErrNotQueue, "a bbolt file of another program"},
+		{"a bbolt file of another program with a damaged page", damagedForeignFile, pawl.ErrCorrupt, "nothing of a queue was found"},
 		{"a newer format", format(formatVersion + 1), pawl.ErrNewerFormat, "use the newer build"},
 		{"an older format", format(formatVersion - 1), ErrOlderFormat, "restore a backup"},
 		{"a file of which no page is left", write(append(bytes.Clone(sound[:200]), make([]byte, 50_000)...)), pawl.ErrCorrupt, "nothing of a queue was found"},
@@ -208,4 +211,28 @@ func TestSalvageRepairsQueues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// damagedForeignFile makes a bbolt file without a queue. Of its buckets, some are on a page that is overwritten.
+func damagedForeignFile(t *testing.T, path string) {
+	withBolt(t, path, func(tx *bbolt.Tx) (err error) {
+		for n := 0; n < 300 && err == nil; n++ {
+			var b *bbolt.Bucket
+			if b, err = tx.CreateBucket(fmt.Appendf(nil, "users-%03d", n)); err == nil {
+				err = b.Put([]byte("name"), []byte("somebody"))
+			}
+		}
+		return err
+	})
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	size, damaged := os.Getpagesize(), 0
+	for page := range slices.Chunk(b[2*size:], size) {
+		if bytes.Contains(page, []byte("users-299")) {
+			clear(page)
+			damaged++
+		}
+	}
+	require.Equal(t, 1, damaged)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
 }
