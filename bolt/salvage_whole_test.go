@@ -74,6 +74,41 @@ func TestSalvageWithoutTheOnlyPageOfRecords(t *testing.T) {
 	}))
 }
 
+// Rule: if the page with the buckets of the queue cannot be read, and no page has a record of a job, what the app stored is kept.
+func TestSalvageWithoutTheBucketsOfTheQueue(t *testing.T) {
+	folder := memoryFolder(t)
+	from, to := filepath.Join(folder, "from.db"), filepath.Join(folder, "to.db")
+	q, err := Open(from, crashOptions()) // without the check of the file at the end
+	require.NoError(t, err)
+	require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket([]byte("app"))
+		if err != nil {
+			return err
+		}
+		return b.Put([]byte("key"), []byte("value"))
+	}))
+	var page uint64
+	require.NoError(t, q.View(t.Context(), func(tx *bbolt.Tx) error {
+		page = uint64(tx.Bucket(bucketRoot).Root())
+		return nil
+	}))
+	require.NoError(t, q.Close())
+	b, err := os.ReadFile(from)
+	require.NoError(t, err)
+	size := uint64(os.Getpagesize())
+	copy(b[page*size+12:], "\xff\xff\xff\xff") // the number of pages that follow
+	require.NoError(t, os.WriteFile(from, b, 0o600))
+
+	_, err = Salvage(t.Context(), from, to)
+	require.NoError(t, err)
+	q = openAt(t, to, crashOptions())
+	defer q.Close()
+	require.NoError(t, q.View(t.Context(), func(tx *bbolt.Tx) error {
+		require.Equal(t, "value", string(tx.Bucket([]byte("app")).Get([]byte("key"))))
+		return nil
+	}))
+}
+
 // Rule: a row of a group, of a run, or of a schedule that does not match its checksum is lost, and the result says so. A row of
 // a run is copied as it is. An entry of the history of a schedule is not.
 func TestSalvageCountsTheDamagedRowsOfSpaces(t *testing.T) {
