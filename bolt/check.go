@@ -248,15 +248,15 @@ func (c *check) jobRecords() {
 			return
 		}
 		delete(c.rows, id)
-		e, err := c.job(id)
+		j, err := c.whole(id)
 		if err != nil {
 			c.wrong("%w", err)
 			return
 		}
+		e := j.Envelope
 		if e.State != row.state {
 			c.wrong("job %s is %s, its record leads to %s", id, row.state, e.State)
 		}
-		j, _ := c.record(id)
 		ln, _, _ := c.line(e)
 		counts := c.counts[ln]
 		*driver.CountOf(&counts, row.state)++

@@ -57,8 +57,7 @@ func (s *store) kind(name string) (n kindNumber, ok bool, err error) {
 
 // numberBy returns the number of a name, from the keys with the given first byte.
 func (s *store) numberBy(what byte, name string) (n uint32, ok bool, err error) {
-	var buf [1 + pawl.MaxNameBytes]byte
-	key := append(append(buf[:0], what), name...)
+	key := append(append(make([]byte, 0, 1+len(name)), what), name...) // on the heap, so no longer than needed
 	sealed := s.queues.Get(key)
 	if sealed == nil {
 		return 0, false, nil

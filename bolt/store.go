@@ -206,15 +206,24 @@ func (s *store) lastFailure(j stored) ([]pawl.Failure, error) {
 
 // job reads a whole job and copies it out of the transaction.
 func (s *store) job(id pawl.ID) (*pawl.Envelope, error) {
+	j, err := s.whole(id)
+	return j.Envelope, err
+}
+
+// whole is like job, with what only the record says.
+func (s *store) whole(id pawl.ID) (stored, error) {
 	j, err := s.listed(id)
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
 	at, err := s.where(j.Envelope)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = s.complete(j, at, driver.AllParts)
 	}
-	return s.complete(j, at, driver.AllParts)
+	if err != nil {
+		return stored{}, err
+	}
+	return j, nil
 }
 
 // complete reads parts of a job besides its record, and copies them out of the transaction.
