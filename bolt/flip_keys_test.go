@@ -64,9 +64,10 @@ func TestFlippedBitsOfKeys(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{"unique": 3, "effects": 2, "expiry": 3, "completed": 1, "queues": 2*2 + 8*3}, found)
+	flipped := make([]byte, len(s.bytes))
 	for seed := range uint64(race.Fewer(300)) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		flipped := bytes.Clone(s.bytes)
+		copy(flipped, s.bytes)
 		queue := false // the row of a queue is damaged
 		for range 1 + random.IntN(3) {
 			r := rows[random.IntN(len(rows))]

@@ -67,9 +67,10 @@ func TestFlippedBits(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, s.bytes, 0o600))
 	all := rowsOf(t, path)
 	require.Len(t, all, 1+4+3*len(s.ids)+len(s.ids)+2+1+len(s.ids), "meta, queues, kinds and their counts, jobs, payloads, the history of the dead job, and the states")
+	flipped := make([]byte, len(s.bytes))
 	for seed := range uint64(race.Fewer(300)) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		flipped := bytes.Clone(s.bytes)
+		copy(flipped, s.bytes)
 		hit := make(map[string]bool) // buckets
 		damaged := make(map[pawl.ID]bool)
 		for range 1 + random.IntN(3) {

@@ -77,9 +77,7 @@ func overlong(t *testing.T) (path string, id pawl.ID, damage func()) {
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		require.NoError(t, err)
 		defer f.Close()
-		b, err := os.ReadFile(path)
-		require.NoError(t, err)
-		sizes := valueSizes(t, b, id)
+		sizes := valueSizes(t, f, id)
 		require.NotEmpty(t, sizes, "the record was not found")
 		for _, at := range sizes {
 			_, err := f.WriteAt(binary.NativeEndian.AppendUint32(nil, 1<<31), at)
@@ -89,13 +87,16 @@ func overlong(t *testing.T) (path string, id pawl.ID, damage func()) {
 }
 
 // valueSizes finds where the file stores the size of a job's record.
-func valueSizes(t *testing.T, b []byte, id pawl.ID) (found []int64) {
+func valueSizes(t *testing.T, f *os.File, id pawl.ID) (found []int64) {
 	t.Helper()
+	m, err := pages.Newest(f)
+	require.NoError(t, err)
+	b := make([]byte, m.Pages*uint64(m.PageSize)) // the file may be much larger
+	_, err = f.ReadAt(b, 0)
+	require.NoError(t, err)
 	// In a leaf page of bbolt 1.5.0 the header has 16 bytes, with the number of elements at 10.
 	// An element has flags, the distance to its key, and the sizes of key and value, each in 4
 	// bytes.
-	m, err := pages.Newest(bytes.NewReader(b))
-	require.NoError(t, err)
 	for page := uint64(2); page < m.Pages; page++ {
 		at := int(page) * int(m.PageSize)
 		for n := range int(binary.NativeEndian.Uint16(b[at+10:])) {
