@@ -10,6 +10,7 @@ import (
 	"github.com/gopawl/pawl/dlq"
 	"github.com/gopawl/pawl/driver"
 	"github.com/gopawl/pawl/inline"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/queuetest"
@@ -22,6 +23,7 @@ var (
 
 // Rule: as long as no worker takes its jobs, the queue has the whole contract.
 func TestConformance(t *testing.T) {
+	t.Setenv("TMPDIR", memdir.New(t)) // for the folders of the suite, which stay empty
 	open := func(_ testing.TB, _ string, s queuetest.Settings) pawl.Queue {
 		return inline.New(&memory.Options{Lease: s.Lease, MaxCrashes: s.MaxCrashes, Now: s.Now,
 			OnEvent: s.OnEvent, Collector: s.Collector, Limits: s.Limits, Logger: hclog.NewNullLogger()})

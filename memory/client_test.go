@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/memdir"
 	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/memory"
 	"github.com/gopawl/pawl/queuetest"
@@ -64,6 +65,7 @@ func (s *servers) restarted(t testing.TB, dir string, settings queuetest.Setting
 
 // Rule: the contract holds for a client of a queue that outlives it and that other clients share.
 func TestConformanceOfClients(t *testing.T) {
+	t.Setenv("TMPDIR", memdir.New(t)) // for the folders of the suite, which stay empty
 	s := &servers{all: make(map[string]*memory.Queue)}
 	queuetest.Run(t, s.restarted, &queuetest.Config{
 		Persists: true, Another: s.client,
