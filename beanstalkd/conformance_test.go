@@ -18,6 +18,7 @@ var _ driver.Able = (*beanstalkd.Queue)(nil)
 // Rule: the queue keeps the contract except for the cases that are known to fail, each of which has
 // a reason. The server is the real one, so time moves in the cases and not on the server.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	where := url(t)
 	var prefixes sync.Map
 	open := func(t testing.TB, dir string, s queuetest.Settings) pawl.Queue {
@@ -32,7 +33,7 @@ func TestConformance(t *testing.T) {
 		return q
 	}
 	queuetest.Run(t, open, &queuetest.Config{
-		Persists: true, MaxBatch: 1, Another: open, Events: true, Walks: 1, CounterSteps: 100, Known: known,
+		Persists: true, MaxBatch: 1, Another: open, Events: true, Parallel: true, Walks: 1, CounterSteps: 100, Known: known,
 		Reduced: queuetest.Reduced{NoSuspects: true, AnyID: true, OwnClock: true, MaxName: 30},
 		Counts: func(ctx context.Context, q pawl.Queue) (map[string]pawl.Counts, error) {
 			stats, err := q.(*beanstalkd.Queue).Stats(ctx)

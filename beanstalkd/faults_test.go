@@ -26,6 +26,7 @@ var faulty = faults.Engine{
 // Rule: over a server with -b and -f0, no job is lost whose Enqueue returned nil, although workers
 // are killed, the server is killed and restarted, and connections are cut.
 func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
 	url(t)
 	port, folder := "", t.TempDir()
 	start := func() *server {

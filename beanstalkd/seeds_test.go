@@ -16,6 +16,7 @@ import (
 
 // Rule: each row of the table of nack and abandon, what is refused, and a drain.
 func TestTable(t *testing.T) {
+	t.Parallel()
 	url(t)
 	transporttest.Run(t, transporttest.Engine{
 		Name: "beanstalkd", ShowsLeases: true,

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -33,6 +34,9 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	faulty.WorkUntilKilled()
+	if err := flag.Set("test.parallel", "16"); err != nil { // tests wait for servers, so there may be more than processors
+		panic(err)
+	}
 	os.Exit(func() int {
 		if shared.server, shared.missing = startServer("", "-z", "4000000"); shared.missing == nil {
 			defer shared.Stop()

@@ -65,6 +65,7 @@ func serve(t *testing.T, folder string, port int) (kill func()) {
 // Rule: over a server that syncs before it answers, no job is lost whose Enqueue returned nil, although
 // workers are killed, the server is killed and restarted, and connections are cut.
 func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
 	port, folder := freePort(t), t.TempDir()
 	kill := serve(t, folder, port)
 	defer func() { kill() }()

@@ -10,6 +10,7 @@ import (
 
 // Rule: each row of the table of nack and abandon, what is refused, and a drain.
 func TestTable(t *testing.T) {
+	t.Parallel()
 	transporttest.Run(t, transporttest.Engine{
 		Name: "jetstream", Crashes: true, ShowsLeases: true,
 		New: func(t *testing.T, o transporttest.Options) func() transporttest.Queue {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"sync"
@@ -21,6 +22,9 @@ import (
 
 func TestMain(m *testing.M) {
 	faulty.WorkUntilKilled()
+	if err := flag.Set("test.parallel", "16"); err != nil { // tests wait for leases, so there may be more than processors
+		panic(err)
+	}
 	if os.Getenv(serveIn) != "" {
 		serveUntilKilled()
 		return

@@ -24,6 +24,7 @@ var (
 
 // Rule: a queue on a Redis server keeps the contract, with one client and with several.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	where := url(t)
 	var names sync.Map // by folder
 	open := func(poll time.Duration) queuetest.Open {
@@ -44,7 +45,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	queuetest.Run(t, open(redis.NoPoll), &queuetest.Config{
-		Persists: true, Another: open(10 * time.Second), Counts: counts, Events: true,
+		Persists: true, Another: open(10 * time.Second), Counts: counts, Events: true, Parallel: true,
 		Walks: race.Fewer(4), CounterSteps: race.Fewer(2000), // each step is one call of the script
 	})
 }

@@ -26,6 +26,7 @@ var faulty = faults.Engine{
 // workers are killed, the server is killed and restarted, and connections are cut. Every call is
 // answered, since the server comes back in time.
 func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
 	url(t)
 	dir := t.TempDir()
 	start := func() *server {

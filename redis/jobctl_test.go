@@ -39,6 +39,7 @@ func withPort(t testing.TB, name string) string {
 // Rule: jobctl works on the queue of a Redis server while its apps run, and moves a backlog from a file
 // to the server and back. It says what the engine lacks. No message has a password.
 func TestJobctl(t *testing.T) {
+	t.Parallel()
 	place := withPort(t, "shop")
 	run := jobctl.Build(t)
 	env := []string{"JOBCTL_DB=" + place}

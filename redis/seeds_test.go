@@ -86,6 +86,7 @@ func TestNackWithoutDelay(t *testing.T) {
 // Rule: nack with a delay: the job waits in the sorted set of delayed jobs, and is promoted at its time
 // with attempts + 1 and its signature.
 func TestNackWithDelay(t *testing.T) {
+	t.Parallel()
 	q := open(t, url(t), redis.Options{})
 	signed(t, q)
 	require.NoError(t, q.Settle(t.Context(), fetch(t, q).Nack(time.Hour, errBoom)))
@@ -132,6 +133,7 @@ func TestAbandon(t *testing.T) {
 // Rule: reap: a lease that expires makes the job ready again without a further attempt, by any process. The
 // late holder changes nothing, whichever way it settles, and Extend names the lease as lost.
 func TestReap(t *testing.T) {
+	t.Parallel()
 	name := newName()
 	q := open(t, url(t), redis.Options{Name: name, Lease: time.Second})
 	other := open(t, url(t), redis.Options{Name: name, Lease: time.Hour}) // its lease outlasts the test
@@ -163,6 +165,7 @@ func TestReap(t *testing.T) {
 
 // Rule: reap at the limit of crashes: the job is dead as poison, with no attempt counted.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	o := redis.Options{Lease: time.Second, MaxCrashes: 1}
 	q := open(t, url(t), o)
 	id := signed(t, q)
@@ -178,6 +181,7 @@ func TestPoison(t *testing.T) {
 // Rule: a job that is released keeps its place and counts nothing. A snooze delays it; after an attempt it
 // counts attempts from the beginning.
 func TestReleaseAndSnooze(t *testing.T) {
+	t.Parallel()
 	q := open(t, url(t), redis.Options{})
 	first := signed(t, q)
 	signed(t, q)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -33,6 +34,9 @@ var shared struct {
 func TestMain(m *testing.M) {
 	client.SetLogger(quiet{}) // it reports each failure to connect
 	faulty.WorkUntilKilled()
+	if err := flag.Set("test.parallel", "16"); err != nil { // tests wait for servers, so there may be more than processors
+		panic(err)
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "redis")
 		if err != nil {

@@ -82,6 +82,7 @@ func (q naming) Fetch(ctx context.Context, r pawl.Request) ([]*pawl.Lease, error
 
 // Rule: the queue keeps the contract as far as its service does, over the stand-in in virtual time.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	here(t)
 	var brokers, kinds sync.Map // by folder
 	open := func(t testing.TB, dir string, s queuetest.Settings) pawl.Queue {
@@ -101,7 +102,7 @@ func TestConformance(t *testing.T) {
 		return naming{q, known.(*kindSet)}
 	}
 	queuetest.Run(t, open, &queuetest.Config{
-		Persists: true, MaxBatch: 1, Another: open, Events: true, Walks: 1, CounterSteps: 100,
+		Persists: true, MaxBatch: 1, Another: open, Events: true, Parallel: true, Walks: 1, CounterSteps: 100,
 		Known: map[string]string{
 			"kinds/many kinds":         "each of its 300 kinds has a link of its own, which takes minutes",
 			"events/from many at once": "the service may deliver a retry before it answers the nack",

@@ -31,6 +31,7 @@ var faulty = faults.Engine{
 // Rule: no job is lost whose Enqueue returned nil, although workers are killed, the stand-in is killed and restarted
 // with the messages that it has accepted, and connections are cut.
 func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
 	here(t)
 	journal := filepath.Join(t.TempDir(), "journal")
 	s, err := startStandIn("", journal)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,9 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	faulty.WorkUntilKilled()
+	if err := flag.Set("test.parallel", "16"); err != nil { // tests wait for servers, so there may be more than processors
+		panic(err)
+	}
 	os.Exit(func() int {
 		if shared.standIn, shared.missing = startStandIn("", ""); shared.missing == nil {
 			defer shared.stop()
@@ -148,6 +152,7 @@ func locking(length time.Duration) servicebus.Options {
 
 // Rule: each row of the table of nack and abandon, what is refused, and a drain.
 func TestTable(t *testing.T) {
+	t.Parallel()
 	here(t)
 	transporttest.Run(t, transporttest.Engine{
 		Name:    "servicebus",

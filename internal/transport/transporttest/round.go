@@ -14,7 +14,7 @@ import (
 )
 
 // shortest is the length of a lease in the first round of a case.
-const shortest = 4 * time.Second
+const shortest = 2 * time.Second
 
 // Round is one try of a case that has to renew its leases in real time. Each of its steps renews all of them. So a lease
 // holds for the whole next step too if each step takes less than half of its length.
