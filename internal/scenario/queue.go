@@ -101,9 +101,13 @@ var under Store
 // suite has the tests as its methods. A test with a kit runs in a bubble.
 type suite struct{}
 
-// Run runs all tests over a kind of queue.
+// limitsFiles is the test that bounds the files of the whole process for a while.
+const limitsFiles = "Scenario12DiskFull"
+
+// Run runs all tests over a kind of queue, in parallel.
 func Run(t *testing.T, s Store) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // heaps are small, and collections took a third of the time
+	percent := debug.SetGCPercent(400) // heaps are small, and collections took a third of the time
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	under = s
 	tests := reflect.ValueOf(suite{})
 	for i := range tests.NumMethod() {
@@ -112,10 +116,16 @@ func Run(t *testing.T, s Store) {
 			t.Run(name, func(t *testing.T) { t.Skip(reason) })
 			continue
 		}
-		if test, ok := tests.Method(i).Interface().(func(*testing.T, *kit)); ok {
-			sub(t, name, test)
-		} else {
-			t.Run(name, tests.Method(i).Interface().(func(*testing.T)))
-		}
+		t.Run(name, func(t *testing.T) {
+			if name != limitsFiles {
+				t.Parallel()
+			}
+			switch test := tests.Method(i).Interface().(type) {
+			case func(*testing.T, *kit):
+				bubble(t, test)
+			case func(*testing.T):
+				test(t)
+			}
+		})
 	}
 }
