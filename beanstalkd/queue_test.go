@@ -109,10 +109,11 @@ func TestSizes(t *testing.T) {
 
 // Rule: a job of somebody else in a tube is buried, and the log says so; it does not run.
 func TestForeignBody(t *testing.T) {
+	prefix := newPrefix()
 	var log bytes.Buffer
-	q := open(t, url(t), beanstalkd.Options{Prefix: "foreign", Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	q := open(t, url(t), beanstalkd.Options{Prefix: prefix, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	for _, body := range []string{"", "x", "\x01\x00\x00\x00\x09short", "\x01\x00\x00\x00\x00"} {
-		putRaw(t, "foreign/default/k", body)
+		putRaw(t, prefix+"/default/k", body)
 	}
 	transporttest.None(t, q)
 	require.Equal(t, 4, transporttest.Counts(t, q).Dead)
