@@ -84,6 +84,7 @@ func kindsOf(t testing.TB, a admin.Admin, f admin.Filter) (kinds []string) {
 // Rule: operators have the same calls for a queue in a database as for a queue in a file, in its process and from
 // another process.
 func TestAdmin(t *testing.T) {
+	t.Parallel()
 	for name, over := range map[string]func(testing.TB, *postgres.Queue) admin.Admin{
 		"Of":      func(_ testing.TB, q *postgres.Queue) admin.Admin { return admin.Of(q) },
 		"Handler": overHandler,
@@ -214,6 +215,7 @@ func TestErrorsThroughTheHandler(t *testing.T) {
 
 // Rule: a backlog moves from a database to a file and back, unchanged.
 func TestExportAndImport(t *testing.T) {
+	t.Parallel()
 	q, other := open(t, newSchema(t)), open(t, newSchema(t))
 	everyState(t, q)
 	file, err := bolt.Open(filepath.Join(t.TempDir(), "jobs.db"), &bolt.Options{Logger: hclog.NewNullLogger()})

@@ -75,6 +75,7 @@ func TestEnqueueBesideTheEndOfAPrerequisite(t *testing.T) {
 
 // Rule: if two transactions end the last two prerequisites of a job, the job is released by the later commit.
 func TestEndsBesideOneAnother(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	q, begin := open(t, schema, noPoll), appTxs["pgx"](t)
 	one, other := lease(t, q, &pawl.Envelope{Kind: "one"}), lease(t, q, &pawl.Envelope{Kind: "other"})

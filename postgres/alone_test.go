@@ -37,6 +37,7 @@ func besideMutations(t *testing.T, opts ...workflow.Option) (*postgres.Queue, *w
 // Rule: a start of a run whose ID exists, even in a transaction of the app, makes no other mutation
 // wait, and waits for none.
 func TestStartOfAnExistingRunIsNotAlone(t *testing.T) {
+	t.Parallel()
 	q, e, f := besideMutations(t)
 	first, err := f.Start(patient(t), e, "1", 7)
 	require.NoError(t, err)
@@ -61,6 +62,7 @@ func TestStartOfAnExistingRunIsNotAlone(t *testing.T) {
 // Rule: the removal of runs at the end of their retention makes no other mutation wait, and waits for
 // none.
 func TestRemovalOfRunsIsNotAlone(t *testing.T) {
+	t.Parallel()
 	q, e, f := besideMutations(t, workflow.Retain(time.Millisecond))
 	w := worker.New(q, &worker.Options{Logger: hclog.NewNullLogger()})
 	require.NoError(t, e.Handle(t.Context(), w, f))

@@ -135,6 +135,7 @@ func TestBoundsCostOtherQueuesNothing(t *testing.T) {
 // Rule: a bound counts what transactions of the app enqueue. While one is open, other enqueues into its queue wait, also those of
 // other processes, and nothing else does. They count its jobs if it commits, and none if it does not.
 func TestBoundBesideATransactionOfTheApp(t *testing.T) {
+	t.Parallel()
 	bounded := func(o *postgres.Options) {
 		o.Limits = map[string]pawl.Limits{"x": {MaxWaiting: 2, MaxWaitingPerKey: 2}}
 	}

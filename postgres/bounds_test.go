@@ -22,6 +22,7 @@ const largest = "SELECT max(n) FROM (SELECT count(*) AS n FROM pawl.job GROUP BY
 // Rule: one transaction promotes at most 10 000 jobs, over all queues and kinds. The next one
 // continues immediately.
 func TestPromotionIsBounded(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	stats := func(sql string) int { return count(t, strings.ReplaceAll(sql, "pawl.", schema+".")) }
 	q := open(t, schema)
@@ -43,6 +44,7 @@ func TestPromotionIsBounded(t *testing.T) {
 // Rule: one transaction takes back at most 10 000 leases of processes that have ended. A successor has
 // all of them when it is open.
 func TestRecoveryIsBounded(t *testing.T) {
+	t.Parallel()
 	const jobs = 11_000
 	schema := newSchema(t)
 	named := func(o *postgres.Options) { o.Owner = "worker" }

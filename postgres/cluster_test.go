@@ -127,7 +127,7 @@ func programsFolder() (string, error) {
 func newSchema(t testing.TB) string {
 	t.Helper()
 	need.Server(t, server.missing)
-	name := fmt.Sprintf("test_%d", server.names.Add(1))
+	name := fmt.Sprintf("test_%04d", server.names.Add(1)) // none is the beginning of another
 	t.Cleanup(func() { execute(t, "DROP SCHEMA IF EXISTS "+name+" CASCADE") })
 	return name
 }

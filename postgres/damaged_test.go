@@ -15,6 +15,7 @@ import (
 // Rule: a job with a damaged record fails no call and no other job. The first call that meets it makes it dead with the
 // reason corrupt; its payload stays, and it can be retried.
 func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
 	fetches := func(t *testing.T, q *postgres.Queue, _ *pawl.Lease) {
 		_, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 		require.ErrorIs(t, err, pawl.ErrEmpty)

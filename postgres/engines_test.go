@@ -129,6 +129,7 @@ func meeting(t *testing.T, words ...string) func(word string) {
 // Rule: several engines of several builds share the runs of one database. Whatever engine starts a
 // run, sends it a signal, or waits for it, each of its steps runs once. Each build has a part in the work.
 func TestEnginesOfSeveralBuilds(t *testing.T) {
+	t.Parallel()
 	const runs = 12
 	s := newTrips(t, migrated(t))
 	s.meet = meeting(t, "1", "2") // the engines of build 1 have room for fewer runs

@@ -74,6 +74,7 @@ func placeOrder(ctx context.Context, db *sql.DB, q *postgres.Queue, number strin
 
 // Rule: the programs of the guide work.
 func TestGuide(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	q := open(t, schema)
 	execute(t, "CREATE TABLE "+schema+".booked (number text); CREATE TABLE "+schema+".orders (number text)")

@@ -47,6 +47,7 @@ func starts(t testing.TB, q *postgres.Queue, n int) (all string) {
 // Rule: clients that enqueue into the same fair queues at the same time give each job of a key its own turn, whatever
 // the order in which a call names the queues.
 func TestTagsOfSeveralClients(t *testing.T) {
+	t.Parallel()
 	const clients, callers, calls = 3, 4, 15
 	schema := newSchema(t)
 	declared := func(o *postgres.Options) {
@@ -101,6 +102,7 @@ func numbers(t *testing.T, query string) []int64 {
 // Rule: several clients of a fair queue run each job once, despite delays, retries, and releases, and none is
 // forgotten. They need no poll for that.
 func TestSeveralClientsOfAFairQueue(t *testing.T) {
+	t.Parallel()
 	const clients, jobs = 3, 60
 	schema := newSchema(t)
 	var mu sync.Mutex
@@ -153,6 +155,7 @@ func TestSeveralClientsOfAFairQueue(t *testing.T) {
 // its client or another one. Its jobs take their turns after its commit, without a poll, and have none after a
 // rollback.
 func TestFairQueueBesideATransactionOfTheApp(t *testing.T) {
+	t.Parallel()
 	for kind, of := range appTxs {
 		t.Run(kind, func(t *testing.T) {
 			begin := of(t)
@@ -223,6 +226,7 @@ func TestRetryBesideASessionThatGivesTags(t *testing.T) {
 // Rule: turns that a process declares apply to the processes that run already, from their next transaction on: to their
 // enqueues, and to the jobs that they promote.
 func TestTurnsDeclaredByAnotherProcess(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	q := open(t, schema)
 	ready := pawl.NewID(time.Now())
@@ -249,6 +253,7 @@ func TestTurnsDeclaredByAnotherProcess(t *testing.T) {
 
 // Rule: when turns are declared again, jobs that became ready before that run before those that become ready later.
 func TestTurnsDeclaredAgain(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	fair := open(t, schema, fairly)
 	addKeyed(t, fair, 2, "a")
@@ -279,6 +284,7 @@ func TestOldestOfAFairQueue(t *testing.T) {
 
 // Rule: COPY, which stores many jobs, stores the same tags as the statement that stores few.
 func TestLargeGroupsHaveTheSameTags(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
 	fixed := func(o *postgres.Options) {
 		o.Now, o.Poll = func() time.Time { return now }, postgres.NoPoll

@@ -148,6 +148,7 @@ func TestLateJobBesideAFetchThatWaits(t *testing.T) {
 // Rule: if more jobs are late than a fetch looks at, a job that became due after them does not run, and a job that
 // became due before them does.
 func TestManyLateJobsInOrder(t *testing.T) {
+	t.Parallel()
 	const many = 1500
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
@@ -206,6 +207,7 @@ func TestWaitingJobsBehindARetryInOrder(t *testing.T) {
 // Rule: a fetch that does not wait gets a late job behind more due jobs than one transaction promotes. None promotes
 // more than a portion for it, since enqueues wait for it.
 func TestLateJobBehindManyDueJobs(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	q := open(t, schema, noPoll, declaring(pawl.Limits{Fair: true, InOrder: pawl.OrderHold}))
 	require.Empty(t, runnable(t, q)) // it no longer looks for due jobs by itself
@@ -223,6 +225,7 @@ func TestLateJobBehindManyDueJobs(t *testing.T) {
 // Rule: the jobs that transactions of the app and processes enqueue into a fair queue run in the order of the calls for
 // each key, despite retries, and while others enqueue, too.
 func TestOrderOfLateJobs(t *testing.T) {
+	t.Parallel()
 	const clients, calls = 3, 30
 	schema := newSchema(t)
 	var wg sync.WaitGroup

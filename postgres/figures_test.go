@@ -19,6 +19,7 @@ import (
 // Rule: after random runs over PostgreSQL, the metrics agree with a model of the queue's events, as they do over
 // the engines that module prometheus tests. PAWL_SLOW_TESTS=1 tries a hundred runs.
 func TestFiguresAreThoseOfTheEvents(t *testing.T) {
+	t.Parallel()
 	seeds := uint64(5)
 	if os.Getenv("PAWL_SLOW_TESTS") != "" {
 		seeds = 100

@@ -16,6 +16,7 @@ import (
 
 // TestJobctl builds the command once, which takes longer than the rest.
 func TestJobctl(t *testing.T) {
+	t.Parallel()
 	run := jobctl.Build(t)
 	t.Run("keeps the password", func(t *testing.T) { keepsThePassword(t, run) })
 	t.Run("works", func(t *testing.T) { worksOnAServer(t, run) })

@@ -18,6 +18,7 @@ import (
 // Rule: calls that wait for unique keys that an open transaction of the app has taken delay no other
 // call, and no lease expires while they wait. They get their answers when the transaction ends.
 func TestCallsBesideALock(t *testing.T) {
+	t.Parallel()
 	for name, keys := range map[string]int{"one key": 1, "many keys": 60} {
 		t.Run(name, func(t *testing.T) {
 			const blocked, others = 60, 20

@@ -189,6 +189,7 @@ func (m *moving) finish(where string) {
 // way. To start the app at another place, only the name of the place changes. No step of a run
 // happens again.
 func TestBacklogMoves(t *testing.T) {
+	t.Parallel()
 	jobs, runs := race.Fewer(2000), race.Fewer(40)
 	if os.Getenv("PAWL_SLOW_TESTS") != "" {
 		jobs, runs = 100_000, 5000

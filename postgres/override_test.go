@@ -29,6 +29,7 @@ func limitsOf(t testing.TB, q *postgres.Queue) (pawl.Limits, *pawl.Limits) {
 // Rule: limits that an operator sets stay in force whatever a process declares that opens the queue later. A reset returns to what was
 // declared last, by whichever process.
 func TestOperatorsLimitsBesideDeclarations(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	q := open(t, schema, declaring(pawl.Limits{Running: 1}))
 	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
@@ -50,6 +51,7 @@ func TestOperatorsLimitsBesideDeclarations(t *testing.T) {
 // Rule: if an operator and processes set limits at the same time, none undoes the change of another: the operator's
 // limits are in force, and one of the declarations is stored beside them.
 func TestOperatorsLimitsWhileProcessesDeclare(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	q := open(t, schema)
 	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))

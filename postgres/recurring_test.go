@@ -13,6 +13,7 @@ import (
 
 // TestRecurring proves the promises of schedules over PostgreSQL.
 func TestRecurring(t *testing.T) {
+	t.Parallel()
 	newSchema(t) // or skip
 	free := newFreeSchemas(t, "")
 	recurring.Run(t, recurring.Store{Seeds: 1, Steps: 6, Shared: true, Open: func(t testing.TB, path string, now func() time.Time) recurring.Queue {

@@ -76,6 +76,7 @@ func TestSeveralClients(t *testing.T) {
 // Rule: of the clients that enqueue one unique key at the same time, one stores its job and the
 // others get its ID.
 func TestUniqueKeyOfSeveralClients(t *testing.T) {
+	t.Parallel()
 	schema := newSchema(t)
 	for range 5 {
 		ids := make([]pawl.ID, 4)

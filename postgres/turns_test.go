@@ -62,6 +62,7 @@ func keyed(kind, key string) *pawl.Envelope { return &pawl.Envelope{Kind: kind, 
 // Rule: several clients that fetch at the same time run the jobs of each key one after another, in order, despite
 // retries and releases.
 func TestTurnsOfSeveralClients(t *testing.T) {
+	t.Parallel()
 	for name, limits := range map[string]pawl.Limits{"in order": {InOrder: pawl.OrderContinue}, "in order and fair": {InOrder: pawl.OrderContinue, Fair: true}} {
 		t.Run(name, func(t *testing.T) { runTurns(t, declaring(limits)) })
 	}

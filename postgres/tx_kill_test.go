@@ -62,6 +62,7 @@ func TestBookingProcess(t *testing.T) {
 // Rule: an effect and its ack in one transaction of the app are exactly once, wherever the process is
 // killed.
 func TestAckTxKilled(t *testing.T) {
+	t.Parallel()
 	jobs, kills := max(20, race.Fewer(60)), max(3, race.Fewer(12)) // one at each place
 	schema := newSchema(t)
 	q := open(t, schema)

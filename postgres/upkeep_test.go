@@ -58,6 +58,7 @@ func TestUpkeepThatFails(t *testing.T) {
 
 // Rule: while another session has locked what is due, the scheduler looks 20 times a second.
 func TestDueJobThatIsLocked(t *testing.T) {
+	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, schema string) {
 		q := open(t, schema, noPoll, virtual)
 		e := &pawl.Envelope{Kind: "k", Delay: time.Minute}
