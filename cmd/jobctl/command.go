@@ -98,7 +98,9 @@ func (a *app) commands() *cobra.Command {
 		a.completionCommand(), a.manCommand(), a.versionCommand(),
 	)
 	for _, c := range leaves(root) {
-		a.completeFlags(c)
+		if a.completes {
+			a.completeFlags(c)
+		}
 		refuseTwice(c)
 	}
 	root.PersistentFlags().SortFlags = false

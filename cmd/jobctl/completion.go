@@ -3,11 +3,17 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+// completes reports whether a command line asks for completions, as the scripts for shells do.
+func completes(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, cobra.ShellCompRequestCmd) })
+}
 
 func (a *app) completionCommand() *cobra.Command {
 	s := &spec{

@@ -40,7 +40,7 @@ times, addresses and quoted texts.`,
 		},
 	})
 	c.Flags().Var(textFlag(&by), "by", "group by `KEY`: error (default), kind, queue, reason, or payload.PATH, a field such as payload.user.id")
-	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"error", "kind", "queue", "reason", "payload."}, cobra.ShellCompDirectiveNoFileComp))
+	a.completeFlag(c, "by", cobra.FixedCompletions([]string{"error", "kind", "queue", "reason", "payload."}, cobra.ShellCompDirectiveNoFileComp))
 	filter.register(a, c, pawl.Dead)
 	c.Flags().VarP(countFlag(&limit), "limit", "n", "at most `COUNT` groups, 0 for all (default 50)")
 	return c

@@ -87,7 +87,7 @@ func (f *onceFlag) Set(text string) error {
 // refuseTwice lets each flag of a command that does not collect its values occur once. Flags of
 // all commands are exempt: an alias may contain one, and the last one wins.
 func refuseTwice(c *cobra.Command) {
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
 		kind := f.Value.Type()
 		if kind != "bool" && !strings.HasSuffix(kind, "Array") && !strings.HasSuffix(kind, "Slice") {
 			f.Value = &onceFlag{Value: f.Value}
@@ -117,6 +117,14 @@ type chosen struct {
 	words []string
 }
 
+// completeFlag gives a flag its own completion. Package cobra keeps each for as long as the process
+// runs, so no flag has one unless the command line asks for completions.
+func (a *app) completeFlag(c *cobra.Command, name string, complete cobra.CompletionFunc) {
+	if a.completes {
+		_ = c.RegisterFlagCompletionFunc(name, complete)
+	}
+}
+
 // completeFlags completes the values of a command's flags: with their words, or else by the name
 // that the help gives the value. It does not change a flag that has its own completion.
 func (a *app) completeFlags(c *cobra.Command) {
@@ -124,7 +132,7 @@ func (a *app) completeFlags(c *cobra.Command) {
 		"QUEUE": a.completeQueues, "KIND": a.completeKinds, "FLOW": a.completeFlows,
 		"FILE": files, "FOLDER": files, "BODY": files, "PROGRAM": files,
 	}
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, own := c.GetFlagCompletionFunc(f.Name); own || f.NoOptDefVal == "true" {
 			return
 		}

@@ -54,18 +54,19 @@ func runIn(ctx context.Context, args []string, stdin io.Reader, stdout, stderr i
 
 // app is what a command uses.
 type app struct {
-	stdin    io.Reader
-	stdout   *bufio.Writer // data
-	stderr   io.Writer     // messages
-	now      func() time.Time
-	zone     *time.Location // the time zone for people
-	env      func(name string) string
-	terminal bool         // there is a user to ask
-	screen   bool         // standard output is a terminal
-	width    int          // columns of the screen; 0 if unknown
-	bars     bool         // standard error is a terminal
-	note     func(string) // receives what opening changed beyond the request
-	flags    shared
+	stdin     io.Reader
+	stdout    *bufio.Writer // data
+	stderr    io.Writer     // messages
+	now       func() time.Time
+	zone      *time.Location // the time zone for people
+	env       func(name string) string
+	terminal  bool         // there is a user to ask
+	screen    bool         // standard output is a terminal
+	width     int          // columns of the screen; 0 if unknown
+	bars      bool         // standard error is a terminal
+	note      func(string) // receives what opening changed beyond the request
+	completes bool         // the command line asks for completions
+	flags     shared
 }
 
 // run finds the command that args name and executes it.
@@ -73,6 +74,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if a.note == nil {
 		a.note = func(sentence string) { a.say("note: %s", sentence) }
 	}
+	a.completes = completes(args)
 	root := a.commands()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

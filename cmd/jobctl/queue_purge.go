@@ -56,7 +56,7 @@ touched: 'jobctl job cancel -s leased' asks them to end.`,
 	c.Flags().BoolVar(&jobs.newest, "newest", false, "newest first: dead jobs by when they became dead, others by creation")
 	c.Flags().VarP(countFlag(&ch.limit), "limit", "n", "at most `COUNT` of them")
 	dryRunFlag(c, &ch.dry)
-	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))
+	a.completeFlag(c, "state", cobra.FixedCompletions(words[:len(purgeable)], cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -86,7 +86,7 @@ func TestEveryCommandHasScripts(t *testing.T) {
 // where it names one, and otherwise with nothing.
 func TestFlagsAreCompleted(t *testing.T) {
 	build(t, everyState)
-	a := &app{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, env: func(string) string { return "app.db" }, now: time.Now, note: func(string) {}}
+	a := &app{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, env: func(string) string { return "app.db" }, now: time.Now, note: func(string) {}, completes: true}
 	root := a.commands()
 	files := []string{"to", "to-db", "file", "data", "dir", "allow", "allow-dir", "output-dir"}
 	words := map[string]string{"on-conflict": "reject", "sort": "died", "reason": "poison", "drain": "all", "queue": "email", "to-queue": "email", "kind": "mail.send"}

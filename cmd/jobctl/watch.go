@@ -77,7 +77,7 @@ read in time are lost, and the next line reports how many.`,
 	c.Flags().VarP(eachFlag(&w.queues, driver.CheckQueue), "queue", "q", "only jobs in `QUEUE`; may be repeated")
 	c.Flags().Var(manyFlag{flagFunc{w.events}}, "events", "only these `EVENTS`, separated by commas: "+strings.Join(eventWords(), ", "))
 	c.Flags().VarP(countFlag(&w.limit), "limit", "n", "end after `COUNT` events")
-	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions(eventWords(), cobra.ShellCompDirectiveNoFileComp))
+	a.completeFlag(c, "events", cobra.FixedCompletions(eventWords(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -51,7 +51,7 @@ command prints the ID of the new run.`,
 	c.Flags().Var(textFlag(&from), "from", "the first `STEP` that the new run executes itself")
 	c.Flags().Var(textFlag(&id), "id", "the `ID` of the new run among those of its flow")
 	dryRunFlag(c, &dry)
-	_ = c.RegisterFlagCompletionFunc("from", a.completeSteps)
+	a.completeFlag(c, "from", a.completeSteps)
 	return c
 }
 
