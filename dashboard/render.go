@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -17,9 +18,12 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// templates are the pages by name. Each has the layout.
-var templates = parseTemplates("overview", "queues", "throughput", "jobs", "job", "found", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
-	"workers", "file", "plan", "result", "problem")
+// templates are the pages by name. Each has the layout. They are parsed for the first page, since a program that
+// shows none, such as most calls of jobctl, should start fast.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	return parseTemplates("overview", "queues", "throughput", "jobs", "job", "found", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
+		"workers", "file", "plan", "result", "problem")
+})
 
 func parseTemplates(names ...string) map[string]*template.Template {
 	all := make(map[string]*template.Template)

@@ -148,7 +148,7 @@ func (q *request) show(template, nav, title string, body any, commands ...string
 // write renders a page before it sends anything, so that no page is truncated.
 func (q *request) write(status int, template string, v *view) {
 	var b bytes.Buffer
-	if err := templates[template].ExecuteTemplate(&b, "layout", v); err != nil {
+	if err := templates()[template].ExecuteTemplate(&b, "layout", v); err != nil {
 		q.d.log.Error("dashboard page failed", "path", q.URL.Path, "error", err)
 		http.Error(q.w, "This page cannot be shown; the app's log says more.", http.StatusInternalServerError)
 		return
