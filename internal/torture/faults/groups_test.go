@@ -13,6 +13,6 @@ func TestGroups(t *testing.T) {
 		t.Skip(why)
 	}
 	tryFamily(t, &harness.Family{Name: "groups", Prepare: harness.Each(func(t *harness.Try) error {
-		return killGroup(t, 50)
+		return killGroup(t, 25)
 	})}, 30)
 }
