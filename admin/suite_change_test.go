@@ -254,12 +254,12 @@ var changeCases = []suiteCase{
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}},
-	{"several changes at a time are each done", func(f *fixture) { f.many(200, pawl.Envelope{Kind: "many", Delay: time.Hour}) }, nil, func(t *testing.T, s *suiteTest) {
+	{"several changes at a time are each done", func(f *fixture) { f.many(50, pawl.Envelope{Kind: "many", Delay: time.Hour}) }, nil, func(t *testing.T, s *suiteTest) {
 		errs := make(chan error, 20)
 		for part := range 10 {
 			go func() {
 				var ids []pawl.ID
-				for _, e := range s.want[part*20 : part*20+20] {
+				for _, e := range s.want[part*5 : part*5+5] {
 					ids = append(ids, e.ID)
 				}
 				results, err := s.Do(context.Background(), Action{Verb: RunNow}, ids...)
@@ -275,6 +275,6 @@ var changeCases = []suiteCase{
 		}
 		stats, err := s.Stats(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, pawl.Counts{Ready: 200}, stats.Queues[0].Counts)
+		require.Equal(t, pawl.Counts{Ready: 50}, stats.Queues[0].Counts)
 	}},
 }

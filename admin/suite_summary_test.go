@@ -64,7 +64,7 @@ var summaryCases = []suiteCase{
 		require.EqualValues(t, 2, groups[0].Count, "filters hold, but for the state")
 	}},
 	{"a summary of many pages is that of all", nil, nil, func(t *testing.T, s *suiteTest) {
-		const jobs = 2*MaxLimit + 100
+		const jobs = MaxLimit + 100
 		failures(t, s, jobs)
 		groups, _, err := Summarize(t.Context(), s, Filter{}, "error")
 		require.NoError(t, err)
