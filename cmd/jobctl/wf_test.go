@@ -208,8 +208,9 @@ func TestRunsAreEscaped(t *testing.T) {
 	const evil = "\x1b[31m\u202e\n"
 	build(t, func(f *file) {
 		e := workflow.Open(f.q, &workflow.Options{Build: evil, Logger: hclog.NewNullLogger()})
+		sent := make(chan struct{}) // the run ends after its signal
 		flow := workflow.Define("flow"+evil, func(r *workflow.Run, in string) (string, error) {
-			if _, err := workflow.Step(r, "ok"+evil, func(context.Context) (string, error) { return in, nil }); err != nil {
+			if _, err := workflow.Step(r, "ok"+evil, func(context.Context) (string, error) { <-sent; return in, nil }); err != nil {
 				return "", err
 			}
 			if err := workflow.Publish(r, "key"+evil, in); err != nil {
@@ -221,6 +222,7 @@ func TestRunsAreEscaped(t *testing.T) {
 			h, err := flow.Start(context.Background(), e, "id"+evil, evil)
 			require.NoError(t, err)
 			require.NoError(t, e.Send(context.Background(), h.Run(), "signal"+evil, pack(t, evil), ""))
+			close(sent)
 		})
 	})
 	ref := "flow" + evil + ":id" + evil
