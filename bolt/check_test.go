@@ -122,3 +122,41 @@ func TestCheckOfAKeyThatNobodyHas(t *testing.T) {
 	require.NoError(t, q.Settle(t.Context(), first.Release()))
 	require.NoError(t, q.Check(t.Context()))
 }
+
+// Rule: Check finds rows of a job that match their checksums and contradict the record.
+func TestCheckFindsContradictions(t *testing.T) {
+	sound := soundWithOneJob(t)
+	for says, change := range map[string]func(root *bbolt.Bucket, k, v []byte) error{
+		"flags": func(root *bbolt.Bucket, k, v []byte) error {
+			row, err := parseIndexRow(k, v)
+			row.flags ^= hasHistory
+			return errors.Join(err, root.Bucket(bucketReady).Put(k, seal(k, row.append(nil))))
+		},
+		"payload lie apart": func(root *bbolt.Bucket, k, v []byte) error {
+			row, err := parseIndexRow(k, v)
+			return errors.Join(err, root.Bucket(bucketPayloads).Put(row.id[:], seal(row.id[:], []byte("another"))))
+		},
+	} {
+		path := filepath.Join(memoryFolder(t), "jobs.db")
+		require.NoError(t, os.WriteFile(path, sound, 0o600))
+		require.NoError(t, checkAt(t, path))
+		withBolt(t, path, func(tx *bbolt.Tx) error {
+			root := tx.Bucket(bucketRoot)
+			k, v := root.Bucket(bucketReady).Cursor().First()
+			return change(root, bytes.Clone(k), bytes.Clone(v))
+		})
+		require.ErrorContains(t, checkAt(t, path), says)
+	}
+}
+
+// soundWithOneJob returns the bytes of a file with one ready job.
+func soundWithOneJob(t *testing.T) []byte {
+	path := filepath.Join(memoryFolder(t), "jobs.db")
+	q, err := Open(path, quiet())
+	require.NoError(t, err)
+	add(t, q, func(*pawl.Envelope) {})
+	require.NoError(t, q.Close())
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
+}

@@ -218,7 +218,7 @@ func (s *store) whole(id pawl.ID) (stored, error) {
 	}
 	at, err := s.where(j.Envelope)
 	if err == nil {
-		_, err = s.complete(j, at, driver.AllParts)
+		j.Envelope, err = s.complete(j, at, driver.AllParts)
 	}
 	if err != nil {
 		return stored{}, err
