@@ -18,6 +18,7 @@ func init() {
 		DecodePayload: decodePayload,
 
 		RunContext:  runContext,
+		Note:        (*Lease).note,
 		MarkSettled: (*Lease).markSettled,
 		Settled:     (*Lease).isSettled,
 	}

@@ -9,7 +9,7 @@ import (
 // Envelope is one job as a queue stores it. The caller of Enqueue describes the job. The queue fills
 // in the rest of the copy that it stores.
 type Envelope struct {
-	// Fixed for the whole life of the job.
+	// Fixed for the whole life of the job, except that an edit changes the payload and adds a header.
 
 	ID      ID                // set by the queue when zero
 	Origin  string            // the queue that first accepted the job; set by it unless given
@@ -28,7 +28,7 @@ type Envelope struct {
 	Seq        uint64        // number of its enqueue in its file, which orders jobs that are otherwise equal; set by the queue
 	Priority   int8          // higher runs first
 	Cancelled  bool          // somebody cancelled it during its lease
-	NotBefore  time.Time     // never fetched earlier; once it is ready, since when
+	NotBefore  time.Time     // never fetched earlier; once ready, when it became ready
 	Deadline   time.Time     // bounds its whole life: not fetched at this time or later; zero means none
 	Timeout    time.Duration // bounds one attempt; 0 means the worker's
 	MaxRetries int           // a job runs at most MaxRetries+1 times

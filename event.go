@@ -25,7 +25,7 @@ type Event struct {
 type EventType string
 
 // The types of events. One transition may be two events: when a lease expires for the last time,
-// the job is reaped and then dies.
+// the job is reaped and then becomes dead.
 const (
 	EventEnqueued  EventType = "enqueued"
 	EventReplaced  EventType = "replaced"  // took the place of a job with its unique key, or of a dead job

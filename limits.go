@@ -13,7 +13,7 @@ import (
 // A leased job counts as running, so jobs that a worker fetched ahead count too. Delayed jobs do not count: a job that
 // waits for its retry, or that snoozes, makes room for others.
 //
-// A job that a limit keeps from running is blocked. Its State is still [Ready], and it keeps its place in the order of
+// A job that a limit of its key keeps from running is blocked. Its State is still [Ready], and it keeps its place in the order of
 // its queue. Limits change nothing else about the order.
 type Limits struct {
 	Running       int  // jobs of the queue at a time

@@ -17,11 +17,14 @@ type Progress struct {
 	At          time.Time
 }
 
-// String returns "412/10000 4% page 412".
+// String returns "412/10000 4% page 412", or only the text if there are no numbers.
 func (p Progress) String() string {
 	text := fmt.Sprint(p.Done)
-	if p.Total > 0 {
+	switch {
+	case p.Total > 0:
 		text = fmt.Sprintf("%d/%d %d%%", p.Done, p.Total, int64(float64(p.Done)/float64(p.Total)*100))
+	case p.Done == 0 && p.Text != "":
+		return p.Text
 	}
 	return strings.TrimSpace(text + " " + p.Text)
 }
@@ -42,8 +45,13 @@ type RunLog struct {
 //
 // A queue without [RunNotes], and a job that no worker runs, keep nothing.
 func (j *Job[T]) Progress(done, total int64, text string) {
-	if run := j.Lease.notesOf(); run != nil {
-		run.Note(done, total, text, time.Now())
+	j.Lease.note(done, total, text, time.Now())
+}
+
+// note notes the progress that the attempt has at the given time.
+func (l *Lease) note(done, total int64, text string, at time.Time) {
+	if run := l.notesOf(); run != nil {
+		run.Note(done, total, text, at)
 	}
 }
 

@@ -202,7 +202,7 @@ func InGroup(name string) Option {
 
 // After lets the job start once the named jobs have succeeded. Until then it is blocked. The queue must hold
 // them, or the record of their success (see [Retain]), or a job before this one in the same batch must have
-// the ID: otherwise the enqueue returns [ErrNotFound]. If one of them dies, the job waits until somebody
+// the ID: otherwise the enqueue returns [ErrNotFound]. If one of them becomes dead, the job waits until somebody
 // retries that one. If a dead one is deleted, the job waits until somebody cancels it. A job waits for at
 // most [MaxAfter] others. A queue without [Prerequisites] refuses it.
 func After(ids ...ID) Option {

@@ -7,7 +7,7 @@ import (
 )
 
 // Policy decides how long a job waits after a failed attempt. Implementations are
-// pure: time and chance come in through [Retry].
+// pure: randomness comes from [Retry].
 type Policy interface {
 	// Delay returns the wait before r.Attempt, or false to give up, which
 	// abandons the job although it has retries left.

@@ -106,7 +106,7 @@ type Request struct {
 	RetryShare float64
 
 	// Ahead says how many of them would wait behind a running job; the others start
-	// at once. 0 means that all do. A job that crashed before is leased only as one
+	// at once. 0 means that all start at once. A job that crashed before is leased only as one
 	// that starts at once, so that it takes down as few others as possible: with
 	// Ahead equal to Max it is passed over. The queue leases only one job at a time
 	// of those that crashed twice or more.

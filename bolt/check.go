@@ -43,9 +43,13 @@ func (s *store) violations(ctx context.Context) error {
 		kinds:  make(map[kindNumber]string),
 		keyed:  make(map[string]*keyScan),
 		groups: make(map[string]*driver.GroupRow),
+
+		holders: make(map[string]pawl.ID),
+		blocked: make(map[string]pawl.ID),
+		unblock: make(map[string]bool),
 	}
 	c.progress = beginSteps(ctx, s.checkSteps(), progressRows)
-	for _, step := range []func(){c.queueRows, c.stateRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups, c.prerequisites, c.notes} {
+	for _, step := range []func(){c.queueRows, c.stateRows, c.effectRows, c.jobRecords, c.belongings, c.comparedCounts, c.keys, c.comparedGroups, c.prerequisites, c.notes} {
 		if step(); c.done() {
 			break
 		}
@@ -72,11 +76,15 @@ type check struct {
 	groups map[string]*driver.GroupRow // results of the scan: members that are pending or dead
 	found  []error
 
+	holders map[string]pawl.ID // the job that holds each effect
+	blocked map[string]pawl.ID // a job that each effect blocks, by queue
+	unblock map[string]bool    // effects of ready jobs, by queue
+
 	progress *progress
 }
 
-// checkSteps returns how many rows of jobs a check visits: states, records, and the records
-// again for their other rows.
+// checkSteps returns how many steps a check makes: for each job one for the row of its state, and two for its
+// record.
 func (s *store) checkSteps() (steps int64) {
 	_ = s.eachQueue(func(n queueNumber, _ *queueRow) error { // the check reports damage
 		counts, err := s.countsOf(n)
@@ -171,7 +179,7 @@ func (c *check) stateRows() {
 	}
 }
 
-// stateRow reads a row of a state table and checks what else it says about its job.
+// stateRow reads a row of a state table.
 func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 	c.progress.add(1)
 	id, err := rowID(state, k, v)
@@ -179,45 +187,22 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 		c.wrong("row %x: %w", k, err)
 		return
 	}
-	j, recordErr := c.record(id) // a missing record is reported with the records
 	row := stateRow{state: state}
-	counted := func(ln line) {
-		if recordErr == nil && (c.queues[ln.queue] != j.Queue || c.kinds[ln.kind] != j.Kind) {
-			c.wrong("the %s job %s counts for kind %q of queue %q, it is of kind %q in %q",
-				state, id, c.kinds[ln.kind], c.queues[ln.queue], j.Kind, j.Queue)
-		}
-	}
 	switch b {
 	case c.leased:
 		var r leaseRow
 		r, err = parseLeaseRow(k, v)
 		row.flags = r.flags
-		counted(r.line)
-		if recordErr == nil && err == nil && (r.priority != j.Priority || r.seq != j.Seq) {
-			c.wrong("job %s has priority %d and sequence %d in its lease, %d and %d in its record", id, r.priority, r.seq, j.Priority, j.Seq)
-		}
-		if recordErr == nil && err == nil && r.lane != laneOf(j.Envelope) {
-			c.wrong("job %s was leased from lane %d, by its record it was in %d", id, r.lane, laneOf(j.Envelope))
-		}
-		if recordErr == nil && err == nil && r.key != j.Key {
-			c.wrong("job %s has key %q in its lease, %q in its record", id, r.key, j.Key)
-		}
 	case c.completed, c.failed:
 		var r endedRow
 		r, err = parseEndedRow(k, v)
 		row.flags = r.flags
-		counted(r.line)
 	case c.delayed:
 		var r delayedRow
 		r, err = parseDelayedRow(k, v)
 		row.flags = r.flags
 		row.state = map[byte]pawl.State{waitsForTime: pawl.Delayed, waitsForKey: pawl.Ready, waitsForLimit: pawl.Ready, waitsForTurn: pawl.Ready, waitsForJobs: pawl.Ready}[k[0]]
 		row.blocked = k[0] != waitsForTime
-		if recordErr == nil {
-			if ln, _, _ := c.line(j.Envelope); !bytes.Equal(r.ready, readyKey(nil, ln, j.Envelope)) {
-				c.wrong("job %s would be promoted to the wrong place", id)
-			}
-		}
 	default:
 		var r indexRow
 		r, err = parseIndexRow(k, v)
@@ -236,50 +221,97 @@ func (c *check) stateRow(b *table, state pawl.State, k, v []byte) {
 // rows. It removes the rows of the jobs it found from the map.
 func (c *check) jobRecords() {
 	c.each(c.jobs, func(k, _ []byte) {
-		c.progress.add(1)
+		c.progress.add(2)
 		if len(k) != len(pawl.ID{}) {
 			c.wrong("key %x is the ID of no job", k)
 			return
 		}
 		id := pawl.ID(k)
 		row, ok := c.rows[id]
-		if !ok {
-			c.wrong("job %s is in no state", id)
-			return
-		}
 		delete(c.rows, id)
-		j, err := c.whole(id)
-		if err != nil {
+		j, at, err := c.placed(id)
+		if err == nil {
+			c.repeated(j, at)
+			c.waiting(j, at)
+			j.Envelope, err = c.complete(j, at, driver.AllParts)
+		}
+		switch {
+		case !ok:
+			c.wrong("job %s is in no state", id)
+		case err != nil:
 			c.wrong("%w", err)
-			return
-		}
-		e := j.Envelope
-		if e.State != row.state {
-			c.wrong("job %s is %s, its record leads to %s", id, row.state, e.State)
-		}
-		ln, _, _ := c.line(e)
-		counts := c.counts[ln]
-		*driver.CountOf(&counts, row.state)++
-		if row.blocked {
-			counts.Blocked++
-		}
-		if row.state == pawl.Dead && j.HoldsKey {
-			counts.Held++
-		}
-		c.counts[ln] = counts
-		countMember(c.groups, e)
-		if row.flags != j.flags() {
-			c.wrong("job %s has flags %b in its row, %b in its record", id, row.flags, j.flags())
-		}
-		if (j.apart != 0) != (c.payloads.Get(k) != nil) {
-			c.wrong("job %s says that %d bytes of payload lie apart", id, j.apart)
-		}
-		if e.Seq > c.jobs.Sequence() {
-			c.wrong("job %s has sequence %d, the file is at %d", id, e.Seq, c.jobs.Sequence())
+		default:
+			c.jobRecord(j, at, row)
 		}
 	})
 	for id, row := range c.rows {
 		c.wrong("a %s row leads to job %s, which is not there", row.state, id)
+	}
+}
+
+// jobRecord requires that a job agrees with the row that says where it is, and counts it.
+func (c *check) jobRecord(j stored, at place, row stateRow) {
+	e := j.Envelope
+	if e.State != row.state {
+		c.wrong("job %s is %s, its record leads to %s", e.ID, row.state, e.State)
+	}
+	counts := c.counts[at.line]
+	*driver.CountOf(&counts, row.state)++
+	if row.blocked {
+		counts.Blocked++
+	}
+	if row.state == pawl.Dead && j.HoldsKey {
+		counts.Held++
+	}
+	c.counts[at.line] = counts
+	countMember(c.groups, e)
+	if row.flags != j.flags() {
+		c.wrong("job %s has flags %b in its row, %b in its record", e.ID, row.flags, j.flags())
+	}
+	if (j.apart != 0) != (c.payloads.Get(e.ID[:]) != nil) {
+		c.wrong("job %s says that %d bytes of payload lie apart", e.ID, j.apart)
+	}
+	if e.Seq > c.jobs.Sequence() {
+		c.wrong("job %s has sequence %d, the file is at %d", e.ID, e.Seq, c.jobs.Sequence())
+	}
+}
+
+// repeated requires that the row that says where a job is repeats what its record says. A damaged row is reported
+// with the rows.
+func (c *check) repeated(j stored, at place) {
+	k, v := at.key, at.table.Get(at.key)
+	counted := func(ln line) {
+		if ln != at.line {
+			c.wrong("the %s job %s counts for kind %q of queue %q, it is of kind %q in %q",
+				at.state, j.ID, c.kinds[ln.kind], c.queues[ln.queue], j.Kind, j.Queue)
+		}
+	}
+	switch at.table {
+	case c.leased:
+		r, err := parseLeaseRow(k, v)
+		if err != nil {
+			return
+		}
+		counted(r.line)
+		if r.priority != j.Priority || r.seq != j.Seq {
+			c.wrong("job %s has priority %d and sequence %d in its lease, %d and %d in its record", j.ID, r.priority, r.seq, j.Priority, j.Seq)
+		}
+		now := laneOf(j.Envelope)
+		saved := now.class() == clean && r.lane.retries() == now.retries() // a save resets the crashes, and the lease keeps its lane
+		if r.lane != now && !saved {
+			c.wrong("job %s was leased from lane %d, by its record it was in %d", j.ID, r.lane, now)
+		}
+		if r.key != j.Key {
+			c.wrong("job %s has key %q in its lease, %q in its record", j.ID, r.key, j.Key)
+		}
+	case c.completed, c.failed:
+		if r, err := parseEndedRow(k, v); err == nil {
+			counted(r.line)
+		}
+	case c.delayed:
+		if r, err := parseDelayedRow(k, v); err == nil && !bytes.Equal(r.ready, readyKey(nil, at.line, j.Envelope)) {
+			c.wrong("job %s would be promoted to the wrong place", j.ID)
+		}
 	}
 }
 

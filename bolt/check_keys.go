@@ -10,9 +10,12 @@ import (
 // them, and that no job waits for a missing row.
 func (c *check) keys() {
 	c.uniqueRows()
-	holders := c.effectRows()
 	c.values(c.expiry, 0, func(k, _ []byte) { c.expiryRow(k) })
-	c.waiting(holders)
+	for key, id := range c.blocked {
+		if !c.unblock[key] {
+			c.wrong("job %s is blocked and nothing unblocks it", id)
+		}
+	}
 	c.keyRows()
 }
 
@@ -70,16 +73,15 @@ func (c *check) uniqueRows() {
 	})
 }
 
-// effectRows returns the job that holds each effect.
-func (c *check) effectRows() (holders map[string]pawl.ID) {
-	holders = make(map[string]pawl.ID)
+// effectRows reads which job holds each effect, and requires that it is leased.
+func (c *check) effectRows() {
 	c.values(c.effects, effectWidth, func(k, _ []byte) {
 		row, _ := parseEffectRow(k, c.effects.Get(k))
 		if row == (effectRow{}) {
 			c.wrong("effect %q is neither leased nor done", k)
 		}
 		if row.holder != (pawl.ID{}) {
-			holders[string(k)] = row.holder
+			c.holders[string(k)] = row.holder
 			if c.leased.Get(row.holder[:]) == nil {
 				c.wrong("effect %q is held by job %s, which is not leased", k, row.holder)
 			}
@@ -88,48 +90,31 @@ func (c *check) effectRows() (holders map[string]pawl.ID) {
 			c.wrong("effect %q would be done for ever", k)
 		}
 	})
-	return holders
 }
 
-// waiting requires that the deadline of each waiting job has a row in expiry, and that for each
-// job that an effect blocks, a ready job exists that can unblock it. A job whose unique key
-// leads nowhere is not an error: another job, with its own choice of states, may have taken the
-// key and be gone.
-func (c *check) waiting(holders map[string]pawl.ID) {
-	ready := make(map[string]bool) // effects of ready jobs, by queue
-	blockedJobs := make(map[string]pawl.ID)
-	c.each(c.jobs, func(k, _ []byte) {
-		c.progress.add(1)
-		j := c.envelope(k)
-		p, err := c.where(j.Envelope)
-		if err != nil {
-			return // reported with the records
+// waiting requires that the deadline of a waiting job has a row in expiry. It records whether an effect blocks the
+// job, since a ready job must exist then that can unblock it. A job whose unique key leads nowhere is not an error:
+// another job, with its own choice of states, may have taken the key and be gone.
+func (c *check) waiting(j stored, p place) {
+	waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed
+	if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
+		c.wrong("nobody looks at the deadline of job %s", j.ID)
+	}
+	c.countKey(j, p)
+	c.countBacklog(j, p)
+	if j.IdempotencyKey == "" {
+		return
+	}
+	effect := string(effectKey(nil, j.Envelope))
+	switch {
+	case p.state == pawl.Leased && c.holders[effect] != j.ID:
+		c.wrong("job %s is leased, its effect is held by %s", j.ID, c.holders[effect])
+	case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.line, j.Envelope)):
+		c.blocked[j.Queue+effect] = j.ID
+		if _, held := c.holders[effect]; held {
+			c.unblock[j.Queue+effect] = true
 		}
-		waits := p.state != pawl.Leased && p.state != pawl.Dead && p.state != pawl.Completed
-		if waits && !j.Deadline.IsZero() && c.expiry.Get(deadlineKey(nil, j.Envelope)) == nil {
-			c.wrong("nobody looks at the deadline of job %s", j.ID)
-		}
-		c.countKey(j, p)
-		c.countBacklog(j, p)
-		if j.IdempotencyKey == "" {
-			return
-		}
-		effect := string(effectKey(nil, j.Envelope))
-		switch {
-		case p.state == pawl.Leased && holders[effect] != j.ID:
-			c.wrong("job %s is leased, its effect is held by %s", j.ID, holders[effect])
-		case p.state == pawl.Ready && bytes.Equal(p.key, heldKey(nil, []byte(effect), p.line, j.Envelope)):
-			blockedJobs[j.Queue+effect] = j.ID
-			if _, held := holders[effect]; held {
-				ready[j.Queue+effect] = true
-			}
-		case p.state == pawl.Ready && p.table == c.ready:
-			ready[j.Queue+effect] = true
-		}
-	})
-	for key, id := range blockedJobs {
-		if !ready[key] {
-			c.wrong("job %s is blocked and nothing unblocks it", id)
-		}
+	case p.state == pawl.Ready && p.table == c.ready:
+		c.unblock[j.Queue+effect] = true
 	}
 }

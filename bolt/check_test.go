@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -146,6 +147,59 @@ func TestCheckFindsContradictions(t *testing.T) {
 			return change(root, bytes.Clone(k), bytes.Clone(v))
 		})
 		require.ErrorContains(t, checkAt(t, path), says)
+	}
+}
+
+// Rule: Check compares what the row that says where a job is repeats with the job's record.
+func TestCheckOfRepeatedRows(t *testing.T) {
+	q := openTest(t, nil)
+	add(t, q, nil)
+	require.NoError(t, q.Settle(t.Context(), leaseOne(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
+	add(t, q, func(e *pawl.Envelope) { e.Delay = time.Hour })
+	add(t, q, nil)
+	leaseOne(t, q)
+	for _, test := range []struct {
+		bucket []byte
+		change func(k, v []byte) []byte
+		says   string
+	}{
+		{bucketLeased, func(k, v []byte) []byte {
+			r, err := parseLeaseRow(k, v)
+			require.NoError(t, err)
+			r.line.kind++
+			return r.append(nil)
+		}, "counts for kind"},
+		{bucketLeased, func(k, v []byte) []byte {
+			r, err := parseLeaseRow(k, v)
+			require.NoError(t, err)
+			r.lane++
+			return r.append(nil)
+		}, "was leased from lane"},
+		{bucketFailed, func(k, v []byte) []byte {
+			r, err := parseEndedRow(k, v)
+			require.NoError(t, err)
+			r.line.kind++
+			return r.append(nil)
+		}, "counts for kind"},
+		{bucketDelayed, func(k, v []byte) []byte {
+			r, err := parseDelayedRow(k, v)
+			require.NoError(t, err)
+			r.ready = bytes.Clone(r.ready)
+			r.ready[0]++
+			return r.append(nil, k)
+		}, "would be promoted to the wrong place"},
+	} {
+		var key, old []byte
+		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+			b := tx.Bucket(bucketRoot).Bucket(test.bucket)
+			k, v := b.Cursor().First()
+			key, old = bytes.Clone(k), bytes.Clone(v)
+			return b.Put(key, seal(key, test.change(key, old)))
+		}))
+		require.ErrorContains(t, q.Check(t.Context()), test.says)
+		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+			return tx.Bucket(bucketRoot).Bucket(test.bucket).Put(key, old)
+		}))
 	}
 }
 

@@ -127,6 +127,7 @@ func TestNewCopyHasADurableName(t *testing.T) {
 // Rule: a compaction in place keeps all content, the mode, and the lock. It leaves nothing
 // beside the file. A file that it cannot replace is unchanged.
 func TestCompactInPlace(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(memoryFolder(t), "jobs.db")
 	q, err := Open(path, quiet())
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 //
 // It returns [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job that is in another state, is signed, or does not match
 // the condition; [pawl.ErrConflict] in the cases of Retry; [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the
-// headers have no room for the name.
+// headers have no room for that header.
 func (q *Queue) Edit(ctx context.Context, id pawl.ID, payload []byte, when pawl.Condition) error {
 	return q.scheduler.intake.do(ctx, &edit{id: id, payload: payload, when: when, most: q.opts.MaxPayload}, len(payload))
 }

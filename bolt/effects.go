@@ -75,7 +75,9 @@ func (t *txn) finishEffect(j stored) {
 	}
 	key := effectKey(nil, j.Envelope)
 	row, _ := t.effect(key)
-	t.doneUntil(key, row, t.now.Add(ttl))
+	if until := t.now.Add(ttl); until.After(row.done) { // a restore during the lease may have set a later time
+		t.doneUntil(key, row, until)
+	}
 }
 
 // doneUntil marks an effect, whose row is given, as done until a time.

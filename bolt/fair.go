@@ -110,7 +110,7 @@ func (t *txn) tag(j *stored, n queueNumber) (given bool) {
 		r, _ = t.keyOf(n, j.Key)
 	}
 	tagged := *j.Envelope // the operation may run again
-	front := own.fronts.of(j.Priority, t.now.UnixNano())
+	front := own.fronts.of(j.Priority, driver.FirstFront(t.now))
 	tagged.FairTag = driver.NextTag(front, r.last.of(j.Priority, 0), j.Weight)
 	own.fronts.set(j.Priority, front)
 	r.last.set(j.Priority, tagged.FairTag)
@@ -151,7 +151,7 @@ func (t *txn) passFront(ready []byte) {
 		return
 	}
 	priority, tag := tagAt(ready)
-	own.fronts.set(priority, driver.NextFront(own.fronts.of(priority, t.now.UnixNano()), tag))
+	own.fronts.set(priority, driver.NextFront(own.fronts.of(priority, driver.FirstFront(t.now)), tag))
 }
 
 // restoreTag updates the last tags in the row of a key, perhaps a new row, from one of its jobs: a job that

@@ -3,6 +3,7 @@ package bolt
 import (
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,27 @@ func starts(t *testing.T, q *Queue, n int) (all string) {
 		require.NoError(t, q.Settle(t.Context(), leases[0].Ack()))
 	}
 	return all
+}
+
+// Rule: a clock that is wrong by ages when the first job arrives damages no job, and keys take turns once it is right.
+func TestFairTurnsAfterAWrongClock(t *testing.T) {
+	for _, year := range []int{1900, 2050, 2126, 2400} {
+		var right atomic.Bool
+		opts := fairly()
+		opts.Now = func() time.Time {
+			if right.Load() {
+				return time.Now()
+			}
+			return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		}
+		q := openTest(t, opts)
+		addKeyed(t, q, 1, "a")
+		right.Store(true)
+		addKeyed(t, q, 3, "a")
+		addKeyed(t, q, 2, "b")
+		require.Equal(t, "ababaa", starts(t, q, 6), "year %d", year)
+		require.NoError(t, q.Check(t.Context()))
+	}
 }
 
 // Rule: damage that hides the turns of a key, or of a queue, is repaired from the jobs: new jobs of a key come

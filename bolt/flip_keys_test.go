@@ -65,7 +65,7 @@ func TestFlippedBitsOfKeys(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"unique": 3, "effects": 2, "expiry": 3, "completed": 1, "queues": 2*2 + 8*3}, found)
 	flipped := make([]byte, len(s.bytes))
-	for seed := range uint64(race.Fewer(300)) {
+	for seed := range uint64(race.Fewer(150)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		copy(flipped, s.bytes)
 		queue := false // the row of a queue is damaged

@@ -68,7 +68,7 @@ func TestFlippedBits(t *testing.T) {
 	all := rowsOf(t, path)
 	require.Len(t, all, 1+4+3*len(s.ids)+len(s.ids)+2+1+len(s.ids), "meta, queues, kinds and their counts, jobs, payloads, the history of the dead job, and the states")
 	flipped := make([]byte, len(s.bytes))
-	for seed := range uint64(race.Fewer(300)) {
+	for seed := range uint64(race.Fewer(150)) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		copy(flipped, s.bytes)
 		hit := make(map[string]bool) // buckets

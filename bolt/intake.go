@@ -29,11 +29,12 @@ type intake struct {
 	others   []*call
 	fetches  []*fetchCall
 	notes    []note
-	urgent   bool          // the last group had no room for others, so those go first
-	updated  bool          // the last group was an update
-	bytes    int           // size of settles and others
-	room     chan struct{} // closed when there is room again
-	refusing error         // the error for new calls; nil while the queue is open
+	renewals []map[uint64]bool // leases that transactions of the app hold, by token
+	urgent   bool              // the last group had no room for others, so those go first
+	updated  bool              // the last group was an update
+	bytes    int               // size of settles and others
+	room     chan struct{}     // closed when there is room again
+	refusing error             // the error for new calls; nil while the queue is open
 }
 
 func newIntake() *intake {
@@ -236,10 +237,10 @@ func (in *intake) waiting() (n int) {
 
 // note is what an app's transaction changed about leases and queues.
 type note struct {
-	ended, cancelled []holding
-	renewed          map[uint64]bool
-	changed          []news
-	leftBlocked      bool // see [txn]
+	ended, cancelled, cleared []holding
+	renewed                   map[uint64]bool
+	changed                   []news
+	leftBlocked               bool // see [txn]
 }
 
 // note leaves a note for the scheduler.
@@ -255,6 +256,21 @@ func (in *intake) takeNotes() (notes []note) {
 	defer in.mu.Unlock()
 	notes, in.notes = in.notes, nil
 	return notes
+}
+
+// renew renews leases that an app's transaction holds, whether it commits or not: their holder is alive. The scheduler
+// may begin a transaction right after the app's commit, before a function called after the commit tells it anything.
+func (in *intake) renew(tokens map[uint64]bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.renewals = append(in.renewals, tokens)
+}
+
+func (in *intake) takeRenewals() (renewals []map[uint64]bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	renewals, in.renewals = in.renewals, nil
+	return renewals
 }
 
 // drop removes the first n elements in place.

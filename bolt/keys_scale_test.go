@@ -14,7 +14,6 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/bolt"
 	"github.com/gopawl/pawl/internal/busy"
-	"github.com/gopawl/pawl/internal/race"
 	"github.com/gopawl/pawl/internal/withid"
 	"github.com/gopawl/pawl/worker"
 )
@@ -96,7 +95,7 @@ func TestKeysNeverRunSideBySide(t *testing.T) {
 // grow at all after the first batch, so few batches show as much as many.
 func TestUniqueKeysHoldTheQueueSmall(t *testing.T) {
 	const keys = 1000
-	enqueues, small := race.Fewer(20*pawl.MaxBatchJobs), int64(0)
+	enqueues, small := 4*pawl.MaxBatchJobs, int64(0)
 	q := openInMemory(t, bolt.Options{})
 	ids := make(map[string]pawl.ID)
 	batch := make([]*pawl.Envelope, pawl.MaxBatchJobs)

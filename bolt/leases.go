@@ -26,7 +26,7 @@ type leaseTable struct {
 	// the file.
 	noted time.Time
 
-	// repeat is the lease of the one leased repeat suspect, or nil.
+	// repeat is the lease of the one leased repeat suspect, or nil. A job is none once it saved something.
 	repeat *grant
 }
 
@@ -49,7 +49,7 @@ func newLeaseTable(length time.Duration) *leaseTable {
 // update applies the effect of a committed transaction on the leases. A transaction grants
 // leases last.
 func (lt *leaseTable) update(t *txn, now time.Time) {
-	lt.takeNote(note{ended: t.ended, cancelled: t.cancelled, renewed: t.renewed}, now)
+	lt.takeNote(note{ended: t.ended, cancelled: t.cancelled, cleared: t.cleared, renewed: t.renewed}, now)
 	for _, g := range t.granted {
 		lt.byToken.add(g)
 		lt.append(g, now)
@@ -69,6 +69,11 @@ func (lt *leaseTable) takeNote(n note, now time.Time) {
 	}
 	for _, h := range n.ended {
 		lt.end(h.token)
+	}
+	for _, h := range n.cleared {
+		if lt.repeat != nil && lt.repeat.token == h.token {
+			lt.repeat = nil
+		}
 	}
 	for _, h := range n.cancelled {
 		if g := lt.byToken.get(h.token); g != nil {
@@ -95,7 +100,11 @@ func (lt *leaseTable) repeatFree(t *txn) bool {
 	if slices.ContainsFunc(t.granted, func(g *grant) bool { return g.class == repeat }) {
 		return false
 	}
-	return lt.repeat == nil || slices.Contains(t.ended, holding{lt.repeat.id, lt.repeat.token})
+	if lt.repeat == nil {
+		return true
+	}
+	h := holding{lt.repeat.id, lt.repeat.token}
+	return slices.Contains(t.ended, h) || slices.Contains(t.cleared, h)
 }
 
 // reap takes back up to portion leases that had expired when callers were last served, except

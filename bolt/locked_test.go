@@ -151,6 +151,7 @@ func createAndStore(path string) (pawl.ID, error) {
 }
 
 func TestManyCreateOneFile(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	check := func(t *testing.T, path string, stored []string) {
 		require.NotEmpty(t, stored, "somebody was first")

@@ -81,6 +81,7 @@ const noLimit = int64(1) << 40 // a minute after all others
 // file that a clean close left. A copy of the file at any moment, as a kill leaves it, lacks no more than the last minute
 // in which something happened.
 func TestThroughputModel(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { throughputWalk(t, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0) })

@@ -247,10 +247,11 @@ type keep struct {
 	holding
 	crashed bool   // the job has crashes to clear
 	cursor  []byte // to store; nil for none
+	row     leaseRow
 }
 
-func (op *keep) check(t *txn) error {
-	_, err := t.held(&op.holding)
+func (op *keep) check(t *txn) (err error) {
+	op.row, err = t.held(&op.holding)
 	if err == nil && op.cursor != nil {
 		_, err = t.record(op.id)
 	}
@@ -272,6 +273,13 @@ func (op *keep) apply(t *txn) {
 	} else if j.Crashes == 0 {
 		return
 	}
-	j.Crashes = 0
+	if j.Crashes > 0 {
+		j.Crashes = 0
+		t.cleared = append(t.cleared, op.holding)
+	}
 	t.rewrite(&j)
+	if op.row.flags != j.flags() { // the rewrite moved its failures to the history
+		op.row.flags = j.flags()
+		t.put(t.leased, op.id[:], op.row.seal(t, op.id[:]))
+	}
 }

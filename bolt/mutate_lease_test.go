@@ -83,6 +83,24 @@ func TestHoldExtendsTheLease(t *testing.T) {
 	})
 }
 
+// Rule: a hold in a transaction of the app renews the lease, even if the lease expires before the commit, and if the
+// scheduler begins its own transaction right after the commit.
+func TestHoldInATransactionRenewsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openTest(t, nil)
+		id := add(t, q, nil).ID
+		l := leaseOne(t, q)
+		require.NoError(t, q.Update(t.Context(), func(tx *bbolt.Tx) error {
+			require.NoError(t, q.MutateTx(tx, riding("row", func(p *ops) error { return p.Hold(l) })))
+			time.Sleep(time.Until(l.Expires) + 1) // no scheduler reaps meanwhile
+			return nil
+		}))
+		settled(t, q)
+		require.Equal(t, pawl.Leased, find(t, q, id).State)
+		require.NoError(t, q.Settle(t.Context(), l.Ack()))
+	})
+}
+
 // Rule: what a job did until a hold is progress, so later crashes count from zero: a job that
 // crashes after each hold never becomes poison. A failed mutation makes no progress.
 func TestHoldForgetsCrashes(t *testing.T) {

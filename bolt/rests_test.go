@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/gopawl/pawl"
 )
@@ -97,4 +98,27 @@ func addTo(t *testing.T, q *Queue, queue string) {
 	t.Helper()
 	_, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Queue: queue})
 	require.NoError(t, err)
+}
+
+// Rule: the file is sound, too, between the end of a rest of a key and the maintenance that unblocks the jobs of the
+// key, whatever an app's transaction does to the key in between.
+func TestCheckBetweenARestAndItsWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock stepClock
+		options := resting()
+		options.Now = clock.now
+		q := openTest(t, options)
+		addKeyed(t, q, 3, "a")
+		require.NoError(t, q.Settle(t.Context(), fetch(t, q, 1)[0].Throttle(time.Minute, pawl.ThisKey)))
+		require.Empty(t, fetch(t, q, 9))
+		clock.step(2 * time.Minute) // does not wake the scheduler
+		require.NoError(t, q.db.Update(func(tx *bbolt.Tx) error {
+			_, err := q.EnqueueTx(tx, &pawl.Envelope{Kind: "k", Key: "a"})
+			require.NoError(t, err)
+			s, err := openStore(tx)
+			require.NoError(t, err)
+			return s.violations(t.Context())
+		}))
+		require.Len(t, fetch(t, q, 9), 4)
+	})
 }

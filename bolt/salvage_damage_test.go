@@ -16,6 +16,7 @@ import (
 // Each leaf page of each bucket is lost once: the jobs without bytes on that page are
 // unchanged, and all others are not.
 func TestSalvageWithoutALeaf(t *testing.T) {
+	t.Parallel()
 	race.SkipLone(t)
 	k := newDamagedKit(t, true)
 	for _, name := range slices.Sorted(maps.Keys(k.leaves)) {
@@ -164,6 +165,7 @@ func (k *damagedKit) trySalvage(t *testing.T, damage func([]byte) []byte) {
 // Random pages are overwritten in the ways in which disks and programs do that: every untouched
 // record is in the new file.
 func TestSalvageOfRandomDamage(t *testing.T) {
+	t.Parallel()
 	race.SkipLone(t)
 	for _, cleanly := range []bool{true, false} {
 		k := newDamagedKit(t, cleanly)

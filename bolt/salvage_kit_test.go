@@ -29,9 +29,21 @@ type damagedKit struct {
 	roots    map[string]uint64          // root pages of the trees of buckets
 }
 
-// newDamagedKit makes a queue of several hundred jobs in all states. Its file has a list of free
-// pages if it is closed cleanly.
+// newDamagedKit returns a queue of several hundred jobs in all states. Its file has a list of free
+// pages if it was closed cleanly. Tests share what they only read.
 func newDamagedKit(t *testing.T, cleanly bool) *damagedKit {
+	t.Helper()
+	if madeKits[cleanly] == nil {
+		madeKits[cleanly] = makeDamagedKit(t, cleanly)
+	}
+	k := *madeKits[cleanly]
+	k.path = filepath.Join(memoryFolder(t), "jobs.db")
+	return &k
+}
+
+var madeKits = make(map[bool]*damagedKit) // by whether the file was closed cleanly
+
+func makeDamagedKit(t *testing.T, cleanly bool) *damagedKit {
 	t.Helper()
 	folder := memoryFolder(t)
 	path := filepath.Join(folder, "jobs.db")

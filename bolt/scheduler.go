@@ -263,6 +263,9 @@ func (s *scheduler) maintain(t *txn) {
 	s.endRests(t)
 	all := t.expireDue(expirePortion)
 	moved := t.promoteDue(promotePortion)
+	for _, renewed := range s.intake.takeRenewals() {
+		s.leases.takeNote(note{renewed: renewed}, time.Now())
+	}
 	reaped := s.leases.reap(t, reapPortion)
 	s.backlog = !all || moved == promotePortion || reaped == reapPortion
 	t.searchLeftBlocked(s.leftBlocked, promotePortion)

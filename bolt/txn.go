@@ -57,6 +57,7 @@ type txn struct {
 	renewed     map[uint64]bool // leases extended
 	ended       []holding       // leases settled or taken back
 	cancelled   []holding       // leases of jobs that must end
+	cleared     []holding       // leases of jobs whose crashes were forgotten
 	counted     driver.Tally    // counts of all transitions; events has only some of them
 	events      []pawl.Event    // deaths and crashes, and all other events when there is a listener
 	damage      []error         // damaged rows that were skipped
@@ -104,7 +105,7 @@ func begin(tx *bbolt.Tx, now time.Time, o settings) (*txn, error) {
 		return nil, err
 	}
 	t := &txn{
-		store: s, settings: o, now: now,
+		store: s, settings: o, now: now.Round(0), // without the monotonic clock, since the times in the file have none
 		numbers: make(map[string]queueNumber),
 		kinds:   make(map[string]kindNumber),
 		rows:    make(map[queueNumber]*queueRow),

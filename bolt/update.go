@@ -239,6 +239,9 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		return err
 	}
 	changed := t.takeNews()
+	if len(t.renewed) > 0 {
+		q.scheduler.intake.renew(t.renewed)
+	}
 	tx.OnCommit(func() {
 		if committed != nil {
 			committed()
@@ -248,7 +251,7 @@ func (q *Queue) within(tx *bbolt.Tx, op operation, committed func()) (err error)
 		q.scheduler.observer.Emit(t.events...) // before the scheduler wakes up and emits more events
 		q.scheduler.observer.ended(t)
 		q.scheduler.damage.report(q.scheduler.log, t.damage)
-		q.scheduler.intake.note(note{t.ended, t.cancelled, t.renewed, changed, t.leftBlocked})
+		q.scheduler.intake.note(note{t.ended, t.cancelled, t.cleared, nil, changed, t.leftBlocked})
 	})
 	return nil
 }

@@ -44,6 +44,7 @@ func TestValuesDoNotOverlap(t *testing.T) {
 // Rule: ten thousand rows of one transaction are all stored as written, together with as many
 // leases, promotions and acks.
 func TestManyRowsOfOneTransaction(t *testing.T) {
+	t.Parallel()
 	jobs := race.Fewer(pawl.MaxBatchJobs)
 	q := openAt(t, filepath.Join(memoryFolder(t), "jobs.db"), nil)
 	batch := batchOf(jobs, func(i int, e *pawl.Envelope) {

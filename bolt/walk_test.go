@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,14 @@ type look func(*txn)
 
 func (fn look) check(t *txn) error { fn(t); return nil }
 func (look) apply(*txn)            {}
+
+// Rule: a transaction compares times by the wall clock alone, as they are in the file. Otherwise the rate of a key would
+// not notice that the clock was set back, and would block the jobs of the key for as long.
+func TestTransactionsUseTheWallClock(t *testing.T) {
+	at := time.Now() // with a reading of the monotonic clock
+	q := openTest(t, &Options{Now: func() time.Time { return at }})
+	require.NoError(t, q.do(t.Context(), look(func(tx *txn) { require.Equal(t, at.Round(0), tx.now) })))
+}
 
 // addOfKey stores jobs of one idempotency key.
 func addOfKey(t *testing.T, q *Queue, n int) {

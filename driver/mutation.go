@@ -33,6 +33,9 @@ type Mutation interface {
 // out between Check and Apply. No operation sees the effect of an earlier one, so a mutation
 // names each job, and each unique key to take, at most once. Ops must not be used after
 // Check.
+//
+// If the store itself fails during Check, the mutation fails even if Check ignores the error. So Check can drop a part
+// of what it was to do after an error about that part.
 type Ops interface {
 	Reader
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/internal/runnotes"
@@ -43,6 +44,11 @@ func NotesOf(q any) NoteStore {
 		return &rowNotes{queue: rows}
 	}
 	return nil
+}
+
+// Note notes how far the attempt of a lease is at the given time, as [pawl.Job.Progress] does.
+func Note(l *pawl.Lease, done, total int64, text string, at time.Time) {
+	root.Note(l, done, total, text, at)
 }
 
 // Notes are the notes of the attempts of a worker: collected in memory, and stored with the jobs. A nil

@@ -13,7 +13,7 @@ import (
 //
 // Errors: [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job in another state, for a signed job, and for
 // a job that does not match the condition, if there is one; [pawl.ErrConflict] as Retry does;
-// [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the headers have no room for the name.
+// [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the headers have no room for that header.
 func (q *Queue) Edit(ctx context.Context, id pawl.ID, payload []byte, when pawl.Condition) error {
 	return q.do(ctx, func() error { return q.moves.Edit(id, bytes.Clone(payload), when, q.opts.MaxPayload) })
 }

@@ -22,13 +22,12 @@ type fairKey struct {
 
 func newFair() fair { return fair{make(map[int8]int64), make(map[string]*fairKey)} }
 
-// front returns the front of a priority. It begins at the present time, so ready jobs without a tag come
-// first.
+// front returns the front of a priority.
 func (f *fair) front(priority int8, now time.Time) int64 {
 	if at, ok := f.fronts[priority]; ok {
 		return at
 	}
-	return now.UnixNano()
+	return driver.FirstFront(now)
 }
 
 // tag gives a job that becomes ready its tag, unless it has kept one.

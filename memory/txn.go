@@ -92,6 +92,9 @@ func (t txn) Keep(j *job, f pawl.Failure) {
 
 // Done notes that an effect is done until a time.
 func (t txn) Done(name string, until time.Time) {
+	if !until.After(t.effects[name]) {
+		return // a restore during the lease has set a later time
+	}
 	t.effects[name] = until
 	if len(t.effects) >= t.sweepAt {
 		maps.DeleteFunc(t.effects, func(_ string, until time.Time) bool { return !until.After(t.moves.Now) })

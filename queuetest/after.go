@@ -90,7 +90,7 @@ func afterTests() []test {
 			equal(f, f.blocked(pawl.DefaultQueue), 0, "blocked jobs")
 			f.goes(id)
 		}),
-		newTest("a fetch that skips a prerequisite", "A fetch gets the job that waits for one which it skips, since its effect has taken place.", func(f *fixture) {
+		newTest("a fetch that skips a prerequisite", "A fetch that skips a job, because its effect has taken place, gets the job that waits for it.", func(f *fixture) {
 			f.add(effect("x"))
 			f.ack(f.lease())
 			for _, wait := range []pawl.Wait{pawl.WaitFinished, pawl.WaitDrained, pawl.WaitNot} {
@@ -195,7 +195,7 @@ func afterTests() []test {
 			f.invalid(f.try(&pawl.Envelope{Kind: "k", After: []pawl.ID{{}}}), "no ID")
 			f.invalid(f.try(&pawl.Envelope{Kind: "k", UniqueKey: "u", OnConflict: pawl.Replace, After: some[:1]}), "a replacement")
 		}),
-		newTest("a delayed job after another", "A job waits for its time and for its prerequisites, whichever comes first.", func(f *fixture) {
+		newTest("a delayed job after another", "A job waits for both its time and its prerequisites.", func(f *fixture) {
 			first := f.add().ID
 			id := f.add(of("after"), after(time.Minute), afterJobs(first)).ID
 			early := f.add(of("early"), after(time.Hour), afterJobs(first)).ID
@@ -217,7 +217,7 @@ func afterTests() []test {
 			equal(f, f.must(id).State, pawl.Dead, "state")
 			equal(f, f.blocked(pawl.DefaultQueue), 0, "blocked jobs")
 		}).alsoRequiring(pawl.Deadlines),
-		newTest("a chain", "A job that dies after its prerequisite lets those go that wait for its end.", func(f *fixture) {
+		newTest("a chain", "When a job becomes dead after its prerequisite, the jobs that wait for its end run.", func(f *fixture) {
 			first := f.add().ID
 			second := f.add(of("second"), within(time.Minute), afterJobs(first)).ID
 			last := f.add(of("last"), afterEnds(second)).ID
@@ -341,7 +341,7 @@ func afterTests() []test {
 			f.ack(f.lease())
 			f.goes(id)
 		}).alsoRequiring(pawl.Retention),
-		newTest("a restore of a cancelled prerequisite", "A restored job goes once the one is restored that it waits for, if its arrival ends that.", func(f *fixture) {
+		newTest("a restore of a cancelled prerequisite", "A restored job runs once its prerequisite is restored, if that ends the wait.", func(f *fixture) {
 			f.restorer()
 			first, id := pawl.NewID(time.Now()), pawl.NewID(time.Now())
 			f.restore([]*pawl.Envelope{{ID: id, Kind: "after", State: pawl.Ready, AfterAny: []pawl.ID{first}}})

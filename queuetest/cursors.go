@@ -15,10 +15,19 @@ func cursor(at string) func(*pawl.Envelope) {
 	return func(e *pawl.Envelope) { e.Cursor = []byte(at) }
 }
 
-// save saves the cursor of a job.
+// save saves the cursor of a job. The rows agree with each other during the lease, too.
 func (f *fixture) save(l *pawl.Lease, at string) {
 	f.Helper()
 	f.ok(able[pawl.CursorSaver](f).SaveCursor(f.Context(), l, []byte(at)), "save the cursor")
+	f.sound("while the lease that saved a cursor lasts")
+}
+
+// sound checks the rows of a queue that is a Checker.
+func (f *fixture) sound(when string) {
+	f.Helper()
+	if q, ok := f.q.(Checker); ok {
+		f.ok(q.Check(f.Context()), "check "+when)
+	}
 }
 
 // saved is what saved a cursor while it ran, and what happened to the job since.
@@ -122,6 +131,30 @@ func cursorTests() []test {
 			}
 			equal(f, f.must(id).Crashes, 0, "crashes")
 			f.ack(l)
+		}),
+		newTest("after a failure", "A job that fails, saves a cursor in its next attempt, and succeeds leaves nothing behind. A new job with its ID has its own history alone.",
+			func(f *fixture) {
+				id := f.add().ID
+				for range 2 {
+					f.nack(f.lease(), 0)
+				}
+				l := f.lease()
+				f.save(l, "1")
+				equal(f, len(f.must(id).History), 2, "failures")
+				f.ack(l)
+				f.sound("after the success")
+				equal(f, f.add(func(e *pawl.Envelope) { e.ID = id }).ID, id, "ID of a new job")
+				f.nack(f.lease(), 0)
+				equal(f, len(f.must(id).History), 1, "failures of the new job")
+				f.sound("after its failure")
+			}),
+		newTest("of a suspect", "A job that saves a cursor is no suspect any more, so the next repeat suspect may be leased.", func(f *fixture) {
+			f.crashedJobs(2, "ab")
+			first := f.fetch(9)
+			equal(f, kinds(first), "a", "jobs of the first fetch")
+			equal(f, kinds(f.fetch(9)), "", "jobs beside it")
+			f.save(first[0], "1")
+			equal(f, kinds(f.fetch(9)), "b", "jobs after the save")
 		}),
 		newTest("in a mutation", "A mutation saves a cursor together with its rows, or neither.", func(f *fixture) {
 			id := f.add().ID

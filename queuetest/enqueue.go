@@ -27,8 +27,8 @@ var enqueueTests = []test{
 			f.sameTime(second.NotBefore, now.Add(time.Minute), "not before of the second")
 			equal(f, second.Delay, 0, "delay, which is in NotBefore now")
 		}).needing(batches),
-	newTest("leaves its arguments as they are",
-		"An enqueue leaves its arguments as they are, whatever becomes of the jobs. It returns the ID of each job, and "+
+	newTest("leaves its arguments unchanged",
+		"An enqueue leaves its arguments unchanged, whatever becomes of the jobs. It returns the ID of each job, and "+
 			"whether another job has its unique key.", func(f *fixture) {
 			policy, past := pawl.Fixed(time.Second), time.Now().Add(-time.Hour)
 			full := &pawl.Envelope{

@@ -119,7 +119,7 @@ func (f *fixture) try(jobs ...*pawl.Envelope) error {
 	return err
 }
 
-// put enqueues jobs and requires that the call leaves its arguments as they are. Then it
+// put enqueues jobs and requires that the call leaves its arguments unchanged. Then it
 // completes the envelopes as the queue completes its own copies, except for the sequence. Where
 // nothing was stored, it fills in the ID only.
 func (f *fixture) put(q pawl.Enqueuer, jobs ...*pawl.Envelope) ([]pawl.Enqueued, error) {

@@ -104,7 +104,7 @@ func limitTests() []test {
 				equal(f, len(f.request(b)), 0, "jobs of kind b afterward")
 				equal(f, kinds(f.fetch(9)), "a", "jobs of every kind")
 			}),
-		limitTest("and an effect in one fetch", "A job whose effect another job of its fetch has leaves its room to the next job of its key.", oneOfKey, func(f *fixture) {
+		limitTest("and an effect in one fetch", "If another job of the fetch has the effect of a job, the next job of its key gets the room.", oneOfKey, func(f *fixture) {
 			f.add(of("a"), effect("e"))
 			f.add(of("a"), effect("e"), key("x"))
 			f.add(of("c"), key("x"))
@@ -170,7 +170,7 @@ func limitTests() []test {
 			id := f.add(of("b"), key("other")).ID
 			equal(f, f.lease().ID, id, "job of a key without leases")
 		}),
-		limitTest("and cancellation", "A blocked job can be cancelled. If a job that is next of its key is, another takes its place.", oneOfKey, func(f *fixture) {
+		limitTest("and cancellation", "A blocked job can be cancelled. If the next job of a key is cancelled, another takes its place.", oneOfKey, func(f *fixture) {
 			ids := f.addKeys("aaaa")
 			l := f.lease()
 			equal(f, len(f.fetch(9)), 0, "jobs")

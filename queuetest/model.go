@@ -238,7 +238,7 @@ func (m *model) complete(j *modelJob) {
 		m.remove(j)
 		return
 	}
-	j.State, j.Completed, j.HoldsKey, j.FairTag, j.open = pawl.Completed, m.now, false, 0, true
+	j.State, j.Completed, j.Cursor, j.HoldsKey, j.FairTag, j.open = pawl.Completed, m.now, nil, false, 0, true
 }
 
 // place makes a job delayed until a time, or ready when that is not later than now. A

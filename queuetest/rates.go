@@ -221,7 +221,7 @@ func costTests() []test {
 				equal(f, f.lease().Cost, 2, "cost in the lease")
 				f.invalid(f.try(&pawl.Envelope{Kind: "k", Key: "a", Cost: 4}), "a job of cost 4")
 			}).needing(alone),
-		limitTest("by a rate refuse a cost", "A queue refuses a job whose cost is more than a rate takes that applies to it, and its whole batch.",
+		limitTest("by a rate refuse a cost", "A queue refuses a batch with a job that costs more than a rate of the job allows.",
 			pawl.Limits{Rate: rate, RatePerKey: pawl.Rate{Starts: 6, Per: time.Minute}}, func(f *fixture) {
 				unchanged := f.unchanged()
 				for _, e := range []*pawl.Envelope{{Kind: "k", Cost: 4}, {Kind: "k", Key: "a", Cost: 2}, {Kind: "k", Cost: -1}, {Kind: "k", Cost: pawl.MaxCost + 1}} {

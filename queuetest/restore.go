@@ -22,8 +22,8 @@ type Restorer interface {
 
 func (f *fixture) restorer() Restorer { return able[Restorer](f) }
 
-// restore restores jobs that must be accepted, and requires that the call leaves its arguments as they
-// are.
+// restore restores jobs that must be accepted, and requires that the call leaves its arguments
+// unchanged.
 func (f *fixture) restore(jobs []*pawl.Envelope, effects ...driver.Effect) {
 	f.Helper()
 	leftAlone := f.arguments(jobs...)
@@ -75,8 +75,8 @@ var restoreTests = []test{
 			equal(f, len(f.fetch(9, "a")), 2, "jobs to fetch")
 			f.is(f.try(&pawl.Envelope{Kind: "a", Queue: "a", UniqueKey: "u-ready", OnConflict: pawl.Reject}), pawl.ErrConflict, "its unique key")
 		}),
-	newTest("leaves its arguments as they are",
-		"A restore leaves its arguments as they are. What they leave open, and the sequence, it fills in for the jobs that "+
+	newTest("leaves its arguments unchanged",
+		"A restore leaves its arguments unchanged. What they leave open, and the sequence, it fills in for the jobs that "+
 			"it stores.", func(f *fixture) {
 			f.restorer()
 			past := time.Now().Add(-time.Hour)
@@ -168,6 +168,36 @@ var restoreTests = []test{
 			e := f.add(of("a"), effect("x"))
 			equal(f, f.lease().ID, e.ID, "the job that runs after it")
 			f.skips(f.add(of("b"), effect("x")).ID, "of another kind")
+		}),
+	newTest("effects of leased jobs",
+		"An effect that is restored while a job with it is leased stays done until the restored time, however the lease ends, or until the time of a success, if that is later.", func(f *fixture) {
+			f.restorer()
+			for _, end := range []struct {
+				name string
+				do   func(*pawl.Lease)
+				ttl  time.Duration
+			}{
+				{"ack", f.ack, time.Minute},
+				{"a longer ack", f.ack, 3 * time.Hour},
+				{"release", f.release, time.Minute},
+			} {
+				id := f.add(effect(end.name), ttl(end.ttl)).ID
+				l := f.lease()
+				f.restore(nil, driver.Effect{Kind: "k", Key: end.name, Until: time.Now().Add(time.Hour)})
+				until := time.Now().Add(max(time.Hour, end.ttl))
+				end.do(l)
+				f.sound("after " + end.name)
+				if end.name == "release" {
+					f.skips(id, "after the release")
+				}
+				f.pass(time.Until(until) - time.Second)
+				f.skips(f.add(effect(end.name)).ID, "before the time, after "+end.name)
+				f.pass(time.Second)
+				next := f.add(effect(end.name))
+				l = f.lease()
+				equal(f, l.ID, next.ID, "the job that runs after the time, after "+end.name)
+				f.ack(l)
+			}
 		}),
 	newTest("effects, refused", "A list of no effect or of too many, or after a cursor of another list, gives ErrInvalid.", func(f *fixture) {
 		q := f.restorer()

@@ -93,6 +93,13 @@ type Inspector interface {
 	Jobs(ctx context.Context, f pawl.Filter) iter.Seq2[*pawl.Envelope, error]
 }
 
+// Checker is a queue that can compare all of its rows with each other. The random walks and the
+// cases of cursors check it between two calls.
+type Checker interface {
+	// Check returns an error if rows are damaged or contradict each other.
+	Check(ctx context.Context) error
+}
+
 // Retrier is a queue whose dead jobs can be retried.
 type Retrier interface {
 	// Retry makes a dead job ready. A job that is not dead gives pawl.ErrConflict, and

@@ -309,6 +309,24 @@ func (w *walker) stepExtend() {
 	}
 }
 
+// stepSave saves a cursor of a job that is leased, and sometimes by a stale lease.
+func (w *walker) stepSave() {
+	q, ok := w.q.(pawl.CursorSaver)
+	if !ok {
+		return
+	}
+	l, cursor := w.given(), fmt.Append(nil, w.steps)
+	j := w.model.held(l)
+	err := q.SaveCursor(w.Context(), l, cursor)
+	w.note("save a cursor of job %s: %v", l.ID, err)
+	if j == nil {
+		w.is(err, pawl.ErrLeaseLost, "save a cursor")
+		return
+	}
+	w.ok(err, "save a cursor")
+	j.Cursor, j.Crashes, j.expires = cursor, 0, time.Now().Add(w.model.lease)
+}
+
 // stepOperate does what an operator does to a job, if the queue has a method for it.
 func (w *walker) stepOperate(o operation, id pawl.ID) {
 	if !o.can(w.q) {

@@ -161,6 +161,9 @@ func anyRate(random *rand.Rand) (r pawl.Rate) {
 func (w *walker) compareJobs() {
 	jobs := w.list(pawl.Filter{})
 	w.after(w.model.compare(jobs))
+	if q, ok := w.q.(Checker); ok {
+		w.after(q.Check(w.Context()))
+	}
 	w.compareGroups(jobs)
 	for _, l := range w.leases {
 		if j := w.model.held(l); j != nil && j.Cancelled && !l.Cancelled.Fired() {
@@ -226,8 +229,10 @@ func (w *walker) step() {
 		w.stepSettle()
 	case n < 62:
 		w.stepSettlements()
-	case n < 66:
+	case n < 64:
 		w.stepExtend()
+	case n < 66:
+		w.stepSave()
 	case n < 70:
 		w.stepOperate(runningNow, w.id())
 	case n < 74:

@@ -93,7 +93,7 @@ func (t *txn) Keep(j *job, f pawl.Failure) { t.addHistory(j, j.Failures, f) }
 
 // Done records that an effect is done until a time.
 func (t *txn) Done(name string, until time.Time) {
-	t.exec(`INSERT OR REPLACE INTO pawl_effect (name, done_until) VALUES (?, ?)`, []byte(name), nanos(until))
+	t.exec(sqlRestoreEffect, []byte(name), nanos(until)) // a restore during the lease may have set a later time
 }
 
 // Mark marks a leased job as cancelled.

@@ -4,6 +4,7 @@ package bridge
 
 import (
 	"context"
+	"time"
 
 	"github.com/gopawl/pawl/internal/runnotes"
 )
@@ -25,6 +26,7 @@ type Functions[Envelope, Lease, Policy, Queue any] struct {
 	DecodePayload func(b []byte, v any, unknownFields bool) error
 
 	RunContext  func(ctx context.Context, q Queue, l *Lease, notes *runnotes.Runs) context.Context
+	Note        func(l *Lease, done, total int64, text string, at time.Time)
 	MarkSettled func(l *Lease)
 	Settled     func(l *Lease) bool
 }
