@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -20,7 +21,7 @@ type candidate struct {
 	job    *pawl.Envelope // the job of its ticks, nil for runs
 	fires  map[int64]*fire
 	broken bool  // its times cannot be computed
-	damage error // damage that the latest Check found; the other candidates are decided without this one
+	failed error // why the latest Check stopped before a tick of it; the other candidates are decided
 }
 
 // fire is a job or a run for one tick. Its ID is chosen before the mutation, because Check may run
@@ -28,6 +29,7 @@ type candidate struct {
 type fire struct {
 	id    pawl.ID
 	start *workflow.Starting // nil for a job
+	err   error              // why the run cannot start
 }
 
 // decision decides the ticks of a candidate within Check.
@@ -42,7 +44,8 @@ type decision struct {
 // maxAlive limits how many jobs a row names.
 const maxAlive = 16
 
-// decide decides the ticks of a candidate, unless the schedule has changed since it was read.
+// decide decides the ticks of a candidate, unless the schedule has changed since it was read. With an error, it
+// returns what it decided before the tick of the error, nil if nothing.
 func (c *candidate) decide(ops driver.Ops, sign *pawl.Keyring) (*change, error) {
 	was, err := read(ops, c.name)
 	if err != nil || was == nil || was.Changes != c.row.Changes {
@@ -60,24 +63,34 @@ func (c *candidate) decide(ops driver.Ops, sign *pawl.Keyring) (*change, error) 
 	if len(c.manual) > 0 {
 		return d.change, d.asked()
 	}
-	if missed := c.due.missed; missed.n > 0 {
-		d.add(entry{Decision: Missed, First: missed.first, Last: missed.last, Ticks: missed.n, At: d.now.UnixNano()})
-		d.change.row.Missed = min(d.change.row.Missed+missed.n, MaxMissed)
-		d.change.row.Last = missed.last
-	}
-	for r := d.change.row; r.waits() && len(r.Alive) == 0; {
-		if err := d.release(); err != nil {
-			return nil, err
-		}
-	}
-	for _, tick := range c.due.ticks {
-		if err := d.tick(tick); err != nil {
-			return nil, err
-		}
-		d.change.row.Last = tick
+	err = d.decideDue()
+	if err != nil && len(d.entries) == 0 {
+		return nil, err
 	}
 	d.change.row.plan(c.name)
-	return d.change, nil
+	return d.change, err
+}
+
+// decideDue decides the ticks that are due, and releases those that no longer wait.
+func (d *decision) decideDue() error {
+	r := d.change.row
+	if missed := d.due.missed; missed.n > 0 {
+		d.add(entry{Decision: Missed, First: missed.first, Last: missed.last, Ticks: missed.n, At: d.now.UnixNano()})
+		r.Missed = min(r.Missed+missed.n, MaxMissed)
+		r.Last = missed.last
+	}
+	for r.waits() && len(r.Alive) == 0 {
+		if err := d.release(); err != nil {
+			return err
+		}
+	}
+	for _, tick := range d.due.ticks {
+		if err := d.tick(tick); err != nil {
+			return err
+		}
+		r.Last = tick
+	}
+	return nil
 }
 
 // asked fires the ticks that an operator asks for.
@@ -159,8 +172,8 @@ func (d *decision) supersede() {
 func (d *decision) release() error {
 	r := d.change.row
 	b := r.Buffered[0]
-	r.Buffered = r.Buffered[1:]
 	return d.fire(b.Nominal, func(e entry) {
+		r.Buffered = r.Buffered[1:]
 		if e.Decision == Fired {
 			e.Decision = Buffered
 		} else {
@@ -171,7 +184,7 @@ func (d *decision) release() error {
 	})
 }
 
-// fire stores the job or the run of a tick, and reports the result.
+// fire stores the job or the run of a tick, and reports the result. After an error nothing has changed.
 func (d *decision) fire(tick int64, report func(entry)) error {
 	r, f := d.change.row, d.fires[tick]
 	t := Tick{Schedule: d.candidate.name, Nominal: timeOf(tick), Actual: d.now, Missed: r.Missed, Manual: len(d.manual) > 0,
@@ -196,10 +209,13 @@ func (d *decision) fire(tick int64, report func(entry)) error {
 // maxWhy limits the length of a reason, in bytes.
 const maxWhy = 512
 
-// refused reports whether an error is about the job itself, so that a later try would fail, too.
+// refusals are errors about the job or the run itself, so that a later try would fail, too. [pawl.ErrNotFound] says
+// that there is no such group. Any other error, such as that of a codec, may pass: the tick stays due.
+var refusals = []error{pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrBatchTooLarge, pawl.ErrConflict, pawl.ErrSignature,
+	pawl.ErrNotFound, pawl.ErrUnsupported, workflow.ErrTooLarge}
+
 func refused(err error) bool {
-	return errors.Is(err, pawl.ErrInvalid) || errors.Is(err, pawl.ErrPayloadTooLarge) || errors.Is(err, pawl.ErrBatchTooLarge) ||
-		errors.Is(err, pawl.ErrConflict) || errors.Is(err, pawl.ErrSignature)
+	return slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
 }
 
 // alive adds a job to those that are alive. With many, the latest count.
@@ -212,6 +228,9 @@ func (d *decision) alive(id pawl.ID) {
 
 // store enqueues the job of a tick, or starts its run.
 func (d *decision) store(f *fire, job *pawl.Envelope, t *Tick) error {
+	if f.err != nil {
+		return f.err
+	}
 	if f.start != nil {
 		if err := f.start.Check(d.ops); err != nil {
 			return err
@@ -232,23 +251,21 @@ func (d *decision) store(f *fire, job *pawl.Envelope, t *Tick) error {
 }
 
 // prepare makes what a tick stores.
-func (m *Manager) prepare(c *candidate, tick int64, id string) error {
+func (m *Manager) prepare(c *candidate, tick int64, id string) {
 	f := &fire{id: pawl.NewID(m.store.Now())}
 	if run := c.row.Action.Run; run != nil {
 		if id == "" {
 			id = RunID(c.name, timeOf(tick))
 		}
-		start, err := workflow.Open(m.store, nil).Starting(*run, id)
-		if err != nil {
-			return err
-		}
-		f.start = start
+		f.start, f.err = workflow.Open(m.store, nil).Starting(*run, id)
 	}
 	c.fires[tick] = f
-	return nil
 }
 
-// RunID returns the ID of the run that a schedule starts at a time.
+// manualPart is the part of the ID of a triggered run between the name of the schedule and an ID of the trigger.
+const manualPart = "manual/"
+
+// RunID returns the ID of the run that a schedule starts at a time. [TickOfRun] reads it.
 func RunID(schedule string, nominal time.Time) string {
 	return fmt.Sprintf("%s/%s", schedule, stamp(nominal))
 }
@@ -275,17 +292,11 @@ func (m *Manager) candidate(name string, r *row, now int64, most int) (*candidat
 		c.due = cal.overdue(r.Last, now, keep, oldest)
 	}
 	for _, b := range r.Buffered {
-		if err := m.prepare(c, b.Nominal, ""); err != nil {
-			return nil, err
-		}
+		m.prepare(c, b.Nominal, "")
 	}
-	if c.due.ticks = c.due.ticks[:min(len(c.due.ticks), most)]; len(c.due.ticks) == 0 {
-		return c, nil
-	}
+	c.due.ticks = c.due.ticks[:min(len(c.due.ticks), most)]
 	for _, tick := range c.due.ticks {
-		if err := m.prepare(c, tick, ""); err != nil {
-			return nil, err
-		}
+		m.prepare(c, tick, "")
 	}
 	return c, nil
 }

@@ -34,7 +34,9 @@ func In(zone string) Option { return func(d *Definition) { d.terms.Zone = zone }
 // CatchUp sets how many late ticks fire after a time in which no process was running or the machine
 // slept. If more ticks are due, the earlier ones are missed. The default is [Latest]: the job runs
 // once, however many ticks were missed. With [None], a tick fires only if it is at most a minute
-// late. More than [Latest] needs an overlap policy that does not drop ticks: [Allow] or [Buffer].
+// late. More than [Latest] needs an overlap policy that does not drop these ticks: [Allow], or [Buffer]
+// with a [BufferLimit] of at least ticks-1, since all but the first wait. If an earlier job is still
+// alive, the first waits, too, and needs room.
 func CatchUp(ticks int) Option { return func(d *Definition) { d.terms.CatchUp = ticks } }
 
 // Window limits how late a tick fires. Later ticks are missed. The default, 0, is no limit.
@@ -55,7 +57,7 @@ func Spread(limit time.Duration) Option { return func(d *Definition) { d.terms.S
 
 // With sets options of the jobs of a [Job]. A job of a schedule has no delay, no deadline, no
 // unique key, and no idempotency key: the schedule decides when it runs, and an [OverlapPolicy]
-// keeps jobs apart.
+// keeps jobs apart. It has no group either: a group ends, and a schedule does not.
 func With(opts ...pawl.Option) Option {
 	return func(d *Definition) { d.with = append(d.with, opts...) }
 }
@@ -138,6 +140,8 @@ func (d *Definition) job(e *pawl.Envelope) {
 		refused = "a deadline"
 	case driver.Waits(e):
 		refused = "prerequisites"
+	case e.Group != "":
+		refused = "a group"
 	case e.UniqueKey != "":
 		refused = "a unique key"
 	case e.IdempotencyKey != "":

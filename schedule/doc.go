@@ -10,7 +10,7 @@
 //		schedule.Flow("settle", "@every 15m", Settle, Input{}))
 //	defer s.Close()
 //
-// A tick is one time at which a schedule happens. Each tick gets one decision: it fires, waits, is skipped, or is
+// A tick is one of the times of a schedule. Each tick gets one decision: it fires, waits, is skipped, or is
 // missed. One transaction decides a tick and enqueues its job. So a tick is neither lost nor fired twice, even after a
 // crash, and even if several processes share the queue. The options of a schedule say what happens to ticks that come
 // late ([CatchUp], [Window]) or while the last job is alive ([Overlap]). Operators change schedules with a Manager, and

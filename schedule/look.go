@@ -129,32 +129,58 @@ func (s *Scheduler) sound(r driver.Reader, name string) (*row, error) {
 	row, err := read(r, name)
 	switch {
 	case err == nil:
-		if changes, passed := s.damaged[name]; passed && row != nil && row.Changes == changes {
+		was, passed := s.damaged[name]
+		switch {
+		case !passed || row == nil || row.Changes != was.changes: // the row was replaced or removed
+			delete(s.damaged, name)
+		case s.isDamaged(name):
 			return nil, nil
 		}
-		delete(s.damaged, name) // the row was replaced or removed
 		return row, nil
 	case !errors.Is(err, pawl.ErrCorrupt) && !errors.Is(err, pawl.ErrNewerFormat):
 		return nil, err
 	}
-	s.passOver(name, unread, err)
+	s.passOver(name, unread, err, 0)
 	return nil, nil
 }
 
+// damaged is a schedule that is passed over.
+type damaged struct {
+	changes uint64    // changes of its row
+	until   time.Time // when to try it again; zero if only another row helps
+}
+
 func (s *Scheduler) isDamaged(name string) bool {
-	_, damaged := s.damaged[name]
-	return damaged
+	d, passed := s.damaged[name]
+	return passed && (d.until.IsZero() || time.Now().Before(d.until))
+}
+
+// untilRetry returns how long to wait until a schedule that is passed over is tried again.
+func (s *Scheduler) untilRetry() time.Duration {
+	least := longestSleep
+	for _, d := range s.damaged {
+		if left := time.Until(d.until); left > 0 {
+			least = min(least, left)
+		}
+	}
+	return least
 }
 
 // unread stands for the changes of a row that cannot be read.
 const unread = math.MaxUint64
 
-// passOver leaves a schedule undecided until its row changes, so that it does not delay the others.
-func (s *Scheduler) passOver(name string, changes uint64, err error) {
-	if was, known := s.damaged[name]; known && was == changes {
+// passOver leaves a schedule undecided until its row changes, so that it does not delay the others. If again is not 0,
+// the schedule is tried again after that time.
+func (s *Scheduler) passOver(name string, changes uint64, err error, again time.Duration) {
+	d := damaged{changes: changes}
+	if again > 0 {
+		d.until = time.Now().Add(again)
+	}
+	was, known := s.damaged[name]
+	s.damaged[name] = d
+	if known && was.changes == changes {
 		return
 	}
-	s.damaged[name] = changes
 	s.opts.Logger.Warn("a schedule is passed over", "schedule", name, "error", err)
 }
 
@@ -167,7 +193,7 @@ func (s *Scheduler) candidates(ctx context.Context, v *view) (list []*candidate,
 	add := func(n named) bool {
 		c, err := s.candidate(n.name, n.row, v.now, max(portion-ticks, 1))
 		if err != nil {
-			s.passOver(n.name, n.row.Changes, err)
+			s.passOver(n.name, n.row.Changes, err, 0)
 			return true
 		}
 		list, jobs = append(list, c), append(jobs, n.row.Alive...)
@@ -209,8 +235,8 @@ func (s *Scheduler) isFree(ctx context.Context, r *row) (free bool, err error) {
 			continue
 		}
 		free = false
-		if !s.asked[id] {
-			s.asked[id] = true
+		if p := r.terms().Overlap; s.asked[id] != p {
+			s.asked[id] = p
 			s.end(ctx, r, id)
 		}
 	}

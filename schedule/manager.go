@@ -165,7 +165,9 @@ func (h *hub) report(changes []*change, fn func(string, Entry)) {
 	}
 }
 
-// decide decides the ticks of some schedules in one mutation.
+// decide decides the ticks of some schedules in one mutation. An error about one of them concerns the others only if
+// the store fails, and a store that fails in Check fails the mutation anyway. So decide returns the errors of the store
+// and of ticks that an operator asks for, and leaves other errors in the candidates.
 func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID, outdated []stale) ([]*change, error) {
 	t := &mutation{jobs: jobs, stale: outdated}
 	size := len(outdated) * rowBytes
@@ -176,7 +178,7 @@ func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID,
 		t.names = append(t.names, c.name)
 		size += rowBytes + len(c.fires)*(len(c.row.Action.Job)+rowBytes)
 		for _, f := range c.fires {
-			if f.start != nil {
+			if f.start != nil && f.err == nil {
 				t.starts = append(t.starts, f.start)
 			} else {
 				t.jobs = append(t.jobs, f.id)
@@ -186,12 +188,10 @@ func (m *Manager) decide(ctx context.Context, list []*candidate, jobs []pawl.ID,
 	t.check = func(ops driver.Ops) (changes []*change, err error) {
 		for _, c := range list {
 			done, err := c.decide(ops, m.opts.Sign)
-			if c.damage = nil; errors.Is(err, pawl.ErrCorrupt) {
-				c.damage, err = err, nil
-			}
-			if err != nil {
+			if err != nil && len(c.manual) > 0 {
 				return nil, err
 			}
+			c.failed = err
 			if done != nil {
 				changes = append(changes, done)
 			}
@@ -226,8 +226,12 @@ func (m *Manager) settle(ctx context.Context, name string) (passed, error) {
 		if err != nil {
 			return passed{}, err
 		}
-		if _, err := m.decide(ctx, []*candidate{c}, r.Alive, nil); err != nil || c.damage != nil {
-			return passed{}, errors.Join(err, c.damage)
+		_, err = m.decide(ctx, []*candidate{c}, r.Alive, nil)
+		if err == nil {
+			err = c.failed
+		}
+		if err != nil {
+			return passed{}, err
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 // such schedule.
 func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 	now := m.store.Now()
-	c, err := m.manual(ctx, name, []int64{now.UnixNano()}, fmt.Sprintf("%s/manual/%s", name, pawl.NewID(now)))
+	c, err := m.manual(ctx, name, []int64{now.UnixNano()}, fmt.Sprintf("%s/%s%s", name, manualPart, pawl.NewID(now)))
 	if err != nil {
 		return pawl.ID{}, err
 	}
@@ -177,7 +177,7 @@ func (m *Manager) Trigger(ctx context.Context, name string) (pawl.ID, error) {
 
 // Backfill fires the ticks of a schedule at or after from and before to, whether they have fired or
 // not. It does not start a run of a workflow again for a tick that has one. It refuses a period
-// with more than max ticks, or one that has not passed.
+// with more than max ticks, or with a tick that is not decided yet. The latest decided tick is [Info].Last.
 //
 // Backfill returns how many ticks it has fired. After an error, the caller can continue with the next tick.
 func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time, max int) (n int, err error) {
@@ -191,15 +191,15 @@ func (m *Manager) Backfill(ctx context.Context, name string, from, to time.Time,
 	if !to.After(from) || from.Before(time.Unix(0, 0)) {
 		return 0, wrong("backfill", "the period from %s to %s is empty, or begins before 1970", stamp(from), stamp(to))
 	}
-	if to.After(info.Last) {
-		return 0, wrong("backfill", "ticks after %s are not decided yet; end at that time", stamp(info.Last))
-	}
 	cal, err := info.Terms.calendar(name)
 	if err != nil {
 		return 0, err
 	}
 	var ticks []int64
 	for t := cal.next(from.UnixNano() - 1); t != 0 && t < to.UnixNano(); t = cal.next(t) {
+		if t > info.Last.UnixNano() {
+			return 0, wrong("backfill", "the tick of %s is not decided yet; end the period at that time", stamp(timeOf(t)))
+		}
 		if ticks = append(ticks, t); len(ticks) > max {
 			return 0, wrong("backfill", "the schedule has more than %d ticks in this period", max)
 		}
@@ -232,13 +232,11 @@ func (m *Manager) manual(ctx context.Context, name string, ticks []int64, run st
 			}
 		}
 		for _, tick := range ticks {
-			if err := m.prepare(c, tick, run); err != nil {
-				return nil, err
-			}
+			m.prepare(c, tick, run)
 		}
 		changes, err := m.decide(ctx, []*candidate{c}, r.Alive, nil)
-		if err != nil || c.damage != nil {
-			return nil, errors.Join(err, c.damage)
+		if err != nil {
+			return nil, err
 		}
 		if len(changes) > 0 {
 			return changes[0], nil

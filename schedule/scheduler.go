@@ -54,8 +54,8 @@ type Scheduler struct {
 	mu    sync.Mutex    // guards closed and ended
 	ends  bool
 
-	damaged map[string]uint64 // skipped schedules, with the changes of their rows
-	asked   map[pawl.ID]bool  // jobs that it has cancelled
+	damaged map[string]damaged        // schedules that are passed over
+	asked   map[pawl.ID]OverlapPolicy // jobs in the way of a tick, with the policy that it has carried out for them
 	awaited awaited
 	behind  []byte    // where the next look at buffered ticks begins; nil for the first ones
 	latest  time.Time // latest time of the clock
@@ -79,7 +79,7 @@ func Open(q pawl.Queue, opts *Options) (*Scheduler, error) {
 		return nil, wrong("group", "%v", err)
 	}
 	m.hub.opts.Store(&m.opts)
-	return &Scheduler{Manager: m, stop: make(chan struct{}), damaged: make(map[string]uint64), asked: make(map[pawl.ID]bool), awaited: awaited{store: store, ring: m.hub.ring}}, nil
+	return &Scheduler{Manager: m, stop: make(chan struct{}), damaged: make(map[string]damaged), asked: make(map[pawl.ID]OverlapPolicy), awaited: awaited{store: store, ring: m.hub.ring}}, nil
 }
 
 // Close stops the scheduler and waits until it no longer fires ticks. The store stays open. Another scheduler decides
@@ -164,10 +164,9 @@ func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 	}
 	s.latest = now
 	if !s.opened {
-		if err := s.open(ctx); err != nil {
+		if s.opened, err = s.open(ctx); err != nil {
 			return 0, err
 		}
-		s.opened = true
 	}
 	for {
 		v, err := s.look(ctx)
@@ -179,14 +178,14 @@ func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 			return 0, err
 		}
 		if len(candidates) == 0 && len(v.stale) == 0 {
-			return max(v.wait, 0), nil
+			return max(min(v.wait, s.untilRetry()), 0), nil
 		}
 		if _, err := s.decide(ctx, candidates, jobs, v.stale); err != nil {
 			return 0, err
 		}
 		for _, c := range candidates {
-			if c.damage != nil {
-				s.passOver(c.name, c.row.Changes, c.damage)
+			if c.failed != nil {
+				s.passOver(c.name, c.row.Changes, c.failed, failedPause)
 			}
 		}
 		if ctx.Err() != nil {

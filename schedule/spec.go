@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Spec is a schedule, made by [Parse] or [ParseNamed]. The zero Spec never happens.
+// Spec is a schedule, made by [Parse] or [ParseNamed]. The zero Spec has no times.
 type Spec struct {
 	text string // in normal form; empty for the zero value
 	name string // for H

@@ -10,8 +10,8 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Terms say when a schedule happens, and what happens to a tick that comes late, or while an
-// earlier job is alive. A tick is one time at which a schedule happens.
+// Terms say when the ticks of a schedule are, and what happens to a tick that comes late, or while an
+// earlier job is alive. A tick is one of the times of a schedule.
 type Terms struct {
 	Spec    string        // an expression; see the package comment
 	Zone    string        // an IANA time zone; "" is UTC
@@ -83,6 +83,9 @@ func (t *Terms) check(name string, flow bool) error {
 	}
 	if t.CatchUp > Latest && t.Overlap != Allow && t.Overlap != Buffer {
 		return wrong("catch-up", "with overlap policy %s, only one of %d late ticks would fire; use %s or %s", t.Overlap, t.CatchUp, Allow, Buffer)
+	}
+	if most := t.Buffer + 1; t.Overlap == Buffer && t.CatchUp > most {
+		return wrong("catch-up", "with a buffer of %d, only %d of %d late ticks would fire; use %s, or make the buffer at least %d", t.Buffer, most, t.CatchUp, Allow, t.CatchUp-1)
 	}
 	if c.spec.open && t.Spread != 0 {
 		return wrong("spread", "%v has no effect on %s", t.Spread, atOpen)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"encoding/binary"
 	"maps"
 	"strconv"
 	"strings"
@@ -38,6 +39,27 @@ func TickOf(e *pawl.Envelope) (Tick, bool) {
 		return Tick{}, false
 	}
 	return t, true
+}
+
+// TickOfRun returns what the ID of a run of a workflow says about its tick, for a flow that calls it with the ID of its
+// run: Schedule, Nominal, and Manual if [Manager.Trigger] started the run. Then Nominal is the time of the trigger. A run
+// that [Manager.Backfill] started has the ID that its tick would have given it. TickOfRun is false for an ID of another
+// form.
+func TickOfRun(id string) (Tick, bool) {
+	name, rest, _ := strings.Cut(id, "/")
+	if text, manual := strings.CutPrefix(rest, manualPart); manual {
+		trigger, err := pawl.ParseID(text)
+		if err != nil || name == "" {
+			return Tick{}, false
+		}
+		at := time.UnixMilli(int64(binary.BigEndian.Uint64(trigger[:8]) >> 16)) // see pawl.NewID
+		return Tick{Schedule: name, Nominal: at.UTC(), Manual: true}, true
+	}
+	nominal, err := time.Parse(time.RFC3339Nano, rest)
+	if err != nil || name == "" {
+		return Tick{}, false
+	}
+	return Tick{Schedule: name, Nominal: nominal}, true
 }
 
 // withTick returns a copy of a job that has a tick.

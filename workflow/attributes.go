@@ -46,7 +46,7 @@ func Attributes(attributes map[string]string) StartOption {
 }
 
 // SetAttribute changes an attribute of the run, or removes it if value is "". It is a step named "set" and the name of
-// the attribute, with a space between. One commit has the end of the step and the attribute. The error is a *StepError
+// the attribute, with a space between. One commit stores the end of the step and the attribute. The error is a *StepError
 // that matches [pawl.ErrInvalid] if the run has too many attributes, or the name or value is invalid; see [Attributes].
 // Any other error means that the run does not continue now: return it.
 func SetAttribute(r *Run, name, value string) error {

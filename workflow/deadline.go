@@ -50,7 +50,7 @@ func (x *execution) awaitDeadline() (stop func()) {
 	log := x.engine.opts.Logger
 	go func() {
 		for wait := deadline.Sub(x.engine.now()); wait > 0; wait = deadline.Sub(x.engine.now()) {
-			timer := time.NewTimer(wait)
+			timer := time.NewTimer(untilLook(wait))
 			select {
 			case <-timer.C:
 			case <-over:

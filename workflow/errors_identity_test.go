@@ -61,7 +61,7 @@ var journalTexts = map[string]struct {
 	"pawl.ErrNoResult":        {pawl.ErrNoResult, "job succeeded without a result"},
 	"pawl.ErrUnsupported":     {pawl.ErrUnsupported, "unsupported operation"},
 	"pawl.ErrCorrupt":         {pawl.ErrCorrupt, "corrupt data"},
-	"worker.ErrTimeout":       {worker.ErrTimeout, "the run took longer than its timeout"},
+	"worker.ErrTimeout":       {worker.ErrTimeout, "the attempt took longer than its timeout"},
 	"worker.ErrDeadline":      {worker.ErrDeadline, "the deadline of the job has passed"},
 	"worker.ErrCancelled":     {worker.ErrCancelled, "the job was cancelled"},
 	"worker.ErrStopping":      {worker.ErrStopping, "the worker is stopping"},

@@ -52,6 +52,8 @@ type execution struct {
 	active        int                       // scopes that are not waiting
 	idle          []*scope                  // waiting scopes
 	resting       bool                      // a suspension is in progress
+	alarm         *time.Timer               // wakes the waiting scopes at their times; see wakeDue
+	rings         time.Time                 // when the alarm rings, by the monotonic clock; zero if it does not
 	news          int                       // number of notifications so far
 	late          []*scope                  // scopes to wake, if the suspension fails
 	observed      uint64                    // Changes of the last row processed
@@ -61,6 +63,7 @@ type execution struct {
 	done          chan struct{}             // closed when stopped is set
 	undos         []undo
 	sharing       sharing
+	atWork        []*work        // attempts of steps in progress
 	open          sync.WaitGroup // running branches
 	turn          *turn
 	grace         time.Duration // how long it waits for a signal before it is suspended; see comesWithin

@@ -18,6 +18,7 @@ type finish struct {
 	journal journal
 	open    []pawl.ID // children that have not ended
 	tail    []*entry  // the function's last calls
+	undid   bool      // it had undo steps, which have run unless it is done
 
 	back     rewind
 	row      *runRow
@@ -36,7 +37,7 @@ func (x *execution) finish(f *finish) (err error) {
 		return err
 	}
 	x.mu.Lock()
-	f.x, f.journal, f.tail = x, x.take(), x.tail
+	f.x, f.journal, f.tail, f.undid = x, x.take(), x.tail, len(x.undos) > 0
 	x.mu.Unlock()
 	err = x.mutate(x.writing(), f, f.journal.bytes+len(f.output))
 	defer func() { f.children.done(x.engine.hub, err) }() // after the end of the run
@@ -46,7 +47,7 @@ func (x *execution) finish(f *finish) (err error) {
 	if f.back.from != nil {
 		return nil
 	}
-	if f.row.Status == Done && f.row.Unread > 0 {
+	if f.row.Unread > 0 {
 		x.engine.opts.Logger.Warn("a run ended with signals that it did not read", "flow", f.row.Flow, "id", f.row.ID, "run", x.run, "unread", f.row.Unread)
 	}
 	if f.row.Status != Done {

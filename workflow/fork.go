@@ -117,7 +117,7 @@ func (f *fork) copy(r rows, run pawl.ID, from string) error {
 }
 
 // before returns the entries of a journal that began before a step and have ended. A scope never has a gap: once
-// an entry is omitted, the later ones are omitted, too. The same is true of the changes of shared values. A Wait
+// an entry is omitted, the later ones are omitted, too, even versions. The same is true of the changes of shared values. A Wait
 // whose signal was given back waits again, unless its branch has also lost in the new run.
 func before(all []*entry, from string) (kept []*entry, err error) {
 	var at *entry
@@ -151,13 +151,21 @@ func before(all []*entry, from string) (kept []*entry, err error) {
 // keep returns the ended entries for which ok returns true, without those that have a gap before them.
 func keep(all []*entry, ok func(*entry) bool) (kept []*entry) {
 	next := map[string]int{"": 0} // next position in each scope that began; the scope of the undo steps never begins
+	cut := make(map[string]bool)  // scopes with an omitted call, on which their later versions may depend
 	for _, e := range all {
 		_, began := next[e.Scope]
 		switch {
-		case !began || !ok(e) || e.State == EntryPending || e.givenBack():
+		case !began || e.State == EntryPending:
+			continue
+		case !ok(e) || e.givenBack():
+			cut[e.Scope] = true
 			continue
 		case e.Kind == KindVersion: // a version has no position
+			if cut[e.Scope] {
+				continue
+			}
 		case e.At != next[e.Scope]:
+			cut[e.Scope] = true
 			continue
 		default:
 			next[e.Scope]++

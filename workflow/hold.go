@@ -101,6 +101,7 @@ func (x *execution) letGo() {
 	if x.holding != nil {
 		x.holding.Stop()
 	}
+	x.stopAlarm()
 	x.mu.Unlock()
 	if waits && !driver.Settled(x.lease) {
 		_ = x.save()

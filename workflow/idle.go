@@ -25,6 +25,8 @@ type waitCondition struct {
 	paused   bool
 	note     string // for operators: the error of a failed step that will be retried, or which children or condition it waits for
 
+	began  time.Time     // by the monotonic clock
+	clock  time.Time     // what the queue's clock showed then; zero for no time
 	passed bool          // its time is over; only set if the process waited for it
 	woken  chan struct{} // closed when the scope continues
 }
@@ -67,45 +69,35 @@ func (s *scope) idle(w waitCondition, ready func() bool) (passed bool, err error
 		defer x.mu.Unlock()
 		return false, x.stopped
 	}
-	w.woken = make(chan struct{})
+	w.began, w.woken = time.Now(), make(chan struct{})
 	s.waits = &w
 	x.idle = append(x.idle, s)
 	x.active--
+	if !w.due.IsZero() {
+		w.clock = x.engine.now()
+		x.setAlarm(untilLook(w.due.Sub(w.clock)))
+	}
 	turn, grace := x.turn, x.grace
 	if time.Since(x.tried) > graceTurn {
 		grace = 0
 	}
 	x.mu.Unlock()
 
-	began := time.Now()
 	if !x.comesWithin(grace, &w) {
 		x.rest()
 	}
-	var timer <-chan time.Time
-	if !w.due.IsZero() {
-		t := time.NewTimer(max(0, w.due.Sub(x.engine.now())))
-		defer t.Stop()
-		timer = t.C
-	}
-	for {
-		select {
-		case <-w.woken:
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			if len(w.signals) > 0 && x.turn == turn {
-				x.grace = min(2*time.Since(began), mostGrace)
-			}
-			return w.passed, x.stopped
-		case <-timer:
-			x.mu.Lock()
-			w.passed = true
-			x.wakeLocked(func(other *scope) bool { return other == s })
-			x.mu.Unlock()
-		case <-x.done:
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			return false, x.stopped
+	select {
+	case <-w.woken:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if len(w.signals) > 0 && x.turn == turn {
+			x.grace = min(2*time.Since(w.began), mostGrace)
 		}
+		return w.passed, x.stopped
+	case <-x.done:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return false, x.stopped
 	}
 }
 
@@ -207,13 +199,15 @@ func (x *execution) rest() {
 	}
 	if due := s.due(); !due.IsZero() && due.Sub(x.engine.now()) < leastSuspension {
 		unsaved := x.backlog.restless()
+		x.wakeDue(false) // the clock may have been set
 		x.mu.Unlock()
 		if unsaved { // including deadlines of the other scopes, which may wait longer
 			_ = x.save()
 		}
-		return // a timer wakes the scope
+		return // the alarm wakes the scope
 	}
 	x.resting, x.tried = true, time.Now()
+	x.stopAlarm()
 	s.journal = x.take()
 	stay, bytes := x.mayStay(), x.warmBytes()
 	x.mu.Unlock()
@@ -248,6 +242,7 @@ func (x *execution) rest() {
 			}
 			return s.woke(each.waits)
 		})
+		x.wakeDue(false)
 	default:
 		_ = x.stopLocked(err)
 	}

@@ -53,7 +53,7 @@ const (
 // in its old or its new state. List returns [pawl.ErrInvalid] for an unknown status, a max out
 // of range, or a cursor that did not come from a List of f.
 //
-// If the filter has a key, a parent, or attributes, List reads only the runs that have one of these. If it has Since,
+// If the filter has a key, a parent, or attributes, List reads only the runs that match one of these terms. If it has Since,
 // List reads only the runs from an hour before Since. It compares each run that it reads with the rest of the filter.
 func (r *Reader) List(ctx context.Context, f Filter, after string, max int) (l Listing, err error) {
 	if err := f.check(); err != nil {

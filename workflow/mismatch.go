@@ -9,24 +9,24 @@ import (
 
 // compare requires that a call matches the journal. The caller holds the lock.
 func (x *execution) compare(want, got *entry) error {
-	err := &DeterminismError{Want: want.String(), Got: got.String(), Seq: want.seq, Wrote: want.Build}
+	var other, reason string
 	switch {
 	case !want.same(got) && want.Build == x.engine.opts.Build:
-		err.Reason = "the build name is the same, so code between calls gave another result, such as a clock, " +
+		reason = "the build name is the same, so code between calls gave another result, such as a clock, " +
 			"a random number, the order of a map, or a goroutine: do that in a step; or the code changed and the build name did not"
 	case !want.same(got):
-		err.Reason = "repeat the calls of the journal in their order, or distinguish older runs by Version"
+		reason = "repeat the calls of the journal in their order, or distinguish older runs by Version"
 	case string(want.Key) != string(got.Key) && got.Kind == KindUndo:
-		err.Got += " of another branch, or with another fingerprint"
-		err.Reason = "keep the order in which branches add their undo steps until the run has ended"
+		other = " of another branch, or with another fingerprint"
+		reason = "keep the order in which branches add their undo steps until the run has ended"
 	case string(want.Key) != string(got.Key):
-		err.Got += " with another fingerprint"
-		err.Reason = "the step had other arguments before; compute them only from the input of the run and the results of steps"
+		other = " with another fingerprint"
+		reason = "the step had other arguments before; compute them only from the input of the run and the results of steps"
 	default:
 		return nil
 	}
-	err.Line = callLine()
-	return x.complete(err)
+	return x.complete(&DeterminismError{Want: want.String(), Got: got.String() + other, Seq: want.seq, Wrote: want.Build,
+		Reason: reason, Line: callLine()})
 }
 
 // complete fills in the run and flow of a mismatch.

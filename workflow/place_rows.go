@@ -213,19 +213,20 @@ func (row *runRow) waitsToBegin() (place, rate string) {
 	return what, ""
 }
 
-// holders returns some of the runs that have a place for which the run waits.
+// holders returns some of the runs that have a place for which the run waits. It leaves out damaged rows, whose keys may
+// name another run.
 func (r rows) holders(row *runRow) (runs []pawl.ID, err error) {
 	kind := placeOfKey
 	if row.Line&placeOfFlow != 0 {
 		kind = placeOfFlow
 	}
 	prefix := append(row.placesKey(kind), placeTaken)
-	err = present(r.Scan(tablePlaces, driver.Span{Prefix: prefix, Limit: pawl.MaxHolders}, func(key, _ []byte) bool {
-		if len(key) == len(prefix)+len(pawl.ID{}) {
+	err = r.span(tablePlaces, driver.Span{Prefix: prefix, Limit: pawl.MaxHolders}, func(key, _ []byte, damage error) error {
+		if damage == nil && len(key) == len(prefix)+len(pawl.ID{}) {
 			runs = append(runs, pawl.ID(key[len(prefix):]))
 		}
-		return true
-	}))
+		return nil
+	})
 	return runs, err
 }
 

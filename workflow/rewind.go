@@ -3,6 +3,7 @@ package workflow
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
@@ -10,13 +11,15 @@ import (
 
 // A function often returns after a last look for signals: a Wait or a Select that timed out. A signal sent
 // between that look and the end of the run would be accepted and never read. So the commit that would end
-// the run looks for such a signal. If it finds one, it rewinds the run to the Wait: it forgets the Wait
-// and the function's own later calls, and the function runs again. The Wait then receives the signal. Each
-// such signal costs one more round, and the run ends when no more arrive.
+// the run looks for such a signal. If it finds one, it rewinds the run to the Wait: it forgets how the Wait
+// ended and the function's own later calls, and the function runs again. The Wait then receives the signal.
+// Its time stays over, so if the signal is a request that the function rejects, the Wait times out again at
+// once. Each such signal costs one more round, and the run ends when no more arrive.
 //
 // That is sound if nothing has taken effect since the Wait. So a later step, transaction, child, branch, race, append
-// or change of a shared value makes the timeout final. If the function's last calls did not look for signals of that
-// name, the signal stays unread and the run ends, since another round would not change that.
+// or change of a shared value makes the timeout final. So does an undo step, if the function fails. If the function's
+// last calls did not look for signals of that name, the signal stays unread and the run ends, since another round would
+// not change that.
 
 // looked records a call of the function itself in the tail: its calls since the last one with an effect. The caller
 // holds the lock.
@@ -36,6 +39,7 @@ func (s *scope) looked(e *entry) {
 type rewind struct {
 	at    int      // the position of the Wait in the tail
 	from  []*entry // the Wait and the calls after it; nil for no rewind
+	again entry    // the Wait, pending, with its time over
 	given unread   // signals that the later calls received
 }
 
@@ -58,7 +62,8 @@ func (w *rewind) find(ops driver.Ops, r rows, run pawl.ID, tail []*entry) (err e
 		if !found {
 			continue
 		}
-		w.at, w.from = i, tail[i:]
+		w.at, w.from, w.again = i, tail[i:], *e
+		w.again.overdue(ops.Now())
 		for _, later := range w.from {
 			w.given.looks = append(w.given.looks, &look{seq: later.seq})
 		}
@@ -85,7 +90,14 @@ func (e *entry) missed() (names []string) {
 	return names
 }
 
-// apply forgets the calls and gives back the signals they received, in the row of the run.
+// overdue makes a Wait that timed out pending again. Its time stays over.
+func (e *entry) overdue(now time.Time) {
+	e.State, e.Due, e.Finished = EntryPending, min(e.Finished, now.UnixNano()), 0
+	e.Error, e.Chain, e.Result, e.Apart, e.Size = "", nil, nil, false, 0
+}
+
+// apply forgets how the Wait ended and the calls after it, and gives back the signals they received, in the row of
+// the run.
 func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 	if w.given.row != nil {
 		w.given.row = row
@@ -100,12 +112,15 @@ func (w *rewind) apply(r rows, run pawl.ID, row *runRow) error {
 			}
 		}
 	}
-	return nil
+	var own journal
+	own.add(run, &w.again)
+	return own.apply(r)
 }
 
 // isRewound reports whether the run is taken back. If so, it makes the run's job ready.
 func (f *finish) isRewound(ops driver.Ops, r rows) (bool, error) {
-	if f.status != Done || f.row.Terminate != "" || f.row.Cancel != "" || f.row.Unread == 0 {
+	goesBack := f.status == Done || f.status == Failed && !f.undid
+	if !goesBack || f.row.Terminate != "" || f.row.Cancel != "" || f.row.Unread == 0 {
 		f.back.from = nil
 		return false, nil
 	}
@@ -114,7 +129,7 @@ func (f *finish) isRewound(ops driver.Ops, r rows) (bool, error) {
 	}
 	f.row.Status, f.row.Error, f.row.Due, f.row.Waits = Running, "", 0, nil
 	f.row.Build, f.row.Declared = f.x.engine.opts.Build, f.x.declared()
-	f.row.Steps, f.row.Bytes = f.x.made-len(f.back.from), f.x.bytes
+	f.row.Steps, f.row.Bytes = f.x.made-len(f.back.from)+1, f.x.bytes
 	for _, e := range f.back.from {
 		f.row.Bytes -= e.weight()
 	}

@@ -155,10 +155,11 @@ func (c *call) awaitCase(cases []Case) error {
 	if err != nil {
 		return err
 	}
-	fresh := !c.recorded
-	if fresh && a.timer >= 0 && cases[a.timer].after < Forever {
-		e.Due = x.after(cases[a.timer].after)
+	limit := Forever
+	if a.timer >= 0 {
+		limit = cases[a.timer].after
 	}
+	unsaved := c.limit(limit)
 	w := a.condition(timeOf(e.Due))
 	wait := forever
 	if e.Due != 0 {
@@ -171,15 +172,15 @@ func (c *call) awaitCase(cases []Case) error {
 	for passed, woken := false, false; ; woken = true {
 		again := x.lookAgain()
 		t := a.signal()
-		t.woken, t.over = woken, passed || wait <= 0 && fresh
+		t.woken, t.over = woken, passed || wait <= 0 && !c.recorded
 		taken, err := a.look(t)
 		if taken || err != nil {
 			return err
 		}
 		ready := func() bool { return again() || a.ended() >= 0 || a.changes.changed() }
-		a.changes.opens(fresh, ready)
-		if fresh {
-			fresh = false
+		a.changes.opens(unsaved, ready)
+		if unsaved {
+			unsaved = false
 			if err := c.written(wait); err != nil {
 				return err
 			}

@@ -82,13 +82,13 @@ func (w *sharedWait) note(name string) string {
 	return fmt.Sprintf("waits in %q for the shared value %s", name, strings.Join(values, " or "))
 }
 
-// opens lets other branches end the call, which has looked at all that it waits for. A fresh call first leaves its
-// entry to the next write.
-func (w *sharedWait) opens(fresh bool, ready func() bool) {
+// opens lets other branches end the call, which has looked at all that it waits for. It first leaves an unsaved entry
+// to the next write.
+func (w *sharedWait) opens(unsaved bool, ready func() bool) {
 	x := w.c.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if fresh {
+	if unsaved {
 		var j journal
 		j.add(x.run, w.c.e)
 		x.queueEntry(&j, w.c.e)

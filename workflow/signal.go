@@ -82,21 +82,18 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator,
 	if err := x.mayWait(name); err != nil {
 		return 0, err
 	}
-	fresh := !c.recorded
-	if fresh && timeout < Forever {
-		e.Due = x.after(timeout)
-	}
+	unsaved := c.limit(timeout)
 	for passed, woken := false, false; ; woken = true {
 		ready := x.lookAgain()
-		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, valid: []validator{valid}, ready: -1, timer: -1, woken: woken, over: passed || timeout <= 0 && fresh})
+		taken, err := c.takeSignal(&takeSignal{signals: []string{name}, valid: []validator{valid}, ready: -1, timer: -1, woken: woken, over: passed || timeout <= 0 && !c.recorded})
 		if err != nil {
 			return 0, err
 		}
 		if taken {
 			return e.Signal, c.outcome(decode)
 		}
-		if fresh {
-			fresh = false
+		if unsaved {
+			unsaved = false
 			if err := c.pending(min(timeout, forever)); err != nil {
 				return 0, err
 			}
@@ -108,6 +105,20 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator,
 			return 0, err
 		}
 	}
+}
+
+// limit sets when a call that waits at most d ends, and reports whether the journal does not have that yet. The time
+// counts from the start of the call, even if a deploy has given a call in the journal its limit. If a deploy has
+// removed the limit, the call waits without one.
+func (c *call) limit(d time.Duration) (unsaved bool) {
+	e, before := c.e, c.e.Due
+	switch {
+	case d >= Forever:
+		e.Due = 0
+	case e.Due == 0:
+		e.Due = unixNano(timeOf(e.Started).Add(max(d, 0)))
+	}
+	return !c.recorded || e.Due != before
 }
 
 // takeSignal ends the call with the first thing that is ready: a signal, a case without a signal,

@@ -363,6 +363,7 @@ func (c *call) attempt(o *stepOptions, fn attemptFunc) (result []byte, err error
 		Kind: c.e.Kind, Attempt: c.e.Attempts + 1, Key: x.keyOf(c.e)}
 	c.attempting(true)
 	defer c.attempting(false)
+	defer x.working(info.Step)()
 	defer func() {
 		if p := recover(); p != nil {
 			failed := panicked(p)

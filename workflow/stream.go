@@ -77,7 +77,7 @@ func (s *Stream[T]) Read(ctx context.Context, e *Engine, run pawl.ID, from uint6
 // Watch is like [Stream.Read], but continues with each item that the run appends, until the run has ended. It skips an
 // item only if the stream lost the item before the reader reached it: see [Item].Skipped. To continue later, a reader
 // passes the number after the last item that it has seen. In the process that runs the run, Watch does not poll. If
-// other processes share the store, it also looks at growing intervals of at most a minute.
+// other processes share the store, it also polls, at growing intervals of up to a minute.
 //
 // An error ends the sequence: an error of Read, the error of ctx, or [pawl.ErrClosed].
 func (s *Stream[T]) Watch(ctx context.Context, e *Engine, run pawl.ID, from uint64) iter.Seq2[Item[T], error] {

@@ -109,7 +109,7 @@ func (u *Update[Req, Ans]) Case(out *Request[Req, Ans], valid func(Req) error) C
 }
 
 // Answer answers the request with a value, or with an error if err is not nil. It is a step named "answer" and the name
-// of the update, with a space between. One commit has the end of the step and the answer. A request has one answer: a
+// of the update, with a space between. One commit stores the end of the step and the answer. A request has one answer: a
 // second one returns a [*StepError] that matches [pawl.ErrInvalid]. For an answer that is too large, the StepError
 // matches [ErrTooLarge]. Any other error means that the run does not continue now: return it. A request that is not
 // answered before a [Restart] keeps its caller waiting until the run ends.

@@ -43,8 +43,8 @@ func (v *Value[T]) Get(ctx context.Context, e *Engine, run pawl.ID) (value T, pu
 
 // Watch returns the values that a run publishes: the current one if there is one, then each that differs from the one
 // before, until the run ends. A slow reader may miss values, but never the last one. No code of the flow runs for a
-// reader. In the process that runs the run, Watch does not poll. If other processes share the store, it also looks at
-// growing intervals of at most a minute.
+// reader. In the process that runs the run, Watch does not poll. If other processes share the store, it also polls,
+// at growing intervals of up to a minute.
 //
 // An error ends the sequence: an error of [Value.Get], the error of ctx, or [pawl.ErrClosed].
 func (v *Value[T]) Watch(ctx context.Context, e *Engine, run pawl.ID) iter.Seq2[T, error] {

@@ -12,6 +12,11 @@ import (
 // changes. A run that reaches the call for the first time gets max. A run that had already
 // passed this place before the code had the call gets min.
 //
+// The end of a branch is an exception, because the journal does not store that a branch has ended. If
+// code after the last call of a branch gets a call of Version, a run whose branch has ended gets max
+// there, although the run may have used the result of the branch. So call Version before [Go], and use
+// what it returns in the branch.
+//
 //	switch v, err := workflow.Version(r, "tax", 1, 2); {
 //	case err != nil:
 //		return out, err

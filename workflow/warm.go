@@ -221,6 +221,7 @@ func (x *execution) goOn(ctx context.Context, l *pawl.Lease, t *turn) bool {
 	x.late = nil
 	x.news++ // what they waited for has come, so none of them is open any more; see sharedWait
 	x.wakeLocked(func(s *scope) bool { return w.met[s] || slices.Contains(late, s) })
+	x.wakeDue(false)
 	return true
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // SendFrom sends the signal from one run to another. It is a step named "send" and the name of the signal,
-// with a space between. One commit has the end of the step and the signal, so the other run receives the
+// with a space between. One commit stores the end of the step and the signal, so the other run receives the
 // signal once, even after a crash. The error is a *StepError that matches [ErrNotFound], [ErrNotRunning],
 // [ErrUndeclared], or [ErrTooLarge]. Any other error means that the run does not continue now: return it.
 func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
@@ -27,7 +27,7 @@ func (s *Signal[T]) SendFrom(r *Run, run pawl.ID, value T) error {
 }
 
 // StartFrom starts a run of the flow from another run. It is a step named "start" and the name of the flow, with a
-// space between. One commit has the end of the step and the start. StartFrom does not wait for the new run, which is
+// space between. One commit stores the end of the step and the start. StartFrom does not wait for the new run, which is
 // independent of the run that started it; see [Call] for a child. As with [Flow.Start], if a run has the ID and the
 // same input, StartFrom returns it and starts nothing. The error is a *StepError that matches [ErrConflict],
 // [pawl.ErrInvalid] for a bad ID or option, or with [Signal.WithStart] an error of [Signal.SendFrom]. Any other error

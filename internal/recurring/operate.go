@@ -101,7 +101,8 @@ func triggers(k *kit) {
 	require.ErrorIs(k, err, pawl.ErrNotFound)
 }
 
-// Rule: a backfill fires the ticks of a period that has passed, up to a number of them.
+// Rule: a backfill fires the ticks of a period that are decided, up to a number of them. The latest decided tick is one
+// of them, and the period may end after it, as long as it has no later tick.
 func backfills(k *kit) {
 	k.sync(hourly("a"))
 	k.pass(210 * time.Minute)
@@ -113,7 +114,15 @@ func backfills(k *kit) {
 	_, err = k.s.Backfill(k.Context(), "a", start.Add(-10*time.Hour), start, 5)
 	require.ErrorContains(k, err, "more than 5 ticks")
 	_, err = k.s.Backfill(k.Context(), "a", start, start.Add(10*time.Hour), 50)
-	require.ErrorContains(k, err, "not decided yet")
+	require.ErrorContains(k, err, "the tick of 2000-01-01T04:00:00Z is not decided yet; end the period at that time")
+	latest := start.Add(3 * time.Hour)
+	require.True(k, latest.Equal(k.info("a").Last))
+	for _, to := range []time.Time{latest.Add(time.Second), start.Add(4 * time.Hour)} {
+		n, err = k.s.Backfill(k.Context(), "a", latest, to, 5)
+		require.NoError(k, err)
+		require.Equal(k, 1, n)
+	}
+	require.Len(k, k.jobs(), 7)
 }
 
 // Rule: a schedule that left the code fires nothing. It comes back with its catch-up, until it is
@@ -150,6 +159,7 @@ func refuses(k *kit) {
 		{schedule.Job("b", "TZ=Asia/Tokyo 0 0 * * *", report, "x", schedule.In("UTC")), "leave one out"},
 		{hourly("b", schedule.CatchUp(-1)), "not between 0 and"},
 		{hourly("b", schedule.CatchUp(2), schedule.Overlap(schedule.Skip)), "only one of 2 late ticks would fire"},
+		{hourly("b", schedule.CatchUp(4), schedule.Overlap(schedule.Buffer), schedule.BufferLimit(2)), "only 3 of 4 late ticks would fire"},
 		{hourly("b", schedule.Spread(31*time.Minute)), "more than half of the interval of 1h0m0s"},
 		{hourly("b", schedule.Overlap("x")), `"x" is not one of`},
 		{hourly("b", schedule.Overlap(schedule.TerminateOther)), "only a run of a workflow"},
@@ -157,6 +167,7 @@ func refuses(k *kit) {
 		{hourly("b", schedule.With(pawl.Delay(time.Hour))), "it has a delay"},
 		{hourly("b", schedule.With(pawl.Unique("x"))), "it has a unique key"},
 		{hourly("b", schedule.With(pawl.IdempotencyKey("x"))), "it has an idempotency key"},
+		{hourly("b", schedule.With(pawl.InGroup("x"))), "it has a group"},
 	} {
 		err := k.s.Sync(k.Context(), c.d)
 		require.ErrorIs(k, err, pawl.ErrInvalid)

@@ -3,6 +3,7 @@ package recurring
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -72,6 +73,30 @@ func cancels(k *kit) {
 	require.Equal(k, []string{"fired 01 01:00:00", "skipped 01 02:00:00", "buffered 01 03:00:00"}, k.history("a"))
 }
 
+// Rule: if the overlap policy changes while a tick waits, the new one holds for the job that the tick waits for.
+func cancelsLater(k *kit) {
+	e := workflow.Open(k.q, &workflow.Options{Build: "1", Logger: hclog.NewNullLogger()})
+	f := workflow.Define("double", func(_ *workflow.Run, n int) (int, error) { return 2 * n, nil }, workflow.Retain(24*time.Hour))
+	k.sync(schedule.Job("job", "@hourly", report, "x", schedule.Overlap(schedule.Buffer)),
+		schedule.Flow("run", "@hourly", f, 21, schedule.Overlap(schedule.Buffer)))
+	k.pass(2*time.Hour + time.Minute)
+	set := func(name string, p schedule.OverlapPolicy) {
+		terms := k.info(name).Terms
+		terms.Overlap, terms.Buffer = p, 0
+		require.NoError(k, k.s.Set(k.Context(), name, terms))
+		k.pass(10 * time.Second)
+	}
+	set("job", schedule.CancelOther)
+	require.Empty(k, k.info("job").Buffered)
+	set("run", schedule.CancelOther)
+	set("run", schedule.TerminateOther)
+	defer k.work(e, f)()
+	h, err := f.Handle(k.Context(), e, "run/2000-01-01T01:00:00Z")
+	require.NoError(k, err)
+	_, err = h.Result(k.Context())
+	require.ErrorIs(k, err, workflow.ErrTerminated)
+}
+
 // Rule: a job that the store refuses is a failed tick, and hurts no other schedule.
 func fails(k *kit) {
 	large := schedule.Envelope("large", "@hourly", &pawl.Envelope{Kind: "report", Payload: make([]byte, pawl.DefaultMaxPayload+1)})
@@ -82,6 +107,36 @@ func fails(k *kit) {
 	_, err := k.s.Trigger(k.Context(), "large")
 	require.ErrorIs(k, err, pawl.ErrInvalid)
 }
+
+// Rule: a run that cannot start because of its codec keeps its tick due, and the tick fires once the codec works. No
+// other schedule waits for it.
+func keepsDue(k *kit) {
+	var c brokenCodec
+	e := workflow.Open(k.q, &workflow.Options{Build: "1", Codec: &c, Logger: hclog.NewNullLogger()})
+	f := workflow.Define("double", func(_ *workflow.Run, n int) (int, error) { return 2 * n, nil })
+	stop := k.work(e, f)
+	k.sync(schedule.Flow("at open", "@open", f, 21), hourly("a"), schedule.Flow("run", "@hourly", f, 21), hourly("z"))
+	k.pass(61 * time.Minute)
+	require.ElementsMatch(k, []string{"a 01 01:00:00", "z 01 01:00:00"}, k.jobs())
+	require.Empty(k, k.history("run"))
+	c.works.Store(true)
+	k.pass(2 * time.Minute)
+	require.Equal(k, []string{"fired 01 01:00:00"}, k.history("run"))
+	require.Len(k, k.history("at open"), 1)
+	stop()
+}
+
+// brokenCodec encodes nothing until it works.
+type brokenCodec struct{ works atomic.Bool }
+
+func (c *brokenCodec) Encode(value []byte) ([]byte, error) {
+	if !c.works.Load() {
+		return nil, errors.New("no key")
+	}
+	return value, nil
+}
+
+func (c *brokenCodec) Decode(stored []byte) ([]byte, error) { return stored, nil }
 
 // work runs flows until stop is called.
 func (k *kit) work(e *workflow.Engine, flows ...workflow.Definition) (stop func()) {

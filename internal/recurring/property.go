@@ -86,7 +86,8 @@ func (w *world) anyTerms() schedule.Terms {
 	if w.r.IntN(2) == 0 {
 		t.Overlap, t.CatchUp = schedule.Allow, w.r.IntN(5)
 	} else if w.r.IntN(2) == 0 {
-		t.Overlap, t.CatchUp, t.Buffer = schedule.Buffer, w.r.IntN(5), 1+w.r.IntN(3)
+		t.Overlap, t.Buffer = schedule.Buffer, 1+w.r.IntN(3)
+		t.CatchUp = w.r.IntN(t.Buffer + 2)
 	}
 	if w.r.IntN(4) == 0 {
 		t.Window = time.Duration(1+w.r.IntN(90)) * time.Minute

@@ -97,6 +97,8 @@ func (s Store) catchesUp(t *testing.T) {
 		"latest": {nil, []string{"missed 01 01:00:00 to 01 04:00:00", "fired 01 05:00:00"}},
 		"two": {[]schedule.Option{schedule.CatchUp(2), schedule.Overlap(schedule.Allow)},
 			[]string{"missed 01 01:00:00 to 01 03:00:00", "fired 01 04:00:00", "fired 01 05:00:00"}},
+		"buffer": {[]schedule.Option{schedule.CatchUp(3), schedule.Overlap(schedule.Buffer), schedule.BufferLimit(2)},
+			[]string{"missed 01 01:00:00 to 01 02:00:00", "fired 01 03:00:00", "buffered 01 04:00:00", "buffered 01 05:00:00"}},
 		"window": {[]schedule.Option{schedule.CatchUp(5), schedule.Overlap(schedule.Allow), schedule.Window(45 * time.Minute)},
 			[]string{"missed 01 01:00:00 to 01 04:00:00", "fired 01 05:00:00"}},
 	} {

@@ -1,11 +1,15 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -141,6 +145,96 @@ func (suite) Scenario26EndOfACancelledRun(t *testing.T, k *kit) {
 	out, err := outcome(k, h)
 	require.NoError(t, err, "it had returned")
 	require.Empty(t, out)
+}
+
+// Rule: a request that comes after the time of the wait for it, and before the end of the run, takes the run back to
+// the wait. If the request is rejected, that wait is over at once, and the run ends. A valid request is taken.
+func (suite) UpdateBeforeTheEnd(t *testing.T) {
+	valid := func(n int) error {
+		if n < 0 {
+			return errBroke
+		}
+		return nil
+	}
+	waits := map[string]func(r *workflow.Run) (int, error){
+		"wait": func(r *workflow.Run) (int, error) {
+			q, err := withdraw.Wait(r, 72*time.Hour, valid)
+			if errors.Is(err, workflow.ErrTimeout) {
+				return 0, nil
+			}
+			return q.Value, err
+		},
+		"select": func(r *workflow.Run) (int, error) {
+			var q workflow.Request[int, int]
+			_, err := workflow.Select(r, "next", withdraw.Case(&q, valid), workflow.After(72*time.Hour))
+			return q.Value, err
+		},
+	}
+	for name, wait := range waits {
+		for _, n := range []int{-1, 7} {
+			sub(t, fmt.Sprintf("%s/%d", name, n), func(t *testing.T, k *kit) {
+				f := workflow.Define("closes", func(r *workflow.Run, _ int) (int, error) {
+					n, err := wait(r)
+					if err == nil && n == 0 {
+						err = workflow.Sleep(r, "closing", time.Hour)
+					}
+					return n, err
+				})
+				k.open(f)
+				h := start(k, f, "1", 0)
+				k.pass(72*time.Hour + time.Minute)
+				require.NoError(t, withdraw.Send(t.Context(), k.e, h.Run(), n, "key"))
+				k.pass(2 * time.Hour) // to the end of the second closing, if there is one
+				require.Equal(t, workflow.Done, k.info(h.Run()).Status, "%v", k.journal(h.Run()))
+				returns(k, h, max(n, 0))
+				require.Zero(t, k.info(h.Run()).Unread)
+				require.NoError(t, k.e.Check(t.Context()))
+				entries := k.entries(h.Run())
+				require.Equal(t, len(entries), k.info(h.Run()).Steps)
+			})
+		}
+	}
+}
+
+// Rule: a run that fails over a timeout also goes back for a signal that came before its end, unless it has undone
+// steps. If it does not go back, the signal stays unread, and the log has it.
+func (suite) Scenario26SignalBeforeAFailure(t *testing.T) {
+	for _, undoes := range []bool{false, true} {
+		sub(t, fmt.Sprintf("undoes=%v", undoes), func(t *testing.T, k *kit) {
+			const unread = "signals that it did not read"
+			var lines bytes.Buffer
+			k.log = hclog.New(&hclog.LoggerOptions{Output: &lines})
+			f := workflow.Define("approval", func(r *workflow.Run, _ int) (string, error) {
+				if undoes {
+					r.Undo("forget it", func(context.Context) error { return nil })
+				}
+				w, err := word.Wait(r, time.Hour)
+				if errors.Is(err, workflow.ErrTimeout) {
+					k.at("end")
+					return "", errors.New("nobody approved it")
+				}
+				return w, err
+			})
+			end := k.gate("end")
+			k.open(f)
+			h := start(k, f, "1", 0)
+			<-end.reached
+			say(k, h.Run(), "yes", "")
+			close(end.open)
+			if !undoes {
+				returns(k, h, "yes")
+				require.Zero(t, k.info(h.Run()).Unread)
+				k.settle()
+				require.NotContains(t, lines.String(), unread)
+				return
+			}
+			_, err := outcome(k, h)
+			require.ErrorContains(t, err, "nobody approved it")
+			require.Equal(t, 1, k.info(h.Run()).Unread)
+			k.settle()
+			require.Equal(t, 1, strings.Count(lines.String(), unread))
+		})
+	}
 }
 
 // declares is a flow that takes words, and waits for the signal named by its input.

@@ -275,3 +275,48 @@ func (suite) Scenario39ForkBeforeASignalWentBack(t *testing.T, k *kit) {
 	require.Equal(t, []string{"two"}, pending(k, late))
 	require.NoError(t, k.e.Check(t.Context()))
 }
+
+// Rule: a fork omits the versions of a branch behind a call that it omits. So the unchanged code of a branch whose
+// signal was given back begins anew, and asks for its version when it gets there.
+func (suite) Scenario39ForkBeforeAVersion(t *testing.T, k *kit) {
+	f := workflow.Define("versioned", func(r *workflow.Run, _ int) (string, error) {
+		loser := workflow.Go(r, "loser", func(r *workflow.Run) (string, error) {
+			if _, err := word.Wait(r, workflow.Forever); err != nil {
+				return "", err
+			}
+			if _, err := workflow.Version(r, "tax", 1, 2); err != nil {
+				return "", err
+			}
+			return word.Wait(r, workflow.Forever)
+		})
+		winner := workflow.Go(r, "winner", func(r *workflow.Run) (string, error) {
+			if err := workflow.Sleep(r, "before x", 90*time.Minute); err != nil {
+				return "", err
+			}
+			return "won", workflow.Sleep(r, "after x", 30*time.Minute)
+		})
+		if err := workflow.Sleep(r, "hour", time.Hour); err != nil {
+			return "", err
+		}
+		if _, err := act(k, r, "x", 1); err != nil {
+			return "", err
+		}
+		_, out, err := workflow.Race(r, "first", loser, winner)
+		if err != nil {
+			return "", err
+		}
+		return out, workflow.Sleep(r, "night", time.Hour)
+	})
+	k.open(f)
+	h := start(k, f, "1", 0)
+	say(k, h.Run(), "hello", "")
+	k.pass(2 * time.Hour)
+	require.Contains(t, k.journal(h.Run()), "version loser/tax done: 2")
+	require.Equal(t, []string{"hello"}, pending(k, h.Run()))
+	fork, err := k.e.Fork(t.Context(), h.Run(), "x", "fork")
+	require.NoError(t, err)
+	k.settle()
+	require.Equal(t, workflow.Waiting, k.info(fork).Status, k.info(fork).Error)
+	returns(k, find(k, f, "fork"), "won")
+	require.NoError(t, k.e.Check(t.Context()))
+}

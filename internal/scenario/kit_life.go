@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,7 @@ func (k *kit) refuse() {
 			k.ended()
 			return
 		}
+		runtime.Gosched() // to Close
 	}
 }
 

@@ -17,12 +17,17 @@ func (suite) DamagedPlaces(t *testing.T, k *kit) {
 	f := desk(k, workflow.MaxOpen(1))
 	k.open(f)
 	runs := queueUp(k, f, "", "", "")
+	stale := append([]byte("desk\x00\x00\x01"), make([]byte, 16)...)
+	k.mutate(func(w driver.Writer) error {
+		return w.Put(tablePlaces, stale, driver.Seal(tablePlaces, []byte("other"), nil))
+	})
+	require.Equal(t, []pawl.ID{runs[0].Run()}, k.info(runs[2].Run()).Holders, "the key of a damaged row may name another run")
+	k.mutate(func(w driver.Writer) error { return w.Delete(tablePlaces, stale) })
 	k.losePlace(runs[1].Run())
 	require.ErrorContains(t, k.e.Check(t.Context()), "resume the run")
 	require.NoError(t, k.e.Resume(t.Context(), runs[1].Run()))
 	served(k, 0)
 
-	stale := append([]byte("desk\x00\x00\x01"), make([]byte, 16)...)
 	k.mutate(func(w driver.Writer) error { return w.Put(tablePlaces, stale, driver.Seal(tablePlaces, stale, nil)) })
 	require.ErrorContains(t, k.e.Check(t.Context()), "is not there")
 	k.restart("1")

@@ -179,3 +179,61 @@ func (suite) SelectChangedCases(t *testing.T, k *kit) {
 		require.Empty(t, k.journal(h.Run()))
 	}
 }
+
+// Rule: a wait that a deploy gives a time limit ends when that time has passed since it began, once the run has
+// continued. A wait whose limit a deploy removes goes on without one.
+func (suite) WaitWithAnotherLimit(t *testing.T) {
+	waits := map[string]func(limit time.Duration) code{
+		"select": func(limit time.Duration) code {
+			return func(r *workflow.Run) (got string, err error) {
+				cases := []workflow.Case{word.Case(&got)}
+				if limit != 0 {
+					cases = append(cases, workflow.After(limit))
+				}
+				i, err := workflow.Select(r, "next", cases...)
+				return fmt.Sprint(i, got), err
+			}
+		},
+		"wait": func(limit time.Duration) code {
+			if limit == 0 {
+				limit = workflow.Forever
+			}
+			return func(r *workflow.Run) (string, error) {
+				got, err := word.Wait(r, limit)
+				if errors.Is(err, workflow.ErrTimeout) {
+					return "1", nil
+				}
+				return "0" + got, err
+			}
+		},
+	}
+	for name, wait := range waits {
+		sub(t, name+" with a new limit", func(t *testing.T, k *kit) {
+			k.open(plan(wait(0)))
+			h := startAndSettle(k, plan(wait(0)), "1", 0)
+			over := k.now().Add(time.Hour)
+			k.pass(10 * time.Minute)
+			k.restart("2", plan(wait(time.Hour)))
+			require.NoError(t, k.e.Resume(t.Context(), h.Run()))
+			k.settle()
+			require.True(t, k.info(h.Run()).Due.Equal(over), k.info(h.Run()).Due)
+			require.True(t, k.entries(h.Run())[0].Due.Equal(over))
+			k.restart("3")
+			k.pass(50 * time.Minute)
+			require.Equal(t, workflow.Done, k.info(h.Run()).Status)
+			returns(k, find(k, plan(wait(time.Hour)), "1"), "1")
+		})
+		sub(t, name+" without its limit", func(t *testing.T, k *kit) {
+			k.open(plan(wait(time.Hour)))
+			h := startAndSettle(k, plan(wait(time.Hour)), "1", 0)
+			k.restart("2", plan(wait(0)))
+			k.pass(2 * time.Hour)
+			info := k.info(h.Run())
+			require.Equal(t, workflow.Waiting, info.Status, info.Error)
+			require.Zero(t, info.Due)
+			require.Zero(t, k.entries(h.Run())[0].Due)
+			say(k, h.Run(), "hello", "")
+			returns(k, find(k, plan(wait(0)), "1"), "0hello")
+		})
+	}
+}

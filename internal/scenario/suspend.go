@@ -18,7 +18,7 @@ import (
 
 // Rule: sleeping runs that do not stay in memory hold neither slots nor goroutines, and all of them wake.
 func (suite) Scenario30Sleepers(t *testing.T) {
-	sleepers, starters := race.Fewer(10_000), 50
+	sleepers, starters := race.Fewer(3_000), 50 // more than slots, and than fall due in one commit
 	bubble(t, func(t *testing.T, k *kit) {
 		f := workflow.Define("sleeper", func(r *workflow.Run, n int) (int, error) {
 			return n, workflow.Sleep(r, "night", time.Hour)

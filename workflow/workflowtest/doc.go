@@ -20,8 +20,8 @@
 //
 // The queue's clock stands still at [Epoch] until Skip, Advance or Result move it. A sleep of a week
 // takes no time, deadlines are exact, and journals are reproducible. Real time remains for the
-// timeout of a step, a time.Sleep in a step, and waits of less than 100 ms, which do not suspend a
-// run.
+// timeout of a step, a time.Sleep in a step, and waits that do not suspend a run: those of less
+// than 100 ms, and those beside a branch that works.
 //
 // The package also works in a bubble of testing/synctest if [New] is called there. To let time.Sleep
 // move the queue's clock too, set Options.Now to time.Now there.

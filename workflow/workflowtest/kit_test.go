@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,70 @@ func TestBubbleClock(t *testing.T) {
 		require.Equal(t, workflow.Sleeping, run.Info().Status)
 		require.Equal(t, 90*time.Minute, k.Skip())
 		require.Equal(t, workflow.Done, run.Info().Status)
+	})
+}
+
+// Rule: while the queue's clock stands still, a wait that does not suspend its run takes real time: one of less than 100
+// ms, and one beside a step that works.
+func TestWaitsOnAClockThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var short, beside time.Duration
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			for range 2 {
+				if err := workflow.Sleep(r, "short", 50*time.Millisecond); err != nil {
+					return 0, err
+				}
+			}
+			short = time.Since(began) //workflowvet:ok the test measures real time
+			works := workflow.Go(r, "works", func(r *workflow.Run) (int, error) {
+				return workflow.Step(r, "work", func(context.Context) (int, error) { time.Sleep(3 * time.Hour); return 1, nil })
+			})
+			waits := workflow.Go(r, "waits", func(r *workflow.Run) (int, error) {
+				defer func() { beside = time.Since(began) - short }() //workflowvet:ok the test measures real time
+				return 1, workflow.Sleep(r, "long", 2*time.Hour)
+			})
+			_, err := workflow.All(r, works, waits)
+			return 1, err
+		})
+		k := workflowtest.New(t, nil, f)
+		run := workflowtest.Start(k, f, "1", 0)
+		require.Equal(t, workflow.Done, run.Info().Status)
+		require.Equal(t, workflowtest.Epoch, k.Now())
+		require.InDelta(t, 100*time.Millisecond, short, float64(10*time.Millisecond))
+		require.InDelta(t, 2*time.Hour, beside, float64(time.Second))
+	})
+}
+
+// Rule: if a clock that stands still is moved once, the waits of an active run end as that clock says, and real time counts
+// for what is left.
+func TestWaitOnAClockThatMovesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock atomic.Int64
+		clock.Store(workflowtest.Epoch.UnixNano())
+		began := time.Now()
+		var waited time.Duration
+		f := workflow.Define("f", func(r *workflow.Run, _ int) (int, error) {
+			works := workflow.Go(r, "works", func(r *workflow.Run) (int, error) {
+				return workflow.Step(r, "work", func(context.Context) (int, error) {
+					time.Sleep(time.Second)
+					clock.Add(int64(2*time.Hour - time.Nanosecond))
+					time.Sleep(3 * time.Hour)
+					return 1, nil
+				})
+			})
+			waits := workflow.Go(r, "waits", func(r *workflow.Run) (int, error) {
+				defer func() { waited = time.Since(began) }() //workflowvet:ok the test measures real time
+				return 1, workflow.Sleep(r, "long", 2*time.Hour)
+			})
+			_, err := workflow.All(r, works, waits)
+			return 1, err
+		})
+		k := workflowtest.New(t, &workflowtest.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }}, f)
+		run := workflowtest.Start(k, f, "1", 0)
+		k.Settle()
+		require.Equal(t, workflow.Done, run.Info().Status)
+		require.LessOrEqual(t, waited, 2*time.Minute)
 	})
 }
 
