@@ -15,7 +15,7 @@ const sqlSetPayloads = `UPDATE pawl.job j SET payload = t.payload FROM unnest($1
 //
 // It returns [pawl.ErrNotFound]; [pawl.ErrNotEligible] for a job that is in another state, is signed, or does not match
 // the condition; [pawl.ErrConflict] in the cases of Retry; [pawl.ErrPayloadTooLarge]; and a [*pawl.InvalidError] if the
-// headers have no room for the name.
+// headers have no room for that header.
 func (q *Queue) Edit(ctx context.Context, id pawl.ID, payload []byte, when pawl.Condition) error {
 	c := change{Change: pawl.Change{Verb: pawl.VerbRetry, If: when}, ids: []pawl.ID{id}, body: true}
 	return q.submit(ctx, &edit{c, payload, q.opts.MaxPayload})

@@ -282,6 +282,29 @@ func TestOldestOfAFairQueue(t *testing.T) {
 	require.Equal(t, 2, stats.Queues[0].Ready)
 }
 
+// Rule: a drain of a fair queue waits for a retry that becomes ready while another session gives tags.
+func TestDrainWaitsForALateJob(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, schema string) {
+		q := open(t, schema, fairly, virtual, noPoll)
+		l := lease(t, q, keyed("k", "a"))
+		free := giveTags(t, schema)
+		require.NoError(t, q.Settle(t.Context(), l.Nack(0, errors.New("again"))))
+		found := make(chan []*pawl.Lease, 1)
+		go func() {
+			leases, err := q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitDrained})
+			if err != nil {
+				t.Errorf("drain: %v", err)
+			}
+			found <- leases
+		}()
+		time.Sleep(100 * time.Millisecond)
+		free()
+		leases := <-found
+		require.Len(t, leases, 1)
+		require.Equal(t, l.ID, leases[0].ID)
+	})
+}
+
 // Rule: COPY, which stores many jobs, stores the same tags as the statement that stores few.
 func TestLargeGroupsHaveTheSameTags(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -286,4 +287,30 @@ func enqueueEither(ctx context.Context, q *postgres.Queue, pool *pgxpool.Pool, i
 		return withid.Enqueue(ctx, q, e)
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return withid.Enqueue(ctx, q.In(tx), e) })
+}
+
+// Rule: late jobs of a queue, however many, hold up no key of another queue.
+func TestManyLateJobsOfAnotherQueueInOrder(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	clock := func(o *postgres.Options) {
+		o.Now = func() time.Time { return time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC) }
+	}
+	q := open(t, schema, noPoll, clock, func(o *postgres.Options) {
+		o.Limits = map[string]pawl.Limits{"a": {InOrder: pawl.OrderHold}, "b": {InOrder: pawl.OrderHold}}
+	})
+	jobs := make([]*pawl.Envelope, 1500)
+	for i := range jobs {
+		jobs[i] = &pawl.Envelope{Kind: "late", Queue: "a", Key: fmt.Sprint("late ", i), Delay: time.Hour}
+	}
+	for part := range slices.Chunk(jobs, 1000) {
+		require.NoError(t, withid.Enqueue(t.Context(), q, part...))
+	}
+	require.NoError(t, withid.Enqueue(t.Context(), q,
+		&pawl.Envelope{Kind: "held up", Queue: "a", Key: "x"}, &pawl.Envelope{Kind: "free", Queue: "b", Key: "x"}))
+	execute(t, "UPDATE "+schema+".job SET since = 0 WHERE place = 1") // they are due, and nobody has promoted them
+	leases, err := q.Fetch(patient(t), pawl.Request{Queues: []string{"a", "b"}, Max: 9})
+	require.NoError(t, err)
+	require.Len(t, leases, 1)
+	require.Equal(t, "free", leases[0].Kind)
 }

@@ -115,7 +115,11 @@ func (t *txn) offer(f *fetch) (answered bool, err error) {
 	case pawl.WaitNot:
 		held = s.goesOn
 	default:
-		err = t.tx.QueryRow(t.ctx, t.q.sql(sqlHeld), f.queues, f.kinds, f.Wait == pawl.WaitFinished).Scan(&held)
+		due := t.Now
+		if f.Wait == pawl.WaitFinished {
+			due = latest
+		}
+		err = t.tx.QueryRow(t.ctx, t.q.sql(sqlHeld), f.queues, f.kinds, nanos(due)).Scan(&held)
 	}
 	if err == nil && !held {
 		t.after = append(t.after, func() { f.Answer(pawl.ErrEmpty) })

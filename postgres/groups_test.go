@@ -82,3 +82,46 @@ func TestMembersBesideAnOpenTransaction(t *testing.T) {
 		}
 	})
 }
+
+// Rule: members of a group that an open transaction of the app has locked delay neither deadlines nor removals of other
+// jobs, however many members are due first. They move after the transaction.
+func TestManyDueMembersBesideAnOpenTransaction(t *testing.T) {
+	for name, settled := range map[string]bool{"deadlines": false, "removals": true} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, schema string) {
+				const members = 2100 // more than two portions
+				q := open(t, schema, noPoll, virtual)
+				require.NoError(t, group.Make(t.Context(), q, group.Group{Name: "g"}))
+				batch := make([]*pawl.Envelope, members+1)
+				for i := range batch {
+					batch[i] = &pawl.Envelope{Kind: "k", Group: "g", Retain: time.Minute, Deadline: time.Now().Add(time.Minute)}
+				}
+				other := batch[members]
+				other.Group = ""
+				require.NoError(t, withid.Enqueue(t.Context(), q, batch...))
+				for left := len(batch); settled && left > 0; {
+					leases, err := q.Fetch(t.Context(), pawl.Request{Max: left, Wait: pawl.WaitNot})
+					require.NoError(t, err)
+					settlements := make([]pawl.Settlement, len(leases))
+					for i, l := range leases {
+						settlements[i] = l.Ack()
+					}
+					require.NoError(t, q.Settle(t.Context(), settlements...))
+					left -= len(leases)
+				}
+				waiting := func() int {
+					return count(t, "SELECT count(*) FROM "+schema+".job WHERE place IN (0, 4)")
+				}
+				require.Equal(t, members+1, waiting())
+				tx := appTxs["pgx"](t)()
+				require.NoError(t, withid.Enqueue(t.Context(), q.In(tx), &pawl.Envelope{Kind: "k", Group: "g"}))
+				time.Sleep(time.Minute + 500*time.Millisecond)
+				meanwhile := waiting()
+				require.NoError(t, tx.rollback())
+				require.Equal(t, members, meanwhile, "while the transaction is open")
+				time.Sleep(500 * time.Millisecond)
+				require.Zero(t, waiting())
+			})
+		})
+	}
+}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -12,38 +11,29 @@ import (
 )
 
 const (
-	// headJobs reads the jobs that may be the heads of the keys $1, and the first jobs that wait for their turn. It
-	// locks the jobs that are neither leased nor locked by another session.
-	headJobs = `WITH heads AS MATERIALIZED (
-	SELECT n.name, j.* FROM unnest($1::bytea[]) AS n(name), LATERAL (
+	// sqlHeads reads the jobs that may be the heads of the keys $1 of the queues $2, and the first jobs that wait for their
+	// turn. It locks the jobs that are neither leased nor locked by another session. It also reads the first $3 late jobs
+	// of each queue that were due before one of its heads. A key that a job holds does not need late jobs. One statement
+	// reads both: with two, a job that another session promotes in between would be missed. It does not compare with the
+	// time of the fetch, since jobs become ready after that time, while the fetch waits for others. Column turn of a late
+	// job may be NULL, if its transaction began before the order was declared.
+	sqlHeads = `WITH heads AS MATERIALIZED (
+	SELECT n.name, n.queue, j.* FROM unnest($1::bytea[], $2::bytea[]) AS n(name, queue), LATERAL (
 		(SELECT id, place, COALESCE(due, since) AS due, seq, COALESCE(holds, false) AS holds, token IS NOT NULL AS leased
 			FROM pawl.job WHERE turn = n.name AND place > -2 AND (place = 0 OR holds))
 		UNION ALL
 		(SELECT id, place, COALESCE(due, since), seq, false, false FROM pawl.job WHERE turn = n.name AND place = -2
 			ORDER BY COALESCE(due, since), seq LIMIT 1)) j),
 locked AS MATERIALIZED (
-	SELECT id, place, COALESCE(due, since) AS due, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED)`
-
-	// sqlHeads reads the jobs that may be the heads of keys. The last column says that this transaction has locked the
-	// job, and that it is unchanged.
-	sqlHeads = headJobs + `
-SELECT h.name, h.id, h.place, h.due, h.seq, h.holds, h.leased,
-	EXISTS (SELECT FROM locked l WHERE l.id = h.id AND l.place = h.place AND l.due = h.due AND l.token IS NULL)
-FROM heads h`
-
-	// sqlHeadsAndLate is sqlHeads for keys in the queues $2. It also reads the first $3 late jobs of these queues that
-	// were due before one of the heads. A key that a job holds does not need late jobs. One statement reads both: with
-	// two, a job that another session promotes in between would be missed. It does not compare with the time of the
-	// fetch, since jobs become ready after that time, while the fetch waits for others. Column turn of a late job may
-	// be NULL, if its transaction began before the order was declared.
-	sqlHeadsAndLate = headJobs + `,
+	SELECT id, place, COALESCE(due, since) AS due, token FROM pawl.job WHERE id = ANY(ARRAY(SELECT id FROM heads WHERE NOT leased)) ORDER BY id FOR UPDATE SKIP LOCKED),
 late AS MATERIALIZED (
-	SELECT q.name || '\x00'::bytea || j.key AS name, j.since, j.seq FROM pawl.queue q JOIN pawl.line l ON l.queue = q.id, LATERAL (
-		SELECT key, since, seq FROM pawl.job
-		WHERE place = 1 AND line = l.id AND since <= (SELECT max(due) FROM heads WHERE NOT holds AND NOT leased)
-			AND key IS NOT NULL AND waits IS NULL
-		ORDER BY since, seq LIMIT $3) j
-	WHERE q.name = ANY($2) ORDER BY j.since, j.seq LIMIT $3)
+	SELECT h.queue || '\x00'::bytea || j.key AS name, j.since, j.seq
+	FROM (SELECT queue, max(due) AS due FROM heads WHERE NOT holds AND NOT leased GROUP BY queue) h JOIN pawl.queue q ON q.name = h.queue, LATERAL (
+		SELECT of_line.* FROM pawl.line l, LATERAL (
+			SELECT key, since, seq FROM pawl.job
+			WHERE place = 1 AND line = l.id AND since <= h.due AND key IS NOT NULL AND waits IS NULL
+			ORDER BY since, seq LIMIT $3) of_line
+		WHERE l.queue = q.id ORDER BY of_line.since, of_line.seq LIMIT $3) j)
 SELECT 0::int2, name, id, place, due, seq, holds, leased FROM heads
 UNION ALL SELECT 1::int2, NULL, id, place, due, 0::int8, false, token IS NOT NULL FROM locked
 UNION ALL SELECT 2::int2, name, NULL, 1::int2, since, seq, false, false FROM late`
@@ -69,25 +59,10 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 		return 0, nil
 	}
 	keys := make(map[string][]*turnJob)
-	queues := make(map[string]bool) // queues whose keys take turns
-	var fair, others []string
-	for _, name := range names {
-		if queue := queueOfTurn(name).queue; t.limits[queue].Fair {
-			fair, queues[queue] = append(fair, name), true
-		} else {
-			others = append(others, name)
-		}
-	}
-	for part := range slices.Chunk(others, portion) {
+	for part := range slices.Chunk(names, portion) {
 		t.readHeads(part, keys)
 	}
-	if len(fair) > 0 {
-		t.readHeadsAndLate(fair, slices.Sorted(maps.Keys(queues)), keys)
-	}
 	if err := t.tx.send(t.ctx); err != nil {
-		return 0, err
-	}
-	if err := t.lookBefore(others, keys); err != nil {
 		return 0, err
 	}
 	var changed []*turnJob
@@ -96,6 +71,9 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 		if slices.ContainsFunc(moved, func(j *turnJob) bool { return !j.free }) {
 			heldUp++
 			t.keepTurn(name)
+			if moved[0].late { // this session may have to promote it
+				t.FallsDue(t.Now.Add(lockedSleep))
+			}
 			continue
 		}
 		changed = append(changed, moved...)
@@ -104,53 +82,20 @@ func (t *txn) elect(names []string) (heldUp int, err error) {
 	return heldUp, nil
 }
 
-// lookBefore reads some keys again, with their delayed jobs. All ready jobs of these keys became ready after the fetch
-// had read the clock, while it waited for another fetch. A delayed job that fell due in between goes first, and is not
-// promoted yet.
-func (t *txn) lookBefore(names []string, keys map[string][]*turnJob) error {
-	var again []string
-	queues := make(map[string]bool)
-	for _, name := range names {
-		jobs := keys[name]
-		if len(jobs) == 0 || slices.ContainsFunc(jobs, func(j *turnJob) bool { return j.holds || j.leased || j.due <= nanos(t.Now) }) {
-			continue
-		}
-		again, queues[queueOfTurn(name).queue] = append(again, name), true
-		delete(keys, name)
-	}
-	if len(again) == 0 {
-		return nil
-	}
-	t.readHeadsAndLate(again, slices.Sorted(maps.Keys(queues)), keys)
-	return t.tx.send(t.ctx)
-}
-
-// readHeads adds a statement to the pipe that reads the jobs that may be the heads of keys.
+// readHeads adds a statement to the pipe that reads the jobs that may be the heads of keys. It also reads the late jobs
+// of the queues of these keys, whatever their keys: a late job may go before the other jobs of its key, which then wait
+// until it is promoted. If a queue has too many late jobs to read, readHeads assumes that each of its keys has a late job
+// that was due with the last one read.
 func (t *txn) readHeads(names []string, keys map[string][]*turnJob) {
-	t.write(sqlHeads, bytesOf(names)).Query(func(rows pgx.Rows) error {
-		var name []byte
-		var id pgtype.UUID
-		var c turnJob
-		_, err := pgx.ForEachRow(rows, []any{&name, &id, &c.place, &c.due, &c.seq, &c.holds, &c.leased, &c.free}, func() error {
-			next := c
-			next.id = id.Bytes
-			keys[string(name)] = append(keys[string(name)], &next)
-			return nil
-		})
-		return err
-	})
-}
-
-// readHeadsAndLate is readHeads for keys in queues. It also reads the late jobs of these queues, whatever their keys: a
-// late job may go before the other jobs of its key, which then wait until it is promoted. If there are too many late
-// jobs to read, readHeadsAndLate assumes that each key has a late job that was due with the last one read.
-func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJob) {
-	t.write(sqlHeadsAndLate, bytesOf(names), bytesOf(queues), portion).Query(func(rows pgx.Rows) error {
+	queues := make([]string, len(names))
+	for i, name := range names {
+		queues[i] = queueOfTurn(name).queue
+	}
+	t.write(sqlHeads, bytesOf(names), bytesOf(queues), portion).Query(func(rows pgx.Rows) error {
 		const ofHeads, ofLocked = 0, 1
 		heads, locked := make(map[pawl.ID]*turnJob), make(map[pawl.ID]turnJob)
-		var last *turnJob // the last late job
+		late := make(map[string][]*turnJob) // by queue
 		var part int16
-		var late int
 		var name []byte
 		var id pgtype.UUID
 		var c turnJob
@@ -167,25 +112,32 @@ func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJo
 				return nil
 			}
 			next.late = true
-			if late++; last == nil || cmp.Or(cmp.Compare(last.due, next.due), cmp.Compare(last.seq, next.seq)) < 0 {
-				last = &next
-			}
+			queue := queueOfTurn(string(name)).queue
+			late[queue] = append(late[queue], &next)
 			return nil
 		})
 		for id, j := range heads {
 			l, found := locked[id]
 			j.free = found && l.place == j.place && l.due == j.due && !l.leased
 		}
-		if late < portion {
-			return err
+		last := make(map[string]*turnJob) // of the queues with more late jobs
+		for queue, all := range late {
+			if len(all) == portion {
+				last[queue] = slices.MaxFunc(all, byDue)
+			}
 		}
-		for _, name := range names {
-			if len(keys[name]) > 0 {
-				keys[name] = append(keys[name], last)
+		for i, name := range names {
+			if j := last[queues[i]]; j != nil && len(keys[name]) > 0 {
+				keys[name] = append(keys[name], j)
 			}
 		}
 		return err
 	})
+}
+
+// byDue orders jobs by when they are due.
+func byDue(a, b *turnJob) int {
+	return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
 }
 
 // headOf chooses the head of a key. It returns the jobs that have to move so that fetches find the head and no other
@@ -193,7 +145,7 @@ func (t *txn) readHeadsAndLate(names, queues []string, keys map[string][]*turnJo
 // yet.
 func headOf(jobs []*turnJob) (moved []*turnJob) {
 	slices.SortFunc(jobs, func(a, b *turnJob) int {
-		return cmp.Or(first(a.holds, b.holds), first(a.leased, b.leased), cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(first(a.holds, b.holds), first(a.leased, b.leased), byDue(a, b))
 	})
 	for i, j := range jobs {
 		before := *j

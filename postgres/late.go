@@ -60,11 +60,11 @@ func (t *txn) newPromotion() (*promotion, error) {
 // portion promotes a portion of the due jobs. It returns how many.
 func (p *promotion) portion(t *txn) (n int, err error) {
 	if len(p.ours)+len(p.others) == 0 {
-		return n, t.tx.QueryRow(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), portion).Scan(&n)
+		return n, t.tx.QueryRow(t.ctx, t.q.sql(sqlPromote), nanos(t.Now), t.portion()).Scan(&n)
 	}
 	var ids pgtype.FlatArray[pgtype.UUID]
 	var due pgtype.FlatArray[[]byte]
-	err = t.tx.QueryRow(t.ctx, t.q.sql(sqlPromoteFair), nanos(t.Now), portion, p.ours, orNone(p.others), p.looks).Scan(&n, &ids, &due)
+	err = t.tx.QueryRow(t.ctx, t.q.sql(sqlPromoteFair), nanos(t.Now), t.portion(), p.ours, orNone(p.others), p.looks).Scan(&n, &ids, &due)
 	if p.looks = false; err != nil {
 		return n, err
 	}

@@ -13,20 +13,13 @@ import (
 	"github.com/gopawl/pawl"
 )
 
-// Limits on the due work of one transaction: the number of portions, and of jobs in a portion. A claim never has more
-// jobs than a portion.
-const (
-	portions = 10
-	portion  = 1000
-)
-
 // maintain makes the due moves, whatever the calls of the transaction are. Deadlines come after all moves that
 // may put a job into ready or delayed: a job that is put there past its deadline becomes dead immediately.
 func (t *txn) maintain() error {
 	due, more := !t.q.due.After(t.Now) || t.q.lookIsDue(), false // including what other processes changed
 	if due {
 		var err error
-		if more, err = t.promote(portions); err != nil {
+		if more, err = t.promote(t.portions()); err != nil {
 			return err
 		}
 	}
@@ -45,21 +38,26 @@ func (t *txn) maintain() error {
 	expire := func(j *job) {
 		t.MakeDead(j, pawl.ReasonDeadline, pawl.Event{Cause: "its deadline has passed"})
 	}
-	late, err := t.inPortions(sqlExpired, expire)
+	late, err := t.inPortions(sqlExpired, &t.q.expire, func(j *job) int64 { return nanos(j.Deadline) }, expire)
 	if err != nil {
 		return err
 	}
-	old, err := t.inPortions(sqlRetained, t.Remove)
+	retained := func(j *job) int64 {
+		_, since := j.since()
+		return since
+	}
+	old, err := t.inPortions(sqlRetained, &t.q.remove, retained, t.Remove)
 	if err != nil {
 		return err
 	}
-	tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlForget), nanos(t.Now), portions*portion)
+	tag, err := t.tx.Exec(t.ctx, t.q.sql(sqlForget), nanos(t.Now), t.q.budget)
 	if err != nil {
 		return err
 	}
-	t.write(sqlForgetPaces, nanos(t.Now), portion)
-	if more || late || old || tag.RowsAffected() == portions*portion {
+	t.write(sqlForgetPaces, nanos(t.Now), t.portion())
+	if more || late || old || tag.RowsAffected() == int64(t.q.budget) {
 		t.q.due = t.Now // the next transaction continues immediately
+		t.raiseBudget()
 		return nil
 	}
 	return t.lookAhead()
@@ -81,17 +79,27 @@ func (t *txn) promote(most int) (more bool, err error) {
 		t.stir()
 		clear(t.q.marks)
 		t.news.any = true
-		if n < portion {
-			return false, nil
+		if n < t.portion() || !t.hasTime() {
+			return n == t.portion(), nil
 		}
 	}
 	return true, nil
 }
 
-// inPortions moves the jobs that a statement reads, up to the limit of one transaction.
-func (t *txn) inPortions(statement string, move func(*job)) (more bool, err error) {
-	for range portions {
-		rows, err := t.tx.Query(t.ctx, t.q.sql(statement), nanos(t.Now), portion)
+// dueMark is the last job that was read, in the order of the times at which jobs are due. The next look begins behind
+// it, so that jobs that cannot move yet do not stand in the way of the others.
+type dueMark struct{ at, seq int64 }
+
+var noDueMark = dueMark{math.MinInt64, math.MinInt64} // before all jobs
+
+// inPortions moves the jobs that a statement reads behind a mark, up to the limit of one transaction. After a portion of
+// which no job can move, the next transaction that looks continues behind it.
+func (t *txn) inPortions(statement string, mark *dueMark, at func(*job) int64, move func(*job)) (more bool, err error) {
+	last := *mark
+	t.after = append(t.after, func() { *mark = last })
+	size := t.portion()
+	for range t.portions() {
+		rows, err := t.tx.Query(t.ctx, t.q.sql(statement), nanos(t.Now), size, last.at, last.seq)
 		if err != nil {
 			return false, err
 		}
@@ -100,14 +108,20 @@ func (t *txn) inPortions(statement string, move func(*job)) (more bool, err erro
 			return false, err
 		}
 		n := len(jobs)
+		if last = noDueMark; n == size {
+			last = dueMark{at(jobs[n-1]), int64(jobs[n-1].Seq)}
+		}
 		if jobs, err = t.movable(jobs); err != nil {
 			return false, err
 		}
 		for _, j := range jobs {
 			move(j)
 		}
-		if err := t.flush(); err != nil || n < portion || len(jobs) == 0 {
+		if err := t.flush(); err != nil || n < size || len(jobs) == 0 {
 			return false, err
+		}
+		if !t.hasTime() {
+			break
 		}
 	}
 	return true, nil
@@ -234,7 +248,7 @@ func (t *txn) reapProcesses() error {
 		}
 	}
 	next := t.mono // continue immediately
-	if claims < portions {
+	if claims < t.portions() {
 		if next, err = t.nextLook(); err != nil {
 			return err
 		}
@@ -261,7 +275,7 @@ func (t *txn) nextLook() (time.Time, error) {
 // returns how many claims these were, and the last token. If another session has locked a job of a claim, the claim
 // stays for the next look.
 func (t *txn) recover(dead []int64) (claims int, last int64, err error) {
-	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, portions, t.q.reapAfter)
+	rows, err := t.tx.Query(t.ctx, t.q.sql(sqlOrphans), dead, t.portions(), t.q.reapAfter)
 	if err != nil {
 		return 0, 0, err
 	}

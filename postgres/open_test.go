@@ -71,6 +71,15 @@ func TestOpenIsRefused(t *testing.T) {
 	}
 }
 
+// Rule: the minimum and the maximum lease can be opened.
+func TestOpenWithTheShortestAndTheLongestLease(t *testing.T) {
+	schema := newSchema(t)
+	for _, d := range []time.Duration{time.Second, 365 * 24 * time.Hour} {
+		q := open(t, schema, noPoll, func(o *postgres.Options) { o.Lease = d })
+		require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "k"}))
+	}
+}
+
 // Rule: a queue declares everything but synced changes, which it has only if its server syncs. The
 // server of the tests does not.
 func TestAbilities(t *testing.T) {

@@ -83,12 +83,12 @@ const (
 )
 
 // session returns the settings of the scheduler's session. A process that stops during a transaction
-// loses its locks before its lease, and a group does not wait long for the locks of another transaction.
+// loses its locks before its lease and within idleLimit, and a group does not wait long for the locks of another transaction.
 // Plans assume many jobs, even if the server's statistics say that the table was empty a minute ago.
 func (o *Options) session() string {
 	return keepAlive + fmt.Sprintf(`; SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;
 SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off`,
-		(o.Lease/2).Milliseconds(), lockWait(o.Lease).Milliseconds())
+		min(o.Lease/2, idleLimit).Milliseconds(), lockWait(o.Lease).Milliseconds())
 }
 
 // keepAlive makes the server notice that a client is gone.
@@ -101,6 +101,9 @@ const (
 	leastPoll    = 10 * time.Millisecond
 	leastTimeout = 100 * time.Millisecond
 )
+
+// idleLimit is how long a transaction may be idle, even if leases are long. The server refuses more than 24 days.
+const idleLimit = time.Hour
 
 var schemas = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 

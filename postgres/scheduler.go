@@ -51,6 +51,9 @@ type scheduler struct {
 	nextLook  time.Time     // when to look for what other processes changed, on monotonic time
 	skew      time.Duration // difference to the clock of the server
 	still     bool          // the wall clock stood still since the last alarm
+	expire    dueMark       // behind which to look for jobs past their deadlines
+	budget    int           // how many jobs due work may move in a transaction, for each kind of work
+	remove    dueMark       // behind which to look for jobs past their retention
 	reapAfter int64         // the token up to which the claims of processes that have ended were looked at
 	reapOwner string        // the owner whose other processes have ended, for the next transaction
 }
@@ -66,6 +69,7 @@ func (s *scheduler) init() {
 	s.limited, s.beside, s.noted = make(map[string]bool), make(map[string]map[string]bool), make(map[string]bool)
 	s.held, s.claims, s.doubtful = make(map[pawl.ID]*held), make(map[int64]int), make(map[doubt]bool)
 	s.turns, s.reapAfter = driver.NewTurns(), math.MinInt64
+	s.expire, s.remove, s.budget = noDueMark, noDueMark, portions*portion
 }
 
 // schedule carries out calls and due work until the queue is closed.
@@ -176,6 +180,9 @@ func (q *Queue) attempt(ctx context.Context, calls []*call) (*txn, error) {
 	committed, err := t.commit(calls)
 	if !committed {
 		q.turns, q.due, q.stirred = turns, time.Time{}, true
+		if t.stage == stageUpkeep && errors.Is(err, context.DeadlineExceeded) {
+			q.cutBudget()
+		}
 		if !errors.Is(err, pawl.ErrUnknownOutcome) {
 			t.reopen()
 		}

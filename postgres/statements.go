@@ -70,12 +70,15 @@ FROM pawl.job j JOIN pawl.line l ON l.id = j.line JOIN pawl.queue q ON q.id = l.
 ORDER BY j.id FOR UPDATE OF j`
 	sqlFreeAll = `DELETE FROM pawl.uniq WHERE id = ANY($1)`
 
+	// sqlExpired and sqlRetained read the next $2 jobs that are due at $1, behind the time $3 and the sequence $4.
 	sqlExpired = `SELECT ` + columns + ` FROM pawl.job j
 WHERE j.place / 3 = 0 AND j.deadline IS NOT NULL AND j.deadline <= $1 AND j.token IS NULL
+	AND (j.deadline, j.seq) > ($3, $4)
 ORDER BY j.deadline, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 	sqlRetained = `SELECT ` + columns + ` FROM pawl.job j
-WHERE j.place = 4 AND j.since <= $1 ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
+WHERE j.place = 4 AND j.since <= $1 AND (j.since, j.seq) > ($3, $4)
+ORDER BY j.since, j.seq LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 	sqlPromote = `WITH due AS (
 	SELECT id FROM pawl.job WHERE place = 1 AND since <= $1 ORDER BY since, seq LIMIT $2 FOR UPDATE SKIP LOCKED),
@@ -169,9 +172,12 @@ WHERE u.name = t.name AND u.id = t.owner`
 	// statement reports fewer rows.
 	sqlStart = `INSERT INTO pawl.effect AS e (name, id) SELECT * FROM unnest($1::bytea[], $2::uuid[]) ORDER BY 1
 ON CONFLICT (name) DO UPDATE SET id = excluded.id, done_until = 0 WHERE e.id IS NULL AND e.done_until <= $3`
-	sqlStop = `DELETE FROM pawl.effect WHERE name = ANY($1)`
-	sqlDone = `INSERT INTO pawl.effect (name, done_until) SELECT * FROM unnest($1::bytea[], $2::int8[]) ORDER BY 1
-ON CONFLICT (name) DO UPDATE SET id = NULL, done_until = excluded.done_until`
+
+	// A restore during the lease may have stored that the effect is done, until a later time.
+	sqlStop = `WITH stopped AS (DELETE FROM pawl.effect WHERE name = ANY($1) AND done_until = 0)
+UPDATE pawl.effect SET id = NULL WHERE name = ANY($1) AND done_until > 0`
+	sqlDone = `INSERT INTO pawl.effect AS e (name, done_until) SELECT * FROM unnest($1::bytea[], $2::int8[]) ORDER BY 1
+ON CONFLICT (name) DO UPDATE SET id = NULL, done_until = greatest(e.done_until, excluded.done_until)`
 
 	sqlUnclaim = `DELETE FROM pawl.claim WHERE token = ANY($1)`
 	sqlPause   = `INSERT INTO pawl.queue (name, paused) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET paused = excluded.paused`
@@ -217,9 +223,10 @@ WHERE lanes.lane < 4 OR NOT EXISTS (SELECT FROM pawl.effect WHERE name = '')`
 	// sqlClaimHeads leases jobs. Jobs that run in order hold their keys after it.
 	sqlClaimHeads = claim + `, holds = CASE WHEN j.turn IS NOT NULL THEN true END WHERE j.id = ANY($3) RETURNING j.id, j.record, j.payload`
 
-	// sqlHeld reports whether there is a ready or leased job, or a delayed one if $3 is set.
+	// sqlHeld reports whether there is a ready or leased job, or a delayed one that is due by $3. A job that is due now
+	// may be late: see fair.go.
 	sqlHeld = `SELECT EXISTS (SELECT FROM (SELECT l.id FROM ` + linesOf + `) l, LATERAL (
 	(SELECT FROM pawl.job WHERE place = 0 AND line = l.id LIMIT 1) UNION ALL
 	(SELECT FROM pawl.job WHERE place < 0 AND line = l.id LIMIT 1) UNION ALL
-	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND $3 LIMIT 1)) j)`
+	(SELECT FROM pawl.job WHERE place = 1 AND line = l.id AND since <= $3 LIMIT 1)) j)`
 )

@@ -319,3 +319,24 @@ func TestDelayedJobBesideAFetchThatWaits(t *testing.T) {
 	require.Equal(t, first.ID, leases[0].ID)
 	require.Empty(t, runnable(t, q))
 }
+
+// Rule: while another session promotes a job, no job of its key that became due later runs.
+func TestOtherSessionPromotesInOrder(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixNano())
+	schema := newSchema(t)
+	q := open(t, schema, noPoll, inOrder(pawl.OrderHold), func(o *postgres.Options) { o.Now = func() time.Time { return time.Unix(0, now.Load()) } })
+	require.NoError(t, withid.Enqueue(t.Context(), q, &pawl.Envelope{Kind: "first", Key: "x", Delay: time.Second}))
+	free := lockRows(t, schema+".job")
+	now.Add(int64(time.Second))
+	require.Empty(t, runnable(t, q), "the fetch cannot promote it")
+	now.Add(int64(time.Second))
+	require.NoError(t, withid.Enqueue(t.Context(), q, keyed("second", "x"), keyed("other", "y")))
+	found := runnable(t, q)
+	require.Len(t, found, 1)
+	require.Contains(t, found, "other")
+	free()
+	now.Add(int64(time.Second)) // it looks again
+	require.Equal(t, "first", oneLease(t, q).Kind)
+	require.Empty(t, runnable(t, q))
+}

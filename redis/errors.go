@@ -17,8 +17,8 @@ var (
 	// ErrUnavailable says that the server could not be reached within Options.Timeout, or that it accepts no
 	// writes. Nothing was changed. Later calls connect again.
 	ErrUnavailable = driver.NewSentinel("redis_unavailable", "the server is unavailable")
-	// ErrMemory says that the memory of the server is full. Nothing was stored. Raise maxmemory, or remove
-	// jobs.
+	// ErrMemory says that the memory of the server is full. Nothing was stored. Raise maxmemory, or run or
+	// remove jobs.
 	ErrMemory = driver.NewSentinel("redis_memory", "the memory of the server is full")
 	// ErrEvicts says that the server removes keys when its memory is full, and so would lose jobs. Set
 	// maxmemory-policy to noeviction.
@@ -32,8 +32,8 @@ var (
 	ErrOlderFormat = driver.NewSentinel("redis_older_format", "the keys have an older format than this build writes")
 )
 
-// refused reports whether the server answered with an error. If so, it has not run the script, and explained is
-// the error for the caller. Again says that the script may succeed later.
+// refused reports whether the server answered with an error. If so, explained is the error for the caller, and the
+// script has changed nothing unless that is an unknown outcome. Again says that the script may succeed later.
 func refused(err error) (again, ok bool, explained error) {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -49,7 +49,15 @@ func refused(err error) (again, ok bool, explained error) {
 	if strings.Contains(answer.Error(), "-OOM ") || strings.Contains(answer.Error(), "OOM command not allowed") {
 		return false, true, fmt.Errorf("%w: %w", ErrMemory, err)
 	}
+	if strings.Contains(answer.Error(), "user_script") { // the script failed, perhaps after it has written
+		return false, true, fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, err)
+	}
 	return false, true, err
+}
+
+// isFull reports whether the server refused the script because its memory is full.
+func isFull(err error) bool {
+	return errors.Is(err, ErrMemory) && !errors.Is(err, pawl.ErrUnknownOutcome)
 }
 
 // explain adds the sentinel to an error of a command that only reads.

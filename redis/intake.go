@@ -33,6 +33,15 @@ func newCall(ctx context.Context, op operation, size, bytes int) *call {
 	return c
 }
 
+// stores reports whether the call stores jobs, which a server whose memory is full refuses.
+func (c *call) stores() bool {
+	switch c.operation.(type) {
+	case *put, *restore, *transfer:
+		return true
+	}
+	return false
+}
+
 // reopen offers a call again, and answers it if its context has ended. It reports whether the call waits.
 func (c *call) reopen() bool {
 	c.Reopen()

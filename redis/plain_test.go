@@ -141,6 +141,20 @@ func TestDelayedPlainJob(t *testing.T) {
 	require.Empty(t, jobKeys(t, name))
 }
 
+// Rule: if the script fails after it has begun, the outcome is unknown, because Redis keeps what the script has
+// written. The IDs of the jobs are known.
+func TestScriptFails(t *testing.T) {
+	name := newName()
+	q := open(t, url(t), redis.Options{Name: name})
+	require.NoError(t, connect(t, url(t)).Set(t.Context(), "{pawl:"+name+"}:i", "no sorted set", 0).Err())
+	done, err := q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
+	require.ErrorIs(t, err, pawl.ErrUnknownOutcome)
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.Len(t, done, 1)
+	_, err = q.Job(t.Context(), done[0].ID) // it was stored
+	require.NoError(t, err)
+}
+
 // Rule: keys that an older build wrote are refused, because their rows have another form.
 func TestOlderFormat(t *testing.T) {
 	name := newName()

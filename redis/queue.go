@@ -164,15 +164,17 @@ func (q *Queue) check(ctx context.Context) error {
 	return q.clock.set(ctx, q)
 }
 
-// checkFormat stores the format of new keys, or refuses another format.
+// checkFormat stores the format of new keys, or refuses another format. It reads first, since a server whose
+// memory is full refuses each HSETNX.
 func (q *Queue) checkFormat(ctx context.Context) error {
 	key := q.prefix + "v"
-	if !q.opts.Existing {
+	found, err := q.rdb.HGet(ctx, key, "format").Int()
+	if errors.Is(err, redis.Nil) && !q.opts.Existing {
 		if err := q.rdb.HSetNX(ctx, key, "format", format).Err(); err != nil {
 			return explain(err)
 		}
+		found, err = q.rdb.HGet(ctx, key, "format").Int() // another process may have been faster
 	}
-	found, err := q.rdb.HGet(ctx, key, "format").Int()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("%w: %q", ErrNotQueue, q.opts.Name)

@@ -3,11 +3,13 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
@@ -79,7 +81,8 @@ func (l *lines) Warn(string, ...any) { l.warned = true }
 func (*lines) Error(string, ...any)  {}
 
 // Rule: a server whose memory is full refuses jobs with ErrMemory, and stores nothing. It still runs those
-// that it has.
+// that it has, also for a process that opens the queue then: jobs are fetched, their leases are extended and
+// settled, and operators act on them.
 func TestMemoryIsFull(t *testing.T) {
 	url(t)
 	s, err := startServer(t.TempDir())
@@ -88,13 +91,99 @@ func TestMemoryIsFull(t *testing.T) {
 	q := open(t, s.url, redis.Options{Name: "full"})
 	id := signed(t, q)
 	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "1").Err())
+	_, err = redis.Open(t.Context(), s.url, &redis.Options{Name: "new"})
+	require.ErrorIs(t, err, redis.ErrMemory)
+	q = open(t, s.url, redis.Options{Name: "full"})
 	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k"})
 	require.ErrorIs(t, err, redis.ErrMemory)
-	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "0").Err())
-	stats, err := q.Stats(t.Context())
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", UniqueKey: "u"})
+	require.ErrorIs(t, err, redis.ErrMemory)
+	require.Equal(t, pawl.Counts{Ready: 1}, countsOf(t, q))
+
+	l := fetch(t, q)
+	require.Equal(t, id, l.ID)
+	lost, err := q.Extend(t.Context(), l)
 	require.NoError(t, err)
-	require.Equal(t, 1, stats.Queues[0].Ready)
-	require.Equal(t, id, fetch(t, q).ID)
+	require.Empty(t, lost)
+	require.NoError(t, q.Settle(t.Context(), l.Nack(0, errBoom)))
+	require.NoError(t, q.Settle(t.Context(), fetch(t, q).Abandon(pawl.ReasonPermanent, errBoom)))
+	require.NoError(t, q.Retry(t.Context(), id, false))
+	require.NoError(t, q.Settle(t.Context(), fetch(t, q).Ack()))
+	require.Equal(t, pawl.Counts{}, countsOf(t, q))
+}
+
+// Rule: on a server whose memory is full, delayed jobs become ready at their time, and leases expire.
+func TestUpkeepInFullMemory(t *testing.T) {
+	url(t)
+	s, err := startServer(t.TempDir())
+	require.NoError(t, err)
+	defer s.Stop()
+	start := time.Now()
+	var passed atomic.Int64
+	now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
+	q := open(t, s.url, redis.Options{Name: "full", Now: now, Lease: time.Second, Poll: redis.NoPoll})
+	_, err = q.Enqueue(t.Context(), &pawl.Envelope{Kind: "k", Delay: time.Hour})
+	require.NoError(t, err)
+	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "1").Err())
+	passed.Store(int64(2 * time.Hour))
+	first := fetch(t, q)
+	second := fetch(t, q) // waits for the end of the lease
+	require.Equal(t, first.ID, second.ID)
+	require.Equal(t, 1, second.Crashes)
+}
+
+// Rule: on a server whose memory is full, calls that store no jobs succeed beside those that are refused, and a
+// fetch that waits goes on waiting.
+func TestCallsBesideRefusedJobs(t *testing.T) {
+	url(t)
+	s, err := startServer(t.TempDir())
+	require.NoError(t, err)
+	defer s.Stop()
+	q := open(t, s.url, redis.Options{Name: "full"})
+	for range 200 {
+		signed(t, q)
+	}
+	unique := &pawl.Envelope{Kind: "other", UniqueKey: "u"}
+	holder, err := q.Enqueue(t.Context(), unique)
+	require.NoError(t, err)
+	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 200})
+	require.NoError(t, err)
+	got := make(chan *pawl.Lease)
+	go func() {
+		defer close(got)
+		got <- fetch(t, q)
+	}()
+	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "1").Err())
+
+	var producers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 8 {
+		e := &pawl.Envelope{Kind: "k"}
+		producers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_, err := q.Enqueue(t.Context(), e)
+				assert.ErrorIs(t, err, redis.ErrMemory)
+			}
+		})
+	}
+	for _, l := range leases {
+		assert.NoError(t, q.Settle(t.Context(), l.Ack()))
+		done, err := q.Enqueue(t.Context(), unique) // stores nothing
+		assert.NoError(t, err)
+		assert.Equal(t, []pawl.Enqueued{{ID: holder[0].ID, Existing: true}}, done)
+	}
+	close(stop)
+	producers.Wait()
+	require.NoError(t, connect(t, s.url).ConfigSet(t.Context(), "maxmemory", "0").Err())
+	id := signed(t, q)
+	l := <-got
+	require.NotNil(t, l)
+	require.Equal(t, id, l.ID)
 }
 
 // Rule: queues of different names on one server share nothing.
@@ -160,6 +249,67 @@ func TestDamagedRecord(t *testing.T) {
 	_, err := q.Job(t.Context(), id)
 	require.ErrorIs(t, err, pawl.ErrCorrupt)
 	require.NoError(t, q.Delete(t.Context(), id))
+}
+
+// Rule: a job whose row is damaged or missing is not run, and delays no other, in whatever state it is. Its ID stays
+// taken while its row is there, and a read of the job returns ErrCorrupt.
+func TestDamagedRow(t *testing.T) {
+	start := time.Now()
+	for name, damage := range map[string]func(row string) string{
+		"tail": func(row string) string {
+			b, tail := []byte(row), 50
+			if b[0] == 'l' {
+				tail = 100
+			}
+			b[tail] ^= 0x40
+			return string(b)
+		},
+		"too short": func(row string) string { return row[:20] },
+		"missing":   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var passed atomic.Int64
+			now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
+			o := redis.Options{Name: newName(), Now: now, Lease: time.Second, Poll: redis.NoPoll}
+			q := open(t, url(t), o)
+			jobs := []*pawl.Envelope{
+				{Kind: "leased", IdempotencyKey: "l"}, {Kind: "leased"}, {Kind: "k"}, {Kind: "k", IdempotencyKey: "r"},
+				{Kind: "k", Delay: time.Hour}, {Kind: "k", Deadline: start.Add(time.Hour)}, {Kind: "completed", Retain: time.Hour},
+			}
+			done, err := q.Enqueue(t.Context(), jobs...)
+			require.NoError(t, err)
+			leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"leased"}, Max: 2})
+			require.NoError(t, err)
+			completed, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"completed"}, Max: 1})
+			require.NoError(t, err)
+			require.NoError(t, q.Settle(t.Context(), completed[0].Ack()))
+			server, key := connect(t, url(t)), "{pawl:"+o.Name+"}:m"
+			for _, d := range done {
+				if damage == nil {
+					require.NoError(t, server.HDel(t.Context(), key, string(d.ID[:])).Err())
+					continue
+				}
+				row, err := server.HGet(t.Context(), key, string(d.ID[:])).Result()
+				require.NoError(t, err)
+				require.NoError(t, server.HSet(t.Context(), key, string(d.ID[:]), damage(row)).Err())
+			}
+			require.ErrorIs(t, q.Settle(t.Context(), leases[0].Ack(), leases[1].Nack(0, errBoom)), pawl.ErrLeaseLost)
+			passed.Store(int64(3 * time.Hour))
+			id := signed(t, q, func(e *pawl.Envelope) { e.Priority = -1 }) // behind all others
+			require.Equal(t, id, fetch(t, q).ID)
+			for _, index := range []string{"d", "x", "c"} {
+				require.Zero(t, server.Exists(t.Context(), "{pawl:"+o.Name+"}:"+index).Val(), index)
+			}
+			if damage != nil {
+				_, err = q.Job(t.Context(), done[0].ID)
+				require.ErrorIs(t, err, pawl.ErrCorrupt)
+				_, err = q.Enqueue(t.Context(), &pawl.Envelope{ID: done[0].ID, Kind: "k"})
+				require.ErrorIs(t, err, pawl.ErrConflict)
+			}
+			second := fetch(t, q) // waits for the end of the leases
+			require.Equal(t, id, second.ID)
+		})
+	}
 }
 
 // Rule: a job is never fetched past its deadline, even if more jobs are late than one run of the script ends.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/driver"
+	"github.com/gopawl/pawl/internal/core"
 )
 
 // scheduler is the state that only the goroutine of the scheduler uses.
@@ -32,6 +33,7 @@ type group struct {
 	sent   time.Time // on monotonic time
 	calls  []*call
 	plain  []*call  // calls with only plain jobs
+	full   bool     // the memory of the server is full, and no call stores jobs
 	leased []string // the rows and records of the jobs that it leased, for the fetches in their order
 	runs   map[[2]int]pawl.Event
 }
@@ -49,6 +51,7 @@ type wireGroup struct {
 	Tail   int                `msgpack:"tail"`
 	TTL    int64              `msgpack:"ttl"`
 	Bell   bool               `msgpack:"bell"`
+	Full   bool               `msgpack:"full,omitempty"`
 	Turns  msgpack.RawMessage `msgpack:"t,omitempty"`
 	Plain  []plainRun         `msgpack:"p,omitempty"`
 	Ops    []any              `msgpack:"ops"`
@@ -64,6 +67,7 @@ type wireAnswer struct {
 	More      bool                     `msgpack:"more"`
 	Turns     msgpack.RawMessage       `msgpack:"t"`
 	Cancelled [][]string               `msgpack:"x"`
+	Damaged   []string                 `msgpack:"bad"` // jobs whose rows cannot be read
 }
 
 const (
@@ -141,29 +145,73 @@ func (q *Queue) isDue() bool {
 // run carries out calls and waiting fetches.
 func (q *Queue) run(calls []*call) {
 	for more := true; more; calls = nil {
-		g := &group{q: q, now: q.now(), mono: q.mono(), sent: time.Now(), runs: make(map[[2]int]pawl.Event)}
+		g := q.newGroup()
 		for _, c := range slices.Concat(q.waiting, calls) {
-			if !c.Accept() {
-				continue
-			}
-			if p, ok := c.operation.(*put); ok && p.plain {
-				g.plain = append(g.plain, c)
-			} else {
-				g.calls = append(g.calls, c)
+			if c.Accept() {
+				g.add(c)
 			}
 		}
 		q.waiting = nil
 		answer, err := g.carryOut()
+		if isFull(err) {
+			g = g.part(err)
+			answer, err = g.carryOut()
+		}
 		q.looked = time.Now()
 		if err != nil {
 			q.due, q.expiry = g.now.Add(retrySleep), time.Time{}
 			g.fail(err)
 			return
 		}
-		q.turns, q.due, q.expiry = answer.Turns, timeOf(answer.Due), timeOf(answer.Expiry)
+		q.due, q.expiry = timeOf(answer.Due), timeOf(answer.Expiry)
 		g.conclude(answer)
 		more = answer.More
 	}
+}
+
+// newGroup returns a group of calls.
+func (q *Queue) newGroup(calls ...*call) *group {
+	g := &group{q: q, now: q.now(), mono: q.mono(), sent: time.Now(), runs: make(map[[2]int]pawl.Event)}
+	for _, c := range calls {
+		g.add(c)
+	}
+	return g
+}
+
+func (g *group) add(c *call) {
+	if p, ok := c.operation.(*put); ok && p.plain {
+		g.plain = append(g.plain, c)
+	} else {
+		g.calls = append(g.calls, c)
+	}
+}
+
+// part answers the calls that store jobs of a group that the server refused because its memory is full, so that no
+// other call fails because of them. It returns the group of the other calls. Plain jobs need memory. Jobs with a
+// unique key may be stored already, so the script carries out each call with such jobs by itself.
+func (g *group) part(refused error) *group {
+	others := g.q.newGroup()
+	others.full = true
+	alone := len(g.plain)+len(g.calls) == 1
+	core.Answer(g.plain, refused)
+	for _, c := range g.calls {
+		if !c.stores() {
+			others.add(c)
+			continue
+		}
+		one, err := g.q.newGroup(c), refused
+		var answer *wireAnswer
+		if !alone {
+			answer, err = one.carryOut()
+		}
+		if err == nil {
+			one.conclude(answer)
+			continue
+		}
+		one.fail(err)
+		alone = alone || !isFull(err) // do not wait for the server for each call
+	}
+	return others
 }
 
 // carryOut runs the script for the group.
@@ -173,7 +221,7 @@ func (g *group) carryOut() (*wireAnswer, error) {
 	request := wireGroup{
 		Now: timeText(g.now), Mono: timeText(g.mono), ID: q.process, Number: q.number, Max: q.opts.MaxCrashes,
 		Events: q.reporter.Listened(), Due: mostDue, Head: pawl.HistoryKeepHead, Tail: pawl.HistoryKeepTail,
-		TTL: answerTTL.Milliseconds(), Bell: q.bell != nil, Turns: q.turns, Ops: make([]any, 0, len(g.calls)),
+		TTL: answerTTL.Milliseconds(), Bell: q.bell != nil, Full: g.full, Turns: q.turns, Ops: make([]any, 0, len(g.calls)),
 	}
 	for i, c := range g.calls {
 		request.Ops = append(request.Ops, c.request(g))
@@ -209,6 +257,7 @@ var errWait = errors.New("wait")
 
 // conclude reports the events of a group that was carried out, and answers its calls.
 func (g *group) conclude(a *wireAnswer) {
+	g.q.turns = a.Turns
 	results := make([]error, len(g.calls))
 	for i, c := range g.calls {
 		results[i] = c.result(g, a.Results[i])
@@ -223,6 +272,9 @@ func (g *group) conclude(a *wireAnswer) {
 		totals.Count(kind, n)
 	}
 	g.q.reporter.Count(totals)
+	for _, id := range a.Damaged {
+		g.q.opts.Logger.Error("passed over a job whose row is damaged", "id", idOf(id).String())
+	}
 	for i := range a.Events {
 		g.report(&a.Events[i])
 	}
@@ -239,8 +291,8 @@ func (g *group) conclude(a *wireAnswer) {
 	}
 }
 
-// fail answers the calls of a group that was not carried out, or whose outcome is unknown. Waiting fetches
-// continue to wait if nothing was changed.
+// fail answers the calls of a group that was not carried out, or whose outcome is unknown. Waiting fetches end, too,
+// so that their workers report that the queue does not work.
 func (g *group) fail(err error) {
 	for _, c := range slices.Concat(g.plain, g.calls) {
 		if p, ok := c.operation.(*put); ok && errors.Is(err, pawl.ErrUnknownOutcome) {

@@ -81,13 +81,23 @@ local function raw(id)
   return row
 end
 
--- get returns the row of a job as a table, or false.
+-- read returns a row as a table, or nil if the row is damaged: it cannot be decoded, or lacks what its state and its
+-- keys need.
+local function read(row)
+  local ok, m = pcall(decode, row)
+  if ok and type(m.q) == 'string' and type(m.k) == 'string' and (m.st ~= 'x' or m.da) and
+    (m.st ~= 'c' or m.co and m.rt) and (not m.u or m.ui) and (not m.e or m.et) then return m end
+end
+
+-- get returns the row of a job as a table, or false. A job whose row is damaged is as if it were not there.
+local damaged, bad = {}, {}
 local function get(id)
   local m = metas[id]
   if m == nil then
     local row = raw(id)
-    m = row and decode(row) or false
+    m = row and read(row) or false
     metas[id] = m
+    if row and not m then damaged[id], bad[#bad + 1] = true, id end
   end
   return m
 end

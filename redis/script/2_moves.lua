@@ -112,8 +112,11 @@ local function is_done(m)
   return til and til > now
 end
 
+-- set_done records that an effect is done until a time, unless it is done for longer: a restore may have said so
+-- during the lease.
 local function set_done(field, til)
   local old = done.get(field)
+  if old and old >= til then return end
   if old then index('t', old .. '0' .. field, false) end
   done.set(field, til)
   index('t', til .. '0' .. field, true)
@@ -155,7 +158,11 @@ local function each_due(key, fn)
     local ids = {}
     for i, member in ipairs(members) do ids[i] = sub(member, -16) end
     if key ~= 't' then prefetch(ids) end
-    for i, member in ipairs(members) do fn(ids[i], member) end
+    for i, member in ipairs(members) do
+      index(key, member, false)
+      local m = key == 't' or get(ids[i])
+      if m then fn(ids[i], m, member) end
+    end
     left = left - #members
     if #members < portion then break end
   end
@@ -187,7 +194,9 @@ local function reap()
     local members = range('l', '-', '(' .. mono .. ':', math.min(left, portion))
     for _, member in ipairs(members) do
       local id = sub(member, -16)
-      crash(id, get(id))
+      index('l', member, false)
+      local m = get(id)
+      if m then crash(id, m) end
     end
     n, left = n + #members, left - #members
     if #members < portion then break end
@@ -197,27 +206,23 @@ local function reap()
 end
 
 -- catch_up moves what is due. Deadlines come after all that may put a job into ready or delayed: a job that
--- is put there past its deadline is dead at once.
+-- is put there past its deadline is dead at once. A job whose row is damaged or missing leaves the index alone.
 local function catch_up()
-  each_due('d', function(id)
-    local m = get(id)
+  each_due('d', function(id, m)
     take(id, m)
     put(id, m, 'r')
   end)
   reap()
-  each_due('x', function(id)
-    local m = get(id)
+  each_due('x', function(id, m)
     take(id, m)
     make_dead(id, m, 'deadline', {c = 'its deadline has passed'})
   end)
-  each_due('c', function(id)
-    local m = get(id)
+  each_due('c', function(id, m)
     take(id, m)
     forget(id, m)
   end)
-  each_due('t', function(_, member)
+  each_due('t', function(_, _, member)
     local field = sub(member, 23)
     if done.get(field) == sub(member, 1, 21) then done.set(field, false) end
-    index('t', member, false)
   end)
 end

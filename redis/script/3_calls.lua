@@ -55,7 +55,7 @@ function calls.put(op)
     local before = m.u and earlier[unique_of(m)]
     if before then h, st = before.id, before.st end
     if not h or not blocks(m, st) then
-      if get(n.id) then return {e = 'taken', id = n.id} end
+      if get(n.id) or damaged[n.id] then return {e = 'taken', id = n.id} end
     elseif job.c == 0 then
       n.id, n.existing = h, true
     elseif job.c == 1 or st == 'l' then
@@ -131,6 +131,8 @@ local function settled(id, m, s, run)
   event(kind, id, m, run)
 end
 
+local tails = {} -- rows of acked jobs as tables, by their tails
+
 -- calls.ack ends leases of jobs that succeeded. It returns the numbers of those that were lost.
 function calls.ack(op, number)
   local ids, lost = {}, {}
@@ -147,17 +149,20 @@ function calls.ack(op, number)
       else
         lost[#lost + 1] = i
       end
-    elseif sub(row, 72, 79) ~= token then
-      lost[#lost + 1] = i
     else
       local tail = sub(row, 101)
-      tally[tail], n = (tally[tail] or 0) + 1, n + 1
-      gone[n], leases[n] = id, sub(row, 80, 100) .. sub(row, 27, 42) .. id
-      raws[id] = false
+      tails[tail] = tails[tail] or read(row)
+      if sub(row, 72, 79) ~= token or not tails[tail] then
+        lost[#lost + 1] = i
+      else
+        tally[tail], n = (tally[tail] or 0) + 1, n + 1
+        gone[n], leases[n] = id, sub(row, 80, 100) .. sub(row, 27, 42) .. id
+        raws[id] = false
+      end
     end
   end
   for tail, k in pairs(tally) do
-    local m = unpack_(tail)
+    local m = tails[tail]
     count(m.q, 'l' .. m.k, -k)
   end
   if n > 0 then total('succeeded', n) end
@@ -328,7 +333,7 @@ end
 -- calls.restore stores jobs in their states, and effects.
 function calls.restore(op)
   for i, job in ipairs(op.jobs) do
-    if get(job.id) then return {e = 'taken', i = i} end
+    if get(job.id) or damaged[job.id] then return {e = 'taken', i = i} end
     local id, st = taken(job.m)
     if id and blocks(job.m, arrival(job.m)) then return {e = 'unique', i = i, id = id, st = st} end
   end
@@ -353,7 +358,7 @@ function calls.restore(op)
   end
   if #op.jobs > 0 then global.set('seq', text(seq)) end
   for _, e in ipairs(op.effects) do
-    if e.til > now and e.til > (done.get(e.f) or '') then set_done(e.f, e.til) end
+    if e.til > now then set_done(e.f, e.til) end
   end
   return {}
 end

@@ -115,24 +115,31 @@ local function claim_plain(f, l, member, id, row)
   local n = #f.rows
   f.rows[n + 1], f.rows[n + 2] = id, row
   f.leases[n + 1], f.leases[n + 2] = '0', f.ex .. sub(member, 25)
-  f.bytes = f.bytes + tonumber(sub(row, 43, 50))
+  f.bytes = f.bytes + (tonumber(sub(row, 43, 50)) or 0)
   if R.ev then event('fetched', id, row) else f.fetched = f.fetched + 1 end
 end
 
 local function claim(f, l)
   local member, id = l.list[l.i], l.ids[l.i]
   l.i = l.i + 1
-  f.ids[#f.ids + 1] = id
   local row = plain(id, is_ready)
-  if row then return claim_plain(f, l, member, id, row) end
+  if row then
+    f.ids[#f.ids + 1] = id
+    return claim_plain(f, l, member, id, row)
+  end
   local m = get(id)
+  if not m then -- damaged or missing
+    index(l.key, member, false)
+    return count(l.queue, l.code .. l.kind, -1)
+  end
+  f.ids[#f.ids + 1] = id
   take(id, m)
   m.ls, m.tk, m.ex = now, f.tk, f.ex
   put(id, m, 'l')
   if m.e then running.set(effect_of(m), id) end
   if (m.c or 0) >= 2 then global.set('repeats', text(repeats() + 1)) end
   if (m.c or 0) > 0 then f.idle = f.idle - 1 end
-  f.bytes = f.bytes + tonumber(m.z)
+  f.bytes = f.bytes + (tonumber(m.z) or 0)
   event('fetched', id, m)
 end
 

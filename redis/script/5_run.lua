@@ -45,6 +45,8 @@ end
 -- run carries out the calls, then what is due, then what reads and the fetches.
 local function run()
   local results = {}
+  -- A server whose memory is full refuses only the first write of a script, and never an HDEL.
+  if R.full then call('HDEL', P .. 'v', '') end
   if R.p then put_plain() end
   for i, op in ipairs(R.ops) do
     if calls[op.v] then results[i] = calls[op.v](op, i) end
@@ -102,7 +104,7 @@ local results = run()
 local at, lease = due()
 local queues = {}
 for name in pairs(stirred) do queues[#queues + 1] = name end
-local answer = {r = results, ev = events, c = next(totals) and totals or nil, due = at, ex = lease, more = more, t = turns, q = queues, x = cancelled}
+local answer = {r = results, ev = events, c = next(totals) and totals or nil, due = at, ex = lease, more = more, bad = next(bad) and bad, t = turns, q = queues, x = cancelled}
 local packed = cmsgpack.pack(answer)
 if wrote then
   call('HSET', mine, 'n', text(R.n), 'a', packed)
