@@ -71,7 +71,7 @@ func (s *stream) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// lines iterates over the lines of a stream. The last one has an error.
+// lines iterates over the lines of a stream. The last one has an error, which may be that of the app.
 func (s *stream) lines() iter.Seq2[streamLine, error] {
 	return func(yield func(streamLine, error) bool) {
 		from := bufio.NewReaderSize(s, maxStreamLine)
@@ -88,11 +88,12 @@ func (s *stream) lines() iter.Seq2[streamLine, error] {
 				return
 			}
 			var l streamLine
-			if err := decodeAnswer(text, &l); err != nil {
-				yield(streamLine{}, fmt.Errorf("%w: %w", errGarbled, err))
-				return
+			if err = decodeAnswer(text, &l); err != nil {
+				err = fmt.Errorf("%w: %w", errGarbled, err)
+			} else if l.Error != nil {
+				err = &reply{l.Error}
 			}
-			if !yield(l, nil) {
+			if !yield(l, err) || err != nil {
 				return
 			}
 		}
@@ -111,8 +112,6 @@ func (c *client) Check(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return c.explain(ctx, err, false)
-		case l.Error != nil:
-			return l.Error
 		case l.Done:
 			return nil
 		case l.Progress != nil:
@@ -203,8 +202,6 @@ func (c *client) hear(ctx context.Context, fn func(Event) bool) error {
 		switch {
 		case err != nil:
 			return c.explain(ctx, err, false)
-		case l.Error != nil:
-			return l.Error
 		case l.Event != nil:
 			if l.Event.Job == nil {
 				return fmt.Errorf("%w: an event without a job", errGarbled)

@@ -16,7 +16,7 @@ import (
 
 // ErrBusy means that the app already does as much for operators as it allows at a time: one
 // check, one backup, a few lists. Nothing was done; try again later.
-var ErrBusy = errors.New("app is busy with what operators asked before")
+var ErrBusy = errors.New("app is busy with other requests of operators")
 
 // code is a sentinel and its form in HTTP.
 type code struct {

@@ -157,33 +157,34 @@ func (d *decoder) key(depth int) error {
 	if err != nil {
 		return err
 	}
-	_, isTime := v.timestamp()
-	switch {
-	case v.shape == shapeList, v.shape == shapeMap, v.shape == shapeExtension && !isTime:
+	text, ok := v.scalar()
+	if !ok {
 		d.at = from
 		if err := d.skip(depth); err != nil {
 			return err
 		}
-		d.text("0x" + hex.EncodeToString(d.in[from:d.at]))
-	default:
-		d.text(v.text())
+		text = "0x" + hex.EncodeToString(d.in[from:d.at])
 	}
+	d.text(text)
 	return nil
 }
 
-// text returns a value other than a list or map as the text that its JSON contains.
-func (v *item) text() string {
+// scalar returns the text that the JSON of a value contains. A list, a map, and an extension other than a time have
+// none.
+func (v *item) scalar() (text string, ok bool) {
 	switch v.shape {
+	case shapeList, shapeMap:
+		return "", false
 	case shapeText:
-		return string(v.data)
+		return string(v.data), true
 	case shapeBytes:
-		return base64.StdEncoding.EncodeToString(v.data)
+		return base64.StdEncoding.EncodeToString(v.data), true
 	case shapeExtension:
-		t, _ := v.timestamp()
-		return Stamp{t}.String()
+		t, ok := v.timestamp()
+		return Stamp{t}.String(), ok
 	}
-	text, _ := v.plain()
-	return text
+	text, _ = v.plain()
+	return text, true
 }
 
 // full reports whether the limit is reached while there is more to write.

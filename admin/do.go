@@ -123,14 +123,12 @@ func (a Action) target() string {
 // stopped reports whether an error ends an action: the caller went away, or the queue no longer
 // works. An unknown outcome alone is the result of the jobs that it concerns.
 func stopped(err error) bool {
-	for _, target := range []error{
-		pawl.ErrNotAccepted, pawl.ErrPoisoned, pawl.ErrClosed, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, pawl.ErrNotAccepted, pawl.ErrPoisoned, pawl.ErrClosed, context.Canceled, context.DeadlineExceeded)
+}
+
+// isAny reports whether an error matches one of the targets.
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
 // forward replaces dead jobs by jobs of another queue. place returns what replaces one of them.
@@ -214,12 +212,7 @@ func (all conditions) ReadsBody() bool {
 
 // Matches implements [pawl.Condition].
 func (all conditions) Matches(job *pawl.Envelope) bool {
-	for _, c := range all {
-		if c != nil && !c.Matches(job) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(c pawl.Condition) bool { return c != nil && !c.Matches(job) })
 }
 
 // cancel ends jobs, or asks running ones to end, through a change that may be a dry run. The job

@@ -29,23 +29,9 @@ func EditsOf(e *pawl.Envelope) []PastPayload { return driver.EditsOf(e) }
 // SumOf returns the SHA-256 of a payload in hex, for [Edit].
 func SumOf(payload []byte) string { return driver.SumOf(payload) }
 
-// opEdit and opTryEdit differ in what a read-only handler permits.
-var (
-	opEdit    = defineEdit("jobs/edit", true)
-	opTryEdit = defineEdit("jobs/try-edit", false)
-)
-
-func defineEdit(path string, changes bool) *operation[Edit, Edited] {
-	return define(operation[Edit, Edited]{
-		path: path, changes: changes, work: dryRuns(changes),
-		do: func(ctx context.Context, a Admin, e *Edit) (Edited, error) {
-			if e.DryRun == changes {
-				return Edited{}, invalid("dry_run", "it is %v; jobs/edit changes a job, and jobs/try-edit does not", e.DryRun)
-			}
-			return a.Edit(ctx, *e)
-		},
-	})
-}
+var opEdit, opTryEdit = defineTried("jobs/edit", "jobs/try-edit", "a job", func(e *Edit) bool { return e.DryRun }, operation[Edit, Edited]{
+	do: func(ctx context.Context, a Admin, e *Edit) (Edited, error) { return a.Edit(ctx, *e) },
+})
 
 func (c *client) Edit(ctx context.Context, e Edit) (Edited, error) {
 	o := opEdit

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
 )
 
 // EncodeJSON turns JSON into the payload that the handler of a kind decodes, as if the arguments
@@ -26,6 +26,7 @@ import (
 // 32 levels. Errors are [pawl.InvalidError].
 func EncodeJSON(text []byte) ([]byte, error) {
 	e := &encoder{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
+	e.enc = msgpack.NewEncoder(&e.out)
 	e.dec.UseNumber()
 	err := e.check()
 	if err == nil {
@@ -35,7 +36,7 @@ func EncodeJSON(text []byte) ([]byte, error) {
 		line, column := position(text, e.from)
 		return nil, invalid("JSON", "line %d, column %d: %s", line, column, err)
 	}
-	return e.out, nil
+	return e.out.Bytes(), nil
 }
 
 // The keys of objects that stand for types JSON lacks.
@@ -48,7 +49,8 @@ const (
 type encoder struct {
 	text []byte
 	dec  *json.Decoder
-	out  []byte
+	enc  *msgpack.Encoder // writes to out
+	out  bytes.Buffer
 	from int // where the last token begins, or where the text is wrong
 }
 
@@ -94,14 +96,11 @@ func (e *encoder) write(token json.Token, depth int) error {
 	}
 	switch v := token.(type) {
 	case nil:
-		e.out = append(e.out, 0xc0)
+		return e.enc.EncodeNil()
 	case bool:
-		e.out = append(e.out, 0xc2)
-		if v {
-			e.out[len(e.out)-1] = 0xc3
-		}
+		return e.enc.EncodeBool(v)
 	case string:
-		e.data(v, 0xa0, 32, 0xd9)
+		return e.enc.EncodeString(v)
 	case json.Number:
 		return e.number(string(v))
 	case json.Delim:
@@ -114,7 +113,7 @@ func (e *encoder) write(token json.Token, depth int) error {
 }
 
 func (e *encoder) list(depth int) error {
-	start, n := len(e.out), 0
+	start, n := e.out.Len(), 0
 	for ; e.dec.More(); n++ {
 		if err := e.value(depth + 1); err != nil {
 			return err
@@ -123,12 +122,11 @@ func (e *encoder) list(depth int) error {
 	if _, err := e.token(); err != nil { // end of the list
 		return err
 	}
-	e.head(start, n, 0x90, 0xdc)
-	return nil
+	return e.head(start, n, e.enc.EncodeArrayLen)
 }
 
 func (e *encoder) object(depth int) error {
-	start, seen := len(e.out), make(map[string]bool)
+	start, seen := e.out.Len(), make(map[string]bool)
 	for e.dec.More() {
 		token, err := e.token()
 		if err != nil {
@@ -142,7 +140,9 @@ func (e *encoder) object(depth int) error {
 			return fmt.Errorf("the key %q is there twice", truncate(key))
 		}
 		seen[key] = true
-		e.data(key, 0xa0, 32, 0xd9)
+		if err := e.enc.EncodeString(key); err != nil {
+			return err
+		}
 		if err := e.value(depth + 1); err != nil {
 			return err
 		}
@@ -153,72 +153,50 @@ func (e *encoder) object(depth int) error {
 	if len(seen) == 1 && (seen[base64Key] || seen[timeKey]) {
 		return e.special(start)
 	}
-	e.head(start, len(seen), 0x80, 0xde)
-	return nil
+	return e.head(start, len(seen), e.enc.EncodeMapLen)
 }
 
 // special replaces the key and the string written from start on by the value that they stand
 // for.
 func (e *encoder) special(start int) error {
-	p := &packed{in: e.out, at: start}
+	p := &packed{in: e.out.Bytes(), at: start}
 	key, _ := p.next()
 	v, err := p.next()
 	if err != nil || v.shape != shapeText {
 		return fmt.Errorf("the value of %q is no text", key.data)
 	}
 	name, text := string(key.data), string(v.data)
-	e.out = e.out[:start]
+	e.out.Truncate(start)
 	if name == timeKey {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
 			return fmt.Errorf("the value of %q is %q, which is not of the form 2006-01-02T15:04:05Z", name, truncate(text))
 		}
-		e.time(t)
-		return nil
+		return e.time(t)
 	}
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return fmt.Errorf("the value of %q: %w", name, err)
 	}
-	e.data(string(b), 0, 0, 0xc4)
-	return nil
+	return e.enc.EncodeBytes(b)
 }
 
 // time appends a timestamp of 96 bits, which fits every time.
-func (e *encoder) time(t time.Time) {
-	e.out = append(e.out, 0xc7, 12, 0xff)
-	e.out = binary.BigEndian.AppendUint32(e.out, uint32(t.Nanosecond()))
-	e.out = binary.BigEndian.AppendUint64(e.out, uint64(t.Unix()))
-}
-
-// data appends a string or bytes. Below short, the length is in the first byte; otherwise it has
-// 8, 16 or 32 bits after one of the codes that begin at sized.
-func (e *encoder) data(s string, fixed byte, short int, sized byte) {
-	switch n := len(s); {
-	case n < short:
-		e.out = append(e.out, fixed|byte(n))
-	case n <= math.MaxUint8:
-		e.out = append(e.out, sized, byte(n))
-	case n <= math.MaxUint16:
-		e.out = binary.BigEndian.AppendUint16(append(e.out, sized+1), uint16(n))
-	default:
-		e.out = binary.BigEndian.AppendUint32(append(e.out, sized+2), uint32(n))
-	}
-	e.out = append(e.out, s...)
+func (e *encoder) time(t time.Time) error {
+	b := binary.BigEndian.AppendUint32([]byte{0xc7, 12, 0xff}, uint32(t.Nanosecond()))
+	_, err := e.out.Write(binary.BigEndian.AppendUint64(b, uint64(t.Unix())))
+	return err
 }
 
 // head inserts the head of a list or map of n elements before what was written from start on.
-func (e *encoder) head(start, n int, fixed, sized byte) {
-	var head []byte
-	switch {
-	case n < 16:
-		head = []byte{fixed | byte(n)}
-	case n <= math.MaxUint16:
-		head = binary.BigEndian.AppendUint16([]byte{sized}, uint16(n))
-	default:
-		head = binary.BigEndian.AppendUint32([]byte{sized + 1}, uint32(n))
+func (e *encoder) head(start, n int, encode func(n int) error) error {
+	body := bytes.Clone(e.out.Bytes()[start:])
+	e.out.Truncate(start)
+	if err := encode(n); err != nil {
+		return err
 	}
-	e.out = slices.Insert(e.out, start, head...)
+	_, err := e.out.Write(body)
+	return err
 }
 
 func (e *encoder) number(text string) error {
@@ -227,45 +205,16 @@ func (e *encoder) number(text string) error {
 		if err != nil {
 			return fmt.Errorf("the number %s is too large; write it as a text, in quotes", truncate(text))
 		}
-		e.out = binary.BigEndian.AppendUint64(append(e.out, 0xcb), math.Float64bits(f))
-		return nil
+		return e.enc.EncodeFloat64(f)
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n < 0 {
-		e.negative(n)
-		return nil
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return e.enc.EncodeInt(n)
 	}
-	n, err := strconv.ParseUint(strings.TrimPrefix(text, "-"), 10, 64)
-	if err != nil || text[0] == '-' && n != 0 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
 		return fmt.Errorf("the whole number %s has more than 64 bits; write it as a text, in quotes", truncate(text))
 	}
-	switch {
-	case n <= 0x7f:
-		e.out = append(e.out, byte(n))
-	case n <= math.MaxUint8:
-		e.out = append(e.out, 0xcc, byte(n))
-	case n <= math.MaxUint16:
-		e.out = binary.BigEndian.AppendUint16(append(e.out, 0xcd), uint16(n))
-	case n <= math.MaxUint32:
-		e.out = binary.BigEndian.AppendUint32(append(e.out, 0xce), uint32(n))
-	default:
-		e.out = binary.BigEndian.AppendUint64(append(e.out, 0xcf), n)
-	}
-	return nil
-}
-
-func (e *encoder) negative(n int64) {
-	switch {
-	case n >= -32:
-		e.out = append(e.out, byte(n))
-	case n >= math.MinInt8:
-		e.out = append(e.out, 0xd0, byte(n))
-	case n >= math.MinInt16:
-		e.out = binary.BigEndian.AppendUint16(append(e.out, 0xd1), uint16(n))
-	case n >= math.MinInt32:
-		e.out = binary.BigEndian.AppendUint32(append(e.out, 0xd2), uint32(n))
-	default:
-		e.out = binary.BigEndian.AppendUint64(append(e.out, 0xd3), uint64(n))
-	}
+	return e.enc.EncodeUint(n)
 }
 
 // position returns an offset as a line and a column in characters, both from 1.
@@ -277,15 +226,10 @@ func position(text []byte, offset int) (line, column int) {
 
 // invalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
 func invalidUTF8(b []byte) int {
-	if utf8.Valid(b) {
-		return -1
-	}
-	for at := 0; at < len(b); {
-		r, size := utf8.DecodeRune(b[at:])
-		if r == utf8.RuneError && size == 1 {
+	for at, r := range string(b) {
+		if r == utf8.RuneError && !bytes.HasPrefix(b[at:], []byte("\uFFFD")) {
 			return at
 		}
-		at += size
 	}
 	return -1
 }

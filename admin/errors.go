@@ -1,8 +1,6 @@
 package admin
 
-import (
-	"errors"
-)
+import "errors"
 
 // Errors of this package, besides those of package pawl and of the engine; match them with errors.Is.
 var (
@@ -15,7 +13,7 @@ var (
 
 	// ErrDistrusted means that the note or the socket beside a file belongs to a user who has no
 	// right to the file, or that others could have written it. Nothing was sent.
-	ErrDistrusted = errors.New("what lies beside the file is not to be trusted")
+	ErrDistrusted = errors.New("the socket or note beside the file is not trusted")
 
 	// ErrNotLive means that no process has the queue open.
 	ErrNotLive = errors.New("no app has the queue open")

@@ -72,12 +72,11 @@ func readHeader(text []byte) (h exportHeader, err error) {
 // readLine reads a line after the first one. It ignores fields of a newer version, but not a
 // newer type of line, since the meaning of an export without that line is unknown.
 func readLine(text []byte, newer bool) (l exportLine, err error) {
+	read := strict
 	if newer {
-		err = json.Unmarshal(text, &l)
-	} else {
-		err = strict(text, &l)
+		read = json.Unmarshal
 	}
-	if err != nil {
+	if err := read(text, &l); err != nil {
 		return l, err
 	}
 	sorts := 0

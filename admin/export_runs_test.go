@@ -187,7 +187,7 @@ func TestImportOfFlippedRuns(t *testing.T) {
 		}
 	})
 	export := []byte(exportLines(lines...))
-	refused, step := 0, 44/race.Fewer(4)
+	refused, step := 0, 44/race.Fewer(2)
 	for i := 0; i < len(export); i += step {
 		flipped := bytes.Clone(export)
 		flipped[i] ^= 1 << (i % 7)

@@ -45,12 +45,10 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	if g.waiting.Add(1) > g.queue {
 		return nil, g.busy()
 	}
-	timeout := time.NewTimer(g.timeout)
-	defer timeout.Stop()
 	select {
 	case g.slots <- struct{}{}:
 		return g.leave(time.Now()), nil
-	case <-timeout.C:
+	case <-time.After(g.timeout):
 		return nil, g.busy()
 	case <-ctx.Done():
 		return nil, ctx.Err()

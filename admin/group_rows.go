@@ -36,11 +36,7 @@ func (g clientGroups) RestoreRows(ctx context.Context, rows ...*group.Rows) erro
 }
 
 func (d directGroups) RestoreRows(ctx context.Context, rows ...*group.Rows) error {
-	q, err := d.queue()
-	if err != nil {
-		return err
-	}
-	return group.Restore(ctx, q, rows...)
+	return usingTo(d.direct, "groups", func(q group.Queue) error { return group.Restore(ctx, q, rows...) })
 }
 
 // exportGroup is a line of an export: a group in JSON. Like those of [Job], its field names are stable. The rows

@@ -42,8 +42,6 @@ type clientGroups struct{ c *client }
 // Groups implements Admin.
 func (c *client) Groups() Groups { return clientGroups{c} }
 
-func (d directGroups) queue() (group.Queue, error) { return optional[group.Queue](d.q, "groups") }
-
 type groupsRequest struct {
 	After string
 	Limit int
@@ -75,7 +73,7 @@ func (d directGroups) List(ctx context.Context, after string, limit int) (list [
 	if err != nil {
 		return nil, "", err
 	}
-	q, err := d.queue()
+	q, err := optional[group.Queue](d.q, "groups")
 	if err != nil {
 		return nil, "", err
 	}
@@ -109,11 +107,8 @@ func (d directGroups) Show(ctx context.Context, name string) (group.Status, erro
 	return using(d.direct, "groups", func(q group.Queue) (group.Status, error) { return group.Get(ctx, q, name) })
 }
 
-var opCloseGroup = define(operation[groupName, nothing]{
-	path: "groups/close", changes: true,
-	do: func(ctx context.Context, a Admin, r *groupName) (nothing, error) {
-		return nothing{}, a.Groups().Close(ctx, r.Name)
-	},
+var opCloseGroup = defineChange("groups/close", func(ctx context.Context, a Admin, r *groupName) error {
+	return a.Groups().Close(ctx, r.Name)
 })
 
 func (g clientGroups) Close(ctx context.Context, name string) error {
@@ -124,11 +119,7 @@ func (d directGroups) Close(ctx context.Context, name string) error {
 	if _, err := d.Show(ctx, name); err != nil { // so that it opens a file for writing only if needed
 		return err
 	}
-	q, err := d.queue()
-	if err != nil {
-		return err
-	}
-	return group.Close(ctx, q, name)
+	return usingTo(d.direct, "groups", func(q group.Queue) error { return group.Close(ctx, q, name) })
 }
 
 // cancelledMembers is how many members a call has cancelled.

@@ -166,9 +166,13 @@ func (m *importer) refuseTwins() error {
 	for i := 1; i < len(m.jobs); i++ {
 		first, second := m.jobs[i-1], m.jobs[i]
 		if first.id == second.id && !first.id.IsZero() {
-			return fmt.Errorf("%w export: line %d: job %s is in line %d already; nothing was stored",
-				pawl.ErrInvalid, m.in.number(second.offset), second.id, m.in.number(first.offset))
+			return m.twins(first.offset, second.offset, fmt.Sprintf("job %s", second.id))
 		}
 	}
 	return nil
+}
+
+// twins is the error for something that is on two lines.
+func (m *importer) twins(first, second int64, what string) error {
+	return fmt.Errorf("%w export: line %d: %s is in line %d already; nothing was stored", pawl.ErrInvalid, m.in.number(second), what, m.in.number(first))
 }

@@ -11,46 +11,47 @@ import (
 
 var errChanged = errors.New("it is not what it was when it was checked: something else writes to the export")
 
-// reread reads a checked line again, and returns its size in bytes.
-func (m *importer) reread(offset int64) (exportLine, int, error) {
+// reread reads a checked line again, and returns what take finds in it, and its size in bytes. Take
+// reports false if the line has changed.
+func reread[T any](m *importer, offset int64, take func(*exportLine) (T, bool)) (found T, size int, err error) {
 	text, err := m.in.at(offset)
 	if errors.Is(err, io.EOF) {
 		err = errChanged
 	}
 	if err != nil {
-		return exportLine{}, 0, m.unread(offset, err)
+		return found, 0, m.unread(offset, err)
 	}
 	l, err := readLine(text, m.newer())
 	if err != nil {
-		return l, 0, m.unread(offset, fmt.Errorf("%w: %w", errChanged, err))
+		return found, 0, m.unread(offset, fmt.Errorf("%w: %w", errChanged, err))
 	}
-	return l, len(text), nil
+	found, same := take(&l)
+	if !same {
+		return found, 0, m.unread(offset, errChanged)
+	}
+	return found, len(text), nil
 }
 
-func (m *importer) rereadEffect(offset int64) (e driver.Effect, size int, err error) {
-	l, size, err := m.reread(offset)
-	if err != nil {
-		return e, 0, err
-	}
-	if l.Effect == nil {
-		return e, 0, m.unread(offset, errChanged)
-	}
-	if e, err = effectToRestore(l.Effect); err != nil {
-		return e, 0, m.unread(offset, errChanged)
-	}
-	return e, size, nil
+func (m *importer) rereadEffect(offset int64) (driver.Effect, int, error) {
+	return reread(m, offset, func(l *exportLine) (e driver.Effect, same bool) {
+		if l.Effect == nil {
+			return e, false
+		}
+		e, err := effectToRestore(l.Effect)
+		return e, err == nil
+	})
 }
 
-func (m *importer) rereadJob(job storedLine) (e *pawl.Envelope, size int, err error) {
-	l, size, err := m.reread(job.offset)
+func (m *importer) rereadJob(job storedLine) (*pawl.Envelope, int, error) {
+	e, size, err := reread(m, job.offset, func(l *exportLine) (*pawl.Envelope, bool) {
+		if l.Job == nil {
+			return nil, false
+		}
+		e, err := envelopeToRestore(l.Job)
+		return e, err == nil && e.ID == job.id
+	})
 	if err != nil {
 		return nil, 0, err
-	}
-	if l.Job == nil {
-		return nil, 0, m.unread(job.offset, errChanged)
-	}
-	if e, err = envelopeToRestore(l.Job); err != nil || e.ID != job.id {
-		return nil, 0, m.unread(job.offset, errChanged)
 	}
 	run := m.runOf(job.id)
 	_, awaited := m.awaited[job.id]

@@ -57,17 +57,13 @@ func (c *checking) run(x *exportRun, offset int64) error {
 
 // refuseTwinRuns looks for duplicate runs in the export, and leaves the runs sorted by ID.
 func (m *importer) refuseTwinRuns() error {
-	twins := func(first, second *storedRun, what string) error {
-		return fmt.Errorf("%w export: line %d: %s is in line %d already; nothing was stored",
-			pawl.ErrInvalid, m.in.number(second.offset), what, m.in.number(first.offset))
-	}
 	byName := func(a, b storedRun) int {
 		return cmp.Or(strings.Compare(a.flow, b.flow), strings.Compare(a.name, b.name))
 	}
 	slices.SortStableFunc(m.runs, byName)
 	for i := 1; i < len(m.runs); i++ {
 		if a, b := &m.runs[i-1], &m.runs[i]; byName(*a, *b) == 0 {
-			return twins(a, b, fmt.Sprintf("workflow %s %q", b.flow, truncate(b.name)))
+			return m.twins(a.offset, b.offset, fmt.Sprintf("workflow %s %q", b.flow, truncate(b.name)))
 		}
 	}
 	slices.SortFunc(m.runs, func(a, b storedRun) int {
@@ -75,7 +71,7 @@ func (m *importer) refuseTwinRuns() error {
 	})
 	for i := 1; i < len(m.runs); i++ {
 		if a, b := &m.runs[i-1], &m.runs[i]; a.id == b.id {
-			return twins(a, b, fmt.Sprintf("run %s", b.id))
+			return m.twins(a.offset, b.offset, fmt.Sprintf("run %s", b.id))
 		}
 	}
 	return nil
@@ -210,10 +206,7 @@ func (m *importer) storeRuns(ctx context.Context) error {
 		run := &missing[i]
 		for offset, last := run.offset, false; !last; offset = m.in.next {
 			part, n, err := m.rereadRun(run, offset)
-			if err == nil {
-				err = p.add(part, n)
-			}
-			if err != nil {
+			if err := p.add(part, n, err); err != nil {
 				return err
 			}
 			last = part.Last()
@@ -237,18 +230,11 @@ func (m *importer) storeSomeRuns(ctx context.Context, parts []*workflow.Rows) er
 
 // rereadRun reads a line of a run again, and assigns the ID that the run has in the target.
 func (m *importer) rereadRun(run *storedRun, offset int64) (*workflow.Rows, int, error) {
-	l, size, err := m.reread(offset)
-	if err != nil {
-		return nil, 0, err
-	}
-	if l.Run == nil || l.Run.Run != run.id {
-		return nil, 0, m.unread(offset, errChanged)
-	}
-	part := l.Run.part()
-	if !m.opts.KeepIDs {
-		if err := part.Rename(m.newID); err != nil {
-			return nil, 0, m.unread(offset, errChanged)
+	return reread(m, offset, func(l *exportLine) (*workflow.Rows, bool) {
+		if l.Run == nil || l.Run.Run != run.id {
+			return nil, false
 		}
-	}
-	return part, size, nil
+		part := l.Run.part()
+		return part, m.opts.KeepIDs || part.Rename(m.newID) == nil
+	})
 }

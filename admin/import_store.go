@@ -39,11 +39,7 @@ func (m *importer) storeEffects(ctx context.Context) error {
 		return nil
 	}}
 	for _, offset := range m.effects {
-		effect, n, err := m.rereadEffect(offset)
-		if err == nil {
-			err = p.add(effect, n)
-		}
-		if err != nil {
+		if err := p.add(m.rereadEffect(offset)); err != nil {
 			return err
 		}
 	}
@@ -58,8 +54,11 @@ type portions[T any] struct {
 	size  int
 }
 
-// add adds an item, whose line has n bytes.
-func (p *portions[T]) add(item T, n int) error {
+// add adds an item that was read again, whose line has n bytes.
+func (p *portions[T]) add(item T, n int, err error) error {
+	if err != nil {
+		return err
+	}
 	if p.size+n+lineExtra > portionBytes {
 		if err := p.flush(); err != nil {
 			return err
@@ -223,12 +222,7 @@ func (m *importer) divide(lines []storedLine) int {
 
 // causedByJob reports whether a single job may be the reason that a portion was refused.
 func causedByJob(err error) bool {
-	for _, cause := range [...]error{pawl.ErrConflict, pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrBatchTooLarge} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, pawl.ErrConflict, pawl.ErrInvalid, pawl.ErrPayloadTooLarge, pawl.ErrBatchTooLarge)
 }
 
 // notStored returns an error that says where an import ended, and how to continue.

@@ -145,7 +145,7 @@ func JobOf(e *pawl.Envelope, form PayloadForm) Job {
 		j.LastError = &j.History[n-1].Error
 	}
 	if e.OnConflict != pawl.UseExisting {
-		j.OnConflict = conflictName(e.OnConflict)
+		j.OnConflict = string(nameOf(conflictNames[:], int(e.OnConflict)))
 	}
 	j.Payload = payloadOf(e.Payload, form)
 	if e.Result != nil {
@@ -271,13 +271,6 @@ func (p *Payload) bytes() (b []byte, err error) {
 }
 
 var conflictNames = [...]string{pawl.UseExisting: "use_existing", pawl.Reject: "reject", pawl.Replace: "replace"}
-
-func conflictName(c pawl.Conflict) string {
-	if int(c) < len(conflictNames) {
-		return conflictNames[c]
-	}
-	return fmt.Sprint(uint8(c))
-}
 
 func conflictNamed(name string) (pawl.Conflict, error) {
 	if name == "" {

@@ -180,11 +180,8 @@ type Rester interface {
 	EndRest(ctx context.Context, queue, key string) error
 }
 
-var opEndRest = define(operation[keyRequest, nothing]{
-	path: "keys/end-rest", changes: true,
-	do: func(ctx context.Context, a Admin, r *keyRequest) (nothing, error) {
-		return nothing{}, a.EndRest(ctx, r.Queue, r.Key)
-	},
+var opEndRest = defineChange("keys/end-rest", func(ctx context.Context, a Admin, r *keyRequest) error {
+	return a.EndRest(ctx, r.Queue, r.Key)
 })
 
 func (c *client) EndRest(ctx context.Context, queue, key string) error {
@@ -192,11 +189,7 @@ func (c *client) EndRest(ctx context.Context, queue, key string) error {
 }
 
 func (d direct) EndRest(ctx context.Context, queue, key string) error {
-	store, err := optional[Rester](d.q, "rests")
-	if err != nil {
-		return err
-	}
-	return store.EndRest(ctx, queue, key)
+	return usingTo(d, "rests", func(store Rester) error { return store.EndRest(ctx, queue, key) })
 }
 
 // ObstacleView is an obstacle in JSON.

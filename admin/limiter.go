@@ -74,13 +74,11 @@ func (c *limiter) add(conn net.Conn) *limitedConn {
 		if s != nil {
 			return s
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-c.freed:
 		case <-c.closed:
 		}
-		timer.Stop()
 		select {
 		case <-c.closed:
 			return nil
@@ -120,10 +118,15 @@ func (c *limiter) remove(s *limitedConn) {
 	s.gone = true
 	if i := slices.Index(c.conns, s); i >= 0 {
 		c.conns = slices.Delete(c.conns, i, i+1)
-		select {
-		case c.freed <- struct{}{}:
-		default:
-		}
+		c.free()
+	}
+}
+
+// free reports that there is a place.
+func (c *limiter) free() {
+	select {
+	case c.freed <- struct{}{}:
+	default:
 	}
 }
 
@@ -197,10 +200,7 @@ func (s *limitedConn) idle() {
 	if i := slices.Index(c.conns, s); i >= 0 {
 		c.conns = append(slices.Delete(c.conns, i, i+1), s)
 		s.working, s.served, s.since = false, true, time.Now()
-		select {
-		case c.freed <- struct{}{}:
-		default:
-		}
+		c.free()
 	}
 }
 
@@ -242,12 +242,10 @@ func (c *limiter) empty(within time.Duration) bool {
 		c.last()
 	}
 	c.mu.Unlock()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case <-left:
 		return true
-	case <-timer.C:
+	case <-time.After(within):
 		return false
 	}
 }

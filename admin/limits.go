@@ -20,11 +20,8 @@ type limitsRequest struct {
 	Limits *pawl.Limits
 }
 
-var opSetLimits = define(operation[limitsRequest, nothing]{
-	path: "queues/limits", changes: true,
-	do: func(ctx context.Context, a Admin, r *limitsRequest) (nothing, error) {
-		return nothing{}, a.SetLimits(ctx, r.Queue, r.Limits)
-	},
+var opSetLimits = defineChange("queues/limits", func(ctx context.Context, a Admin, r *limitsRequest) error {
+	return a.SetLimits(ctx, r.Queue, r.Limits)
 })
 
 func (c *client) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
@@ -32,9 +29,5 @@ func (c *client) SetLimits(ctx context.Context, queue string, l *pawl.Limits) er
 }
 
 func (d direct) SetLimits(ctx context.Context, queue string, l *pawl.Limits) error {
-	q, err := optional[LimitSetter](d.q, "limits set by operators")
-	if err != nil {
-		return err
-	}
-	return q.SetLimits(ctx, queue, l)
+	return usingTo(d, "limits set by operators", func(q LimitSetter) error { return q.SetLimits(ctx, queue, l) })
 }

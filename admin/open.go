@@ -38,11 +38,9 @@ type OfflineFile interface {
 // the app's first answer, but no less than 400 ms; other calls wait as [DialOptions] says.
 func Open(ctx context.Context, f OfflineFile, opts *DialOptions) (Admin, error) {
 	return open(ctx, f, opts, askTimeout, func() {
-		timer := time.NewTimer(startTime)
-		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(startTime):
 		}
 	})
 }
@@ -60,15 +58,11 @@ func open(ctx context.Context, f OfflineFile, opts *DialOptions, timeout time.Du
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", f.Path(), err)
 	}
-	if opts != nil {
-		timeout = max(timeout, opts.Timeout)
-	}
 	app, noted := at.app(ctx, timeout, opts)
 	if app != nil {
 		return app, nil
 	}
-	locked := f.Locked()
-	if !locked {
+	if !f.Locked() {
 		own = true
 		return Offline(f), nil
 	}
@@ -91,9 +85,12 @@ func open(ctx context.Context, f OfflineFile, opts *DialOptions, timeout time.Du
 // errStuck means that an app accepts connections and answers none.
 var errStuck = fmt.Errorf("%w: it may be stopped, or stuck", ErrUnreachable)
 
-// app connects to the app that the note names, at first with the given limit. Without an app
-// both results are nil.
+// app connects to the app that the note names. At first it waits for the given time, or for the
+// Timeout of the options if that is longer. Without an app both results are nil.
 func (p place) app(whole context.Context, timeout time.Duration, dial *DialOptions) (Admin, error) {
+	if dial != nil {
+		timeout = max(timeout, dial.Timeout)
+	}
 	n, err := p.readNote()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

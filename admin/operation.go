@@ -70,6 +70,34 @@ func define[Request, Answer any](o operation[Request, Answer]) *operation[Reques
 	return &o
 }
 
+// defineChange adds an operation that changes something and has no answer.
+func defineChange[Request any](path string, do func(ctx context.Context, a Admin, r *Request) error) *operation[Request, nothing] {
+	return define(operation[Request, nothing]{
+		path: path, changes: true,
+		do: func(ctx context.Context, a Admin, r *Request) (nothing, error) { return nothing{}, do(ctx, a, r) },
+	})
+}
+
+// defineTried adds an operation and its dry run. They have two paths, since a read-only handler permits the dry run.
+// Dry reports whether a request is for the dry run, and what names the things that the operation changes.
+func defineTried[Request, Answer any](change, dryRun, what string, dry func(*Request) bool, o operation[Request, Answer]) (_, _ *operation[Request, Answer]) {
+	one := func(path string, changes bool) *operation[Request, Answer] {
+		own := o
+		own.path, own.changes = path, changes
+		if !changes {
+			own.work = lists // it reads the rows that the operation would change
+		}
+		own.do = func(ctx context.Context, a Admin, r *Request) (none Answer, err error) {
+			if dry(r) == changes {
+				return none, invalid("dry_run", "it is %v; %s changes %s, and %s does not", dry(r), change, what, dryRun)
+			}
+			return o.do(ctx, a, r)
+		}
+		return define(own)
+	}
+	return one(change, true), one(dryRun, false)
+}
+
 // defineStream adds an operation whose answer arrives piece by piece. Its request is empty.
 func defineStream(path string, work func(*handler) *gate, stream func(h *handler, out *sink, r *http.Request)) string {
 	path = "/v1/" + path
@@ -141,14 +169,6 @@ func checkList(elements, limit int, after, next string) error {
 
 // lists returns the gate for operations that read many rows.
 func lists(h *handler) *gate { return h.lists }
-
-// dryRuns returns the gate for a dry run, which reads the rows that its operation would change.
-func dryRuns(changes bool) func(*handler) *gate {
-	if changes {
-		return nil
-	}
-	return lists
-}
 
 // always reports that an answer may be large.
 func always[Request any](*Request) bool { return true }

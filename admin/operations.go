@@ -129,25 +129,13 @@ func checkCount(outcomes, named int) error {
 	return nil
 }
 
-// opDo and opDryRun differ in what a read-only handler permits.
-var (
-	opDo     = defineDo("jobs/do", true)
-	opDryRun = defineDo("jobs/dry-run", false)
-)
-
-func defineDo(path string, changes bool) *operation[doRequest, outcomes] {
-	return define(operation[doRequest, outcomes]{
-		path: path, changes: changes, work: dryRuns(changes),
-		do: func(ctx context.Context, a Admin, r *doRequest) (outcomes, error) {
-			if r.DryRun == changes {
-				return outcomes{}, invalid("dry_run", "it is %v; jobs/do changes jobs, and jobs/dry-run does not", r.DryRun)
-			}
-			errs, err := a.Do(ctx, r.Action, r.IDs...)
-			return outcomes{errs}, err
-		},
-		check: func(r *doRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.IDs)) },
-	})
-}
+var opDo, opDryRun = defineTried("jobs/do", "jobs/dry-run", "jobs", func(r *doRequest) bool { return r.DryRun }, operation[doRequest, outcomes]{
+	do: func(ctx context.Context, a Admin, r *doRequest) (outcomes, error) {
+		errs, err := a.Do(ctx, r.Action, r.IDs...)
+		return outcomes{errs}, err
+	},
+	check: func(r *doRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.IDs)) },
+})
 
 func (c *client) Do(ctx context.Context, a Action, ids ...pawl.ID) ([]error, error) {
 	o, most := opDo, MaxIDs
@@ -188,11 +176,8 @@ type restoreRequest struct {
 	Effects []driver.Effect
 }
 
-var opRestore = define(operation[restoreRequest, nothing]{
-	path: "restore", changes: true,
-	do: func(ctx context.Context, a Admin, r *restoreRequest) (nothing, error) {
-		return nothing{}, a.Restore(ctx, r.Jobs, r.Effects)
-	},
+var opRestore = defineChange("restore", func(ctx context.Context, a Admin, r *restoreRequest) error {
+	return a.Restore(ctx, r.Jobs, r.Effects)
 })
 
 func (c *client) Restore(ctx context.Context, jobs []*pawl.Envelope, effects []driver.Effect) error {
@@ -219,11 +204,8 @@ var (
 )
 
 func defineQueue(path string, set func(Admin, context.Context, string) error) *operation[queueRequest, nothing] {
-	return define(operation[queueRequest, nothing]{
-		path: path, changes: true,
-		do: func(ctx context.Context, a Admin, r *queueRequest) (nothing, error) {
-			return nothing{}, set(a, ctx, r.Queue)
-		},
+	return defineChange(path, func(ctx context.Context, a Admin, r *queueRequest) error {
+		return set(a, ctx, r.Queue)
 	})
 }
 
@@ -332,10 +314,6 @@ func (d direct) Check(ctx context.Context) error {
 }
 
 func (d direct) Backup(ctx context.Context, w io.Writer) error {
-	q, err := optional[Backuper](d.q, "backup")
-	if err != nil {
-		return err
-	}
-	_, err = q.WriteBackup(ctx, w)
+	_, err := using(d, "backup", func(q Backuper) (int64, error) { return q.WriteBackup(ctx, w) })
 	return err
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -92,16 +93,12 @@ func operatorOf(rest string) (operator, value string) {
 	return "", ""
 }
 
-type termError string
-
-func (e termError) Error() string { return string(e) }
-
 // parseStep splits the first name off a path.
 func parseStep(text string) (step, rest string, err error) {
 	if strings.HasPrefix(text, `"`) {
 		quoted, err := strconv.QuotedPrefix(text)
 		if err != nil {
-			return "", "", termError("has a name that begins with a quote and does not end with one")
+			return "", "", errors.New("has a name that begins with a quote and does not end with one")
 		}
 		step, _ = strconv.Unquote(quoted)
 		return step, text[len(quoted):], nil
@@ -111,10 +108,10 @@ func parseStep(text string) (step, rest string, err error) {
 		end = len(text)
 	}
 	if end == 0 {
-		return "", "", termError("has no name where a path needs one")
+		return "", "", errors.New("has no name where a path needs one")
 	}
 	if text[end:] != "" && text[end] == '!' && !strings.HasPrefix(text[end:], "!=") {
-		return "", "", termError("has a ! that is no !=; put the name in quotes")
+		return "", "", errors.New("has a ! that is no !=; put the name in quotes")
 	}
 	return text[:end], text[end:], nil
 }
@@ -126,24 +123,15 @@ func matchTerms(terms []term, payload []byte) bool {
 	}
 	sound := wellFormed(payload) == nil
 	for i := range terms {
-		t := &terms[i]
 		at := -1
 		if sound {
-			at = find(payload, t.path)
+			at = find(payload, terms[i].path)
 		}
-		if !t.holds(payload, at) {
+		if !terms[i].holds(payload, at) {
 			return false
 		}
 	}
 	return true
-}
-
-// findSound is find for an untrusted payload; -1 for an invalid one.
-func findSound(payload []byte, path []string) int {
-	if wellFormed(payload) != nil {
-		return -1
-	}
-	return find(payload, path)
 }
 
 // find returns where the value of a path begins in a valid payload, or -1. The last of duplicate
@@ -191,16 +179,8 @@ func keyText(payload []byte, at int) string {
 	if err != nil {
 		return ""
 	}
-	return v.scalar()
-}
-
-// scalar returns the text of a value that has one.
-func (v *item) scalar() string {
-	_, isTime := v.timestamp()
-	if v.shape == shapeList || v.shape == shapeMap || v.shape == shapeExtension && !isTime {
-		return ""
-	}
-	return v.text()
+	text, _ := v.scalar()
+	return text
 }
 
 // holds reports whether the term holds for the value at an offset, -1 for none.
@@ -219,7 +199,8 @@ func (t *term) holds(payload []byte, at int) bool {
 	case "!=":
 		return !t.equals(&v)
 	case "~":
-		return v.shape != shapeList && v.shape != shapeMap && strings.Contains(strings.ToLower(v.scalar()), t.value)
+		text, _ := v.scalar()
+		return v.shape != shapeList && v.shape != shapeMap && strings.Contains(strings.ToLower(text), t.value)
 	}
 	return true
 }
@@ -246,14 +227,9 @@ func (t *term) equals(v *item) bool {
 		return err == nil && float32(f) == math.Float32frombits(uint32(v.n)) || t.isFloat(v.float())
 	case shapeFloat64:
 		return t.isFloat(v.float())
-	case shapeList, shapeMap:
-		return false
-	case shapeExtension:
-		if _, isTime := v.timestamp(); !isTime {
-			return false
-		}
 	}
-	return v.scalar() == t.value
+	text, ok := v.scalar()
+	return ok && text == t.value
 }
 
 func (t *term) isFloat(f float64) bool {

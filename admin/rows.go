@@ -61,14 +61,11 @@ func defineRows[R any](k rowKind[R]) *rowKind[R] {
 			return checkPage(len(l.Rows), k.most, "", "")
 		},
 	})
-	k.restore = define(operation[restoreNamedRequest[R], nothing]{
-		path: k.one + "s/restore", changes: true,
-		do: func(ctx context.Context, a Admin, r *restoreNamedRequest[R]) (nothing, error) {
-			if slices.Contains(r.Rows, nil) {
-				return nothing{}, invalid(k.one+"s", "one is null")
-			}
-			return nothing{}, k.of(a).RestoreRows(ctx, r.Rows...)
-		},
+	k.restore = defineChange(k.one+"s/restore", func(ctx context.Context, a Admin, r *restoreNamedRequest[R]) error {
+		if slices.Contains(r.Rows, nil) {
+			return invalid(k.one+"s", "one is null")
+		}
+		return k.of(a).RestoreRows(ctx, r.Rows...)
 	})
 	return &k
 }
@@ -142,11 +139,7 @@ func (k *rowKind[R]) store(ctx context.Context, m *importer, all []namedLine, do
 		return nil
 	}}
 	for _, l := range all {
-		rows, n, err := k.reread(m, l)
-		if err == nil {
-			err = p.add(rows, n)
-		}
-		if err != nil {
+		if err := p.add(k.reread(m, l)); err != nil {
 			return err
 		}
 	}
@@ -155,16 +148,12 @@ func (k *rowKind[R]) store(ctx context.Context, m *importer, all []namedLine, do
 
 // reread reads the line of a thing again, and names the jobs in its rows as the target does.
 func (k *rowKind[R]) reread(m *importer, l namedLine) (*R, int, error) {
-	line, size, err := m.reread(l.offset)
-	if err != nil {
-		return nil, 0, err
-	}
-	rows := k.line(&line)
-	if rows == nil {
-		return nil, 0, m.unread(l.offset, errChanged)
-	}
-	if name, _ := k.head(rows); name != l.name || k.rename(rows, m.newID) != nil {
-		return nil, 0, m.unread(l.offset, errChanged)
-	}
-	return rows, size, nil
+	return reread(m, l.offset, func(line *exportLine) (*R, bool) {
+		rows := k.line(line)
+		if rows == nil {
+			return nil, false
+		}
+		name, _ := k.head(rows)
+		return rows, name == l.name && k.rename(rows, m.newID) == nil
+	})
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// JobOfRun is what the status of an open run does not say: whether its job is running or only ready to, since when, and
-// its last error.
+// JobOfRun is what the status of an open run does not say: whether its job is running or only ready to, since when, its
+// last error, and the steps in progress.
 type JobOfRun struct {
 	Job    *pawl.Envelope // nil: the run has ended, or its error explains the problem
 	Live   bool           // an app has the file
 	Paused bool           // the queue is paused
+	Steps  string         // the steps that have been running for more than a second, each with its beginning
 }
 
 // LookAtJob reads the job of a run. It may vanish at any time, when the run ends.
@@ -38,6 +39,16 @@ func LookAtJob(ctx context.Context, a Admin, run *workflow.Info) (j JobOfRun, er
 		if q.Name == j.Job.Queue {
 			j.Paused = q.Paused
 		}
+	}
+	if err != nil || j.Job.State != pawl.Leased {
+		return j, err
+	}
+	noted, err := a.Progress(ctx, run.Run)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, pawl.ErrCorrupt) {
+		return j, nil
+	}
+	if len(noted) > 0 && !noted[0].At.Before(j.Job.LeasedSince) { // otherwise an earlier attempt noted it
+		j.Steps = noted[0].Text
 	}
 	return j, err
 }

@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/workflow"
 )
 
@@ -36,5 +38,31 @@ func TestWaitsForNamesSignals(t *testing.T) {
 	} {
 		w := &WorkflowRun{Info: test.run, Journal: test.all}
 		require.Equal(t, test.want, w.WaitsFor(JobOfRun{}, moment))
+	}
+}
+
+// atWork is an Admin of one leased job, whose progress was noted at a time.
+type atWork struct {
+	scripted
+	at time.Time
+}
+
+func (a *atWork) Job(_ context.Context, id pawl.ID) (*pawl.Envelope, error) {
+	return &pawl.Envelope{ID: id, State: pawl.Leased, LeasedSince: time.Unix(100, 0)}, nil
+}
+
+func (a *atWork) Progress(context.Context, ...pawl.ID) ([]JobProgress, error) {
+	if a.at.IsZero() {
+		return nil, &UnsupportedError{"logs"}
+	}
+	return []JobProgress{{Progress: pawl.Progress{Text: "charge", At: a.at}}}, nil
+}
+
+// Rule: a run works on what its job has noted since its lease began. Nothing else is known where no progress is kept.
+func TestStepsOfThisLease(t *testing.T) {
+	for at, want := range map[time.Time]string{time.Unix(100, 0): "charge", time.Unix(99, 0): "", {}: ""} {
+		j, err := LookAtJob(t.Context(), &atWork{at: at}, &workflow.Info{Status: workflow.Running})
+		require.NoError(t, err)
+		require.Equal(t, want, j.Steps)
 	}
 }

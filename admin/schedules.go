@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -239,11 +240,8 @@ func (d directSchedules) History(ctx context.Context, name string, after uint64)
 	return readSchedules(d, func(r *schedule.Reader) ([]schedule.Entry, error) { return r.History(ctx, name, after) })
 }
 
-var opPutSchedule = define(operation[ScheduleDefinition, nothing]{
-	path: "schedules/put", changes: true,
-	do: func(ctx context.Context, a Admin, s *ScheduleDefinition) (nothing, error) {
-		return nothing{}, a.Schedules().Put(ctx, *s)
-	},
+var opPutSchedule = defineChange("schedules/put", func(ctx context.Context, a Admin, s *ScheduleDefinition) error {
+	return a.Schedules().Put(ctx, *s)
 })
 
 func (s clientSchedules) Put(ctx context.Context, d ScheduleDefinition) error {
@@ -270,11 +268,8 @@ type doScheduleRequest struct {
 	Name string
 }
 
-var opDoSchedule = define(operation[doScheduleRequest, nothing]{
-	path: "schedules/do", changes: true,
-	do: func(ctx context.Context, a Admin, r *doScheduleRequest) (nothing, error) {
-		return nothing{}, a.Schedules().Do(ctx, r.ScheduleAction, r.Name)
-	},
+var opDoSchedule = defineChange("schedules/do", func(ctx context.Context, a Admin, r *doScheduleRequest) error {
+	return a.Schedules().Do(ctx, r.ScheduleAction, r.Name)
 })
 
 func (s clientSchedules) Do(ctx context.Context, a ScheduleAction, name string) error {
@@ -282,41 +277,45 @@ func (s clientSchedules) Do(ctx context.Context, a ScheduleAction, name string) 
 }
 
 func (d directSchedules) Do(ctx context.Context, a ScheduleAction, name string) error {
-	do, err := a.request(ctx, name)
-	if err != nil {
+	if err := a.check(); err != nil {
 		return err
 	}
-	_, err = changeSchedule(ctx, d, name, func(m *schedule.Manager) (nothing, error) { return nothing{}, do(m) })
+	_, err := changeSchedule(ctx, d, name, func(m *schedule.Manager) (nothing, error) { return nothing{}, a.do(ctx, m, name) })
 	return err
 }
 
-// request returns the change that the action asks for.
-func (a ScheduleAction) request(ctx context.Context, name string) (func(*schedule.Manager) error, error) {
+// check rejects an invalid action.
+func (a ScheduleAction) check() error {
 	switch {
 	case a.Note != "" && a.Verb != Pause:
-		return nil, invalid("note", "only %s takes one", Pause)
+		return invalid("note", "only %s takes one", Pause)
 	case a.CatchUp && a.Verb != Resume:
-		return nil, invalid("catch_up", "only %s takes it", Resume)
+		return invalid("catch_up", "only %s takes it", Resume)
 	case (a.Terms != nil) != (a.Verb == Set):
-		return nil, invalid("terms", "%s takes them, and no other verb", Set)
+		return invalid("terms", "%s takes them, and no other verb", Set)
+	case !slices.Contains([]Verb{Pause, Resume, Set, Reset, Remove}, a.Verb):
+		return invalid("verb", "%q is none of %s, %s, %s, %s, %s", truncate(string(a.Verb)), Pause, Resume, Set, Reset, Remove)
 	}
+	return nil
+}
+
+// do carries out the action.
+func (a ScheduleAction) do(ctx context.Context, m *schedule.Manager, name string) error {
 	switch a.Verb {
 	case Pause:
-		return func(m *schedule.Manager) error { return m.Pause(ctx, name, a.Note) }, nil
+		return m.Pause(ctx, name, a.Note)
 	case Resume:
 		after := schedule.SkipPaused
 		if a.CatchUp {
 			after = schedule.CatchUpPaused
 		}
-		return func(m *schedule.Manager) error { return m.Resume(ctx, name, after) }, nil
+		return m.Resume(ctx, name, after)
 	case Set:
-		return func(m *schedule.Manager) error { return m.Set(ctx, name, *a.Terms) }, nil
+		return m.Set(ctx, name, *a.Terms)
 	case Reset:
-		return func(m *schedule.Manager) error { return m.Reset(ctx, name) }, nil
-	case Remove:
-		return func(m *schedule.Manager) error { return m.Remove(ctx, name) }, nil
+		return m.Reset(ctx, name)
 	}
-	return nil, invalid("verb", "%q is none of %s, %s, %s, %s, %s", truncate(string(a.Verb)), Pause, Resume, Set, Reset, Remove)
+	return m.Remove(ctx, name)
 }
 
 // fired is what an operator fired.

@@ -210,7 +210,9 @@ func (s *Server) shut() error {
 		removeSame(s.place.socket, s.socket),
 	)
 	s.end()
-	err = errors.Join(err, ignoreClosed(s.limiter.Close()))
+	if closed := s.limiter.Close(); !errors.Is(closed, net.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
 	<-s.served
 	timely, cancel := context.WithTimeout(context.Background(), closeGrace)
 	_ = s.http.Shutdown(timely)
@@ -225,13 +227,6 @@ func (s *Server) shut() error {
 	}
 	_ = os.Remove(s.place.folder) // unless someone has put something in it
 	served.Delete(s.place.folder)
-	return err
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
 	return err
 }
 

@@ -144,3 +144,9 @@ func using[Q, T any](d direct, operation string, fn func(Q) (T, error)) (none T,
 	}
 	return fn(q)
 }
+
+// usingTo is using for a function that returns only an error.
+func usingTo[Q any](d direct, operation string, fn func(Q) error) error {
+	_, err := using(d, operation, func(q Q) (nothing, error) { return nothing{}, fn(q) })
+	return err
+}

@@ -27,11 +27,7 @@ func strictJSON(text []byte, maxElements, levels int) error {
 		return errors.New("it has bytes that are not UTF-8")
 	}
 	if !json.Valid(text) {
-		var value json.RawMessage
-		if err := json.Unmarshal(text, &value); err != nil {
-			return fmt.Errorf("it is not JSON: %w", err)
-		}
-		return errors.New("it is not JSON")
+		return fmt.Errorf("it is not JSON: %w", json.Unmarshal(text, new(json.RawMessage)))
 	}
 	var open []container
 	for i := 0; i < len(text); i++ {

@@ -19,11 +19,7 @@ func DialFile(ctx context.Context, path string, opts *DialOptions) (Admin, error
 	if err != nil {
 		return nil, err
 	}
-	timeout := askTimeout
-	if opts != nil {
-		timeout = max(timeout, opts.Timeout)
-	}
-	app, err := at.app(ctx, timeout, opts)
+	app, err := at.app(ctx, askTimeout, opts)
 	switch {
 	case err != nil:
 		return nil, err

@@ -129,10 +129,14 @@ func keyOf(by string) (key func(*pawl.Envelope) string, parts driver.Parts, err 
 		return nil, 0, invalid("by", "%q has a comparison; name a field alone, such as payload.user.id", truncate(by))
 	}
 	return func(e *pawl.Envelope) string {
-		if at := findSound(e.Payload, t.path); at >= 0 {
-			return ellipsis.Truncate(keyText(e.Payload, at), maxKeyText)
+		if wellFormed(e.Payload) != nil {
+			return ""
 		}
-		return ""
+		at := find(e.Payload, t.path)
+		if at < 0 {
+			return ""
+		}
+		return ellipsis.Truncate(keyText(e.Payload, at), maxKeyText)
 	}, driver.PartPayload, nil
 }
 

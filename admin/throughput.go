@@ -69,12 +69,11 @@ type BuildView struct {
 
 // ThroughputOf returns the throughput of a queue, or of all for "", in JSON.
 func ThroughputOf(queue string, t Throughput) ThroughputView {
-	v := ThroughputView{Queue: textOrNull(queue), Step: Span(t.Step), Periods: []PeriodView{}, Builds: []BuildView{}, Damaged: t.Damaged}
-	for _, p := range t.Periods {
-		v.Periods = append(v.Periods, PeriodView{Stamp{p.At}, p.Enqueued, p.Succeeded, p.Retried, p.Died})
+	return ThroughputView{
+		Queue: textOrNull(queue), Step: Span(t.Step), Damaged: t.Damaged,
+		Periods: each(t.Periods, func(p Period) PeriodView {
+			return PeriodView{Stamp{p.At}, p.Enqueued, p.Succeeded, p.Retried, p.Died}
+		}),
+		Builds: each(t.Builds, func(b Build) BuildView { return BuildView{Stamp{b.At}, Text(b.Version), Text(b.Revision)} }),
 	}
-	for _, b := range t.Builds {
-		v.Builds = append(v.Builds, BuildView{Stamp{b.At}, Text(b.Version), Text(b.Revision)})
-	}
-	return v
 }

@@ -120,24 +120,13 @@ type doRunsRequest struct {
 	Runs []pawl.ID
 }
 
-var (
-	opDoRuns     = defineDoRuns("workflows/do", true)
-	opDryRunRuns = defineDoRuns("workflows/dry-run", false)
-)
-
-func defineDoRuns(path string, changes bool) *operation[doRunsRequest, outcomes] {
-	return define(operation[doRunsRequest, outcomes]{
-		path: path, changes: changes, work: dryRuns(changes),
-		do: func(ctx context.Context, a Admin, r *doRunsRequest) (outcomes, error) {
-			if r.DryRun == changes {
-				return outcomes{}, invalid("dry_run", "it is %v; workflows/do changes runs, and workflows/dry-run does not", r.DryRun)
-			}
-			errs, err := a.Workflows().Do(ctx, r.RunAction, r.Runs...)
-			return outcomes{errs}, err
-		},
-		check: func(r *doRunsRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.Runs)) },
-	})
-}
+var opDoRuns, opDryRunRuns = defineTried("workflows/do", "workflows/dry-run", "runs", func(r *doRunsRequest) bool { return r.DryRun }, operation[doRunsRequest, outcomes]{
+	do: func(ctx context.Context, a Admin, r *doRunsRequest) (outcomes, error) {
+		errs, err := a.Workflows().Do(ctx, r.RunAction, r.Runs...)
+		return outcomes{errs}, err
+	},
+	check: func(r *doRunsRequest, o *outcomes) error { return checkCount(len(o.Errors), len(r.Runs)) },
+})
 
 func (w clientRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
 	if len(runs) > MaxIDs {
@@ -155,8 +144,7 @@ func (w clientRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]err
 const runsAtOnce = 16
 
 func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]error, error) {
-	do, err := a.request(len(runs))
-	if err != nil {
+	if err := a.check(len(runs)); err != nil {
 		return nil, err
 	}
 	results := make([]error, len(runs))
@@ -166,7 +154,7 @@ func (d directRuns) Do(ctx context.Context, a RunAction, runs ...pawl.ID) ([]err
 			return
 		}
 		_, results[i] = changeRun(ctx, d, runs[i], func(e *workflow.Engine) (nothing, error) {
-			return nothing{}, do(ctx, e, runs[i])
+			return nothing{}, a.do(ctx, e, runs[i])
 		})
 	})
 	if err := incomplete(results, a.DryRun, func(i int) string { return fmt.Sprintf("%s of run %s", a.Verb, runs[i]) }); err != nil {
@@ -191,27 +179,28 @@ func (d directRuns) try(ctx context.Context, a RunAction, run pawl.ID) error {
 	return nil
 }
 
-// request returns the change that the action requests from one run.
-func (a RunAction) request(runs int) (func(context.Context, *workflow.Engine, pawl.ID) error, error) {
-	if runs > MaxIDs {
-		return nil, invalid("runs", "%d of them, one call takes %d", runs, MaxIDs)
+// check rejects an invalid action.
+func (a RunAction) check(runs int) error {
+	switch {
+	case runs > MaxIDs:
+		return invalid("runs", "%d of them, one call takes %d", runs, MaxIDs)
+	case a.Reason != "" && a.Verb != Cancel && a.Verb != Terminate:
+		return invalid("reason", "only %s and %s take one", Cancel, Terminate)
+	case !slices.Contains([]Verb{Cancel, Terminate, Pause, Resume}, a.Verb):
+		return invalid("verb", "%q is none of %s, %s, %s, %s", truncate(string(a.Verb)), Cancel, Terminate, Pause, Resume)
 	}
-	if a.Reason != "" && a.Verb != Cancel && a.Verb != Terminate {
-		return nil, invalid("reason", "only %s and %s take one", Cancel, Terminate)
-	}
+	return nil
+}
+
+// do requests the change from one run.
+func (a RunAction) do(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
 	switch a.Verb {
 	case Cancel:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
-			return e.Cancel(ctx, run, a.Reason, a.If...)
-		}, nil
+		return e.Cancel(ctx, run, a.Reason, a.If...)
 	case Terminate:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error {
-			return e.Terminate(ctx, run, a.Reason, a.If...)
-		}, nil
+		return e.Terminate(ctx, run, a.Reason, a.If...)
 	case Pause:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Pause(ctx, run, a.If...) }, nil
-	case Resume:
-		return func(ctx context.Context, e *workflow.Engine, run pawl.ID) error { return e.Resume(ctx, run, a.If...) }, nil
+		return e.Pause(ctx, run, a.If...)
 	}
-	return nil, invalid("verb", "%q is none of %s, %s, %s, %s", truncate(string(a.Verb)), Cancel, Terminate, Pause, Resume)
+	return e.Resume(ctx, run, a.If...)
 }

@@ -162,32 +162,24 @@ type WorkflowDetail struct {
 // WorkflowDetailOf returns a run and its values as JSON.
 func WorkflowDetailOf(w *WorkflowRun, form PayloadForm) WorkflowDetail {
 	d := WorkflowDetail{Workflow: WorkflowOf(w.Info), Input: valueOf(w.Input, form), Output: valueOf(w.Output, form)}
-	d.Journal = make([]WorkflowStep, len(w.Journal))
-	for i := range w.Journal {
-		d.Journal[i] = WorkflowStepOf(&w.Journal[i], form)
-	}
+	d.Journal = each(w.Journal, func(e workflow.Entry) WorkflowStep { return WorkflowStepOf(&e, form) })
 	d.Streams = each(w.Streams, func(s workflow.StreamInfo) WorkflowStream {
 		return WorkflowStream{Text(s.Name), s.First, s.Last, s.Bytes}
 	})
 	if w.Input == nil {
 		return d
 	}
-	d.Signals, d.Published = []WorkflowValue{}, []WorkflowValue{}
-	for _, s := range w.Signals {
-		d.Signals = append(d.Signals, WorkflowValue{Text(s.Name), s.N, signalOf(&s, form)})
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.Published)) {
-		d.Published = append(d.Published, WorkflowValue{Name: Text(key), Payload: *runValueOf(w.Published[key], form)})
-	}
+	d.Signals = each(w.Signals, func(s workflow.Pending) WorkflowValue {
+		v := WorkflowValue{Name: Text(s.Name), Number: s.N, Payload: Payload{Size: s.Bytes, Encoding: "unknown"}}
+		if s.Payload != nil {
+			v.Payload = *runValueOf(s.Payload, form)
+		}
+		return v
+	})
+	d.Published = each(slices.Sorted(maps.Keys(w.Published)), func(key string) WorkflowValue {
+		return WorkflowValue{Name: Text(key), Payload: *runValueOf(w.Published[key], form)}
+	})
 	return d
-}
-
-// signalOf returns the payload of a signal, or only its size.
-func signalOf(s *workflow.Pending, form PayloadForm) Payload {
-	if s.Payload == nil {
-		return Payload{Size: s.Bytes, Encoding: "unknown"}
-	}
-	return *runValueOf(s.Payload, form)
 }
 
 // valueOf returns a value of a run that may be missing, or encoded by a codec of the app.

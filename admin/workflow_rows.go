@@ -36,11 +36,8 @@ func (d directRuns) Rows(ctx context.Context, run pawl.ID, after string) (workfl
 
 type restoreRowsRequest struct{ Parts []*workflow.Rows }
 
-var opRestoreRows = define(operation[restoreRowsRequest, nothing]{
-	path: "workflows/restore", changes: true,
-	do: func(ctx context.Context, a Admin, r *restoreRowsRequest) (nothing, error) {
-		return nothing{}, a.Workflows().RestoreRows(ctx, r.Parts...)
-	},
+var opRestoreRows = defineChange("workflows/restore", func(ctx context.Context, a Admin, r *restoreRowsRequest) error {
+	return a.Workflows().RestoreRows(ctx, r.Parts...)
 })
 
 func (w clientRuns) RestoreRows(ctx context.Context, parts ...*workflow.Rows) error {

@@ -205,15 +205,12 @@ type signalRequest struct {
 	Dedup   string
 }
 
-var opSignal = define(operation[signalRequest, nothing]{
-	path: "workflows/signal", changes: true,
-	do: func(ctx context.Context, a Admin, r *signalRequest) (nothing, error) {
-		payload, err := r.Payload.bytes()
-		if err != nil {
-			return nothing{}, err
-		}
-		return nothing{}, a.Workflows().Signal(ctx, r.Run, r.Name, payload, r.Dedup)
-	},
+var opSignal = defineChange("workflows/signal", func(ctx context.Context, a Admin, r *signalRequest) error {
+	payload, err := r.Payload.bytes()
+	if err != nil {
+		return err
+	}
+	return a.Workflows().Signal(ctx, r.Run, r.Name, payload, r.Dedup)
 })
 
 func (w clientRuns) Signal(ctx context.Context, run pawl.ID, name string, payload []byte, dedup string) error {

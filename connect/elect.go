@@ -136,14 +136,12 @@ func (c *Client) handOver() {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
 	c.mu.Lock()
-	l := c.link
-	if !c.unneeded() {
-		l = nil
-	} else {
+	l, unneeded := c.link, c.unneeded()
+	if unneeded {
 		c.link = nil
 	}
 	c.mu.Unlock()
-	if l == nil {
+	if !unneeded {
 		return
 	}
 	c.opts.Logger.Debug("gives the file of the queue up to a process that waits for it", "path", c.path)

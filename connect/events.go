@@ -9,7 +9,7 @@ import (
 
 // Events iterates over future events, across changes of the owner. It ends with the error of ctx, or with
 // pawl.ErrClosed when the client is closed. An unknown number of events is lost while the file changes
-// hands. Missed of the first event after that counts them as one.
+// hands. The next event counts them as one in Missed.
 func (c *Client) Events(ctx context.Context) iter.Seq2[admin.Event, error] {
 	return func(yield func(admin.Event, error) bool) {
 		var moved int64

@@ -9,6 +9,7 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/bolt"
+	"github.com/gopawl/pawl/driver"
 )
 
 // link gives access to a file, through its owner or as its owner.
@@ -59,7 +60,7 @@ func (c *Client) reach(ctx context.Context) (*link, error) {
 	case <-c.ctx.Done():
 		return nil, pawl.ErrClosed
 	case <-ctx.Done():
-		return nil, notAccepted(ctx)
+		return nil, driver.NotAccepted(ctx)
 	}
 	if l := c.current(); l != nil {
 		return l, nil
@@ -72,11 +73,6 @@ func (c *Client) reach(ctx context.Context) (*link, error) {
 	defer c.mu.Unlock()
 	c.link = l
 	return l, nil
-}
-
-// notAccepted is the error of a call whose context ended before it did anything.
-func notAccepted(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", pawl.ErrNotAccepted, ctx.Err())
 }
 
 func (c *Client) current() *link {
@@ -112,7 +108,7 @@ func (c *Client) find(ctx context.Context) (*link, error) {
 		case c.ctx.Err() != nil:
 			return nil, pawl.ErrClosed
 		case ctx.Err() != nil:
-			return nil, notAccepted(ctx)
+			return nil, driver.NotAccepted(ctx)
 		}
 		q, err := bolt.Open(c.path, c.opts.Queue)
 		if err == nil {
@@ -135,10 +131,8 @@ func (c *Client) find(ctx context.Context) (*link, error) {
 
 // pause waits until a time has passed, ctx ends, or the client is closed.
 func (c *Client) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	case <-c.ctx.Done():
 	}

@@ -65,10 +65,18 @@ func jobChange(path string, action Action, verb admin.Verb) change {
 			outcomes, err := q.apply(admin.Action{Verb: verb, If: t.filter}, t.ids, maxWork)
 			r.OK = err == nil && outcomes.done == len(t.ids)
 			r.Lines = append([]string{count(outcomes.done, "job") + " " + past[verb] + "."}, outcomes.lines("were not "+past[verb])...)
-			if t.more {
+			switch left := len(t.ids) - outcomes.total(); {
+			case err != nil && outcomes.total() > 0:
+				r.Lines = append(r.Lines, fmt.Sprintf("Then it failed, so some of the other %s may have been %s too: %v.", count(left, "job"), past[verb], err))
+				return r, nil // what it did is worth more than the page about the error
+			case err != nil:
+				return r, err
+			case left > 0:
+				r.Lines = append(r.Lines, fmt.Sprintf("It ran out of time before the other %s. Repeat it for the rest.", count(left, "job")))
+			case t.more:
 				r.Lines = append(r.Lines, "The filter may select more jobs than this change took. Repeat it for the rest.")
 			}
-			return r, err
+			return r, nil
 		},
 	}
 }
@@ -207,9 +215,9 @@ func (q *request) targets(verb admin.Verb, within time.Duration) (*targets, erro
 	return t, nil
 }
 
-func words(states []pawl.State) (all []string) {
-	for _, state := range states {
-		all = append(all, string(state))
+func words[T ~string](values []T) (all []string) {
+	for _, value := range values {
+		all = append(all, string(value))
 	}
 	return all
 }
@@ -239,11 +247,14 @@ func (o outcomes) total() int {
 // tryPortion is how many jobs one step of a dry run tries: few, so that a page ends soon after its time limit.
 const tryPortion = admin.MaxIDs / 4
 
-// apply carries out an action in portions, until the time is over.
+// apply carries out an action in portions, until the time is over or the request has little time left.
 func (q *request) apply(a admin.Action, ids []pawl.ID, within time.Duration) (outcomes, error) {
-	all, began, portion := outcomes{failed: make(map[string]int)}, time.Now(), admin.MaxIDs
+	all, end, portion := outcomes{failed: make(map[string]int)}, time.Now().Add(within), admin.MaxIDs
 	if a.DryRun {
 		portion = tryPortion
+	}
+	if deadline, ok := q.ctx.Deadline(); ok && deadline.Add(-reserve).Before(end) {
+		end = deadline.Add(-reserve)
 	}
 	for part := range slices.Chunk(ids, portion) {
 		errs, err := q.d.admin.Do(q.ctx, a, part...)
@@ -261,7 +272,7 @@ func (q *request) apply(a admin.Action, ids []pawl.ID, within time.Duration) (ou
 				all.failed[reasonOf(err)]++
 			}
 		}
-		if time.Since(began) > within {
+		if time.Now().After(end) {
 			break
 		}
 	}

@@ -96,7 +96,9 @@ func (c change) carryOut(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.show("result", "", done.Title, done, done.Commands...)
+	_, _ = q.Stats() // the page says what was done, even if there is no time left to read the state of the queue
+	q.write(http.StatusOK, "result", &view{request: q, Title: done.Title, Body: done, commands: done.Commands})
+	return nil
 }
 
 // keyChange releases a key that a dead job holds or that rests. The request names the queue and the key.
@@ -142,7 +144,7 @@ func keyChange() change {
 	}
 }
 
-// queueChange pauses or resumes a queue.
+// queueChange pauses a queue, or ends its pause and its rest.
 func queueChange(path string, pause bool) change {
 	verb, effect := "resume", "Its workers fetch jobs again."
 	if pause {
@@ -152,8 +154,12 @@ func queueChange(path string, pause bool) change {
 	return change{path: path, action: Queue,
 		plan: func(q *request) (plan, error) {
 			name, err := q.queueName()
+			lines := []string{effect}
+			if !pause && !q.QueueStats(name).Rests.IsZero() {
+				lines = append(lines, "Its rest ends, although a handler asked for it.")
+			}
 			return plan{
-				Title: title + " queue " + name, Lines: []string{effect}, Keep: url.Values{"name": {name}}, Button: title + " queue",
+				Title: title + " queue " + name, Lines: lines, Keep: url.Values{"name": {name}}, Button: title + " queue",
 				Back: "queues", Commands: []string{q.command("queue", verb, name)},
 			}, err
 		},

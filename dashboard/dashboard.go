@@ -20,10 +20,11 @@
 // [Action]. A change is a POST request from a page of the same origin, after a page that says what will change. The log
 // has a line for each change, with the user who asked for it.
 //
-// Arguments, results, headers, keys, progress, logs, and values of workflows need the action [ViewPayload],
-// and fields with names such as password are hidden from everybody; see [Options.Hide]. Progress and logs
-// are not searched for such fields. Errors and stacks are part of [View], so an error must not contain a
-// secret.
+// Arguments, results, headers, keys of jobs and runs, progress, logs, and values of workflows need the action
+// [ViewPayload], and fields with names such as password are hidden from everybody; see [Options.Hide]. Progress
+// and logs are not searched for such fields. Errors, stacks, and everything by which people find jobs and runs
+// are part of [View]: the names of queues, kinds, and groups, and the IDs and attributes of runs. So these must
+// not contain a secret.
 package dashboard
 
 import (
@@ -50,13 +51,13 @@ type Action string
 // The actions. [Actions] lists them.
 const (
 	View        Action = "view"         // everything except what ViewPayload shows
-	ViewPayload Action = "view-payload" // arguments, results, headers, keys, progress, logs, and values of workflows
+	ViewPayload Action = "view-payload" // arguments, results, headers, keys of jobs and runs, progress, logs, and values of workflows
 	Retry       Action = "retry"        // make dead jobs ready, and release keys that dead jobs hold
 	Cancel      Action = "cancel"       // end waiting jobs and pending members of groups, and ask running jobs and workflow runs to end
 	Delete      Action = "delete"       // remove dead jobs and records of completed ones
 	RunNow      Action = "run-now"      // make delayed jobs ready
 	Edit        Action = "edit"         // replace the arguments of a waiting or dead job, and retry a dead one
-	Queue       Action = "queue"        // pause and resume queues
+	Queue       Action = "queue"        // pause and resume queues, which also ends their rests
 	Group       Action = "group"        // close groups of jobs
 	Run         Action = "run"          // pause and resume workflow runs
 	Signal      Action = "signal"       // send signals to workflow runs
@@ -122,6 +123,7 @@ const (
 	maxBody     = 1 << 20          // bytes of a request's body
 	maxWait     = 10 * time.Second // for other pages
 	maxWork     = 30 * time.Second // of one page or change
+	reserve     = 5 * time.Second  // of it, for the last portion of a change
 	maxStreams  = 256              // of pages that update themselves
 	maxSelected = 10_000           // jobs that one action changes
 )

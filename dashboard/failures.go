@@ -135,7 +135,7 @@ func add(to *pawl.Counts, c pawl.Counts) {
 	to.Blocked += c.Blocked
 }
 
-// queuesPage is one page of the queues.
+// queuesPage is one page of a list of queues.
 type queuesPage struct {
 	Queues   []pawl.QueueStats
 	NextLink string
@@ -146,21 +146,19 @@ func queues(q *request) error {
 	if err != nil {
 		return err
 	}
-	p := new(queuesPage)
-	p.Queues, p.NextLink = queuesAfter(stats.Queues, "queues", q.Form.Get("after"))
-	return q.show("queues", "queues", "Queues", p, q.command("queue", "list"))
+	return q.show("queues", "queues", "Queues", queuesAfter(stats.Queues, "queues", q.Form.Get("after")), q.command("queue", "list"))
 }
 
-// queuesAfter returns the queues of one page of a list, and the link to the next.
-func queuesAfter(all []pawl.QueueStats, page, after string) (part []pawl.QueueStats, next string) {
+// queuesAfter returns one page of a list of queues, with the link to the next.
+func queuesAfter(all []pawl.QueueStats, page, after string) (p queuesPage) {
 	if i := slices.IndexFunc(all, func(one pawl.QueueStats) bool { return one.Name == after }); i >= 0 {
 		all = all[i+1:]
 	}
-	part = all[:min(len(all), 2*pageSize)]
-	if n := len(part); n < len(all) {
-		next = link(page, "after", part[n-1].Name)
+	p.Queues = all[:min(len(all), 2*pageSize)]
+	if n := len(p.Queues); n < len(all) {
+		p.NextLink = link(page, "after", p.Queues[n-1].Name)
 	}
-	return part, next
+	return p
 }
 
 // workersPage is what runs now.

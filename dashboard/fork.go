@@ -25,7 +25,7 @@ func (q *request) forkOf() (fork, error) {
 		return fork{}, err
 	}
 	f := fork{id: id, from: q.Form.Get("from"), to: strings.TrimSpace(q.Form.Get("to"))}
-	f.run, err = q.d.admin.Workflows().Show(q.ctx, id, admin.RunJournal)
+	f.run, err = q.admin().Workflows().Show(q.ctx, id, admin.RunJournal)
 	return f, err
 }
 
@@ -84,7 +84,7 @@ func forkChange() change {
 				return result{target: f.id.String()}, err
 			}
 			r := result{Title: "Fork run " + f.id.String(), target: f.id.String() + " from " + f.from, Commands: []string{q.forkCommand(f)}}
-			made, err := q.d.admin.Workflows().Fork(q.ctx, f.id, f.from, f.to)
+			made, err := q.admin().Workflows().Fork(q.ctx, f.id, f.from, f.to)
 			r.OK, r.Back, r.Lines = err == nil, link("run", "id", made), []string{"Run " + made.String() + " was started."}
 			return r, err
 		},

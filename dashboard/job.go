@@ -229,7 +229,7 @@ func (q *request) delay(e *pawl.Envelope) string {
 	if !e.BackoffSince.IsZero() {
 		return fmt.Sprintf("It waits for its retry, after attempt %d failed: %s.", e.Attempts, when)
 	}
-	waits, err := admin.WhyDelayed(q.ctx, q.d.admin, e.ID, e.Kind, func(t time.Time) string {
+	waits, err := admin.WhyDelayed(q.ctx, q.admin(), e.ID, e.Kind, func(t time.Time) string {
 		return fmt.Sprintf("%s UTC (%s)", stamp(t), ago(moment{q.Now(), t}))
 	})
 	if len(waits) == 0 || err != nil {
@@ -238,7 +238,7 @@ func (q *request) delay(e *pawl.Envelope) string {
 	return fmt.Sprintf("Its run waits for %s.", strings.Join(waits, "; "))
 }
 
-// obstacles says what else keeps a job from running: limits, keys, and absent workers.
+// obstacles says what else keeps a job from running: limits, keys, other jobs, and absent workers.
 func (q *request) obstacles(e *pawl.Envelope) (lines []string) {
 	all, err := q.d.admin.Why(q.ctx, e.ID)
 	if err != nil {
@@ -246,13 +246,14 @@ func (q *request) obstacles(e *pawl.Envelope) (lines []string) {
 	}
 	for _, o := range all {
 		switch o.What {
-		case pawl.ByNoWorker, pawl.ByNeed, pawl.ByQueue, pawl.ByPool, pawl.ByQueueRate, pawl.ByQueueRest, pawl.ByKey, pawl.ByTurn, pawl.ByKeyRate, pawl.ByKeyRest, pawl.ByEffect:
-			if !q.Can(ViewPayload) && o.Key != "" {
-				o.Key = hiddenText
-			}
-			text := o.String()
-			lines = append(lines, strings.ToUpper(text[:1])+text[1:]+".")
+		case pawl.IsRunning, pawl.IsDead, pawl.IsCompleted, pawl.ByDelay, pawl.ByStop, pawl.ByPause:
+			continue // the page says so in other words
 		}
+		if !q.Can(ViewPayload) && o.Key != "" {
+			o.Key = hiddenText
+		}
+		text := o.String()
+		lines = append(lines, strings.ToUpper(text[:1])+text[1:]+".")
 	}
 	return lines
 }

@@ -76,3 +76,10 @@ func TestJobWaitsForItsKey(t *testing.T) {
 	require.NoError(t, k.d.Close())
 	require.NoError(t, q.Close())
 }
+
+// Rule: the page of a job names the jobs for which it waits.
+func TestJobThatWaitsForJobs(t *testing.T) {
+	k := newKit(t)
+	waits := k.enqueue("later", pawl.After(k.ready))
+	require.Contains(t, k.page("job?id="+waits.String()), "It waits for jobs that have not ended: "+k.ready.String())
+}

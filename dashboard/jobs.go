@@ -81,13 +81,8 @@ func (q *request) selection() (*selection, error) {
 }
 
 // texts returns the values that are not empty: a form also sends its empty fields.
-func texts(values []string) (kept []string) {
-	for _, v := range values {
-		if v != "" {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+func texts(values []string) []string {
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
 // parseTime reads a time, or an age that counts back from now: 90m, 2h, 7d.
@@ -209,10 +204,10 @@ func (p *jobsPage) Has(state string) bool { return slices.Contains(p.StateTexts,
 func (p *jobsPage) HasReason(reason string) bool { return slices.Contains(p.ReasonTexts, reason) }
 
 // reasons are the reasons of dead jobs.
-var reasons = []string{
-	string(pawl.ReasonExhausted), string(pawl.ReasonPermanent), string(pawl.ReasonPoison), string(pawl.ReasonDeadline),
-	string(pawl.ReasonCancelled), string(pawl.ReasonSignature), string(pawl.ReasonPayload), string(pawl.ReasonCorrupt),
-}
+var reasons = words([]pawl.Reason{
+	pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonPoison, pawl.ReasonDeadline,
+	pawl.ReasonCancelled, pawl.ReasonSignature, pawl.ReasonPayload, pawl.ReasonCorrupt,
+})
 
 func jobs(q *request) error {
 	s, err := q.selection()
@@ -230,9 +225,7 @@ func jobs(q *request) error {
 	for _, one := range stats.Queues {
 		p.Queues = append(p.Queues, one.Name)
 	}
-	for _, state := range pawl.States() {
-		p.States = append(p.States, string(state))
-	}
+	p.States = words(pawl.States())
 	p.Searched = p.Next != "" && len(p.Jobs) < pageSize
 	p.Query = q.filterPairs()
 	var keep []any

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,26 +11,13 @@ import (
 	"github.com/gopawl/pawl/admin"
 )
 
-// limitsPage is one page of the queues that have limits.
-type limitsPage struct {
-	Queues   []pawl.QueueStats
-	NextLink string
-}
-
 func limits(q *request) error {
 	stats, err := q.Stats()
 	if err != nil {
 		return err
 	}
-	all := make([]pawl.QueueStats, 0, len(stats.Queues))
-	for _, one := range stats.Queues {
-		if one.Limits != (pawl.Limits{}) || one.Declared != nil {
-			all = append(all, one)
-		}
-	}
-	p := new(limitsPage)
-	p.Queues, p.NextLink = queuesAfter(all, "limits", q.Form.Get("after"))
-	return q.show("limits", "limits", "Limits", p, q.command("limit", "list"))
+	all := slices.DeleteFunc(slices.Clone(stats.Queues), func(one pawl.QueueStats) bool { return one.Limits == (pawl.Limits{}) && one.Declared == nil })
+	return q.show("limits", "limits", "Limits", queuesAfter(all, "limits", q.Form.Get("after")), q.command("limit", "list"))
 }
 
 // keysPage is one page of the keys of a queue. A key may be made of arguments, so its users need ViewPayload.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -54,11 +55,41 @@ func TestKeyThatADeadJobHolds(t *testing.T) {
 	require.NoError(t, k.q.Settle(t.Context(), leases[0].Abandon(pawl.ReasonPermanent, errors.New("boom"))))
 	require.Contains(t, k.page(page), "Release key")
 	require.Contains(t, k.page("keys?queue=sync"), ">held<")
+	require.Contains(t, k.page("job?id="+next.String()), "A dead job holds key &#34;tenant/42&#34;, until somebody retries it")
 	require.Contains(t, k.page("release-key?queue=sync&name=tenant/42"), "The dead job stays dead")
 	require.Contains(t, k.post("release-key", "queue", "sync", "name", "tenant/42"), "Released.")
 	leases, err = k.q.Fetch(t.Context(), pawl.Request{Queues: []string{"sync"}, Max: 1})
 	require.NoError(t, err)
 	require.Equal(t, next, leases[0].ID)
+}
+
+// Rule: the pages that list queues say which rest and until when. The page of queues offers to end the rest.
+func TestQueueThatRests(t *testing.T) {
+	k := newKit(t)
+	const rests, resume = ">rests</span>", `href="resume-queue?name=email"`
+	for _, page := range []string{"", "queues"} {
+		require.NotContains(t, k.page(page), rests)
+	}
+	require.NotContains(t, k.page("queues"), resume)
+	id := k.enqueue("email")
+	leases, err := k.q.Fetch(t.Context(), pawl.Request{Queues: []string{"email"}, Max: 1})
+	require.NoError(t, err)
+	require.NoError(t, k.q.Settle(t.Context(), leases[0].Throttle(time.Hour, pawl.ThisQueue)))
+	require.Equal(t, pawl.Ready, k.state(id))
+	page := k.page("queues")
+	require.Contains(t, page, rests+" until <time")
+	require.Contains(t, page, resume)
+	require.Contains(t, page, `href="pause-queue?name=email"`)
+	require.Contains(t, k.page(""), rests)
+	require.Contains(t, k.page("resume-queue?name=email"), "Its rest ends")
+
+	k.post("pause-queue", "name", "email")
+	require.Contains(t, k.page("queues"), ">paused</span> "+`<span class="tag warn"`+rests)
+	k.post("resume-queue", "name", "email")
+	for _, page := range []string{"", "queues"} {
+		require.NotContains(t, k.page(page), rests)
+	}
+	require.NotContains(t, k.page("resume-queue?name=email"), "Its rest ends")
 }
 
 // Rule: the page of limits shows the limits that an operator has set beside those of the program. The page of a key

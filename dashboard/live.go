@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 )
 
@@ -57,8 +58,16 @@ func (w *watcher) look(ctx context.Context) (version uint64, stats *admin.Stats)
 
 // changed compares two states of a queue as an operator sees them.
 func changed(old, new *admin.Stats) bool {
-	return !slices.Equal(old.Queues, new.Queues) || (old.Process == nil) != (new.Process == nil) ||
+	return !slices.EqualFunc(old.Queues, new.Queues, sameQueue) || (old.Process == nil) != (new.Process == nil) ||
 		old.Totals != nil && new.Totals != nil && *old.Totals != *new.Totals
+}
+
+// sameQueue compares two states of one queue. Each read has declared limits of its own, which may be equal.
+func sameQueue(old, new pawl.QueueStats) bool {
+	if old.Declared != nil && new.Declared != nil && *old.Declared == *new.Declared {
+		old.Declared = new.Declared
+	}
+	return old == new
 }
 
 // stream sends a message when the queue has changed since the page was read, at most one each second. The

@@ -143,6 +143,25 @@ func TestLooks(t *testing.T) {
 	})
 }
 
+// Rule: a read that finds the same limits finds no change, even if an operator has set them.
+func TestLooksAtLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := func(running, declared int) admin.Stats {
+			one := pawl.QueueStats{Name: "q", Limits: pawl.Limits{Running: running}}
+			if declared > 0 {
+				one.Declared = &pawl.Limits{Running: declared}
+			}
+			return admin.Stats{Stats: pawl.Stats{Queues: []pawl.QueueStats{one}}}
+		}
+		w := &watcher{admin: &scripted{stats: []admin.Stats{of(2, 4), of(2, 4), of(2, 8), of(2, 0), of(2, 0), of(2, 8)}}}
+		for _, want := range []uint64{1, 1, 2, 3, 3, 4} {
+			version, _ := w.look(t.Context())
+			require.Equal(t, want, version)
+			time.Sleep(beat) // virtual
+		}
+	})
+}
+
 // openStalled opens n streams whose clients read the status and then nothing.
 func openStalled(t testing.TB, d *Dashboard, n int) (server *httptest.Server) {
 	t.Helper()

@@ -21,17 +21,15 @@ var assets embed.FS
 // templates are the pages by name. Each has the layout. They are parsed for the first page, since a program that
 // shows none, such as most calls of jobctl, should start fast.
 var templates = sync.OnceValue(func() map[string]*template.Template {
-	return parseTemplates("overview", "queues", "throughput", "jobs", "job", "found", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
-		"workers", "file", "plan", "result", "problem")
-})
-
-func parseTemplates(names ...string) map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	for _, name := range names {
+	for _, name := range []string{
+		"overview", "queues", "throughput", "jobs", "job", "found", "limits", "keys", "key", "groups", "group", "failures", "runs", "run", "verify", "schedules", "schedule",
+		"workers", "file", "plan", "result", "problem",
+	} {
 		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(assets, "assets/layout.html", "assets/"+name+".html"))
 	}
 	return all
-}
+})
 
 // functions are what templates call.
 var functions = template.FuncMap{

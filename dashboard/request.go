@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,18 +43,14 @@ func (q *request) serve() error {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	for i := range routes {
-		if r := &routes[i]; r.path == name && r.method == method {
-			q.route = r
-		}
-	}
-	if q.route == nil {
+	at := slices.IndexFunc(routes, func(r route) bool { return r.path == name && r.method == method })
+	if at < 0 {
 		if err := q.authorize(View); err != nil {
 			return err
 		}
 		return &refusal{http.StatusNotFound, "There is no such page.", "The menu has all pages."}
 	}
-	if q.route.open {
+	if q.route = &routes[at]; q.route.open {
 		return q.route.serve(q)
 	}
 	if err := q.authorize(q.route.action); err != nil {
@@ -72,12 +69,10 @@ func (q *request) serve() error {
 	ctx, cancel := context.WithTimeout(q.Context(), maxWork)
 	defer cancel()
 	q.ctx = ctx
-	timer := time.NewTimer(maxWait)
-	defer timer.Stop()
 	select {
 	case q.d.working <- struct{}{}:
 		defer func() { <-q.d.working }()
-	case <-timer.C:
+	case <-time.After(maxWait):
 		return admin.ErrBusy
 	case <-ctx.Done():
 		return ctx.Err()

@@ -47,7 +47,7 @@ func runs(q *request) error {
 		ask.Parent = parent
 	}
 	for began := time.Now(); ; {
-		page, err := q.d.admin.Workflows().List(q.ctx, ask)
+		page, err := q.admin().Workflows().List(q.ctx, ask)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ const itemsShown = 10
 
 // lastItems reads the last items of a stream.
 func (q *request) lastItems(run pawl.ID, s workflow.StreamInfo) (last lastItems, err error) {
-	items, err := q.d.admin.Workflows().Items(q.ctx, run, s.Name, s.Last-min(s.Last, itemsShown)+1)
+	items, err := q.admin().Workflows().Items(q.ctx, run, s.Name, s.Last-min(s.Last, itemsShown)+1)
 	last.StreamInfo = s
 	for i := range items {
 		last.Items = append(last.Items, streamItem{items[i], q.namedValueOf(s.Name, items[i].Value)})
@@ -138,7 +138,7 @@ func run(q *request) error {
 	if q.Can(ViewPayload) {
 		depth = admin.RunValues
 	}
-	w, err := q.d.admin.Workflows().Show(q.ctx, id, depth)
+	w, err := q.admin().Workflows().Show(q.ctx, id, depth)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func runChange(path string, action Action, verb admin.Verb) change {
 		if reasoned {
 			a.Reason = q.PostForm.Get("reason")
 		}
-		errs, err := q.d.admin.Workflows().Do(q.ctx, a, id)
+		errs, err := q.admin().Workflows().Do(q.ctx, a, id)
 		if err == nil {
 			err = errs[0]
 		}
@@ -267,7 +267,7 @@ func signalChange() change {
 			if err != nil {
 				return plan{}, err
 			}
-			w, err := q.d.admin.Workflows().Show(q.ctx, id, admin.RunInfo)
+			w, err := q.admin().Workflows().Show(q.ctx, id, admin.RunInfo)
 			if err != nil {
 				return plan{}, err
 			}
@@ -306,7 +306,7 @@ func signalChange() change {
 				words = append(words, "--dedup", dedup)
 			}
 			r.Commands = []string{q.command(words...)}
-			return r, q.d.admin.Workflows().Signal(q.ctx, id, name, payload, dedup)
+			return r, q.admin().Workflows().Signal(q.ctx, id, name, payload, dedup)
 		},
 	}
 }

@@ -34,7 +34,7 @@ func verify(q *request) error {
 	}
 	ask, began := admin.WorkflowQuery{Limit: pageSize, After: q.Form.Get("after")}, time.Now()
 	for {
-		page, err := q.d.admin.Workflows().List(q.ctx, ask)
+		page, err := q.admin().Workflows().List(q.ctx, ask)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (q *request) verifyRun(p *verifyPage, run workflow.Info) error {
 	if run.Status.Ended() || p.NotLive {
 		return nil
 	}
-	err := q.d.admin.Workflows().Verify(q.ctx, run.Run)
+	err := q.admin().Workflows().Verify(q.ctx, run.Run)
 	var differs *workflow.DeterminismError
 	what := "failed"
 	switch {

@@ -109,3 +109,14 @@ func TestPurgeOfEachState(t *testing.T) {
 		require.Equal(t, want, got, state)
 	}
 }
+
+// Rule: -n limits what filters select, so a change of named jobs or runs refuses it.
+func TestLimitOfNamedJobs(t *testing.T) {
+	build(t, everyState)
+	for _, line := range []string{"dead delete -n 1 " + id(1).String() + " " + id(2).String(), "dead delete -n 1 -", "wf pause -n 1 flow:a flow:b"} {
+		got := piped(t, id(1).String(), append(words("--db app.db"), words(line)...)...)
+		require.Equal(t, exitUsage, got.code, line)
+		require.Contains(t, got.stderr, "-n limits how many the filters select")
+	}
+	require.Equal(t, pawl.Dead, look(t, id(1)).State)
+}

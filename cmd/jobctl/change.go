@@ -74,6 +74,8 @@ func (c *change) check(args []string) error {
 		return misused(c.verb.words, "--all and %s were given; choose one", one)
 	case c.chosen && len(args) > 0:
 		return misused(c.verb.words, "%s and a filter were given; choose one", one)
+	case c.limit > 0 && len(args) > 0:
+		return misused(c.verb.words, "-n limits how many the filters select, but %s was given; choose one", one)
 	case !c.chosen && len(args) == 0:
 		return misused(c.verb.words, "no %s was named; add %s, - to read them, filters, or --all", c.verb.noun(), some)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,11 +16,14 @@ import (
 // completionJobs limits the jobs that are read after a tab.
 const completionJobs = 200
 
-// look asks the queue for words that may follow. After any failure there are none: a shell has
-// no place for an error.
-func (a *app) look(c *cobra.Command, ask func(context.Context, admin.Admin) []string) ([]string, cobra.ShellCompDirective) {
+// anyNumber of arguments is no limit for look.
+const anyNumber = math.MaxInt
+
+// look asks the queue for words that may follow, for a command that takes at most most arguments. After
+// any failure there are none: a shell has no place for an error.
+func (a *app) look(c *cobra.Command, args []string, most int, ask func(context.Context, admin.Admin) []string) ([]string, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
-	if !a.aim() {
+	if len(args) >= most || !a.aim() {
 		return nil, none
 	}
 	base := c.Context()
@@ -47,33 +51,29 @@ func files(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-func (a *app) completeQueues(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
-		s, err := queue.Stats(ctx)
-		if err != nil {
-			return nil
-		}
-		for _, q := range s.Queues {
-			names = append(names, q.Name)
-		}
-		return names
-	})
+func (a *app) completeQueues(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, args, anyNumber, queueNames)
 }
 
 // completeQueue completes a single queue argument.
-func (a *app) completeQueue(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func (a *app) completeQueue(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, args, 1, queueNames)
+}
+
+func queueNames(ctx context.Context, queue admin.Admin) (names []string) {
+	s, err := queue.Stats(ctx)
+	if err != nil {
+		return nil
 	}
-	return a.completeQueues(c, args, typed)
+	for _, q := range s.Queues {
+		names = append(names, q.Name)
+	}
+	return names
 }
 
 // completeSchedule completes the name of a schedule.
 func (a *app) completeSchedule(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
+	return a.look(c, args, 1, func(ctx context.Context, queue admin.Admin) (names []string) {
 		page, err := queue.Schedules().List(ctx, admin.ScheduleQuery{Limit: admin.MaxLimit})
 		if err != nil {
 			return nil
@@ -87,10 +87,7 @@ func (a *app) completeSchedule(c *cobra.Command, args []string, _ string) ([]str
 
 // completeGroup completes the name of a group.
 func (a *app) completeGroup(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.look(c, func(ctx context.Context, queue admin.Admin) (names []string) {
+	return a.look(c, args, 1, func(ctx context.Context, queue admin.Admin) (names []string) {
 		list, _, err := queue.Groups().List(ctx, "", admin.MaxLimit)
 		if err != nil {
 			return nil
@@ -103,8 +100,8 @@ func (a *app) completeGroup(c *cobra.Command, args []string, _ string) ([]string
 }
 
 // completeKinds offers the kinds of the first jobs.
-func (a *app) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.look(c, func(ctx context.Context, queue admin.Admin) (kinds []string) {
+func (a *app) completeKinds(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, args, anyNumber, func(ctx context.Context, queue admin.Admin) (kinds []string) {
 		for _, e := range firstJobs(ctx, queue, "") {
 			if !slices.Contains(kinds, e.Kind) {
 				kinds = append(kinds, e.Kind)
@@ -119,8 +116,8 @@ func (a *app) completeIDs(states ...pawl.State) cobra.CompletionFunc {
 	if len(states) == len(pawl.States()) {
 		states = []pawl.State{""}
 	}
-	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return a.look(c, func(ctx context.Context, queue admin.Admin) (ids []string) {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.look(c, args, anyNumber, func(ctx context.Context, queue admin.Admin) (ids []string) {
 			for _, state := range states {
 				for _, e := range firstJobs(ctx, queue, state) {
 					ids = append(ids, e.ID.String())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -61,9 +60,6 @@ func (a *app) copied(did, out string) error {
 	if err != nil {
 		return err
 	}
-	if !a.people() {
-		return a.print(copyView{a.place(), out, info.Size()})
-	}
-	fmt.Fprintf(a.stdout, "%s %s to %s: %s\n", did, plain.Text(a.place()), plain.Text(out), plain.Size(info.Size()))
-	return nil
+	return a.result(copyView{a.place(), out, info.Size()},
+		"%s %s to %s: %s\n", did, plain.Text(a.place()), plain.Text(out), plain.Size(info.Size()))
 }

@@ -88,11 +88,8 @@ func (a *app) compactInPlace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !a.people() {
-		return a.print(copyView{a.place(), a.place(), after.Size()})
-	}
-	fmt.Fprintf(a.stdout, "compacted %s in place: %s, was %s\n", plain.Text(a.place()), plain.Size(after.Size()), plain.Size(before.Size()))
-	return nil
+	return a.result(copyView{a.place(), a.place(), after.Size()},
+		"compacted %s in place: %s, was %s\n", plain.Text(a.place()), plain.Size(after.Size()), plain.Size(before.Size()))
 }
 
 // requireStopped rejects a file that an app has open.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -47,14 +46,10 @@ func (a *app) reap(ctx context.Context, dry bool) error {
 				return err
 			}
 		}
-		switch {
-		case !a.people():
-			return a.print(reapView{n, dry})
-		case dry:
-			fmt.Fprintf(a.stdout, "leases: %d; nothing was changed\n", n)
-		default:
-			fmt.Fprintf(a.stdout, "reaped %d\n", n)
+		text := "reaped %d\n"
+		if dry {
+			text = "leases: %d; nothing was changed\n"
 		}
-		return nil
+		return a.result(reapView{n, dry}, text, n)
 	})
 }

@@ -72,18 +72,21 @@ func (f *forwarding) same(place string) error {
 }
 
 func (f *forwarding) apply(ctx context.Context, queue admin.Admin, how how, ids []pawl.ID) ([]error, error) {
-	switch {
-	case f.db == "":
+	if f.db == "" {
 		if err := f.checkQueue(ctx, queue); err != nil {
 			return nil, err
 		}
 		return queue.Do(ctx, how.on(admin.Action{Verb: admin.Forward, Queue: f.queue}), ids...)
-	case how.dry:
-		return f.over(ctx, queue, nil, how, ids), nil
 	}
 	target, err := f.to.open(ctx)
 	if err != nil {
 		return nil, f.to.failure(err) // its messages name the other file
+	}
+	if how.dry {
+		_, err = target.Stats(ctx) // whether it can be reached
+	}
+	if err != nil {
+		return nil, errors.Join(f.to.failure(err), target.Close())
 	}
 	if err := f.checkQueue(ctx, target); err != nil {
 		return nil, errors.Join(err, target.Close())

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,7 @@ const keyWidth = 120
 func summaryTitle(by string) string {
 	switch by {
 	case "error", "kind", "queue", "reason":
-		return map[string]string{"error": "ERROR", "kind": "KIND", "queue": "QUEUE", "reason": "REASON"}[by]
+		return strings.ToUpper(by)
 	}
 	return cell(by, nameWidth)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"testing"
 	"time"
 
@@ -69,5 +70,28 @@ func TestFiltersAreJudgedInTheChange(t *testing.T) {
 		require.Equal(t, exitOK, got.code, got.stderr)
 		require.Contains(t, got.stdout, "skipped 1\n", line)
 		require.Equal(t, pawl.ReasonCancelled, look(t, id(1)).Death.Reason, line)
+	}
+}
+
+// Rule: a dry run refuses a queue that the command would refuse, with the same exit code: a misspelled one, and one in
+// a file that is missing or that is no file.
+func TestDryRunRefusesTheQueue(t *testing.T) {
+	for _, line := range []string{
+		"--db app.db job enqueue k -q emial", "--db none.db job enqueue k", "--db app.db job enqueue --batch -q emial", "--db none.db job enqueue --batch",
+		"--db app.db job enqueue --file - -q emial", "--db none.db job enqueue --file -",
+		"--db none.db job enqueue k --create-queue",
+		"--db app.db dead forward --all -y --to-db other.db --to-queue emial", "--db app.db dead forward --all -y --to-queue emial",
+		"--db app.db dead forward --all -y --to-db folder", "--db app.db dead forward -y --to-db other.db --to-queue emial " + id(1).String(),
+	} {
+		build(t, everyState)
+		buildAt(t, "other.db", everyState)
+		require.NoError(t, os.Mkdir("folder", 0o700))
+		refused := piped(t, `{"kind":"k"}`, words(line)...)
+		require.NotEqual(t, exitOK, refused.code, line)
+		got := piped(t, `{"kind":"k"}`, append(words(line), "--dry-run")...)
+		require.Equal(t, refused.code, got.code, line)
+		require.NotEmpty(t, got.stderr, line)
+		require.Empty(t, got.stdout, line)
+		require.False(t, exists("none.db"))
 	}
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -46,11 +44,11 @@ func (h *handlerJob) register(c *cobra.Command) {
 	f.VarP(textFlag(&h.data), "data", "d", "the `BODY` of the request, or the standard input of the command; - is standard input, @FILE a file")
 	f.IntSliceVar(&h.ok, "ok", nil, "these `CODES` are also a success: exit codes, or HTTP statuses")
 	f.Var(textFlag(&h.dir), "dir", "the command's working `FOLDER` (default: the current one)")
-	f.Var(manyFlag{flagFunc{h.addEnv}}, "env", "a `NAME=VALUE` in the command's environment; may be repeated")
+	f.Var(pairFlag(&h.env, cutVariable, "it must be a name, =, and a value"), "env", "a `NAME=VALUE` in the command's environment; may be repeated")
 	f.IntSliceVar(&h.retry, "retry", nil, "retry after these exit `CODES`, whatever the worker's default")
 	f.IntSliceVar(&h.permanent, "permanent", nil, "never retry after these exit `CODES`")
 	f.VarP(textFlag(&h.method), "method", "X", "the `METHOD` of the request (default GET, with --data POST)")
-	f.VarP(manyFlag{flagFunc{h.addHeader}}, "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
+	f.VarP(pairFlag(&h.headers, cutHeader, "it must be a name, a colon, and a value"), "request-header", "H", "a `HEADER` of the request as 'Name: value'; may be repeated")
 	c.Use = "enqueue KIND [JSON] | --batch|--file|--exec|--http"
 	c.Long += `
 
@@ -173,33 +171,4 @@ func (h *handlerJob) request(a *app, to string) (*pawl.Envelope, error) {
 		method = "POST"
 	}
 	return handlers.HTTP.Envelope(handlers.Request{Method: method, URL: to, Headers: h.headers, Body: body, OK: h.ok})
-}
-
-// addEnv parses one --env.
-func (h *handlerJob) addEnv(text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || name == "" {
-		return errors.New("it must be a name, =, and a value")
-	}
-	return put(&h.env, name, value)
-}
-
-// addHeader parses one --request-header.
-func (h *handlerJob) addHeader(text string) error {
-	name, value, ok := strings.Cut(text, ":")
-	if name = strings.TrimSpace(name); !ok || name == "" {
-		return errors.New("it must be a name, a colon, and a value")
-	}
-	return put(&h.headers, name, strings.TrimSpace(value))
-}
-
-func put(to *map[string]string, name, value string) error {
-	if _, twice := (*to)[name]; twice {
-		return fmt.Errorf("%s was given twice", name)
-	}
-	if *to == nil {
-		*to = make(map[string]string)
-	}
-	(*to)[name] = value
-	return nil
 }

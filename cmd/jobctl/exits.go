@@ -2,7 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // Exit codes, one for each decision that a script makes.
@@ -25,7 +29,7 @@ var exitMeans = []struct {
 	short, long string
 }{
 	{exitOK, "done", "done; a list may be empty"},
-	{exitError, "an error", "an error; the message says what to do"},
+	{exitError, "an error", "an error, or it is not known whether the change was made; the message\nsays what to do"},
 	{exitUsage, "usage", "the command line is wrong; nothing was read"},
 	{exitNoMatch, "no match", "no match: no such job, queue, run or schedule, or none that the\nfilters select"},
 	{exitLocked, "locked or unreachable", "another process has the file open and does not serve it, nothing\nanswers at the address, or the command needs a running app"},
@@ -48,14 +52,11 @@ func exitTopic() string {
 }
 
 // exitNames returns the exit codes in the help of a command: the common ones and its own.
-func exitNames(own []int) string {
-	has := map[int]bool{exitOK: true, exitError: true, exitUsage: true, exitInterrupted: true}
-	for _, code := range own {
-		has[code] = true
-	}
+func exitNames(c *cobra.Command) string {
+	codes := append(strings.Fields(strings.Trim(c.Annotations[exitCodes], "[]")), "0", "1", "2", "130")
 	var names []string
 	for _, e := range exitMeans {
-		if has[e.code] {
+		if slices.Contains(codes, strconv.Itoa(e.code)) {
 			names = append(names, fmt.Sprintf("%d %s,", e.code, e.short))
 		}
 	}

@@ -42,6 +42,11 @@ func misused(words, format string, args ...any) error {
 	return unclear{usage(words, format, args...)}
 }
 
+// partial is a failure whose text says how much was done. It is printed after an interruption, too.
+type partial struct{ *failure }
+
+func (p partial) Unwrap() error { return p.failure }
+
 // exampled adds the example to an error about unclear arguments. It also does so for arguments that
 // the queue rejected: those of a list, and those that name runs.
 func exampled(words, examples string, err error) error {
@@ -70,7 +75,7 @@ func (a *app) explain(ctx context.Context, err error) int {
 	f := a.failure(err)
 	f.text = flagNames.Replace(f.text)
 	if ctx.Err() != nil && f.code != exitInterrupted {
-		f = &failure{code: exitInterrupted, text: "interrupted"}
+		f = interruption(err, f)
 	}
 	if f.text == "" { // the user interrupted an endless command
 		return f.code
@@ -80,6 +85,16 @@ func (a *app) explain(ctx context.Context, err error) int {
 		a.say("  %s", strings.TrimSuffix(line, "\n"))
 	}
 	return f.code
+}
+
+// interruption returns what an error means after an interruption. A change that may have been made remains an
+// unknown outcome.
+func interruption(err error, f *failure) *failure {
+	if !errors.As(err, new(partial)) && !errors.Is(err, pawl.ErrUnknownOutcome) {
+		return &failure{code: exitInterrupted, text: "interrupted"}
+	}
+	text := strings.ReplaceAll(f.text, ": "+context.Canceled.Error(), "")
+	return &failure{exitInterrupted, "interrupted: " + text, f.next}
 }
 
 // say writes one message after the data printed so far. It escapes text from the file and from
@@ -115,6 +130,16 @@ type remedy struct {
 
 // remedies are in the order in which they are tried: an error may match several.
 var remedies = []remedy{
+	{is: bolt.ErrReplaced, file: "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and replace the file with the copy.",
+		app: "The app still has the old file. Save it with 'jobctl db backup' before the app ends."},
+	{is: bolt.ErrOverwritten, code: exitDamaged, file: "Stop the app. Then restore a backup, or save what is left with 'jobctl db salvage'.",
+		app: "Stop the app, and restore a backup of its file."},
+	{is: pawl.ErrCorrupt, code: exitDamaged,
+		file:   "The file is damaged. Keep a copy of it, and restore a backup, or save its sound data\nwith 'jobctl db salvage'. If it was copied from a running app, copy it again with\n'jobctl db backup'.",
+		app:    "The queue of the app is damaged. Keep a copy of its data, and restore a backup.",
+		server: "The queue is damaged. Keep a dump of the database, and restore a backup."},
+	// This comes before the errors that say why there is no answer, whose remedies are to run the command again.
+	{is: pawl.ErrUnknownOutcome, next: lookFirst + "\n" + listShows},
 	{is: postgres.ErrUnavailable, code: exitLocked, next: "Check the host and the port in --db, and the server; --timeout waits longer."},
 	{is: postgres.ErrPermission, next: "Check the user in --db and the password: PGPASSWORD, or a passfile such as ~/.pgpass."},
 	{is: postgres.ErrNotQueue, next: "Check the database in --db; its parameter schema names another schema than pawl. jobctl creates no\nqueue, except for 'jobctl import --create'."},
@@ -127,22 +152,13 @@ var remedies = []remedy{
 	{is: admin.ErrNotLive, code: exitLocked, next: "Start the app, with package admin in it; the file of a stopped app has no events.",
 		text: func(a *app) string { return fmt.Sprintf("%s: %s", a.place(), admin.ErrNotLive) }},
 	{is: admin.ErrDenied, next: "Run jobctl as the app's user; an HTTP address needs the app's token in the\nvariable JOBCTL_TOKEN."},
-	{is: bolt.ErrReplaced, file: "The app still has the old file. Save it with 'jobctl db backup' before the app ends,\nstop the app, and replace the file with the copy.",
-		app: "The app still has the old file. Save it with 'jobctl db backup' before the app ends."},
-	{is: bolt.ErrOverwritten, code: exitDamaged, file: "Stop the app. Then restore a backup, or save what is left with 'jobctl db salvage'.",
-		app: "Stop the app, and restore a backup of its file."},
 	{is: fs.ErrNotExist, file: "Check --db; jobctl never creates a file.", text: (*app).noFile},
 	{is: fs.ErrPermission, file: "Run jobctl as the app's user."},
 	{is: pawl.ErrNotFound, code: exitNoMatch, next: "It is done, or it never existed; 'jobctl job list' shows the jobs."},
 	{is: admin.ErrWorkflowJob, code: exitConflict, next: "'jobctl wf cancel' ends the run and undoes its steps; --force cancels only the job,\nwhich leaves the run dead without undoing anything."},
 	{is: pawl.ErrConflict, code: exitConflict, next: "'jobctl job show' has the details."},
 	{is: pawl.ErrQueueFull, next: "'jobctl stats' shows how many jobs wait, and the bound."},
-	{is: pawl.ErrCorrupt, code: exitDamaged,
-		file:   "The file is damaged. Keep a copy of it, and restore a backup, or save its sound data\nwith 'jobctl db salvage'. If it was copied from a running app, copy it again with\n'jobctl db backup'.",
-		app:    "The queue of the app is damaged. Keep a copy of its data, and restore a backup.",
-		server: "The queue is damaged. Keep a dump of the database, and restore a backup."},
 	{is: bolt.ErrInsecure, next: "Run jobctl as the owner of the file, and fix what the error names; or accept the\nfile with --insecure."},
-	{is: pawl.ErrUnknownOutcome, file: "Check the disk; " + listShows, app: "Check the app; " + listShows, server: "Check the server; " + listShows},
 	{is: pawl.ErrPoisoned, file: "Check the disk; " + listShows, app: "Check the disk of the app; " + listShows, server: "Check the server; " + listShows},
 	{is: bolt.ErrDisk, next: "Free space on that disk, or check it, and run the command again."},
 	{is: syscall.ENOSPC, next: "Free space on the disk, and run the command again."},
@@ -156,7 +172,10 @@ var remedies = []remedy{
 	{is: context.Canceled, code: exitInterrupted, text: func(*app) string { return "interrupted" }},
 }
 
-const listShows = "'jobctl job list' shows the state of the jobs."
+const (
+	listShows = "'jobctl job list' shows the state of the jobs."
+	lookFirst = "It may have been done: look before you run the command again."
+)
 
 // by returns one of three texts, by where the queue is.
 func (a *app) by(file, app, server string) string {

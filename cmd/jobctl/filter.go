@@ -68,14 +68,14 @@ func (d *deathFlags) register(a *app, c *cobra.Command) {
 func (d *deathFlags) given() bool { return !d.since.IsZero() || !d.until.IsZero() }
 
 // sortWords are the values of --sort.
-var sortWords = []string{string(pawl.OrderCreated), string(pawl.OrderDied)}
+var sortWords = texts([]pawl.Order{pawl.OrderCreated, pawl.OrderDied})
 
 // reasonWords are the values of --reason. A misspelled reason would match nothing, and the empty
 // result would look like good news.
-var reasonWords = []string{
-	string(pawl.ReasonExhausted), string(pawl.ReasonPermanent), string(pawl.ReasonPoison), string(pawl.ReasonDeadline),
-	string(pawl.ReasonCancelled), string(pawl.ReasonSignature), string(pawl.ReasonPayload), string(pawl.ReasonCorrupt),
-}
+var reasonWords = texts([]pawl.Reason{
+	pawl.ReasonExhausted, pawl.ReasonPermanent, pawl.ReasonPoison, pawl.ReasonDeadline,
+	pawl.ReasonCancelled, pawl.ReasonSignature, pawl.ReasonPayload, pawl.ReasonCorrupt,
+})
 
 // term adds a payload term, and rejects an invalid one before reading anything.
 func (f *filterFlags) term(text string) error {
@@ -182,12 +182,9 @@ func (f *filterFlags) String() string {
 }
 
 // stateWords returns states as flag values; all states if there are none.
-func stateWords(states []pawl.State) (words []string) {
+func stateWords(states []pawl.State) []string {
 	if len(states) == 0 {
 		states = pawl.States()
 	}
-	for _, state := range states {
-		words = append(words, string(state))
-	}
-	return words
+	return texts(states)
 }

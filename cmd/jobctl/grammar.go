@@ -21,6 +21,15 @@ func wasWere(n int) string {
 	return "were"
 }
 
+// texts returns words as texts.
+func texts[T ~string](words []T) []string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = string(word)
+	}
+	return all
+}
+
 // listed joins words for a sentence.
 func listed(words []string) string {
 	if len(words) < 2 {

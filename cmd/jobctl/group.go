@@ -13,11 +13,6 @@ import (
 	"github.com/gopawl/pawl/group"
 )
 
-// groupCommand returns the noun for groups of jobs.
-func (a *app) groupCommand() *cobra.Command {
-	return a.group("group", "groups of jobs", a.groupListCommand(), a.groupShowCommand(), a.groupCloseCommand(), a.groupCancelCommand())
-}
-
 // groupFields is the part of --help that lists the fields of an admin.GroupView.
 const groupFields = `  name, state (open, closed: it ends once no member is pending, ended,
     or damaged)

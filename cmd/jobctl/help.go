@@ -106,7 +106,7 @@ func help(c *cobra.Command) string {
 	if fields := c.Annotations[jsonFields]; fields != "" {
 		fmt.Fprintf(&b, "\n%s%s", "JSON: "+strings.TrimLeft(fields, " \n"), jsonRules)
 	}
-	fmt.Fprintf(&b, "\nExit codes: %s\n", c.Annotations[exitCodes])
+	fmt.Fprintf(&b, "\nExit codes: %s\n", exitNames(c))
 	b.WriteString("\n'jobctl help' lists the flags of every command.\n")
 	return b.String()
 }

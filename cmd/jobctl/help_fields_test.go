@@ -101,12 +101,18 @@ func fieldsPrinted(t *testing.T) map[string]map[string]bool {
 		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
 	}
 	buildAt(t, "held.db", heldKey)
+	for _, line := range []string{"job enqueue k -q sync --key b --cost 2 --weight 2", "job list", "dead list", "job show JOB1", "job wait JOB1"} {
+		args := words(jobNumber.ReplaceAllString(line, "019caa00-0000-7000-8000-00000000000$1"))
+		add(commandOf(t, line), []byte(jobctl(t, append(args, "--db", "held.db", "-o", "json")...).stdout))
+	}
 	add("key release", []byte(jobctl(t, words("key release sync a --db held.db -o json")...).stdout))
 	for _, line := range []string{"limit list", "limit set sync --running 1", "limit reset sync"} {
 		add(commandOf(t, line), []byte(jobctl(t, append(words(line), "--db", "keys.db", "-o", "json")...).stdout))
 	}
 	buildAt(t, "notes.db", jobNotes)
-	add(commandOf(t, "job logs JOB1"), []byte(jobctl(t, "job", "logs", id(1).String(), "--db", "notes.db", "-o", "json").stdout))
+	for _, verb := range []string{"logs", "show"} {
+		add("job "+verb, []byte(jobctl(t, "job", verb, id(1).String(), "--db", "notes.db", "-o", "json").stdout))
+	}
 	buildAt(t, "groups.db", jobGroups)
 	for _, line := range printingGroups {
 		args := words(jobNumber.ReplaceAllString(line, "019caa00-0000-7000-8000-00000000000$1"))

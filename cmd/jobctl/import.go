@@ -225,11 +225,11 @@ func (i *importing) print(a *app, done *admin.Imported) error {
 		return a.print(importView{done.Jobs, done.Skipped, done.Effects, done.Paused, done.Checked, done.Damaged, i.opts.DryRun, done.Runs, done.RunsSkipped,
 			done.Schedules, done.SchedulesSkipped, done.Groups, done.GroupsSkipped})
 	}
+	jobs := "imported %d, skipped %d\n"
 	if i.opts.DryRun {
-		fmt.Fprintf(a.stdout, "would be imported: %d, skipped: %d; nothing was changed\n", done.Jobs, done.Skipped)
-	} else {
-		fmt.Fprintf(a.stdout, "imported %d, skipped %d\n", done.Jobs, done.Skipped)
+		jobs = "would be imported: %d, skipped: %d; nothing was changed\n"
 	}
+	fmt.Fprintf(a.stdout, jobs, done.Jobs, done.Skipped)
 	others := func(noun string, n, skipped int64) {
 		switch {
 		case n+skipped == 0:

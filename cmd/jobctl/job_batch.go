@@ -55,13 +55,17 @@ func (e *enqueuing) runBatch(ctx context.Context, a *app, args []string) error {
 	if count == 0 {
 		return &failure{exitNoMatch, "there are no lines to enqueue", ""}
 	}
+	names := slices.Sorted(maps.Keys(queues))
 	if e.dry {
+		if err := e.checkDry(ctx, a, names...); err != nil {
+			return err
+		}
 		return e.reportAll(a, count)
 	}
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return e.storeAll(ctx, a, from, count, slices.Sorted(maps.Keys(queues)))
+	return e.storeAll(ctx, a, from, count, names)
 }
 
 // reportAll prints what a dry run would store: nothing has an ID yet.
@@ -83,7 +87,7 @@ func (e *enqueuing) reportAll(a *app, count int) error {
 // storeAll stores the lines in portions, and prints the IDs of each.
 func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count int, queues []string) error {
 	out := &listing{app: a}
-	if a.flags.output == "table" || a.flags.output == "wide" {
+	if a.people() {
 		a.flags.output = "ids"
 	}
 	bar := a.bar("enqueuing", progress.Unit("jobs"))
@@ -122,11 +126,11 @@ func (e *enqueuing) storeAll(ctx context.Context, a *app, from io.Reader, count 
 	if err != nil {
 		f := e.explained(a, err)
 		perhaps := ""
-		if ctx.Err() == nil && uncertain(err) {
+		if errors.Is(err, pawl.ErrUnknownOutcome) || ctx.Err() == nil && uncertain(err) {
 			perhaps = fmt.Sprintf("perhaps the next %d too, ", last)
 		}
 		f.text += fmt.Sprintf("; the first %d of %d jobs are stored, %sthe rest are not", out.count, count, perhaps)
-		return f
+		return partial{f}
 	}
 	noteExisting(a, existing)
 	return nil

@@ -9,10 +9,6 @@ import (
 
 // The commands that change jobs, except those that enqueue, forward, and purge them.
 
-func (a *app) jobRetryCommand() *cobra.Command { return a.retryCommand("job retry") }
-
-func (a *app) deadRetryCommand() *cobra.Command { return a.retryCommand("dead retry") }
-
 // retryCommand is the one verb in two places, because people look for it in both.
 func (a *app) retryCommand(words string) *cobra.Command {
 	action := &admin.Action{Verb: admin.Retry}

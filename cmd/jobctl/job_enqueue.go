@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,7 +66,7 @@ A queue that does not exist is refused, unless there is no queue yet. To create 
   jobctl --db jobs.db job enqueue report.build @args.json -q slow --delay 1h
   jobctl --db jobs.db job enqueue --batch -q email < jobs.jsonl
   jobctl --db jobs.db job enqueue --file graph.jsonl`,
-		json:  "one object, or a list of objects with --batch or --file: name (only with\n  --file), id (null for --dry-run), existing (nothing was stored: id is the job\n  that has the unique key), dry_run\n",
+		json:  "one object, or a list of objects with --batch or --file: name (only with\n  --file), id (null for --dry-run), existing (nothing was stored: id is the job\n  that has the unique key), dry_run; with --wait only the object of 'job wait'\n",
 		exits: []int{exitConflict, exitDead},
 		run:   func(ctx context.Context, args []string) error { return e.run(ctx, a, args) },
 	})
@@ -99,8 +100,8 @@ func (e *enqueuing) register(a *app, c *cobra.Command) {
 	flags.BoolVar(&e.fresh, "create-queue", false, "create the queue if it does not exist yet")
 	flags.BoolVar(&e.batch, "batch", false, "add many jobs from JSON lines")
 	flags.Var(textFlag(&e.file), "file", "add the jobs of the JSON lines in `FILE`, all in one commit; a job may wait for others in it; - is standard input")
-	flags.BoolVar(&e.wait, "wait", false, "wait until the job has ended, as 'job wait' does, and keep its record for 10m unless --retain is set")
-	flags.BoolVar(&e.dry, "dry-run", false, "check what would be added, and change nothing")
+	flags.BoolVar(&e.wait, "wait", false, "wait until the job has ended, print it as 'job wait' does, and keep its record for 10m unless --retain is set")
+	flags.BoolVar(&e.dry, "dry-run", false, "check the jobs and their queues, and change nothing")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || e.many() {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -129,16 +130,11 @@ func (e *enqueuing) run(ctx context.Context, a *app, args []string) error {
 	case len(args) > 2:
 		return usage("job enqueue", "unexpected argument %q; put the arguments of the job in one pair of quotes", args[2])
 	}
-	e.line.Kind = args[0]
-	text := "null"
-	if len(args) == 2 {
-		b, err := a.argument(args[1], jsonFile)
-		if err != nil {
-			return err
-		}
-		text = string(b)
+	var err error
+	if e.line.Args, err = a.optionalArgument(args, 1, jsonFile); err != nil {
+		return err
 	}
-	e.line.Args = []byte(text)
+	e.line.Kind = args[0]
 	job, err := e.line.envelope()
 	if err != nil {
 		return usage("job enqueue", "%s", err)
@@ -158,39 +154,48 @@ func (e *enqueuing) store(ctx context.Context, a *app, job *pawl.Envelope) error
 		job.Retain = waitRetain
 	}
 	var stored pawl.Enqueued
-	if !e.dry {
-		err := a.with(ctx, func(queue admin.Admin) error {
-			if err := e.checkQueues(ctx, queue, job.Queue); err != nil {
-				return err
-			}
-			done, err := queue.Enqueue(ctx, job)
-			if err == nil {
-				stored = done[0]
-			}
+	err := a.with(ctx, func(queue admin.Admin) error {
+		if err := e.checkQueues(ctx, queue, job.Queue); err != nil || e.dry {
 			return err
-		})
-		if err != nil {
-			return e.explained(a, err)
 		}
+		done, err := queue.Enqueue(ctx, job)
+		if len(done) == 1 { // also with an unknown outcome
+			stored = done[0]
+		}
+		return err
+	})
+	if err != nil {
+		return e.refused(a, stored.ID, err)
 	}
-	v := e.view(stored)
+	object := !a.people() && a.flags.output != "ids"
 	switch {
-	case !a.people() && a.flags.output != "ids":
-		if err := a.print(v); err != nil {
-			return err
-		}
+	case object && !e.wait:
+		return a.print(e.view(stored))
 	case e.dry:
 		a.say("1 job would be added; nothing was changed")
-	default:
+		return nil
+	case !object: // otherwise the job is printed when it has ended
 		fmt.Fprintln(a.stdout, stored.ID)
-		if stored.Existing {
-			a.say("note: nothing was added: that job has the unique key")
-		}
+	}
+	if stored.Existing {
+		a.say("note: nothing was added: that job has the unique key")
 	}
 	if !e.wait {
 		return nil
 	}
-	return a.with(ctx, func(queue admin.Admin) error { return a.wait(ctx, queue, stored.ID) })
+	return a.waitForStored(ctx, stored.ID)
+}
+
+// waitForStored waits until a job that was just stored has ended, and prints the outcome.
+func (a *app) waitForStored(ctx context.Context, id pawl.ID) error {
+	_ = a.stdout.Flush() // the ID; an error appears again at the last flush
+	end, err := read(ctx, a.with, func(queue admin.Admin) (*pawl.Envelope, error) { return queue.Await(ctx, id) })
+	if err != nil {
+		f := a.failure(err)
+		f.next = strings.TrimSuffix(fmt.Sprintf("The job is stored: 'jobctl job wait %s' waits for it.\n%s", id, f.next), "\n")
+		return partial{f}
+	}
+	return a.showEnd(end)
 }
 
 // waitRetain is how long the record of a job is kept if --wait is set, so that it is still there
@@ -201,10 +206,19 @@ const waitRetain = 10 * time.Minute
 // and it stays forever. The first queue of a file is always new, and the default queue may be
 // new.
 func (e *enqueuing) checkQueues(ctx context.Context, queue admin.Admin, names ...string) error {
-	if e.fresh {
+	switch {
+	case e.fresh && e.dry:
+		_, err := queue.Stats(ctx) // whether it can be reached
+		return err
+	case e.fresh:
 		return nil
 	}
 	return noNewQueue(ctx, queue, names...)
+}
+
+// checkDry is the part of a dry run that needs the queue.
+func (e *enqueuing) checkDry(ctx context.Context, a *app, names ...string) error {
+	return a.with(ctx, func(queue admin.Admin) error { return e.checkQueues(ctx, queue, names...) })
 }
 
 func noNewQueue(ctx context.Context, queue admin.Admin, names ...string) error {
@@ -231,6 +245,18 @@ func (e *enqueuing) view(stored pawl.Enqueued) enqueuedView {
 		v.ID = &id
 	}
 	return v
+}
+
+// refused explains an error about one job. Its ID is zero if it is not known.
+func (e *enqueuing) refused(a *app, id pawl.ID, err error) error {
+	f := e.explained(a, err)
+	if !errors.Is(err, pawl.ErrUnknownOutcome) {
+		return f
+	}
+	if !id.IsZero() {
+		f.next = fmt.Sprintf(lookFirst+"\n'jobctl job show %s' shows the job, unless it is done.", id)
+	}
+	return partial{f}
 }
 
 func (e *enqueuing) explained(a *app, err error) *failure {
@@ -264,6 +290,14 @@ func (a *app) argument(arg, missing string) ([]byte, error) {
 	}
 	defer f.Close()
 	return readAll(f, name)
+}
+
+// optionalArgument returns the JSON of args[i], as argument does, or null if there is no such argument.
+func (a *app) optionalArgument(args []string, i int, missing string) ([]byte, error) {
+	if i >= len(args) {
+		return []byte("null"), nil
+	}
+	return a.argument(args[i], missing)
 }
 
 func readAll(from io.Reader, name string) ([]byte, error) {

@@ -69,6 +69,8 @@ func (e *enqueuing) runGraph(ctx context.Context, a *app) error {
 		if stored, err = e.storeGraph(ctx, a, g); err != nil {
 			return err
 		}
+	} else if err := e.checkDry(ctx, a, g.queues()...); err != nil {
+		return err
 	} else if a.people() || a.flags.output == "ids" {
 		return e.reportAll(a, len(g.lines))
 	}
@@ -213,15 +215,20 @@ func (g *graph) cycle(j *graphJob) error {
 	return atLine(j.line, fmt.Errorf("the jobs wait for each other: %s", strings.Join(names, " after ")))
 }
 
+// queues returns the names of the queues of all jobs.
+func (g *graph) queues() []string {
+	names := make(map[string]bool)
+	for _, job := range g.ordered {
+		names[job.Queue] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // storeGraph stores all jobs or none, and returns the result of each.
 func (e *enqueuing) storeGraph(ctx context.Context, a *app, g *graph) (map[pawl.ID]pawl.Enqueued, error) {
-	queues := make(map[string]bool)
-	for _, job := range g.ordered {
-		queues[job.Queue] = true
-	}
 	stored := make(map[pawl.ID]pawl.Enqueued)
 	err := a.with(ctx, func(queue admin.Admin) error {
-		if err := e.checkQueues(ctx, queue, slices.Sorted(maps.Keys(queues))...); err != nil {
+		if err := e.checkQueues(ctx, queue, g.queues()...); err != nil {
 			return err
 		}
 		// It must be known whether the jobs were stored, so an interruption waits for the answer.
@@ -243,7 +250,7 @@ func (e *enqueuing) storeGraph(ctx context.Context, a *app, g *graph) (map[pawl.
 	} else {
 		f.text += "; nothing was stored"
 	}
-	return nil, f
+	return nil, partial{f}
 }
 
 // blame adds the line that names a job or a group which the queue does not have.
@@ -278,7 +285,7 @@ func (g *graph) blame(ctx context.Context, queue admin.Admin, err error) error {
 
 // answerGraph prints the result of each line, in the order of the lines.
 func (e *enqueuing) answerGraph(a *app, g *graph, stored map[pawl.ID]pawl.Enqueued) error {
-	if a.flags.output == "table" || a.flags.output == "wide" {
+	if a.people() {
 		a.flags.output = "ids"
 	}
 	out := &listing{app: a}

@@ -42,7 +42,7 @@ completed jobs as their records expire), otherwise in the order of creation.`,
 // jobListing returns a list of jobs of any state.
 func (a *app) jobListing() *jobListing {
 	columns := []column{
-		{title: "ID"}, {title: "STATE", color: colorOfState}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},
+		{title: "ID"}, {title: "STATE", color: stateColors.of}, {title: "QUEUE", cut: middle}, {title: "KIND", cut: middle},
 		{title: "RUNS", right: true}, {title: "AGE", right: true, spare: 1}, {title: "WHEN"},
 	}
 	now := a.now()

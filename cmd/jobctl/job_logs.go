@@ -122,33 +122,41 @@ func added(l *pawl.RunLog, after int64) (lines []string) {
 	return lines
 }
 
-// logsEvery is the interval at which -f looks. An app stores logs about once a second.
-const logsEvery = time.Second
-
 // follow prints what is added until the job has ended.
 func (p *logPrinter) follow(ctx context.Context, queue admin.Admin, id pawl.ID) error {
-	isLive, err := live(ctx, queue)
-	for err == nil && isLive {
+	if isLive, err := live(ctx, queue); err != nil || !isLive {
+		return err
+	}
+	return p.app.follow(ctx, func() (ended bool, err error) {
 		e, look := queue.Job(ctx, id)
 		logs, err := queue.Logs(ctx, id) // after the state, so that the last logs are among them
 		if errors.Is(look, pawl.ErrNotFound) || errors.Is(err, pawl.ErrNotFound) {
-			return nil // it succeeded, and its logs were removed with it
+			return true, nil // it succeeded, and its logs were removed with it
 		}
 		if err := errors.Join(look, err); err != nil {
-			return err
+			return false, err
 		}
 		p.print(logs)
-		if e.State == pawl.Dead || e.State == pawl.Completed {
-			return nil
+		return e.State == pawl.Dead || e.State == pawl.Completed, nil
+	})
+}
+
+// followEvery is the interval at which -f looks. An app stores logs about once a second.
+const followEvery = time.Second
+
+// follow calls look every followEvery until it reports the end, and writes what look prints.
+func (a *app) follow(ctx context.Context, look func() (ended bool, err error)) error {
+	for {
+		if ended, err := look(); ended || err != nil {
+			return err
 		}
-		if err := p.app.stdout.Flush(); err != nil {
+		if err := a.stdout.Flush(); err != nil {
 			return err
 		}
 		select {
-		case <-time.After(logsEvery):
+		case <-time.After(followEvery):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return err
 }

@@ -6,23 +6,13 @@ import (
 
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
-	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 )
 
 // progressWidth is how much of a progress a list shows.
 const progressWidth = 30
 
-// progressOf returns the progress of the running jobs of a page, for people.
-func (a *app) progressOf(ctx context.Context, queue admin.Admin, jobs []pawl.Listed) (map[pawl.ID]pawl.Progress, error) {
-	if !a.people() {
-		return nil, nil
-	}
-	var ids []pawl.ID
-	for _, listed := range jobs {
-		if listed.Err == nil && listed.Job.State == pawl.Leased {
-			ids = append(ids, listed.Job.ID)
-		}
-	}
+// progressOf returns the progress of those of the jobs that have noted some.
+func progressOf(ctx context.Context, queue admin.Admin, ids ...pawl.ID) (map[pawl.ID]pawl.Progress, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -37,14 +27,25 @@ func (a *app) progressOf(ctx context.Context, queue admin.Admin, jobs []pawl.Lis
 	return progress, err
 }
 
-// showProgress prints the progress of a job, if it has reported some.
-func (a *app) showProgress(ctx context.Context, queue admin.Admin, id pawl.ID) error {
-	all, err := queue.Progress(ctx, id)
-	if errors.As(err, new(*admin.UnsupportedError)) {
-		return nil
+// leasedOf returns the IDs of the running jobs of a page, of which a list for people shows the progress.
+func leasedOf(jobs []pawl.Listed) (ids []pawl.ID) {
+	for _, listed := range jobs {
+		if listed.Err == nil && listed.Job.State == pawl.Leased {
+			ids = append(ids, listed.Job.ID)
+		}
 	}
-	for _, p := range all {
-		a.fact("progress", "%s, %s", plain.Text(p.String()), relative(a.now(), p.At))
-	}
-	return err
+	return ids
+}
+
+// jobView is one job in JSON.
+type jobView struct {
+	admin.Job
+	Progress *progressView `json:"progress"`
+}
+
+type progressView struct {
+	Done  int64       `json:"done"`
+	Total int64       `json:"total"`
+	Text  admin.Text  `json:"text"`
+	At    admin.Stamp `json:"at"`
 }

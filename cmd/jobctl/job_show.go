@@ -27,6 +27,8 @@ const jobFields = `  id, kind, queue, origin (the first queue), state, reason (o
   timeout (a duration; null: the worker's)
   policy (null: the kind's or the worker's), policy_data (the same as form,
     base, multiplier, cap, jitter, full_jitter)
+  key (omitted if none), cost and weight (omitted if 1)
+  holds_key (no other job of its key runs until it is done; omitted if false)
   group (that it is a member of; omitted if none)
   after (the IDs of jobs that must still succeed before it starts; after_any: of
     jobs that must still end; each is omitted if there are none)
@@ -50,6 +52,8 @@ digits that are unique to the job.`,
     JSON), base64, hex; --payload says which of those three are not null
   cursor, result: the same of what an attempt saved or returned; left out if
     there is none
+  progress: done, total (0: unknown), text, at (a time) of the last attempt that
+    noted some; null: none did
 In a value, bytes of MessagePack are base64 and its keys are strings; hex and
 base64 are exact.
 `,
@@ -74,8 +78,18 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 		case a.flags.output == "ids":
 			fmt.Fprintln(a.stdout, e.ID)
 			return nil
-		case !a.people():
-			return a.print(admin.JobOf(e, payloadForms[form]))
+		}
+		progress, err := progressOf(ctx, queue, id)
+		if err != nil {
+			return err
+		}
+		noted, ok := progress[id]
+		if !a.people() {
+			v := jobView{Job: admin.JobOf(e, payloadForms[form])}
+			if ok {
+				v.Progress = &progressView{noted.Done, noted.Total, admin.Text(noted.Text), admin.Stamp{Time: noted.At}}
+			}
+			return a.print(v)
 		}
 		atRest := true
 		if e.State == pawl.Leased {
@@ -86,8 +100,8 @@ func (a *app) showJob(ctx context.Context, args []string, form string) error {
 			atRest = !isLive
 		}
 		a.showFacts(e, atRest)
-		if err := a.showProgress(ctx, queue, id); err != nil {
-			return err
+		if ok {
+			a.fact("progress", "%s, %s", plain.Text(noted.String()), relative(a.now(), noted.At))
 		}
 		a.showHeaders(e.Headers)
 		a.showPayload("payload", e.Payload, form)
@@ -223,6 +237,11 @@ func (a *app) showFacts(e *pawl.Envelope, atRest bool) {
 func (a *app) showRare(e *pawl.Envelope) {
 	a.timeFact("deadline", e.Deadline)
 	a.textFact("unique", e.UniqueKey)
+	if e.HoldsKey && e.State == pawl.Dead {
+		a.fact("key", "%s; this dead job holds it, and 'jobctl key release' lets its other jobs run", plain.Text(e.Key))
+	} else {
+		a.textFact("key", e.Key)
+	}
 	if e.Cost > 1 {
 		a.fact("cost", "%d", e.Cost)
 	}

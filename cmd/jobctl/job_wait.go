@@ -38,9 +38,16 @@ func (a *app) wait(ctx context.Context, queue admin.Admin, id pawl.ID) error {
 	if err != nil {
 		return err
 	}
+	if a.flags.output == "ids" {
+		fmt.Fprintln(a.stdout, e.ID)
+	}
+	return a.showEnd(e)
+}
+
+// showEnd prints the outcome of a job that has ended, without its ID.
+func (a *app) showEnd(e *pawl.Envelope) error {
 	switch {
 	case a.flags.output == "ids":
-		fmt.Fprintln(a.stdout, e.ID)
 	case !a.people():
 		if err := a.print(admin.JobOf(e, admin.PayloadAuto)); err != nil {
 			return err
@@ -51,7 +58,7 @@ func (a *app) wait(ctx context.Context, queue admin.Admin, id pawl.ID) error {
 	if e.Death == nil {
 		return nil
 	}
-	text := fmt.Sprintf("job %s is dead (%s)", id, plain.Text(string(e.Death.Reason)))
+	text := fmt.Sprintf("job %s is dead (%s)", e.ID, plain.Text(string(e.Death.Reason)))
 	if last := e.LastError(); last != "" {
 		text += ": " + plain.Text(last)
 	}

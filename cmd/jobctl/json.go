@@ -61,6 +61,15 @@ func (a *app) print(v any) error {
 	return nil
 }
 
+// result prints what a command has done: v for programs, or a text for people.
+func (a *app) result(v any, format string, args ...any) error {
+	if !a.people() {
+		return a.print(v)
+	}
+	fmt.Fprintf(a.stdout, format, args...)
+	return nil
+}
+
 // harmlessJSON writes JSON. It replaces characters that a terminal would interpret by \u
 // escapes, which changes nothing for a program.
 type harmlessJSON struct {

@@ -56,15 +56,11 @@ func (a *app) releaseKey(ctx context.Context, args []string, dry bool) error {
 		if k.Held {
 			v.Job, why = &k.Head, "held by dead job "+k.Head.String()
 		}
-		if !a.people() {
-			return a.print(v)
-		}
 		did := "released"
 		if dry {
 			did = "would release"
 		}
-		fmt.Fprintf(a.stdout, "%s: key %s of queue %s, %s\n", did, plain.Text(k.Key), plain.Text(name), why)
-		return nil
+		return a.result(v, "%s: key %s of queue %s, %s\n", did, plain.Text(k.Key), plain.Text(name), why)
 	})
 }
 

@@ -31,9 +31,9 @@ type limit struct {
 
 var limitPattern = regexp.MustCompile(`^(?:(queue|pool):(.+)\.)?(ready|delayed|leased|dead|completed|oldest|held|blocked)(>=?)(.+)$`)
 
-// Set implements pflag.Value.
+// Set adds the limits of one --fail-if.
 func (ls *limits) Set(text string) error {
-	for _, one := range strings.Split(text, ",") {
+	for one := range strings.SplitSeq(text, ",") {
 		one = strings.TrimSpace(one)
 		m := limitPattern.FindStringSubmatch(one)
 		if m == nil {
@@ -61,12 +61,6 @@ func (ls *limits) Set(text string) error {
 	}
 	return nil
 }
-
-// Type implements pflag.Value.
-func (ls *limits) Type() string { return "limitArray" }
-
-// String implements pflag.Value.
-func (ls *limits) String() string { return "" }
 
 // check returns an error with the limits that are exceeded.
 func (ls limits) check(s *admin.Stats, runs workflow.Counts, now time.Time) error {

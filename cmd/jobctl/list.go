@@ -144,9 +144,11 @@ func (l *list) fill(ctx context.Context, queue admin.Admin, out *jobListing, dam
 		if err != nil || !shown {
 			return make([]item, len(page.Jobs)), page.Next, err
 		}
-		progress, err := out.app.progressOf(ctx, queue, page.Jobs)
-		if err != nil {
-			return nil, "", err
+		var progress map[pawl.ID]pawl.Progress
+		if out.app.people() {
+			if progress, err = progressOf(ctx, queue, leasedOf(page.Jobs)...); err != nil {
+				return nil, "", err
+			}
 		}
 		for _, listed := range page.Jobs {
 			if listed.Err != nil {
@@ -199,7 +201,7 @@ func (l *listing) add(it item) error {
 	out := l.app.stdout
 	switch l.app.flags.output {
 	case "table", "wide":
-		l.table.add(it.cells[:len(l.table.columns)]...)
+		l.table.add(it.cells...)
 		return nil
 	case "ids":
 		out.WriteString(it.id + "\n")

@@ -36,18 +36,19 @@ func TestTableOfWideCharacters(t *testing.T) {
 }
 
 // Rule: a failure that many jobs share is reported once with their number, and the failure of an
-// app that went away with its remedy.
+// app that went away in the middle of a change says that the change may have been made.
 func TestReasonsAreFolded(t *testing.T) {
 	gone := fmt.Errorf("%w: %w", pawl.ErrUnknownOutcome, admin.ErrUnreachable)
 	rs := results{{id: id(1)}, {id: id(2), err: gone}, {id: id(3), err: gone}, {id: id(4), err: errNotTried}}
 	a := &app{stdout: bufio.NewWriter(&bytes.Buffer{}), flags: shared{output: "table"}}
 	c := &change{app: a, verb: verb{did: "retried", miss: "not_dead"}, chosen: true, results: rs}
 	f := a.failure(c.report(t.Context()))
-	require.Equal(t, exitLocked, f.code)
+	require.Equal(t, exitError, f.code)
 	require.Equal(t, []string{
 		gone.Error() + " (2 jobs)",
 		"and 1 job not tried after that",
-		"Check that the app is running and serves package admin there; --timeout waits longer.",
+		"It may have been done: look before you run the command again.",
+		"'jobctl job list' shows the state of the jobs.",
 		"Then run the command again: it finds the rest.",
 	}, strings.Split(f.next, "\n"))
 

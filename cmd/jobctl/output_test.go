@@ -37,7 +37,7 @@ func TestTableWithColors(t *testing.T) {
 	for _, paint := range []bool{false, true} {
 		var out bytes.Buffer
 		w := bufio.NewWriter(&out)
-		table := table{out: w, paint: paint, columns: []column{{title: "STATE", color: colorOfState}, {title: "N", right: true, color: colorOfCount}, {title: "LAST"}}}
+		table := table{out: w, paint: paint, columns: []column{{title: "STATE", color: stateColors.of}, {title: "N", right: true, color: colorOfCount}, {title: "LAST"}}}
 		table.add("dead", "12", "x")
 		table.add("completed", "0", "")
 		table.flush()

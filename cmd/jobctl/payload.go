@@ -26,7 +26,11 @@ func (a *app) showPayload(name string, payload []byte, form string) {
 	}
 	if form == "base64" {
 		a.fact(name, "%s", size)
-		a.showText(base64.StdEncoding.EncodeToString(payload[:min(len(payload), shownPayload)]))
+		text, fits := truncate(base64.StdEncoding.EncodeToString(payload[:min(len(payload), shownPayload)]), shownPayload)
+		fmt.Fprintf(a.stdout, "  %s\n", text)
+		if !fits {
+			a.cutNote("at " + plain.Size(shownPayload))
+		}
 		return
 	}
 	value, whole, err := admin.DecodeJSON(payload, 4*shownPayload)
@@ -54,15 +58,6 @@ func (a *app) showJSON(value []byte, whole bool) {
 	text, fits := truncate(string(value), shownPayload)
 	fmt.Fprintf(a.stdout, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 	if !whole || !fits {
-		a.cutNote("at " + plain.Size(shownPayload))
-	}
-}
-
-// showText prints a text on one line.
-func (a *app) showText(text string) {
-	text, fits := truncate(text, shownPayload)
-	fmt.Fprintf(a.stdout, "  %s\n", plain.Text(text))
-	if !fits {
 		a.cutNote("at " + plain.Size(shownPayload))
 	}
 }

@@ -60,7 +60,7 @@ func (a *app) queueTable() *table {
 	t := a.table([]column{
 		{title: "QUEUE", cut: middle}, {title: "READY", right: true}, {title: "DELAYED", right: true},
 		{title: "LEASED", right: true}, {title: "DEAD", right: true, color: colorOfCount}, {title: "COMPLETED", right: true, spare: 1},
-		{title: "OLDEST", right: true}, {title: "STATE", color: colorOfState},
+		{title: "OLDEST", right: true}, {title: "STATE", color: stateColors.of},
 	}...)
 	if a.wide() {
 		t.columns = append(t.columns, column{title: "SUCCEEDED", right: true}, column{title: "FAILED", right: true}, column{title: "OLDEST SINCE"})
@@ -77,10 +77,6 @@ func (a *app) queueRow(s *admin.Stats, q *pawl.QueueStats, now time.Time) []stri
 		done := s.Done[q.Name]
 		succeeded, failed = strconv.FormatInt(done.Succeeded, 10), strconv.FormatInt(done.Failed, 10)
 	}
-	row := []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed),
-		strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, state}
-	if a.wide() {
-		row = append(row, succeeded, failed, since)
-	}
-	return row
+	return []string{cell(q.Name, nameWidth), strconv.Itoa(q.Ready), strconv.Itoa(q.Delayed),
+		strconv.Itoa(q.Leased), strconv.Itoa(q.Dead), strconv.Itoa(q.Completed), oldest, state, succeeded, failed, since}
 }

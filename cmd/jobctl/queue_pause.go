@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -158,9 +157,6 @@ func (p *pausing) change(ctx context.Context, todo []pawl.QueueStats) error {
 	})
 	if err == nil || out.count > 0 {
 		out.close()
-	}
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(ctx.Err(), err)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,96 +36,76 @@ func (rs results) possible() (todo []*result) {
 	return todo
 }
 
-func (rs results) untried() (left []pawl.ID) {
-	for _, r := range rs {
+// untried returns how many jobs were not tried.
+func (c *change) untried() (n int) {
+	for _, r := range c.results {
 		if r.err == errNotTried {
-			left = append(left, r.id)
+			n++
 		}
 	}
-	return left
+	return n
 }
 
 // failed returns the failures to report. It omits a job that a filter selected and that has
 // changed in the meantime: another process was faster.
-func (c *change) failed() (failed []result) {
+func (c *change) failed() (failed []error) {
 	for _, r := range c.results {
 		word := c.outcome(r.err)
 		moved := word == "not_found" || word == "ended" || word == c.verb.miss
 		if r.err != nil && r.err != errNotTried && !errors.Is(r.err, admin.ErrCancelRequested) && !(c.chosen && moved) {
-			failed = append(failed, r)
+			failed = append(failed, r.err)
 		}
 	}
 	return failed
 }
 
-// report prints what was done and returns the rest as an error.
+// report prints what was done and returns the rest as an error, with the exit code of the first
+// failure.
 func (c *change) report(ctx context.Context) error {
 	if err := c.print(); err != nil {
 		return err
 	}
-	show := "job show"
-	if c.verb.runs {
-		show = "wf show"
-	}
-	v := verdict{noun: c.verb.noun(), did: c.verb.did, all: len(c.results), done: len(c.results.possible()), untried: len(c.results.untried()), again: againOf(c.chosen, show)}
-	for _, r := range c.failed() {
-		v.failed = append(v.failed, r.err)
-	}
-	return v.err(ctx, c.explained)
-}
-
-// verdict summarizes a change of several things.
-type verdict struct {
-	noun, did          string
-	all, done, untried int
-	failed             []error
-	again              string // what to do if only some were done
-}
-
-// err returns nil if nothing failed. The exit code is that of the first failure.
-func (v *verdict) err(ctx context.Context, explain func(error) *failure) error {
+	noun, failed, untried := c.verb.noun(), c.failed(), c.untried()
+	of := fmt.Sprintf("%d %ss", len(c.results), noun)
 	switch {
-	case v.untried > 0 && ctx.Err() != nil:
-		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %d %ss were %s", v.done, v.all, v.noun, v.did),
-			fmt.Sprintf("%s not tried; run the command again for the rest.", plural(v.untried, v.noun))}
-	case len(v.failed) == 0:
+	case untried > 0 && ctx.Err() != nil:
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %s were %s", len(c.results.possible()), of, c.verb.did),
+			fmt.Sprintf("%s not tried; run the command again for the rest.", plural(untried, noun))}
+	case len(failed) == 0:
 		return nil
 	}
-	first := explain(v.failed[0])
-	if len(v.failed) == 1 && v.untried == 0 {
-		return first
+	first := c.explained(failed[0])
+	if len(failed) == 1 && untried == 0 {
+		return partial{first}
 	}
-	lines := reasons(v.failed, v.noun)
+	var all alike // the first error of each group is an example
+	for _, err := range failed {
+		all.add(err.Error())
+	}
+	lines := all.lines(noun)
 	alike := len(lines) == 1
-	if v.untried > 0 {
-		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(v.untried, v.noun)))
+	if untried > 0 {
+		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, noun)))
 	}
 	if alike && first.next != "" { // a single cause has a single remedy
 		lines = append(lines, first.next)
 	}
-	if v.untried > 0 || first.code == exitLocked {
-		lines = append(lines, v.again)
+	if untried > 0 || first.code == exitLocked {
+		lines = append(lines, c.again())
 	}
-	return &failure{first.code, fmt.Sprintf("%d of %d %ss could not be %s:", len(v.failed), v.all, v.noun, v.did), strings.Join(lines, "\n")}
+	return partial{&failure{first.code, fmt.Sprintf("%d of %s could not be %s:", len(failed), of, c.verb.did), strings.Join(lines, "\n")}}
 }
 
-// reasons returns the errors of jobs or runs, one line for each group of similar errors, with
-// the first as an example; see [alike].
-func reasons(errs []error, of string) []string {
-	var all alike
-	for _, err := range errs {
-		all.add(err.Error())
-	}
-	return all.lines(of)
-}
-
-// againOf returns what to do if only some things were done. Filters no longer select the items
+// again returns what to do if only some things were done. Filters no longer select the items
 // that were done.
-func againOf(chosen bool, show string) string {
-	if chosen {
+func (c *change) again() string {
+	switch {
+	case c.chosen:
 		return "Then run the command again: it finds the rest."
+	case c.verb.runs:
+		return "Then 'jobctl wf show' shows the state of each."
 	}
-	return fmt.Sprintf("Then 'jobctl %s' shows the state of each.", show)
+	return "Then 'jobctl job show' shows the state of each."
 }
 
 // explained returns the failure of one job or run, with the remedy of the verb.
@@ -201,29 +182,32 @@ func (c *change) print() error {
 	return nil
 }
 
+// outcomes are the words for errors in JSON, in the order in which they are tried.
+var outcomes = []struct {
+	is   error
+	word string // "" for that of the verb
+}{
+	{errNotTried, "not_tried"},
+	{admin.ErrCancelRequested, "asked_to_cancel"},
+	{admin.ErrWorkflowJob, "workflow_job"},
+	{pawl.ErrNotFound, "not_found"},
+	{workflow.ErrNotFound, "not_found"},
+	{workflow.ErrNotRunning, "ended"},
+	{pawl.ErrNotEligible, ""},
+	{pawl.ErrConflict, "conflict"},
+	{pawl.ErrCorrupt, "damaged"},
+	{pawl.ErrUnknownOutcome, "unknown"},
+}
+
 // outcome returns the word for an error in JSON.
 func (c *change) outcome(err error) string {
-	switch {
-	case err == nil:
+	if err == nil {
 		return fieldOf(c.verb.did)
-	case err == errNotTried:
-		return "not_tried"
-	case errors.Is(err, admin.ErrCancelRequested):
-		return "asked_to_cancel"
-	case errors.Is(err, admin.ErrWorkflowJob):
-		return "workflow_job"
-	case errors.Is(err, pawl.ErrNotFound), errors.Is(err, workflow.ErrNotFound):
-		return "not_found"
-	case errors.Is(err, workflow.ErrNotRunning):
-		return "ended"
-	case errors.Is(err, pawl.ErrNotEligible):
-		return c.verb.miss
-	case errors.Is(err, pawl.ErrConflict):
-		return "conflict"
-	case errors.Is(err, pawl.ErrCorrupt):
-		return "damaged"
-	case errors.Is(err, pawl.ErrUnknownOutcome):
-		return "unknown"
+	}
+	for _, o := range outcomes {
+		if errors.Is(err, o.is) {
+			return cmp.Or(o.word, c.verb.miss)
+		}
 	}
 	return "failed"
 }

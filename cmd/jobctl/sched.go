@@ -14,14 +14,6 @@ import (
 	"github.com/gopawl/pawl/schedule"
 )
 
-// schedCommand returns the noun for schedules.
-func (a *app) schedCommand() *cobra.Command {
-	return a.group("sched", "schedules",
-		a.schedListCommand(), a.schedShowCommand(), a.schedHistoryCommand(), a.schedAddCommand(), a.schedSetCommand(),
-		a.schedResetCommand(), a.schedPauseCommand(), a.schedResumeCommand(), a.schedTriggerCommand(),
-		a.schedBackfillCommand(), a.schedRemoveCommand(), a.schedNextCommand())
-}
-
 // scheduleFields is the part of --help that lists the fields of an admin.ScheduleView.
 const scheduleFields = `  name, state (active, paused, retired: its program does not define it, or
     broken), expression, words, zone (null: UTC)
@@ -82,7 +74,7 @@ operator has set.`,
 
 func (a *app) listSchedules(ctx context.Context, p *paging) error {
 	columns := []column{
-		{title: "NAME", cut: middle}, {title: "STATE", color: colorOfSchedule}, {title: "NEXT"}, {title: "WHEN", cut: end},
+		{title: "NAME", cut: middle}, {title: "STATE", color: scheduleColors.of}, {title: "NEXT"}, {title: "WHEN", cut: end},
 		{title: "DOES", cut: middle, spare: 2}, {title: "FIRED", right: true, spare: 1}, {title: "MISSED", right: true}, {title: "FAILED", right: true},
 	}
 	out := a.listing(columns, left("EXPRESSION", "OVERLAP", "QUEUE", "GROUP", "NOTE")...)
@@ -106,20 +98,14 @@ func (a *app) listSchedules(ctx context.Context, p *paging) error {
 	if err := p.end(out, err, new(damage), "schedule", "there are no schedules"); err != nil {
 		return err
 	}
-	if out.count > 0 && a.people() {
-		a.sayFiring(firing)
-	}
-	return nil
-}
-
-// sayFiring prints a message if nothing fires the schedules.
-func (a *app) sayFiring(f admin.Firing) {
-	switch f {
-	case admin.FiringNo:
+	switch {
+	case out.count == 0 || !a.people():
+	case firing == admin.FiringNo:
 		a.say("nobody fires these: the app runs no scheduler; it starts one with schedule.Open and Sync")
-	case admin.FiringStopped:
+	case firing == admin.FiringStopped:
 		a.say("nobody fires these now: the app is stopped; it decides what is due when it starts")
 	}
+	return nil
 }
 
 func scheduleRow(i *schedule.Info, now time.Time) []string {
@@ -153,16 +139,8 @@ func does(i *schedule.Info) string {
 	return ""
 }
 
-// colorOfSchedule returns the color of a schedule's state.
-func colorOfSchedule(state string) string {
-	switch state {
-	case "broken", "broken*":
-		return red
-	case "paused", "paused*", "retired", "retired*":
-		return yellow
-	}
-	return uncolored
-}
+// scheduleColors are the colors of the states of schedules.
+var scheduleColors = colors{"broken": red, "broken*": red, "paused": yellow, "paused*": yellow, "retired": yellow, "retired*": yellow}
 
 func (a *app) schedShowCommand() *cobra.Command {
 	ticks := 5
@@ -214,7 +192,11 @@ func (a *app) printSchedule(s *admin.Schedule) {
 		a.fact("defined as", "%s; 'jobctl sched reset' returns to it", plain.Text(s.Defined.Spec))
 	}
 	a.fact("does", "%s", orDash(plain.Text(does(&s.Info))))
-	a.fact("defined by", "%s", definedBy(s.Group))
+	definer := "an operator"
+	if s.Group != "" {
+		definer = "the program, group " + plain.Text(s.Group)
+	}
+	a.fact("defined by", "%s", definer)
 	a.fact("late ticks", "%s", lateTicks(&s.Terms))
 	overlap := string(s.Terms.Overlap)
 	if s.Terms.Buffer > 0 {
@@ -235,13 +217,6 @@ func (a *app) printSchedule(s *admin.Schedule) {
 	for _, at := range s.Ticks {
 		a.fact("next", "%s", a.moment(at))
 	}
-}
-
-func definedBy(group string) string {
-	if group == "" {
-		return "an operator"
-	}
-	return "the program, group " + plain.Text(group)
 }
 
 // lateTicks returns which late ticks fire, in words.

@@ -16,18 +16,14 @@ import (
 
 // changeSchedule carries out a change of a schedule, and prints the schedule.
 func (a *app) changeSchedule(ctx context.Context, did, name string, do func(admin.Schedules) error) error {
-	var s *admin.Schedule
-	err := a.withSchedules(ctx, func(all admin.Schedules) (err error) {
-		if err = do(all); err == nil {
-			s, err = all.Show(ctx, name, 0)
+	s, err := read(ctx, a.withSchedules, func(all admin.Schedules) (*admin.Schedule, error) {
+		if err := do(all); err != nil {
+			return nil, err
 		}
-		return err
+		return all.Show(ctx, name, 0)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !a.people():
-		return a.print(admin.ScheduleOf(&s.Info))
 	}
 	next := "it does not fire"
 	if !s.Paused.IsZero() {
@@ -36,8 +32,7 @@ func (a *app) changeSchedule(ctx context.Context, did, name string, do func(admi
 	if !s.Due.IsZero() {
 		next = "next " + a.moment(s.Next)
 	}
-	fmt.Fprintf(a.stdout, "%s: %s, %s\n", did, plain.Text(name), next)
-	return nil
+	return a.result(admin.ScheduleOf(&s.Info), "%s: %s, %s\n", did, plain.Text(name), next)
 }
 
 // actCommand returns a command that carries out one action.
@@ -113,14 +108,10 @@ func (a *app) removeSchedule(ctx context.Context, name string, _ []string) error
 		}
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !a.people():
-		return a.print(removedView{admin.Text(name), true})
 	}
-	fmt.Fprintf(a.stdout, "removed: %s\n", plain.Text(name))
-	return nil
+	return a.result(removedView{admin.Text(name), true}, "removed: %s\n", plain.Text(name))
 }
 
 // triggeredView is the object of `sched trigger`.
@@ -168,9 +159,9 @@ func (a *app) schedBackfillCommand() *cobra.Command {
 	b := &backfilling{most: 100}
 	c := a.ofSchedule("sched backfill", &spec{
 		use: "backfill NAME --from TIME --to TIME", short: "fire the ticks of a period again", args: 1,
-		long: `Fires the ticks of a period in the past, whether they have fired or not. The end of the
-period does not count. A run of a workflow that was started for the same tick is not
-started again. A period with more ticks than --max is refused.`,
+		long: `Fires the ticks of a period, whether they have fired or not. The end of the period does
+not count. A run of a workflow that was started for the same tick is not started again.
+A period with more ticks than --max, or with a tick that is yet to come, is refused.`,
 		example: "  jobctl --db jobs.db sched backfill nightly --from 2026-03-01 --to 2026-03-08",
 		json:    "one object with name, from, to (times), fired (how many ticks)\n",
 		exits:   []int{exitNoMatch},
@@ -192,12 +183,9 @@ func (b *backfilling) run(ctx context.Context, a *app, name string) error {
 	fired, err := read(ctx, a.withSchedules, func(all admin.Schedules) (int, error) {
 		return all.Backfill(ctx, name, b.from, b.to, b.most)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !a.people():
-		return a.print(backfilledView{admin.Text(name), admin.Stamp{Time: b.from}, admin.Stamp{Time: b.to}, fired})
 	}
-	fmt.Fprintf(a.stdout, "fired: %s of %s\n", plural(fired, "tick"), plain.Text(name))
-	return nil
+	return a.result(backfilledView{admin.Text(name), admin.Stamp{Time: b.from}, admin.Stamp{Time: b.to}, fired},
+		"fired: %s of %s\n", plural(fired, "tick"), plain.Text(name))
 }

@@ -46,7 +46,7 @@ func (h *ranging) run(ctx context.Context, a *app, name string) error {
 		list = list[max(0, len(list)-h.count):]
 	}
 	out := a.listing([]column{
-		{title: "NR", right: true, spare: 1}, {title: "TICK"}, {title: "DECISION", color: colorOfDecision}, {title: "DECIDED", spare: 2}, {title: "JOB"}, {title: "WHY", cut: end},
+		{title: "NR", right: true, spare: 1}, {title: "TICK"}, {title: "DECISION", color: decisionColors.of}, {title: "DECIDED", spare: 2}, {title: "JOB"}, {title: "WHY", cut: end},
 	})
 	for i := range list {
 		if err := out.add(item{strconv.FormatUint(list[i].N, 10), admin.EntryOf(&list[i]), a.entryRow(&list[i])}); err != nil {
@@ -80,13 +80,8 @@ func (a *app) entryRow(e *schedule.Entry) []string {
 	return []string{strconv.FormatUint(e.N, 10), tick, decision, a.clock(e.At), job, orDash(firstLine(why, errorWidth))}
 }
 
-// colorOfDecision returns the color of a decision.
-func colorOfDecision(word string) string {
-	switch schedule.Decision(word) {
-	case schedule.Missed, schedule.Failed:
-		return red
-	case schedule.Skipped, schedule.Paused, schedule.Clock:
-		return yellow
-	}
-	return uncolored
+// decisionColors are the colors of decisions.
+var decisionColors = colors{
+	string(schedule.Missed): red, string(schedule.Failed): red,
+	string(schedule.Skipped): yellow, string(schedule.Paused): yellow, string(schedule.Clock): yellow,
 }

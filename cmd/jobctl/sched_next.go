@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
 	"github.com/gopawl/pawl/schedule"
 )
@@ -24,9 +25,9 @@ type ticksView struct {
 }
 
 type tickView struct {
-	At          string  `json:"at"`
-	Clock       string  `json:"clock"`
-	ClockChange *string `json:"clock_change"`
+	At          string      `json:"at"`
+	Clock       string      `json:"clock"`
+	ClockChange *admin.Text `json:"clock_change"`
 }
 
 // ticking is one call of `sched next`.
@@ -107,7 +108,7 @@ func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) e
 			break
 		}
 		change := clockChange(at)
-		v.Times = append(v.Times, tickView{At: stamp(at), Clock: at.Format(time.RFC3339), ClockChange: nullable(change)})
+		v.Times = append(v.Times, tickView{At: stamp(at), Clock: at.Format(time.RFC3339), ClockChange: optional(change)})
 		table.add(at.Format("Mon 2006-01-02 15:04:05 Z07:00"), relative(now, at), change)
 	}
 	if !t.app.people() {
@@ -122,14 +123,6 @@ func (t *ticking) print(spec schedule.Spec, zone *time.Location, at time.Time) e
 		table.flush()
 	}
 	return nil
-}
-
-// nullable returns nil for an empty string.
-func nullable(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // clockChange describes how the clock changes on the day of a time. It returns "" if it does not

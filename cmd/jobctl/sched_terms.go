@@ -81,18 +81,12 @@ func (a *app) addSchedule(ctx context.Context, args []string, terms *termFlags, 
 	if len(args) < 3 {
 		return misused(words, "name the schedule, its expression in quotes, and the kind of its jobs")
 	}
-	line.Kind, line.Args = args[2], []byte("null")
-	if len(args) == 4 {
-		b, err := a.argument(args[3], jsonFile)
-		if err != nil {
-			return err
-		}
-		line.Args = b
+	var err error
+	if line.Args, err = a.optionalArgument(args, 3, jsonFile); err != nil {
+		return err
 	}
-	job, err := line.envelope()
-	if err == nil {
-		err = checkHandled(job)
-	}
+	line.Kind = args[2]
+	job, err := line.checked()
 	if err != nil {
 		return usage(words, "%s", err)
 	}

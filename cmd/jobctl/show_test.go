@@ -99,7 +99,8 @@ func TestJobShowAsJSON(t *testing.T) {
 			{"attempt": 1, "at": "2026-03-01T09:00:30.000000000Z", "error": "dial tcp 192.0.2.7:25: connection refused"},
 			{"attempt": 2, "at": "2026-03-01T09:01:00.000000000Z", "error": "timeout\nafter 30s"}
 		],
-		"history_dropped": 0
+		"history_dropped": 0,
+		"progress": null
 	}`, got.stdout)
 	require.Equal(t, exitOK, got.code)
 	require.Empty(t, got.stderr)
@@ -232,4 +233,13 @@ cursor      9 bytes of MessagePack
   {"Line":2000}
 `)
 	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", "-o", "json", id(1).String()).stdout, `"cursor": {`)
+}
+
+// Rule: job show prints the key of a job, and for a dead job that holds it, how to release it.
+func TestShowOfAKey(t *testing.T) {
+	t.Chdir(t.TempDir())
+	buildAt(t, "app.db", heldKey)
+	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(1).String()).stdout,
+		"\nkey         a; this dead job holds it, and 'jobctl key release' lets its other jobs run\n")
+	require.Contains(t, jobctl(t, "--db", "app.db", "job", "show", id(2).String()).stdout, "\nkey         a\n")
 }

@@ -63,7 +63,7 @@ queue, and pool:NAME. to the queues of a pool.`,
 		run: func(ctx context.Context, _ []string) error { return a.stats(ctx, &f) },
 	})
 	c.Flags().Var(ageFlag(&f.every), "watch", "repeat after this `TIME`, until interrupted or until a limit of --fail-if is exceeded")
-	c.Flags().Var(&f.limits, "fail-if", "exit code 5 if one of these `LIMITS` is exceeded")
+	c.Flags().Var(manyFlag{flagFunc{f.limits.Set}}, "fail-if", "exit code 5 if one of these `LIMITS` is exceeded")
 	return c
 }
 
@@ -111,7 +111,9 @@ func (a *app) statsOnce(ctx context.Context, queue admin.Admin, f *statsFlags) e
 		}
 	default:
 		v := viewOfStats(&s, now)
-		v.Runs = viewOfRuns(runs)
+		if counts := admin.WorkflowCounts(runs); counts != (admin.WorkflowCounts{}) {
+			v.Runs = &counts
+		}
 		err = a.print(v)
 	}
 	switch {

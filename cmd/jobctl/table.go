@@ -64,8 +64,9 @@ func (a *app) table(columns ...column) table {
 
 const tablePortion = 500
 
+// add adds a row. Cells beyond the last column are those of -o wide.
 func (t *table) add(cells ...string) {
-	t.rows = append(t.rows, cells)
+	t.rows = append(t.rows, cells[:min(len(cells), len(t.columns))])
 	if len(t.rows) == tablePortion {
 		t.flush()
 	}
@@ -239,18 +240,13 @@ func (a *app) colored(terminal bool) bool {
 	return terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
-// colorOfState returns the color of a state of a job or a queue.
-func colorOfState(word string) string {
-	switch word {
-	case "dead", "PAUSED":
-		return red
-	case "leased", "served":
-		return green
-	case "delayed", "no worker":
-		return yellow
-	}
-	return uncolored
-}
+// colors are the colors of words. Other words have none.
+type colors map[string]string
+
+func (c colors) of(word string) string { return c[word] }
+
+// stateColors are the colors of states of jobs and queues.
+var stateColors = colors{"dead": red, "PAUSED": red, "leased": green, "served": green, "delayed": yellow, "no worker": yellow}
 
 // colorOfCount highlights a number of things that need attention.
 func colorOfCount(text string) string {

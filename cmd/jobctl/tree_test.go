@@ -73,7 +73,7 @@ func TestEveryCommandHasScripts(t *testing.T) {
 	for _, c := range commands {
 		words := wordsOf(c)
 		require.FileExists(t, filepath.Join("testdata", "script", strings.ReplaceAll(words, " ", "_")+".txtar"))
-		for _, m := range regexp.MustCompile(`\b(\d+) [a-z]`).FindAllStringSubmatch(c.Annotations[exitCodes], -1) {
+		for _, m := range regexp.MustCompile(`\b(\d+) [a-z]`).FindAllStringSubmatch(exitNames(c), -1) {
 			code, _ := strconv.Atoi(m[1])
 			if code != exitError && code != exitUsage && code != exitInterrupted {
 				require.True(t, met[words][code], "no script ends '%s' with exit code %d", words, code)

@@ -151,7 +151,7 @@ With -o jsonl only the objects of runs, one per line; with -o ids the IDs of
 those that were %s.
 `, fieldOf(v.did), fieldOf(v.did), v.did),
 		exits:    []int{exitNoMatch, exitConflict},
-		complete: a.completeRefs(-1, v.statuses...),
+		complete: a.completeRefs(anyNumber, v.statuses...),
 		run:      ch.run,
 	})
 	runs.register(a, c, v.statuses...)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -30,9 +29,5 @@ func (a *app) version() error {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		v.Version = info.Main.Version
 	}
-	if !a.people() {
-		return a.print(v)
-	}
-	fmt.Fprintf(a.stdout, "jobctl %s %s %s\n", v.Version, v.Go, v.Platform)
-	return nil
+	return a.result(v, "jobctl %s %s %s\n", v.Version, v.Go, v.Platform)
 }

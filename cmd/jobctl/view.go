@@ -8,7 +8,6 @@ import (
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/cmd/jobctl/internal/plain"
-	"github.com/gopawl/pawl/workflow"
 )
 
 // Programs read the structs of this file, and admin.Job. Their field names are stable, and
@@ -115,15 +114,6 @@ func viewOfStats(s *admin.Stats, now time.Time) statsView {
 		v.Pools = append(v.Pools, pool)
 	}
 	return v
-}
-
-// viewOfRuns returns null if there are no runs.
-func viewOfRuns(c workflow.Counts) *admin.WorkflowCounts {
-	if c == (workflow.Counts{}) {
-		return nil
-	}
-	v := admin.WorkflowCounts(c)
-	return &v
 }
 
 func viewOfQueue(s *admin.Stats, q *pawl.QueueStats, now time.Time) queueView {

@@ -81,13 +81,7 @@ read in time are lost, and the next line reports how many.`,
 	return c
 }
 
-func eventWords() []string {
-	words := []string{"failed", "dead"}
-	for _, t := range eventTypes {
-		words = append(words, string(t))
-	}
-	return words
-}
+func eventWords() []string { return append([]string{"failed", "dead"}, texts(eventTypes)...) }
 
 // events parses the words of --events.
 func (w *watching) events(text string) error {

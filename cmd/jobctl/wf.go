@@ -7,19 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/gopawl/pawl"
 	"github.com/gopawl/pawl/admin"
 	"github.com/gopawl/pawl/workflow"
 )
-
-// wfCommand returns the noun for workflow runs.
-func (a *app) wfCommand() *cobra.Command {
-	return a.group("wf", "workflow runs",
-		a.wfListCommand(), a.wfShowCommand(), a.wfStreamCommand(), a.wfSignalCommand(), a.wfCancelCommand(), a.wfTerminateCommand(),
-		a.wfPauseCommand(), a.wfResumeCommand(), a.wfForkCommand(), a.wfVerifyCommand(), a.wfPruneCommand())
-}
 
 // refText describes the REF of a command in help texts.
 const refText = `A REF is the ID of a run, or its flow, a colon, and the ID from its starter:
@@ -70,17 +61,8 @@ func (r ref) find(ctx context.Context, w admin.Workflows) (pawl.ID, error) {
 
 // readRefs parses the REFs among the arguments, and those on standard input in place of a "-",
 // one per line. A duplicate counts once.
-func (a *app) readRefs(words string, args []string) (refs []ref, err error) {
-	seen := make(map[string]bool)
-	add := func(text string) error {
-		r, err := parseRef(words, text)
-		if err == nil && !seen[text] {
-			seen[text] = true
-			refs = append(refs, r)
-		}
-		return err
-	}
-	return refs, a.eachName(args, bufio.ScanLines, "run", add)
+func (a *app) readRefs(words string, args []string) ([]ref, error) {
+	return readNames(a, args, bufio.ScanLines, "run", func(text string) (ref, error) { return parseRef(words, text) })
 }
 
 // withWorkflows opens the queue while do runs. It explains errors about runs.
@@ -88,25 +70,28 @@ func (a *app) withWorkflows(ctx context.Context, do func(admin.Workflows) error)
 	return a.runFailure(a.with(ctx, func(queue admin.Admin) error { return do(queue.Workflows()) }))
 }
 
+// runRemedies are in the order in which they are tried.
+var runRemedies = []remedy{
+	{is: workflow.ErrNotFound, code: exitNoMatch, next: "It was removed after its retention, or it never existed;\n'jobctl wf list' shows the runs."},
+	{is: workflow.ErrNotRunning, code: exitConflict, next: "'jobctl wf show' shows how it ended."},
+	{is: workflow.ErrUndeclared, code: exitConflict, next: "Check the name of the signal, or declare it in the flow."},
+	{is: workflow.ErrConflict, code: exitConflict, next: "Choose another ID for the new run."},
+	{is: pawl.ErrConflict, code: exitConflict, next: "'jobctl wf show' has the details."},
+	{is: workflow.ErrNoFlow, code: exitDamaged, next: "This build of the app has no such flow: pass it to Engine.Handle."},
+}
+
 // runFailure explains an error about a run. It returns other errors unchanged.
 func (a *app) runFailure(err error) error {
-	switch {
-	case err == nil, errors.As(err, new(*failure)):
+	if err == nil || errors.As(err, new(*failure)) {
 		return err
-	case errors.Is(err, workflow.ErrNotFound):
-		return &failure{exitNoMatch, err.Error(), "It was removed after its retention, or it never existed;\n'jobctl wf list' shows the runs."}
-	case errors.Is(err, workflow.ErrNotRunning):
-		return &failure{exitConflict, err.Error(), "'jobctl wf show' shows how it ended."}
-	case errors.Is(err, workflow.ErrUndeclared):
-		return &failure{exitConflict, err.Error(), "Check the name of the signal, or declare it in the flow."}
-	case errors.Is(err, workflow.ErrConflict):
-		return &failure{exitConflict, err.Error(), "Choose another ID for the new run."}
-	case errors.Is(err, pawl.ErrConflict):
-		return &failure{exitConflict, err.Error(), "'jobctl wf show' has the details."}
-	case errors.As(err, new(*workflow.DeterminismError)):
+	}
+	for _, r := range runRemedies {
+		if errors.Is(err, r.is) {
+			return &failure{r.code, err.Error(), r.next}
+		}
+	}
+	if errors.As(err, new(*workflow.DeterminismError)) {
 		return &failure{exitDamaged, err.Error(), "Run the build that wrote the journal, or restore the old steps in the code, with\nworkflow.Version for a new variant beside them; 'jobctl wf show' has the journal."}
-	case errors.Is(err, workflow.ErrNoFlow):
-		return &failure{exitDamaged, err.Error(), "This build of the app has no such flow: pass it to Engine.Handle."}
 	}
 	return err
 }

@@ -55,14 +55,11 @@ func (f *runFilter) attribute(text string) error {
 }
 
 // statusWords returns statuses as flag values; all statuses if there are none.
-func statusWords(statuses []workflow.Status) (words []string) {
+func statusWords(statuses []workflow.Status) []string {
 	if len(statuses) == 0 {
 		statuses = admin.WorkflowStatuses()
 	}
-	for _, s := range statuses {
-		words = append(words, string(s))
-	}
-	return words
+	return texts(statuses)
 }
 
 func (f *runFilter) query() admin.WorkflowQuery {
@@ -113,8 +110,8 @@ func (a *app) firstRuns(ctx context.Context, queue admin.Admin) []workflow.Info 
 }
 
 // completeFlows offers the flows of the first runs.
-func (a *app) completeFlows(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.look(c, func(ctx context.Context, queue admin.Admin) (flows []string) {
+func (a *app) completeFlows(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.look(c, args, anyNumber, func(ctx context.Context, queue admin.Admin) (flows []string) {
 		for _, run := range a.firstRuns(ctx, queue) {
 			if !slices.Contains(flows, run.Flow) {
 				flows = append(flows, run.Flow)
@@ -125,13 +122,10 @@ func (a *app) completeFlows(c *cobra.Command, _ []string, _ string) ([]string, c
 }
 
 // completeRefs offers the first runs in these statuses, or in any status, for a command that
-// takes up to most runs. A negative most means any number.
+// takes up to most runs.
 func (a *app) completeRefs(most int, statuses ...workflow.Status) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if most >= 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.look(c, func(ctx context.Context, queue admin.Admin) (refs []string) {
+		return a.look(c, args, most, func(ctx context.Context, queue admin.Admin) (refs []string) {
 			for _, run := range a.firstRuns(ctx, queue) {
 				if run.Status != "" && (len(statuses) == 0 || slices.Contains(statuses, run.Status)) {
 					refs = append(refs, run.Flow+":"+run.ID)
@@ -144,7 +138,7 @@ func (a *app) completeRefs(most int, statuses ...workflow.Status) cobra.Completi
 
 // completeSteps offers the steps of the named run.
 func (a *app) completeSteps(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.look(c, func(ctx context.Context, queue admin.Admin) (steps []string) {
+	return a.look(c, args, anyNumber, func(ctx context.Context, queue admin.Admin) (steps []string) {
 		r, err := oneRef("", args)
 		if err != nil {
 			return nil

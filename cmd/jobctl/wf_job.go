@@ -8,7 +8,7 @@ import (
 	"github.com/gopawl/pawl/workflow"
 )
 
-// showJobOfRun prints the state of the job, since when it has that state, and its last failure.
+// showJobOfRun prints the state of the job, since when it has that state, the steps in progress, and its last failure.
 func (a *app) showJobOfRun(run *workflow.Info, j admin.JobOfRun) {
 	e := j.Job
 	if e == nil {
@@ -22,6 +22,11 @@ func (a *app) showJobOfRun(run *workflow.Info, j admin.JobOfRun) {
 		a.fact("job", "%s", stateOf(e, true))
 	default:
 		a.fact("job", "%s since %s", e.State, a.moment(admin.StateSince(e)))
+	}
+	if j.Live {
+		a.textFact("working on", j.Steps)
+	} else {
+		a.textFact("worked on", j.Steps)
 	}
 	if e.Crashes > 0 && e.State != pawl.Dead {
 		a.fact("crashes", "%d in a row", e.Crashes)

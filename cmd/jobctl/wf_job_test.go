@@ -28,6 +28,19 @@ func TestShowHasTheJobOfARun(t *testing.T) {
 			job:   admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago, Crashes: 2}, Live: true, Paused: true},
 			shown: "job         leased since 2026-03-01T11:59:04.000Z  (1m00s ago)\ncrashes     2 in a row\n",
 		},
+		"in long steps": {
+			run: workflow.Info{Status: workflow.Running},
+			job: admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}, Live: true, Steps: "charge since 2026-03-01T11:59:04Z"},
+			shown: "job         leased since 2026-03-01T11:59:04.000Z  (1m00s ago)\n" +
+				"working on  charge since 2026-03-01T11:59:04Z\n",
+		},
+		"whose process is gone in a step": {
+			run: workflow.Info{Status: workflow.Running},
+			job: admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}, Steps: "charge since 2026-03-01T11:59:04Z"},
+			shown: "job         leased; its process is gone, the next open makes it ready\n" +
+				"worked on   charge since 2026-03-01T11:59:04Z\n",
+			waits: "the app, which is not running",
+		},
 		"whose process is gone": {
 			run:   workflow.Info{Status: workflow.Running},
 			job:   admin.JobOfRun{Job: &pawl.Envelope{State: pawl.Leased, LeasedSince: ago}},

@@ -80,18 +80,14 @@ func (a *app) prune(ctx context.Context, before time.Time, dry bool) error {
 			return err
 		}
 	}
-	switch {
-	case !a.people():
-		err = a.print(v)
-	case dry:
-		fmt.Fprintf(a.stdout, "would be removed: %d; nothing was changed\n", v.Removed)
-	default:
-		fmt.Fprintf(a.stdout, "removed %d\n", v.Removed)
+	text := "removed %d\n"
+	if dry {
+		text = "would be removed: %d; nothing was changed\n"
 	}
-	if err == nil {
-		err = a.damaged(&damaged, "run")
+	if err := a.result(v, text, v.Removed); err != nil {
+		return err
 	}
-	return err
+	return a.damaged(&damaged, "run")
 }
 
 // countEnded returns how many runs ended before a time.

@@ -81,7 +81,9 @@ func (a *app) showRun(ctx context.Context, args []string) error {
 	default:
 		a.showRunFacts(&w.Info, job)
 		a.showJournal(w.Journal)
-		a.showStreams(w.Streams)
+		for _, s := range w.Streams { // 'jobctl wf stream' prints the items
+			a.fact("stream", "%s, items %d to %d, %s", plain.Text(s.Name), s.First, s.Last, plain.Size(s.Bytes))
+		}
 		a.showWaits(w.WaitsFor(job, a.moment))
 		if depth == admin.RunValues {
 			a.showValues(w)
@@ -153,7 +155,7 @@ func (a *app) showJournal(journal []workflow.Entry) {
 	columns := []column{
 		{title: "SEQ", right: true}, {title: "STEP", cut: middle}, {title: "KIND"}, {title: "ATTEMPTS", right: true},
 		{title: "STARTED", spare: 2}, {title: "TOOK", right: true}, {title: "BYTES", right: true, spare: 1},
-		{title: "STATE", color: colorOfEntry}, {title: "LAST ERROR", cut: end},
+		{title: "STATE", color: entryColors.of}, {title: "LAST ERROR", cut: end},
 	}
 	if a.wide() {
 		columns = append(columns, left("BUILD", "CHILD")...)
@@ -165,7 +167,10 @@ func (a *app) showJournal(journal []workflow.Entry) {
 			t.add(fmt.Sprint(e.Seq), "-", "-", "-", "-", "-", "-", "damaged", firstLine(e.Error, errorWidth))
 			continue
 		}
-		started, took, failed := "-", "-", ""
+		started, took, failed, child := "-", "-", "", "-"
+		if !e.Child.IsZero() {
+			child = e.Child.String()
+		}
 		if !e.Started.IsZero() {
 			if started = a.clock(e.Started); !e.Finished.IsZero() {
 				took = short(e.Finished.Sub(e.Started))
@@ -174,24 +179,10 @@ func (a *app) showJournal(journal []workflow.Entry) {
 		if e.Error != "" {
 			failed = firstLine(e.Error, errorWidth)
 		}
-		row := []string{fmt.Sprint(e.Seq), cell(e.Step(), nameWidth), string(e.Kind), fmt.Sprint(e.Attempts), started, took, fmt.Sprint(e.Bytes), string(e.State), failed}
-		if a.wide() {
-			child := "-"
-			if !e.Child.IsZero() {
-				child = e.Child.String()
-			}
-			row = append(row, orDash(cell(e.Build, nameWidth)), child)
-		}
-		t.add(row...)
+		t.add(fmt.Sprint(e.Seq), cell(e.Step(), nameWidth), string(e.Kind), fmt.Sprint(e.Attempts), started, took, fmt.Sprint(e.Bytes), string(e.State), failed,
+			orDash(cell(e.Build, nameWidth)), child)
 	}
 	t.flush()
-}
-
-// showStreams prints which items the streams have. 'jobctl wf stream' prints the items.
-func (a *app) showStreams(streams []workflow.StreamInfo) {
-	for _, s := range streams {
-		a.fact("stream", "%s, items %d to %d, %s", plain.Text(s.Name), s.First, s.Last, plain.Size(s.Bytes))
-	}
 }
 
 // short returns a duration in few digits.
@@ -266,13 +257,5 @@ func (a *app) damagedEntries(w *admin.WorkflowRun) error {
 	return a.damaged(&d, "step")
 }
 
-// colorOfEntry returns the color of the state of a journal entry.
-func colorOfEntry(word string) string {
-	switch word {
-	case string(workflow.EntryFailed), "damaged":
-		return red
-	case string(workflow.EntryPending):
-		return yellow
-	}
-	return uncolored
-}
+// entryColors are the colors of the states of journal entries.
+var entryColors = colors{string(workflow.EntryFailed): red, "damaged": red, string(workflow.EntryPending): yellow}

@@ -56,11 +56,9 @@ func (a *app) signal(ctx context.Context, args []string, dedup string, dry bool)
 	case len(args) > 3:
 		return misused(words, "unexpected argument %q; put the value of the signal in one pair of quotes", args[3])
 	}
-	text := []byte("null")
-	if len(args) == 3 {
-		if text, err = a.argument(args[2], "Name a file with the JSON of the signal's value after the @."); err != nil {
-			return err
-		}
+	text, err := a.optionalArgument(args, 2, "Name a file with the JSON of the signal's value after the @.")
+	if err != nil {
+		return err
 	}
 	payload, err := admin.EncodeJSON(text)
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -140,28 +139,18 @@ func itemText(value []byte) string {
 	return line
 }
 
-// itemsEvery is the interval at which -f looks.
-const itemsEvery = time.Second
-
 // follow prints what is appended until the run has ended.
 func (p *streamPrinter) follow(ctx context.Context, queue admin.Admin) error {
 	isLive, err := live(ctx, queue)
-	for err == nil {
+	if err != nil {
+		return err
+	}
+	return p.app.follow(ctx, func() (ended bool, err error) {
 		info, err := queue.Workflows().Show(ctx, p.view.Run, admin.RunInfo)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if _, err := p.print(ctx, queue.Workflows()); err != nil || info.Status.Ended() || !isLive { // after the state, so that the last items are among them
-			return err
-		}
-		if err := p.app.stdout.Flush(); err != nil {
-			return err
-		}
-		select {
-		case <-time.After(itemsEvery):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return err
+		_, err = p.print(ctx, queue.Workflows()) // after the state, so that the last items are among them
+		return info.Status.Ended() || !isLive, err
+	})
 }

@@ -69,7 +69,7 @@ With -o jsonl only the objects of runs, one per line; with -o ids the IDs of
 those that do not match.
 `,
 		exits:    []int{exitNoMatch, exitConflict},
-		complete: a.completeRefs(-1, openStatuses...),
+		complete: a.completeRefs(anyNumber, openStatuses...),
 		run:      v.run,
 	})
 	v.filter.register(a, c, openStatuses...)

@@ -47,21 +47,18 @@ func parseAge(text string) (time.Duration, error) {
 
 // parseMoment reads a time, a date, which means its beginning in the zone, or an age before now.
 func parseMoment(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if d, err := parseAge(text); err == nil {
-		return now.Add(-d), nil
-	}
-	return parseTime(text, zone)
+	return parseTime(text, now, -1, zone)
 }
 
 // parseFuture is parseMoment for future times: a duration counts from now.
 func parseFuture(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if d, err := parseAge(text); err == nil {
-		return now.Add(d), nil
-	}
-	return parseTime(text, zone)
+	return parseTime(text, now, 1, zone)
 }
 
-func parseTime(text string, zone *time.Location) (time.Time, error) {
+func parseTime(text string, now time.Time, direction time.Duration, zone *time.Location) (time.Time, error) {
+	if d, err := parseAge(text); err == nil {
+		return now.Add(direction * d), nil
+	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return t, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -18,6 +19,33 @@ func eachFlag(to *[]string, valid func(string) error) pflag.Value {
 		*to = append(*to, text)
 		return nil
 	}}}
+}
+
+// pairFlag collects names with their values. Cut splits a pair, and wrong is the error for a text that is none.
+func pairFlag(to *map[string]string, cut func(text string) (name, value string, ok bool), wrong string) pflag.Value {
+	return manyFlag{flagFunc{func(text string) error {
+		name, value, ok := cut(text)
+		if !ok || name == "" {
+			return errors.New(wrong)
+		}
+		if _, twice := (*to)[name]; twice {
+			return fmt.Errorf("%s was given twice", name)
+		}
+		if *to == nil {
+			*to = make(map[string]string)
+		}
+		(*to)[name] = value
+		return nil
+	}}}
+}
+
+// cutVariable cuts a variable of an environment, in which blanks count.
+func cutVariable(text string) (name, value string, ok bool) { return strings.Cut(text, "=") }
+
+// cutHeader cuts a header of an HTTP request, in which blanks around the parts do not count.
+func cutHeader(text string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(text, ":")
+	return strings.TrimSpace(name), strings.TrimSpace(value), ok
 }
 
 func notEmpty(text string) error {

@@ -208,16 +208,13 @@ func (m *model) askRuns(key string, rows []row, others []pawl.ID) bool {
 // askPause asks whether to pause a queue, or to resume it.
 func (m *model) askPause(q pawl.QueueStats) {
 	name := plain.Text(q.Name)
-	m.asked = &question{
-		text: fmt.Sprintf("Pause queue %s? Its workers get no job until it is resumed.", name),
-		done: fmt.Sprintf("queue %s is paused", name),
-		do:   func(ctx context.Context, a admin.Admin) ([]error, error) { return nil, a.Pause(ctx, q.Name) },
-	}
+	text, done, set := "Pause queue %s? Its workers get no job until it is resumed.", "paused", admin.Admin.Pause
 	if q.Paused {
-		m.asked = &question{
-			text: fmt.Sprintf("Resume queue %s?", name),
-			done: fmt.Sprintf("queue %s is resumed", name),
-			do:   func(ctx context.Context, a admin.Admin) ([]error, error) { return nil, a.Resume(ctx, q.Name) },
-		}
+		text, done, set = "Resume queue %s?", "resumed", admin.Admin.Resume
+	}
+	m.asked = &question{
+		text: fmt.Sprintf(text, name),
+		done: fmt.Sprintf("queue %s is %s", name, done),
+		do:   func(ctx context.Context, a admin.Admin) ([]error, error) { return nil, set(a, ctx, q.Name) },
 	}
 }

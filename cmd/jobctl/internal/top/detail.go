@@ -54,8 +54,22 @@ func (w *writer) line(format string, args ...any) {
 	w.lines = append(w.lines, plain.Text(fmt.Sprintf(format, args...)))
 }
 
+// text adds the lines of a text behind an indent.
+func (w *writer) text(indent, text string) {
+	for line := range strings.Lines(text) {
+		w.line("%s%s", indent, strings.TrimSuffix(line, "\n"))
+	}
+}
+
 func (w *writer) fact(name, format string, args ...any) {
 	w.line("%-11s %s", name, fmt.Sprintf(format, args...))
+}
+
+// timeFact adds a time, unless it is zero.
+func (w *writer) timeFact(name string, t time.Time) {
+	if !t.IsZero() {
+		w.fact(name, "%s", w.moment(t))
+	}
 }
 
 // moment returns a time with its distance from the time of the reading.
@@ -104,14 +118,10 @@ func (w *writer) facts(e *pawl.Envelope) {
 	}
 	w.fact("priority", "%d", e.Priority)
 	w.fact("created", "%s", w.moment(e.Created))
-	for _, t := range []struct {
-		name string
-		at   time.Time
-	}{{"not before", e.NotBefore}, {"leased", e.LeasedSince}, {"deadline", e.Deadline}, {"completed", e.Completed}} {
-		if !t.at.IsZero() {
-			w.fact(t.name, "%s", w.moment(t.at))
-		}
-	}
+	w.timeFact("not before", e.NotBefore)
+	w.timeFact("leased", e.LeasedSince)
+	w.timeFact("deadline", e.Deadline)
+	w.timeFact("completed", e.Completed)
 	if e.Timeout != 0 {
 		w.fact("timeout", "%v", e.Timeout)
 	}
@@ -151,9 +161,7 @@ func (w *writer) payload(payload []byte) {
 	} else if indented := new(bytes.Buffer); whole && json.Indent(indented, text, "", "  ") == nil {
 		text = indented.Bytes()
 	}
-	for line := range strings.Lines(string(text)) {
-		w.line("  %s", strings.TrimSuffix(line, "\n"))
-	}
+	w.text("  ", string(text))
 	if !whole {
 		w.line("  … truncated; jobctl job show prints all of it")
 	}
@@ -167,11 +175,8 @@ func (w *writer) history(e *pawl.Envelope) {
 	w.fact("history", "failed attempts: %d, the newest first", e.Failures)
 	for _, f := range slices.Backward(e.History) {
 		w.line("  attempt %d  %s", f.Attempt, w.moment(f.At))
-		for _, text := range []string{f.Error, f.Stack} {
-			for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-				w.line("    %s", strings.TrimSuffix(line, "\n"))
-			}
-		}
+		w.text("    ", strings.TrimRight(f.Error, "\n"))
+		w.text("    ", strings.TrimRight(f.Stack, "\n"))
 	}
 	if dropped := e.Failures - len(e.History); dropped > 0 {
 		w.line("  %d older ones are no longer kept", dropped)

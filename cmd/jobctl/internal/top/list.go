@@ -116,23 +116,22 @@ func (l *list) mark() {
 	if !ok {
 		return
 	}
-	if l.marked == nil {
-		l.marked = make(map[pawl.ID]bool)
-	}
 	if id := current.Job.ID; l.marked[id] {
 		delete(l.marked, id)
 	} else {
-		l.marked[id] = true
+		l.markRows(current)
 	}
 	l.choose(l.at + 1)
 }
 
 // markAll marks the rows of the page.
-func (l *list) markAll() {
+func (l *list) markAll() { l.markRows(l.rows...) }
+
+func (l *list) markRows(rows ...row) {
 	if l.marked == nil {
 		l.marked = make(map[pawl.ID]bool)
 	}
-	for _, row := range l.rows {
+	for _, row := range rows {
 		l.marked[row.Job.ID] = true
 	}
 }

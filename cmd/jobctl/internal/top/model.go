@@ -110,12 +110,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // add appends a sentence to the note.
 func (m *model) add(notices string) {
-	if notices = plain.Text(notices); notices != "" && m.note != "" {
-		notices = m.note + "; " + notices
+	if notices != "" && m.note != "" {
+		m.note += "; "
 	}
-	if notices != "" {
-		m.note = notices
-	}
+	m.note += plain.Text(notices)
 }
 
 // say shows an error about what the user did.
@@ -172,9 +170,9 @@ func (m *model) onTick() tea.Cmd {
 
 // finish ends a reading, and begins another one if it was requested in the meantime.
 func (m *model) finish() tea.Cmd {
-	m.reading = false
-	if again := m.again; again {
-		m.again = false
+	again := m.again
+	m.reading, m.again = false, false
+	if again {
 		return m.refresh()
 	}
 	return nil
@@ -218,9 +216,9 @@ func (m *model) takeDetail(r reading) {
 	}
 	if r.run != nil {
 		m.detail.showRun(r.run, r.at, m.opts.UTC)
-		return
+	} else {
+		m.detail.show(r.job, r.at, m.opts.UTC)
 	}
-	m.detail.show(r.job, r.at, m.opts.UTC)
 }
 
 // queueOrders are the orders of queues. The first is the order in which they got their first
@@ -233,19 +231,15 @@ var queueOrders = []struct {
 	{"ready", func(a, b *pawl.QueueStats) int { return b.Ready - a.Ready }},
 	{"dead", func(a, b *pawl.QueueStats) int { return b.Dead - a.Dead }},
 	{"oldest", func(a, b *pawl.QueueStats) int {
-		if a.Oldest.IsZero() || b.Oldest.IsZero() {
-			return boolInt(a.Oldest.IsZero()) - boolInt(b.Oldest.IsZero())
+		switch {
+		case a.Oldest.IsZero() == b.Oldest.IsZero():
+			return a.Oldest.Compare(b.Oldest)
+		case a.Oldest.IsZero():
+			return 1
 		}
-		return a.Oldest.Compare(b.Oldest)
+		return -1
 	}},
 	{"name", func(a, b *pawl.QueueStats) int { return strings.Compare(a.Name, b.Name) }},
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // queues returns the queues that match the filter, sorted.

@@ -89,22 +89,19 @@ func (r *reading) fill(ctx context.Context, a admin.Admin) (err error) {
 	if r.stats, err = a.Stats(ctx); err != nil {
 		return err
 	}
-	switch {
-	case !r.want.job.IsZero() && r.want.isRun:
-		r.run, err = a.Workflows().Show(ctx, r.want.job, admin.RunJournal)
-		if errors.Is(err, workflow.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
+	switch id := r.want.job; {
+	case !id.IsZero():
+		if r.want.isRun {
+			r.run, err = a.Workflows().Show(ctx, id, admin.RunJournal)
+		} else {
+			r.job, err = a.Job(ctx, id)
+		}
+		if errors.Is(err, pawl.ErrNotFound) || errors.Is(err, workflow.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
 			r.jobErr, err = err, nil
 		}
 		return err
 	case r.want.glance:
 		return nil
-	}
-	if !r.want.job.IsZero() {
-		r.job, err = a.Job(ctx, r.want.job)
-		if errors.Is(err, pawl.ErrNotFound) || errors.Is(err, pawl.ErrCorrupt) {
-			r.jobErr, err = err, nil
-		}
-		return err
 	}
 	r.pages = map[pane]page{}
 	if r.want.pane == runsPane {
@@ -138,41 +135,50 @@ const scanned = 500
 // calls is how many pages of the app are read at most for one page on the screen.
 const calls = 8
 
-// page reads one page, state after state, until all visible rows are filled. It reads a bounded
-// amount, so it may end early, with the position where the next page begins.
+// scan reads one list after another, with at most that many calls, until all visible rows are filled or
+// most jobs or runs were looked at. So it may end early, with the position where the next page begins.
+// Read adds to the page what follows a position in a list, and returns the next position.
+func (w want) scan(p *page, lists, calls, most int, read func(at cursor) (next string, err error)) error {
+	at := w.at
+	for range calls {
+		if at.state >= lists || len(p.rows) >= w.rows || p.looked >= most {
+			break
+		}
+		next, err := read(at)
+		if err != nil {
+			return err
+		}
+		if at.after = next; next == "" {
+			at = cursor{state: at.state + 1}
+		}
+	}
+	if at.state < lists {
+		p.next = &at
+	}
+	return nil
+}
+
+// page reads one page of jobs, state after state.
 func (w want) page(ctx context.Context, a admin.Admin) (p page, err error) {
 	states := panes[w.pane].states
-	at, left := w.at, w.rows
-	searching := len(w.filter.words) > 0
+	searching, most := len(w.filter.words) > 0, w.rows
 	if searching {
-		left = scanned
+		most = scanned
 	}
-	for range calls {
-		if at.state >= len(states) {
-			break
-		}
-		if left <= 0 || len(p.rows) >= w.rows {
-			break
-		}
-		listed, err := a.List(ctx, admin.Query{Filter: w.filter.query(states[at.state]), After: at.after, Limit: left})
+	err = w.scan(&p, len(states), calls, most, func(at cursor) (string, error) {
+		listed, err := a.List(ctx, admin.Query{Filter: w.filter.query(states[at.state]), After: at.after, Limit: most - p.looked})
 		if err != nil {
-			return p, err
+			return "", err
 		}
-		left -= len(listed.Jobs)
 		p.looked += len(listed.Jobs)
 		for _, job := range listed.Jobs {
 			if !searching || w.filter.matches(job) {
 				p.rows = append(p.rows, row{Listed: job})
 			}
 		}
-		if at.after = listed.Next; listed.Next == "" {
-			at = cursor{state: at.state + 1}
-		}
-	}
-	if at.state < len(states) {
-		p.next = &at
-	}
-	if w.pane == runningPane {
+		return listed.Next, nil
+	})
+	if err == nil && w.pane == runningPane {
 		err = p.readProgress(ctx, a)
 	}
 	return p, err

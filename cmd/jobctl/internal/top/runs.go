@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -24,19 +25,12 @@ func openRuns(c workflow.Counts) int { return c.Active + c.Paused + c.Blocked + 
 // runs reads one page of runs, status after status. An unreadable run has no status, and is
 // listed with those of the first.
 func (w want) runs(ctx context.Context, all admin.Workflows) (p page, err error) {
-	at := w.at
-	for range len(runStatuses) {
-		if at.state >= len(runStatuses) {
-			return p, nil
-		}
-		if len(p.rows) >= w.rows {
-			break
-		}
+	err = w.scan(&p, len(runStatuses), len(runStatuses), math.MaxInt, func(at cursor) (string, error) {
 		listing, err := all.List(ctx, admin.WorkflowQuery{
 			Filter: workflow.Filter{Status: runStatuses[at.state]}, After: at.after, Limit: w.rows - len(p.rows),
 		})
 		if err != nil {
-			return p, err
+			return "", err
 		}
 		p.looked += len(listing.Runs)
 		for i := range listing.Runs {
@@ -44,14 +38,9 @@ func (w want) runs(ctx context.Context, all admin.Workflows) (p page, err error)
 				p.rows = append(p.rows, row{Listed: pawl.Listed{Job: &pawl.Envelope{ID: run.Run}}, run: run})
 			}
 		}
-		if at.after = listing.Next; listing.Next == "" {
-			at = cursor{state: at.state + 1}
-		}
-	}
-	if at.state < len(runStatuses) {
-		p.next = &at
-	}
-	return p, nil
+		return listing.Next, nil
+	})
+	return p, err
 }
 
 // matchesRun reports whether a run has the queue, the kind of its job and all the words.
@@ -110,21 +99,15 @@ func (d *detail) showRun(run *admin.WorkflowRun, at time.Time, utc bool) {
 	w.fact("queue", "%s", run.Queue)
 	w.fact("build", "%s", run.Build)
 	w.fact("created", "%s", w.moment(run.Created))
-	if !run.Ended.IsZero() {
-		w.fact("ended", "%s", w.moment(run.Ended))
-	}
-	if !run.Due.IsZero() {
-		w.fact("goes on", "%s", w.moment(run.Due))
-	}
+	w.timeFact("ended", run.Ended)
+	w.timeFact("goes on", run.Due)
 	if len(run.Waits) > 0 {
 		w.fact("waits for", "signal %s", strings.Join(run.Waits, ", "))
 	}
 	w.fact("signals", "%d unread", run.Unread)
 	if run.Error != "" {
 		w.line("error")
-		for line := range strings.Lines(run.Error) {
-			w.line("  %s", strings.TrimSuffix(line, "\n"))
-		}
+		w.text("  ", run.Error)
 	}
 	w.fact("journal", "%d steps", len(run.Journal))
 	for i := range run.Journal {

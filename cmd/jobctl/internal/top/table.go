@@ -80,16 +80,15 @@ func table(columns []column, rows [][]cell, selected int, marked func(i int) boo
 		if marked != nil && marked(i) {
 			before, arrow = markedRow, markedMarker
 		}
-		if i != selected {
-			lines = append(lines, tableLine(columns, widths, row, before, width))
-			continue
-		}
-		for j := range row {
-			if !columns[j].tail { // a drawing is indistinguishable from its background when reversed
-				row[j].style = reverse
+		if i == selected {
+			before = arrow
+			for j := range row {
+				if !columns[j].tail { // a drawing is indistinguishable from its background when reversed
+					row[j].style = reverse
+				}
 			}
 		}
-		lines = append(lines, tableLine(columns, widths, row, arrow, width))
+		lines = append(lines, tableLine(columns, widths, row, before, width))
 	}
 	return head, lines
 }
@@ -145,10 +144,11 @@ func tableLine(columns []column, widths []int, row []cell, mark string, width in
 		if c.tail {
 			field = ansi.TruncateLeft(field, max(ansi.StringWidth(field)-widths[i], 0), "")
 		}
-		if c.right {
-			field = fitRight(field, widths[i])
+		space := pad(field, widths[i])
+		if field = cut(field, widths[i]); c.right {
+			field = space + field
 		} else {
-			field = fit(field, widths[i])
+			field += space
 		}
 		b.WriteString(row[i].style.Render(field))
 	}

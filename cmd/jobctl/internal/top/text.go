@@ -7,12 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// fit cuts a safe text to a width in columns of the terminal, and fills it with spaces.
-func fit(s string, width int) string { return cut(s, width) + pad(s, width) }
-
-// fitRight does the same with the text at the right.
-func fitRight(s string, width int) string { return pad(s, width) + cut(s, width) }
-
+// cut cuts a safe text to a width in columns of the terminal, and pad returns the spaces that fill it.
 func cut(s string, width int) string { return ansi.Truncate(s, max(width, 0), "…") }
 
 func pad(s string, width int) string {

@@ -13,6 +13,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,12 +99,7 @@ func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
 	}
-	if o.Input == nil {
-		o.Input = os.Stdin
-	}
-	if o.Output == nil {
-		o.Output = os.Stdout
-	}
+	o.Input, o.Output = cmp.Or(o.Input, os.Stdin), cmp.Or(o.Output, os.Stdout)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -338,11 +338,9 @@ func (m *model) detailPane() pane {
 	if m.detail.run != nil {
 		return runsPane
 	}
-	if m.detail.job != nil {
-		for p := range panes {
-			if slices.Contains(panes[p].states, m.detail.job.State) {
-				return pane(p)
-			}
+	for p := range panes {
+		if m.detail.job != nil && slices.Contains(panes[p].states, m.detail.job.State) {
+			return pane(p)
 		}
 	}
 	return queuesPane
