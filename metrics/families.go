@@ -68,20 +68,18 @@ func state(stats pawl.Stats, now time.Time) []Family {
 		} {
 			jobs.Add(float64(s.jobs), q.Name, s.name)
 		}
-		age := 0.0
+		age, is, left := 0.0, 0.0, 0.0
 		if !q.Oldest.IsZero() {
 			age = max(0, now.Sub(q.Oldest).Seconds())
 		}
-		oldest.Add(age, q.Name)
-		rests := 0.0
 		if q.Paused {
-			rests = 1
+			is = 1
 		}
-		paused.Add(rests, q.Name)
-		left := 0.0
 		if !q.Rests.IsZero() {
 			left = max(0, q.Rests.Sub(now).Seconds())
 		}
+		oldest.Add(age, q.Name)
+		paused.Add(is, q.Name)
 		resting.Add(left, q.Name)
 		held.Add(float64(q.Held), q.Name)
 	}

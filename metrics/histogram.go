@@ -17,12 +17,7 @@ type histogram struct {
 }
 
 func (h *histogram) add(value float64) {
-	if h.Count == 0 {
-		h.Min, h.Max = value, value
-	}
-	h.Count++
-	h.Sum += value
-	h.Min, h.Max = min(h.Min, value), max(h.Max, value)
+	h.merge(Distribution{1, value, value, value})
 	if i := sort.SearchFloat64s(bounds[:], value); i < len(bounds) {
 		h.buckets[i]++
 	}

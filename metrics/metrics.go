@@ -158,16 +158,20 @@ func (s Snapshot) Total(name string) (total int64) {
 // Distribution merges a distribution over all queues and kinds.
 func (s Snapshot) Distribution(name string) (all Distribution) {
 	for f, d := range s.Distributions {
-		switch {
-		case f.Name != name:
-			continue
-		case all.Count == 0:
-			all = d
-			continue
+		if f.Name == name {
+			all.merge(d)
 		}
-		all.Count += d.Count
-		all.Sum += d.Sum
-		all.Min, all.Max = min(all.Min, d.Min), max(all.Max, d.Max)
 	}
 	return all
+}
+
+// merge adds the values of another distribution, which is not empty.
+func (d *Distribution) merge(other Distribution) {
+	if d.Count == 0 {
+		*d = other
+		return
+	}
+	d.Count += other.Count
+	d.Sum += other.Sum
+	d.Min, d.Max = min(d.Min, other.Min), max(d.Max, other.Max)
 }

@@ -116,31 +116,38 @@ func (c *counter) NewIDs(ctx context.Context) (traceID trace.TraceID, id trace.S
 	return traceID, id
 }
 
-// metric returns the samples of a metric, by their attributes: a sum, a gauge, or the count of a histogram.
-func (k *kit) metric(name string) map[string]float64 {
+// metrics collects the metrics that have samples.
+func (k *kit) metrics() (found []metricdata.Metrics) {
 	k.t.Helper()
 	var all metricdata.ResourceMetrics
 	require.NoError(k.t, k.read.Collect(k.t.Context(), &all))
-	samples := make(map[string]float64)
 	for _, scope := range all.ScopeMetrics {
-		for _, m := range scope.Metrics {
-			if m.Name != name {
-				continue
+		found = append(found, scope.Metrics...)
+	}
+	return found
+}
+
+// metric returns the samples of a metric, by their attributes: a sum, a gauge, or the count of a histogram.
+func (k *kit) metric(name string) map[string]float64 {
+	k.t.Helper()
+	samples := make(map[string]float64)
+	for _, m := range k.metrics() {
+		if m.Name != name {
+			continue
+		}
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				samples[p.Attributes.Encoded(encoder{})] = float64(p.Value)
 			}
-			switch data := m.Data.(type) {
-			case metricdata.Sum[int64]:
-				for _, p := range data.DataPoints {
-					samples[p.Attributes.Encoded(encoder{})] = float64(p.Value)
-				}
-			case metricdata.Gauge[float64]:
-				for _, p := range data.DataPoints {
-					samples[p.Attributes.Encoded(encoder{})] = p.Value
-				}
-			case metricdata.Histogram[float64]:
-				for _, p := range data.DataPoints {
-					require.Equal(k.t, []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, p.Bounds)
-					samples[p.Attributes.Encoded(encoder{})] = float64(p.Count)
-				}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				samples[p.Attributes.Encoded(encoder{})] = p.Value
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				require.Equal(k.t, []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, p.Bounds)
+				samples[p.Attributes.Encoded(encoder{})] = float64(p.Count)
 			}
 		}
 	}

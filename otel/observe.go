@@ -15,14 +15,16 @@ var gauges = []struct{ name, as, unit string }{
 	{"pawl_jobs", "pawl.jobs", "{job}"},
 	{"pawl_oldest_ready_seconds", "pawl.oldest_ready", "s"},
 	{"pawl_queue_paused", "pawl.queue.paused", "1"},
+	{"pawl_queue_rest_seconds", "pawl.queue.rest", "s"},
+	{"pawl_held_keys", "pawl.held_keys", "{key}"},
 	{"pawl_file_bytes", "pawl.file.size", "By"},
 	{"pawl_file_free_bytes", "pawl.file.free", "By"},
 	{"pawl_file_max_bytes", "pawl.file.max", "By"},
 }
 
 // Observe exports the state of a queue as gauges, which are read at each collection: pawl.jobs{queue, state},
-// pawl.oldest_ready{queue}, pawl.queue.paused{queue}, pawl.file.size, pawl.file.free, and pawl.file.max. They are the
-// figures of [metrics.Handler]. Stop ends the export.
+// pawl.oldest_ready{queue}, pawl.queue.paused{queue}, pawl.queue.rest{queue}, pawl.held_keys{queue}, pawl.file.size,
+// pawl.file.free, and pawl.file.max. They are the figures of [metrics.Handler]. Stop ends the export.
 func (t *Tracing) Observe(q metrics.Source) (stop func() error, err error) {
 	instruments := make(map[string]metric.Float64ObservableGauge, len(gauges))
 	var all []metric.Observable
@@ -40,12 +42,16 @@ func (t *Tracing) Observe(q metrics.Source) (stop func() error, err error) {
 			return fmt.Errorf("read the queue: %w", err)
 		}
 		for _, f := range families {
+			gauge, known := instruments[f.Name]
+			if !known {
+				continue // a newer library may have more
+			}
 			for _, s := range f.Samples {
 				labels := make([]attribute.KeyValue, len(f.Labels))
 				for i, label := range f.Labels {
 					labels[i] = attribute.String(label, s.Values[i])
 				}
-				o.ObserveFloat64(instruments[f.Name], s.Value, metric.WithAttributes(labels...))
+				o.ObserveFloat64(gauge, s.Value, metric.WithAttributes(labels...))
 			}
 		}
 		return nil

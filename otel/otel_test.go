@@ -3,6 +3,7 @@ package otel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gopawl/pawl"
+	"github.com/gopawl/pawl/metrics"
 	"github.com/gopawl/pawl/otel"
 	"github.com/gopawl/pawl/worker"
 	"github.com/gopawl/pawl/workflow"
@@ -184,6 +186,29 @@ func TestParent(t *testing.T) {
 	})
 }
 
+// Rule: an attempt that snoozes or throttles has not failed, since it counts no attempt.
+func TestPostponedAttemptsDoNotFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, otel.Options{})
+		_, err := mail.Enqueue(t.Context(), k.Enqueuer(k.q), "a")
+		require.NoError(t, err)
+		results := []error{pawl.Snooze(time.Second), fmt.Errorf("429: %w", pawl.Throttle(time.Second, pawl.ThisQueue)), nil}
+		k.drain(func(_ context.Context, job *pawl.Job[string]) error {
+			require.Equal(t, 1, job.Attempt)
+			result := results[0]
+			results = results[1:]
+			return result
+		})
+		require.Empty(t, results)
+		spans := k.golden()
+		require.NotContains(t, spans, "Error")
+		for _, outcome := range []string{"snooze", "throttle", "ack"} {
+			require.Equal(t, 1, strings.Count(spans, "pawl.outcome="+outcome+"\n"), spans)
+		}
+		require.Equal(t, map[string]float64{"destination.name=out operation.name=process pawl.kind=mail": 3}, k.metric("messaging.client.consumed.messages"))
+	})
+}
+
 // Rule: an enqueue that fails is a span that says so.
 func TestRefusedEnqueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -284,5 +309,30 @@ func TestObserve(t *testing.T) {
 		require.NotZero(t, k.metric("pawl.file.size")[""])
 		require.NoError(t, stop())
 		require.Empty(t, k.metric("pawl.jobs"))
+	})
+}
+
+// source is a queue that has every figure.
+type source struct{}
+
+func (source) Stats(context.Context) (pawl.Stats, error) {
+	return pawl.Stats{
+		Queues:  []pawl.QueueStats{{Name: "mail", Counts: pawl.Counts{Held: 2}, Rests: time.Now().Add(time.Hour)}},
+		Storage: pawl.Storage{Size: 3, Free: 1, Max: 9},
+	}, nil
+}
+
+// Rule: each figure that package metrics has of a queue's state has a gauge.
+func TestObserveHasEveryFigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, otel.Options{})
+		stop, err := k.Observe(source{})
+		require.NoError(t, err)
+		families, err := metrics.Families(t.Context(), source{}, nil)
+		require.NoError(t, err)
+		require.Len(t, k.metrics(), len(families))
+		require.Equal(t, map[string]float64{"queue=mail": 3600}, k.metric("pawl.queue.rest"))
+		require.Equal(t, map[string]float64{"queue=mail": 2}, k.metric("pawl.held_keys"))
+		require.NoError(t, stop())
 	})
 }

@@ -61,6 +61,9 @@ func outcomeOf(err error) (outcome string, failed bool) {
 	if _, ok := pawl.SnoozeDelay(err); ok {
 		return "snooze", false
 	}
+	if _, _, ok := pawl.ThrottleDelay(err); ok {
+		return "throttle", false
+	}
 	if pawl.IsPermanent(err) {
 		return "abandon", true
 	}

@@ -16,7 +16,7 @@ import (
 // Causes with which a handler's context ends; see context.Cause.
 var (
 	// ErrTimeout is the cause at the job's timeout.
-	ErrTimeout = errors.New("the run took longer than its timeout")
+	ErrTimeout = errors.New("the attempt took longer than its timeout")
 
 	// ErrDeadline is the cause at the job's deadline, if that comes before the timeout.
 	ErrDeadline = errors.New("the deadline of the job has passed")

@@ -172,6 +172,43 @@ func TestManyContext(t *testing.T) {
 	})
 }
 
+// Rule: a job that is cancelled during a call ends with the call, however long that takes. If the job has a timeout, it is
+// dead StuckGrace after that, without the call.
+func TestManyCancelled(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout time.Duration // of the cancelled job
+		err     error         // of the call
+		state   pawl.State    // before the call ends
+		done    bool          // afterwards
+	}{
+		"the call succeeds": {0, nil, pawl.Leased, true},
+		"the call fails":    {0, errBroken, pawl.Leased, false},
+		"with a timeout":    {time.Minute, nil, pawl.Dead, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, q *bolt.Queue) {
+				first, err := task.Enqueue(t.Context(), q, "0", pawl.Timeout(c.timeout), pawl.MaxRetries(0))
+				require.NoError(t, err)
+				_, err = task.Enqueue(t.Context(), q, "1", pawl.MaxRetries(0))
+				require.NoError(t, err)
+				w := newWorker(q, worker.Options{Concurrency: 2, StuckGrace: 10 * time.Second})
+				worker.HandleMany(w, task, worker.Many{}, func(context.Context, []*pawl.Job[string]) error {
+					require.NoError(t, q.Cancel(context.Background(), first.ID))
+					<-time.After(time.Hour)
+					require.Equal(t, c.state, stored(t, q, first.ID).State)
+					return c.err
+				})
+				require.NoError(t, w.Drain(t.Context(), pawl.WaitFinished))
+				if c.done {
+					requireDone(t, q, first.ID)
+				} else {
+					requireCancelled(t, q, first.ID, 1)
+				}
+			})
+		})
+	}
+}
+
 // Rule: a job that is cancelled while it waits for others does not run, and the others do.
 func TestManyLeave(t *testing.T) {
 	bubble(t, func(t *testing.T, q *bolt.Queue) {
