@@ -18,7 +18,7 @@ import (
 )
 
 var torture = command.Command{
-	Line: "go run ./internal/torture", Families: families, Each: 13 * time.Minute, Night: 3 * time.Hour,
+	Line: "go run ./internal/torture", Families: families, Each: 16 * time.Minute, Night: 3 * time.Hour,
 }
 
 func main() { torture.Main() }

@@ -34,6 +34,7 @@ type Command struct {
 // not return.
 func (c *Command) Main() {
 	harness.Main()
+	harness.CollectLess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := c.run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

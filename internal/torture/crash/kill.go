@@ -19,7 +19,7 @@ var Kill = &harness.Family{
 	Method: "SIGKILL of a working process, from its first instruction on; then every invariant and the state of " +
 		"every job, with keys that have limits, orders, and turns, and with a pool",
 	Unit: "cycles",
-	PR:   500, Nightly: 20_000, Share: 15,
+	PR:   500, Nightly: 20_000, Share: 20,
 	Prepare: harness.Each(kill),
 }
 

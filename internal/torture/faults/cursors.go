@@ -56,7 +56,7 @@ func cursorRole(args harness.Args) error {
 	if err != nil {
 		return err
 	}
-	_, jobs := u.newJobs(cursorJobs, func(e *pawl.Envelope) bool { return e.Delay == 0 && e.Queue == oracle.Queues[0] })
+	_, jobs := u.newJobs(cursorJobs, 0, func(e *pawl.Envelope) bool { return e.Delay == 0 && e.Queue == oracle.Queues[0] })
 	if err := withid.Enqueue(background, q, jobs...); err != nil {
 		return err
 	}

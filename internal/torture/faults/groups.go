@@ -162,7 +162,7 @@ func (g *groupTry) due() (n int) {
 // possible outcomes.
 func (g *groupTry) transition(verb string) error {
 	p := &killPoint{at: g.Rand.IntN(5)}
-	r, err := supervise(g.Ctx, g.Dir, p.plan, "faults-group", g.path, verb, g.Rand.Uint64(), max(2, g.members/50))
+	r, err := supervise(g.Ctx, g.Dir, []string{"newfstatat", "pwrite64", "write", "ftruncate", "fsync", "fdatasync"}, p.plan, "faults-group", g.path, verb, g.Rand.Uint64(), max(2, g.members/50))
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func resultRole(args harness.Args) error {
 	retained := func(e *pawl.Envelope) bool { return e.Retain > 0 && e.Delay == 0 }
 	s.open()
 	for range resultRounds {
-		s.try(func() error { return s.enqueueSome(1+s.rand.IntN(6), retained) })
+		s.try(func() error { return s.enqueueSome(1+s.rand.IntN(6), 0, retained) })
 		s.try(func() error { return s.fetch(6) })
 		for len(s.held) > 0 {
 			if s.rand.IntN(4) == 0 {

@@ -7,6 +7,6 @@ import (
 	"errors"
 )
 
-func supervise(context.Context, string, func(int, call) fault, string, ...any) (ran, error) {
+func supervise(context.Context, string, []string, func(int, call) fault, string, ...any) (ran, error) {
 	return ran{}, errors.New("needs Linux on amd64 or arm64")
 }

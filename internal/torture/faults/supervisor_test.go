@@ -3,12 +3,15 @@
 package faults
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gopawl/pawl/internal/torture/harness"
 )
 
 // needSupervision skips a test where system calls cannot be supervised.
@@ -41,7 +44,7 @@ func TestSupervise(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "file")
 			writes := 0
-			r, err := supervise(t.Context(), dir, func(n int, c call) fault {
+			r, err := supervise(t.Context(), dir, nil, func(n int, c call) fault {
 				if c.kind != "write" {
 					return fault{}
 				}
@@ -67,8 +70,33 @@ func TestSupervise(t *testing.T) {
 // A child that does not come to be supervised is an error, not a run.
 func TestSuperviseNobody(t *testing.T) {
 	needSupervision(t)
-	r, err := supervise(t.Context(), t.TempDir(), func(int, call) fault { return fault{} }, "no such role")
+	r, err := supervise(t.Context(), t.TempDir(), nil, func(int, call) fault { return fault{} }, "no such role")
 	require.NoError(t, err, "it is supervised, and then ends")
 	require.Error(t, r.ended)
 	require.Contains(t, r.stderr, "no such role")
+}
+
+// A process that writes on after a failed sync is found: the calls that show it are supervised, too.
+func TestSuperviseAfterSync(t *testing.T) {
+	needSupervision(t)
+	dir := t.TempDir()
+	p := &injection{at: at{call: call{kind: "fsync", file: "file"}, fault: failing(syscall.EIO)}, index: -1, again: -1}
+	r, err := supervise(t.Context(), dir, p.kinds(), p.plan, "faults-heedless", filepath.Join(dir, "file"))
+	require.NoError(t, err)
+	require.NoError(t, r.ended, r.stderr)
+	require.ErrorContains(t, r.builtOn(p.index), "file was written to after its sync had failed")
+}
+
+func init() {
+	harness.Role("faults-heedless", func(args harness.Args) error {
+		f, err := os.Create(args[0])
+		if err == nil {
+			_, err = f.WriteString("a")
+		}
+		if err != nil || f.Sync() == nil {
+			return errors.Join(err, errors.New("a sync that must fail succeeds"))
+		}
+		_, err = f.WriteString("b")
+		return errors.Join(err, f.Close())
+	})
 }

@@ -21,7 +21,7 @@ var Syscalls = &harness.Family{
 	Method: "every system call on the queue's files in a run of 50 commits fails (EIO, ENOSPC, and others), " +
 		"writes half, writes half and then fails with ENOSPC, or is the last before SIGKILL",
 	Unit: "runs with a fault",
-	PR:   faultsOfScript, Nightly: faultsOfScript, Share: 65, Parallel: 4,
+	PR:   faultsOfScript, Nightly: faultsOfScript, Share: 75, Parallel: 4,
 	Missing: missingSupervision,
 	Prepare: eachFault(faultsOfScript, func(_ context.Context, every []at) ([]at, error) { return every, nil }),
 }
@@ -157,7 +157,7 @@ func runScript(ctx context.Context, s scripted, plan func(int, call) fault) (ran
 		return ran{}, err
 	}
 	defer os.RemoveAll(dir)
-	r, err := supervise(ctx, dir, plan, s.role, filepath.Join(dir, queueName), s.seed)
+	r, err := supervise(ctx, dir, nil, plan, s.role, filepath.Join(dir, queueName), s.seed)
 	if err = errors.Join(err, r.ended); err != nil {
 		return r, fmt.Errorf("%w: %s", err, r.stderr)
 	}
@@ -169,7 +169,7 @@ const queueName = "jobs.db"
 // faulty runs a script with a fault, and then opens its file without faults.
 func faulty(t *harness.Try, s scripted, a at) error {
 	p := &injection{at: a, index: -1, again: -1}
-	r, err := supervise(t.Ctx, t.Dir, p.plan, s.role, filepath.Join(t.Dir, queueName), s.seed)
+	r, err := supervise(t.Ctx, t.Dir, p.kinds(), p.plan, s.role, filepath.Join(t.Dir, queueName), s.seed)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func faulty(t *harness.Try, s scripted, a at) error {
 func killed(t *harness.Try, s scripted, a at, judge func(lines []string, q *bolt.Queue) error) error {
 	p := &injection{at: a, index: -1, again: -1}
 	path := filepath.Join(t.Dir, queueName)
-	r, err := supervise(t.Ctx, t.Dir, p.plan, s.role, path, s.seed)
+	r, err := supervise(t.Ctx, t.Dir, p.kinds(), p.plan, s.role, path, s.seed)
 	switch {
 	case err != nil:
 		return err
@@ -210,6 +210,18 @@ type injection struct {
 	index int  // index of the call among all calls, once it came
 	both  bool // the second call came
 	again int  // index of the call that reopens the queue's file
+}
+
+// kinds returns the kinds of calls that the plan and the judge of a run need, nil for all: a second
+// fault is at a call of any kind.
+func (p *injection) kinds() []string {
+	switch {
+	case p.then != nil:
+		return nil
+	case isSync(p.call): // what comes after it matters
+		return []string{"fsync", "fdatasync", "pwrite64", "write", "ftruncate", "linkat", "renameat", "openat", "newfstatat"}
+	}
+	return []string{p.kind}
 }
 
 func (p *injection) plan(n int, c call) (f fault) {
@@ -271,7 +283,7 @@ func missingSupervision() string {
 		return err.Error()
 	}
 	defer os.RemoveAll(dir)
-	r, err := supervise(context.Background(), dir, func(int, call) fault { return fault{} }, "faults-nothing", filepath.Join(dir, "file"))
+	r, err := supervise(context.Background(), dir, nil, func(int, call) fault { return fault{} }, "faults-nothing", filepath.Join(dir, "file"))
 	switch {
 	case err != nil:
 		return fmt.Sprintf("cannot supervise system calls here (seccomp, Linux 5.9): %v", err)

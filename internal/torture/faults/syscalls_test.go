@@ -137,7 +137,7 @@ func TestFamilyCanFail(t *testing.T) {
 	f := &harness.Family{Name: "planted", Prepare: func(*harness.Env) (func(*harness.Try) error, error) {
 		return func(t *harness.Try) error {
 			p := &injection{at: at{call: call{kind: "openat", file: queueName}}, index: -1, again: -1}
-			r, err := supervise(t.Ctx, t.Dir, p.plan, "faults-planted", filepath.Join(t.Dir, queueName))
+			r, err := supervise(t.Ctx, t.Dir, p.kinds(), p.plan, "faults-planted", filepath.Join(t.Dir, queueName))
 			if err != nil {
 				return err
 			}

@@ -62,10 +62,13 @@ func (u *user) newID() (id pawl.ID) {
 	return id
 }
 
-// newJobs makes n jobs for which suits is true.
-func (u *user) newJobs(n int, suits func(*pawl.Envelope) bool) (ids []pawl.ID, jobs []*pawl.Envelope) {
+// newJobs makes n jobs for which suits is true. Their payloads have at least least bytes.
+func (u *user) newJobs(n, least int, suits func(*pawl.Envelope) bool) (ids []pawl.ID, jobs []*pawl.Envelope) {
 	for len(jobs) < n {
 		id := u.newID()
+		if oracle.PayloadSize(id) < least {
+			continue
+		}
 		if job := oracle.JobOf(id); suits(job) {
 			ids, jobs = append(ids, id), append(jobs, job)
 		}
@@ -97,12 +100,12 @@ func (u *user) judge(verb string, err error) {
 
 // enqueue stores n jobs together. Their payloads have at least least bytes.
 func (u *user) enqueue(n, least int) error {
-	return u.enqueueSome(n, func(e *pawl.Envelope) bool { return len(e.Payload) >= least })
+	return u.enqueueSome(n, least, func(*pawl.Envelope) bool { return true })
 }
 
-// enqueueSome stores n jobs together for which suits is true.
-func (u *user) enqueueSome(n int, suits func(*pawl.Envelope) bool) error {
-	ids, jobs := u.newJobs(n, suits)
+// enqueueSome is enqueue for jobs for which suits is true.
+func (u *user) enqueueSome(n, least int, suits func(*pawl.Envelope) bool) error {
+	ids, jobs := u.newJobs(n, least, suits)
 	return u.Do(background, "enqueue", ids, func() error { return withid.Enqueue(background, u.Queue, jobs...) })
 }
 

@@ -20,6 +20,10 @@ import (
 // makes the fuzzer slower, since it reads and compares a byte for each branch.
 var instrumented = []string{module + "/...", "github.com/vmihailenco/msgpack/...", "go.etcd.io/bbolt/...", "github.com/spf13/..."}
 
+// plain are packages of the module that only test others. They are large, and the compiler takes longer for
+// an instrumented package.
+var plain = []string{module + "/queuetest", module + "/internal/scenario"}
+
 // binaries are the test binaries, built for fuzzing, of the packages with targets.
 type binaries struct {
 	of    map[string]string // by package
@@ -45,9 +49,13 @@ func build(ctx context.Context, to, temp string, all []target) (b binaries, err 
 		}
 	}
 	for command, some := range packages {
-		args := []string{"test", "-c", harness.Lean, "-o", to + string(filepath.Separator)}
+		// Without their paths, what is compiled serves other checkouts too.
+		args := []string{"test", "-c", "-vet=off", "-trimpath", harness.Lean, "-o", to + string(filepath.Separator)}
 		for _, pattern := range instrumented {
 			args = append(args, "-gcflags="+pattern+"=-d=libfuzzer") // as go test -fuzz does
+		}
+		for _, pattern := range plain {
+			args = append(args, "-gcflags="+pattern+"=") // the last pattern counts
 		}
 		if err := harness.Build(ctx, folders[command], append(args, some...)...); err != nil { // built in its module
 			return b, err

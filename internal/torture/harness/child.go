@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,16 +54,20 @@ func Main() {
 		return
 	}
 	_ = os.Unsetenv(roleVariable)
-	run, ok := roles[name]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "there is no role %q\n", name)
-		os.Exit(1)
-	}
-	if err := run(os.Args[1:]); err != nil {
+	if err := Play(name, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// Play runs a role in this process. A role that prepares its process for another role ends with it.
+func Play(name string, args Args) error {
+	run, ok := roles[name]
+	if !ok {
+		return fmt.Errorf("there is no role %q", name)
+	}
+	return run(args)
 }
 
 // Emit sends a line from a child to its family.
@@ -97,7 +102,16 @@ func Command(ctx context.Context, wrap []string, role string, args ...any) (*exe
 // Collecting is an environment variable for programs that families start. They collect
 // garbage a quarter as often as by default, unless the environment sets GOGC. Little of
 // their memory lives long, and garbage collection took up to a third of their time.
-func Collecting() string { return "GOGC=" + cmp.Or(os.Getenv("GOGC"), "400") }
+func Collecting() string { return "GOGC=" + cmp.Or(os.Getenv("GOGC"), strconv.Itoa(collecting)) }
+
+const collecting = 400
+
+// CollectLess makes this process collect garbage as rarely as those.
+func CollectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collecting)
+	}
+}
 
 // Start starts a child. The caller calls Rest, End or KillAfter, whether it kills it or not.
 func Start(ctx context.Context, wrap []string, role string, args ...any) (*Child, error) {

@@ -18,7 +18,7 @@ var Library = &harness.Family{
 	Method: "damaged and hostile files of 29 classes, through every call of Open and OpenReader: no panic, fault, " +
 		"hang, wrong data, or more than 256 MiB",
 	Unit: "files",
-	PR:   50_000, Nightly: 2_000_000, Share: 60,
+	PR:   50_000, Nightly: 2_000_000, Share: 75,
 	Prepare: prepare("hostile-files"),
 }
 
@@ -28,7 +28,7 @@ var Salvage = &harness.Family{
 	Goals:  "R7",
 	Method: "the same files through Salvage: its result opens, keeps every invariant, and has no wrong data",
 	Unit:   "files",
-	PR:     5_000, Nightly: 400_000, Share: 14,
+	PR:     5_000, Nightly: 400_000, Share: 20,
 	Prepare: prepare("hostile-salvage"),
 }
 

@@ -1,9 +1,11 @@
 package hostile
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,24 +57,40 @@ func TestJobctl(t *testing.T) {
 	requireKept(t, Jobctl, 50)
 }
 
-// bases makes and loads the sound files.
+// makeAll makes and loads the sound files.
+func makeAll(ctx context.Context) ([]*base, error) {
+	dir, err := harness.MemoryFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := makeBases(ctx, dir); err != nil {
+		return nil, err
+	}
+	return loadBases(ctx, dir)
+}
+
+// sharedBases are the bases of all tests. Nothing changes them.
+var sharedBases = sync.OnceValues(func() ([]*base, error) { return makeAll(context.Background()) })
+
+// bases returns the sound files, and a folder.
 func bases(t *testing.T) (all []*base, dir string) {
 	t.Helper()
-	dir, err := harness.MemoryFolder()
+	all, err := sharedBases()
+	require.NoError(t, err)
+	dir, err = harness.MemoryFolder()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, makeBases(t.Context(), dir))
-	all, err = loadBases(t.Context(), dir)
-	require.NoError(t, err)
 	return all, dir
 }
 
 // Rule: a seed makes the same file in every run.
 func TestSeedMakesTheSameFile(t *testing.T) {
-	a, dirA := bases(t)
-	b, dirB := bases(t)
+	a, dir := bases(t)
+	b, err := makeAll(t.Context())
+	require.NoError(t, err)
 	for seed := range uint64(race.Fewer(300)) {
-		x, y := forge(a, seed, filepath.Join(dirA, "scratch")), forge(b, seed, filepath.Join(dirB, "scratch"))
+		x, y := forge(a, seed, filepath.Join(dir, "scratch")), forge(b, seed, filepath.Join(dir, "scratch"))
 		require.Equal(t, x.how, y.how)
 		require.True(t, string(x.file) == string(y.file), "seed %d: %s", seed, x.how)
 	}

@@ -101,3 +101,29 @@ func (o obstacle) text() string {
 	}
 	return all.String()
 }
+
+// partOfGroup reports whether text is a group of a summary that also occurs in one of the sound
+// lines. The sound group must have at least as many jobs, and its times must include those of text.
+func partOfGroup(text string, sound map[string]bool) bool {
+	type group struct {
+		Key     *string   `json:"key"`
+		Count   int64     `json:"count"`
+		FirstAt time.Time `json:"first_died_at"`
+		LastAt  time.Time `json:"last_died_at"`
+	}
+	read := func(text string) (g group, ok bool) {
+		err := json.Unmarshal([]byte(text), &g)
+		return g, err == nil && g.Key != nil && g.Count > 0
+	}
+	part, ok := read(text)
+	if !ok {
+		return false
+	}
+	for line := range sound {
+		if all, ok := read(line); ok && *all.Key == *part.Key && part.Count <= all.Count &&
+			!part.FirstAt.Before(all.FirstAt) && !part.LastAt.After(all.LastAt) {
+			return true
+		}
+	}
+	return false
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/gopawl/pawl"
@@ -24,16 +25,43 @@ var Queues = []string{"a", "b", "limited", "ordered", "held"}
 // JobOf makes the job of an ID. All of its content follows from the ID, so a story names jobs only by ID,
 // and a check compares every byte.
 func JobOf(id pawl.ID) *pawl.Envelope {
-	h := fnv.New64a()
-	h.Write(id[:])
-	r := rand.New(rand.NewPCG(h.Sum64(), 0))
-	e := &pawl.Envelope{
+	e := jobOf(id)
+	e.Payload = bytes.Clone(e.Payload)
+	return &e
+}
+
+// jobs remembers the jobs of the last IDs, since a check asks for each of them many times.
+var jobs = struct {
+	sync.Mutex
+	of map[pawl.ID]pawl.Envelope
+}{of: make(map[pawl.ID]pawl.Envelope)}
+
+const mostJobs = 1000
+
+// jobOf is JobOf for this package, which changes no payload.
+func jobOf(id pawl.ID) pawl.Envelope {
+	jobs.Lock()
+	defer jobs.Unlock()
+	e, ok := jobs.of[id]
+	if !ok {
+		if len(jobs.of) == mostJobs {
+			clear(jobs.of)
+		}
+		e = makeJob(id)
+		jobs.of[id] = e
+	}
+	return e
+}
+
+func makeJob(id pawl.ID) pawl.Envelope {
+	r, queue, priority, size := begin(id)
+	e := pawl.Envelope{
 		ID:         id,
 		Kind:       "k",
-		Queue:      Queues[r.IntN(len(Queues))],
-		Priority:   int8(r.IntN(3)),
+		Queue:      queue,
+		Priority:   priority,
 		MaxRetries: 1000, // only the workload makes jobs dead
-		Payload:    payload(id, r),
+		Payload:    payload(size, r),
 	}
 	one := func(in int) bool { return r.IntN(in) == 0 }
 	if one(8) {
@@ -64,9 +92,27 @@ func JobOf(id pawl.ID) *pawl.Envelope {
 // made returns the time in an ID.
 func made(id pawl.ID) time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:]) >> 16)) }
 
-// payload returns a small payload, sometimes one that does not fit in a record, and rarely
+// begin draws what a job begins with. Its payload is small, sometimes one that does not fit in a record, and rarely
 // one of many pages.
-func payload(id pawl.ID, r *rand.Rand) []byte {
+func begin(id pawl.ID) (r *rand.Rand, queue string, priority int8, size int) {
+	r = rand.New(rand.NewPCG(sum(id), 0))
+	queue, priority = Queues[r.IntN(len(Queues))], int8(r.IntN(3))
+	return r, queue, priority, anySize(r)
+}
+
+// PayloadSize is the size of the payload of the job of an ID.
+func PayloadSize(id pawl.ID) int {
+	_, _, _, size := begin(id)
+	return size
+}
+
+func sum(id pawl.ID) uint64 {
+	h := fnv.New64a()
+	h.Write(id[:])
+	return h.Sum64()
+}
+
+func anySize(r *rand.Rand) int {
 	size := r.IntN(200)
 	switch r.IntN(32) {
 	case 0, 1, 2, 3:
@@ -74,6 +120,10 @@ func payload(id pawl.ID, r *rand.Rand) []byte {
 	case 4:
 		size = r.IntN(64 << 10)
 	}
+	return size
+}
+
+func payload(size int, r *rand.Rand) []byte {
 	b := make([]byte, size)
 	for at := 0; at < len(b); at += 8 {
 		var word [8]byte
@@ -89,9 +139,8 @@ func ResultOf(e *pawl.Envelope) []byte {
 	if e.Retain <= 0 {
 		return nil
 	}
-	h := fnv.New64a()
-	h.Write(e.ID[:])
-	return append(e.ID[:len(e.ID):len(e.ID)], payload(e.ID, rand.New(rand.NewPCG(h.Sum64(), 1)))...)
+	r := rand.New(rand.NewPCG(sum(e.ID), 1))
+	return append(e.ID[:len(e.ID):len(e.ID)], payload(anySize(r), r)...)
 }
 
 // sameResult requires that a completed job has its result, entirely, and that no other job has one.
@@ -108,7 +157,7 @@ func sameResult(e *pawl.Envelope) error {
 
 // SameJob requires that a job, apart from its state, has the content that follows from its ID.
 func SameJob(e *pawl.Envelope) error {
-	want := JobOf(e.ID)
+	want := jobOf(e.ID)
 	switch {
 	case !bytes.Equal(e.Payload, want.Payload):
 		return fmt.Errorf("job %s has another payload than it was given", e.ID)

@@ -66,7 +66,8 @@ func (p pools) add(queue string) error {
 // know records the state of a job, and whether it holds its key.
 func (o *Oracle) know(id pawl.ID, k Known) {
 	o.jobs[id] = k
-	switch key := keyOf(JobOf(id)); {
+	job := jobOf(id)
+	switch key := keyOf(&job); {
 	case k.Holds:
 		o.holders[key] = id
 	case o.holders[key] == id:
@@ -77,9 +78,9 @@ func (o *Oracle) know(id pawl.ID, k Known) {
 // lease records a lease. During an operation on a job, its lease may already have ended. So only the other leases of
 // the key certainly exist at the same time, and they must be within the limit.
 func (o *Oracle) lease(id pawl.ID) error {
-	job := JobOf(id)
-	key := keyOf(job)
-	if inOrder(job) {
+	job := jobOf(id)
+	key := keyOf(&job)
+	if inOrder(&job) {
 		other, held := o.holders[key]
 		if held && other != id && (o.under[other] == nil || outcome(o.under[other].verb, other, o.jobs[other]).Holds) {
 			return fmt.Errorf("job %s was leased, and job %s holds key %q%s", id, other, key, o.amid(other))
@@ -101,7 +102,7 @@ func (o *Oracle) lease(id pawl.ID) error {
 			return fmt.Errorf("job %s was leased: %w", id, err)
 		}
 	}
-	if most := mostRunning(job); key != "" && running > most {
+	if most := mostRunning(&job); key != "" && running > most {
 		return fmt.Errorf("job %s was leased, and so %d jobs of key %q are, which has a limit of %d", id, running, key, most)
 	}
 	return nil

@@ -27,16 +27,19 @@ func Over(families []*harness.Family) *harness.Family {
 		Goals: "R12",
 		Method: "faults planted in the queue; the family for each fault must find it, and without a fault finds " +
 			"nothing",
-		Unit:    "faults",
-		PR:      len(faults),
-		Nightly: 10 * len(faults),
-		Share:   80,
-		// Some faults show only as a hang, and a process that hangs uses no CPU time.
-		Parallel: 3 * runtime.GOMAXPROCS(0),
+		Unit:     "faults",
+		PR:       len(faults),
+		Nightly:  10 * len(faults),
+		Share:    80,
+		Parallel: parallel(),
 		Missing:  func() string { return missing(byName) },
 		Prepare:  func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, faults) },
 	}
 }
+
+// parallel is how many hunts run at the same time. Some faults show only as a hang, other hunts wait for
+// kills and syncs, and a process that waits uses no CPU time.
+func parallel() int { return 5 * runtime.GOMAXPROCS(0) }
 
 // prepare builds the program, and requires that its families find nothing without a fault.
 func prepare(env *harness.Env, faults []Fault) (func(*harness.Try) error, error) {
@@ -67,7 +70,7 @@ func (p planting) control(env *harness.Env) error {
 	}
 	errs := make([]error, len(all))
 	var running sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	slots := make(chan struct{}, parallel())
 	for i, h := range all {
 		running.Go(func() {
 			slots <- struct{}{}

@@ -61,7 +61,7 @@ var faults = []Fault{
 	newFault("a unique key does not block", "no two jobs of one unique key", append(by("simulate", 500), by("soak", 20_000)...),
 		Edit{"bolt/txn.uniqueHolder", "err == nil && driver.BlockedBy(e, p.state)", "$ && !PLANTED"}),
 	newFault("an effect is not noted as done", "an effect takes place once", append(by("simulate", 500), by("soak", 20_000)...),
-		Edit{"bolt/txn.finishEffect", "t.doneUntil(key, row, t.now.Add(ttl))", skip}),
+		Edit{"bolt/txn.finishEffect", "t.doneUntil(key, row, until)", skip}),
 	newFault("a key exceeds its limit", "no more jobs of a key are leased than its limit", by("kill", 100),
 		Edit{"bolt/txn.room", "room = max(0, r.limit-r.leased)", "$; if PLANTED { room++ }"},
 		Edit{"bolt/txn.fits", "r.leased+r.taken.jobs < r.limit", "$ || PLANTED"}),
@@ -252,7 +252,7 @@ var faults = []Fault{
 	newFault("a clock that is set back begins schedules anew", "each tick has one decision", by("schedule", 60),
 		Edit{"schedule/isAhead", "r.Last > now.Add(ahead).UnixNano()", "$ || PLANTED && r.Last > now.UnixNano()"}),
 	newFault("missed ticks leave no entry", "each tick has one decision", by("schedule", 60),
-		Edit{"schedule/candidate.decide", "d.add(entry{Decision: Missed, First: missed.first, Last: missed.last, Ticks: missed.n, At: d.now.UnixNano()})", skip}),
+		Edit{"schedule/decision.decideDue", "d.add(entry{Decision: Missed, First: missed.first, Last: missed.last, Ticks: missed.n, At: d.now.UnixNano()})", skip}),
 	newFault("a tick fires without its job", "the decision of a tick and its job are one", by("schedule", 60),
 		Edit{"schedule/decision.store", "_, err := d.ops.Enqueue(e)", "if PLANTED && e.ID[15]%8 == 0 { return nil }; $"}),
 }

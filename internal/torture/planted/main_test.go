@@ -57,7 +57,7 @@ func pick(t *testing.T, names ...string) (some []Fault) {
 // of returns the family with only these faults, in a program that has all faults.
 func of(program string, faults []Fault) *harness.Family {
 	f := *family
-	f.PR, f.Missing = len(faults), nil
+	f.PR, f.Missing, f.Parallel = len(faults), nil, len(faults)
 	f.Prepare = func(env *harness.Env) (func(*harness.Try) error, error) {
 		p := planting{program, faults}
 		return p.try, p.control(env)
@@ -86,7 +86,7 @@ func TestProgram(t *testing.T) {
 
 	hidden := pick(t, "no sync")
 	hidden[0].By = []Hunt{{Family: "kill", Units: 5}}
-	result = of(program, hidden).Run(t.Context(), plan(1))
+	result = of(program, hidden).Run(t.Context(), harness.Plan{Goal: 1, First: true})
 	require.NotEmpty(t, result.First)
 	require.ErrorContains(t, result.First[0].Err, `fault "no sync"`)
 	require.ErrorContains(t, result.First[0].Err, "family kill did not find it in 3 hunts: nothing in")

@@ -21,7 +21,7 @@ var Power = &harness.Family{
 		"survives entirely, not at all, or in pages, sectors, or a torn write; compared with the exact state " +
 		"of all rows",
 	Unit: "images",
-	PR:   25_000, Nightly: 1_000_000, Share: 30,
+	PR:   25_000, Nightly: 1_000_000, Share: 35,
 	Missing: trace.Missing,
 	Prepare: harness.Each(func(t *harness.Try) error { return watched(t, "power-try", imageTimeout) }),
 }

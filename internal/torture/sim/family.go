@@ -22,7 +22,7 @@ var Random = &harness.Family{
 	Method: "random calls, crashes, stalls, and several workers in virtual time; each job is compared with a " +
 		"model, then a drain, and every event has a cause",
 	Unit: "seeds",
-	PR:   5000, Nightly: 200_000, Share: 125,
+	PR:   5000, Nightly: 200_000, Share: 110,
 	Prepare: func(env *harness.Env) (func(*harness.Try) error, error) { return prepare(env, "simulate"), nil },
 }
 

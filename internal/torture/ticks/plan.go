@@ -35,7 +35,7 @@ var plans = []plan{
 		return schedule.Job(name, "* * * * * *", kind, "x", kept)
 	}},
 	{"buffer", 2 * time.Second, []schedule.Decision{schedule.Buffered, schedule.Fired, schedule.Skipped, schedule.Missed, schedule.Paused}, func(name string) schedule.Definition {
-		return schedule.Job(name, "@every 2s", kind, "x", kept, schedule.Overlap(schedule.Buffer), schedule.BufferLimit(3), schedule.CatchUp(10))
+		return schedule.Job(name, "@every 2s", kind, "x", kept, schedule.Overlap(schedule.Buffer), schedule.BufferLimit(3), schedule.CatchUp(4))
 	}},
 	{"spread", 3 * time.Second, []schedule.Decision{schedule.Fired, schedule.Missed, schedule.Paused}, func(name string) schedule.Definition {
 		return schedule.Job(name, "*/3 * * * * *", kind, "x", kept, schedule.Overlap(schedule.Allow), schedule.CatchUp(5), schedule.Spread(time.Second))
