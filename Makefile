@@ -8,8 +8,8 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # the library do not depend on what a terminal, a database, and a monitor need. The examples are one, because
 # some run on a server, and so are the tests of the dashboard in a browser. PACKAGES are those of every module but
 # bench, which the workspace joins, so that one command has them all: it loads what they share once, and no processor
-# waits at the end of a module.
-MODULES = postgres . cmd/jobctl sqlite redis beanstalkd jetstream servicebus prometheus otel workflowvet examples dashboard/browsertest
+# waits at the end of a module. Those that wait for something long come first.
+MODULES = postgres sqlite dashboard/browsertest cmd/jobctl . jetstream servicebus redis beanstalkd workflowvet prometheus otel examples
 PACKAGES = $(subst ././,./,$(MODULES:%=./%/...))
 
 all: fmt vet lint imports portable tidy test ## run what a change must pass
@@ -53,8 +53,6 @@ modules: ## run the tests of all modules but the library
 # Otherwise each process sleeps for a second before it exits, and tests start hundreds. A race
 # that has been found still ends it with an error.
 race: export GORACE := atexit_sleep_ms=0 $(GORACE)
-# What is compiled without the path of this folder serves other checkouts too.
-race: export GOFLAGS := -trimpath $(GOFLAGS)
 # The driver of sqlite is translated C, which takes minutes to build for the detector. The server of jetstream runs in
 # the process of its tests, whose leases are in real time, and the detector slows it down. The tests of the dashboard in a
 # browser wait for the browser: those of package dashboard run under the detector. workflowvet has no goroutines, and its

@@ -16,9 +16,6 @@ import (
 // ownBacklog is backlogged on pawl alone. A second queue with the smallest backlog takes
 // turns with it, so that the ratio of the two leaves out what the disk does meanwhile.
 func (t *trial) ownBacklog(jobs int) error {
-	if !slices.Contains(t.backlog, jobs) {
-		return nil
-	}
 	if err := t.room(jobs); err != nil {
 		return err
 	}

@@ -20,7 +20,11 @@ type benchCase struct {
 	ceiling     func(*trial) error
 	own         func(*trial) error // on pawl
 	once        bool               // too long for more than one round
+	backlog     int                // 0, or its jobs: a run leaves out the backlogs that its size does not have
 }
+
+// has reports whether a run of this size has the case.
+func (s *size) has(c *benchCase) bool { return c.backlog == 0 || slices.Contains(s.backlog, c.backlog) }
 
 // size is how much work there is in the cases.
 type size struct {

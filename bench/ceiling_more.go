@@ -10,9 +10,6 @@ import (
 // ceilingBacklog is what backlogged is to a queue. It stores 64 a commit, and takes the
 // best of its sizes of transaction to drain by.
 func (t *trial) ceilingBacklog(jobs int) error {
-	if !slices.Contains(t.backlog, jobs) {
-		return nil
-	}
 	if err := t.room(jobs); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ divided by that of the line. The table of systems says what a weaker durability 
 
 `)
 	if failed := r.failed(); len(failed) > 0 {
-		fmt.Fprint(w, "These failed and have no figures:\n\n")
+		fmt.Fprint(w, "These failed or were skipped, and have no figures:\n\n")
 		for _, one := range failed {
 			report.Fold(w, "- ", one)
 		}

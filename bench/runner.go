@@ -47,7 +47,7 @@ func (r *runner) choose(of subject, cases, only string) error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	for _, c := range of.cases {
-		if matchCase.MatchString(c.name) {
+		if r.size.has(&c) && matchCase.MatchString(c.name) {
 			r.cases = append(r.cases, c)
 		}
 	}
@@ -95,6 +95,9 @@ func (r *runner) run(ctx context.Context) (report.Results, error) {
 			rounds = 1
 		}
 		for round := range rounds {
+			if !terminal() {
+				fmt.Fprintf(os.Stderr, "%4.0f s  %s, round %d of %d\n", time.Since(began).Seconds(), c.name, round+1, rounds)
+			}
 			for _, s := range r.systems {
 				if r.absent[s.Name] != nil || ctx.Err() != nil {
 					continue

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"errors"
 	"log"
 	"path/filepath"
 	"testing"
@@ -24,8 +25,19 @@ type ReportArgs struct{ Full bool }
 var (
 	SendReport = pawl.Define[ReportArgs]("report")
 	Vacuum     = pawl.Define[struct{}]("vacuum")
-	Settle     = workflow.Define("settle", func(*workflow.Run, struct{}) (int, error) { return 0, nil })
 )
+
+var (
+	Settle = workflow.Define("settle", func(r *workflow.Run, _ struct{}) (int, error) {
+		tick, ok := schedule.TickOfRun(r.ID())
+		if !ok || tick.Manual {
+			return 0, errors.New("started by hand: no period to settle")
+		}
+		return settle(r, tick.Nominal.Add(-15*time.Minute), tick.Nominal)
+	})
+)
+
+func settle(_ *workflow.Run, from, to time.Time) (int, error) { return int(to.Sub(from)), nil }
 
 // report is the handler of the page.
 func report(_ context.Context, job *pawl.Job[ReportArgs]) error {
