@@ -263,8 +263,9 @@ func (r *run) one(try func(*Try) error) error {
 	return nil
 }
 
-// Guard turns a panic into an error.
+// Guard turns a panic, or a fault in the map of a file, into an error.
 func Guard(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

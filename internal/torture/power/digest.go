@@ -72,6 +72,9 @@ func inspect(path string, check bool) (is string, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	err = db.View(func(tx *bbolt.Tx) (err error) {
+		if err := whole(tx, path); err != nil {
+			return err
+		}
 		if is, err = digestOf(tx); err != nil || !check {
 			return err
 		}
@@ -84,4 +87,14 @@ func inspect(path string, check bool) (is string, err error) {
 		return errors.Join(wrong...)
 	})
 	return is, err
+}
+
+// whole requires that the file has all pages that bbolt may read. A page beyond its end would be a fault, in a goroutine
+// of bbolt's check that nothing recovers.
+func whole(tx *bbolt.Tx, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() >= tx.Size() {
+		return err
+	}
+	return fmt.Errorf("the file has %d bytes of %d", info.Size(), tx.Size())
 }

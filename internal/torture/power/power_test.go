@@ -204,6 +204,18 @@ func TestDeviceFindsLosses(t *testing.T) {
 	require.ErrorContains(t, s.judgeFolder(t.Context(), t.TempDir()), "absent")
 }
 
+// A file that ends before its pages do is a violation, and no fault in a goroutine of bbolt's check.
+func TestInspectFindsShortFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), queueFile)
+	require.NoError(t, within(path, func(*bolt.Queue) error { return nil }))
+	_, err := inspect(path, true)
+	require.NoError(t, err)
+	const metas = 2 * 4096
+	require.NoError(t, os.Truncate(path, metas))
+	_, err = inspect(path, true)
+	require.ErrorContains(t, err, "8192 bytes of")
+}
+
 func init() {
 	harness.Role("test-dies", role(func(*tried) error {
 		harness.Emit("image", "7-lost")
