@@ -139,7 +139,7 @@ var remedies = []remedy{
 		app:    "The queue of the app is damaged. Keep a copy of its data, and restore a backup.",
 		server: "The queue is damaged. Keep a dump of the database, and restore a backup."},
 	// This comes before the errors that say why there is no answer, whose remedies are to run the command again.
-	{is: pawl.ErrUnknownOutcome, next: lookFirst + "\n" + listShows},
+	{is: pawl.ErrUnknownOutcome, next: lookFirst},
 	{is: postgres.ErrUnavailable, code: exitLocked, next: "Check the host and the port in --db, and the server; --timeout waits longer."},
 	{is: postgres.ErrPermission, next: "Check the user in --db and the password: PGPASSWORD, or a passfile such as ~/.pgpass."},
 	{is: postgres.ErrNotQueue, next: "Check the database in --db; its parameter schema names another schema than pawl. jobctl creates no\nqueue, except for 'jobctl import --create'."},

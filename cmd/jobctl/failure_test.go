@@ -32,7 +32,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{bolt.ErrInsecure, exitError, "--insecure"},
 		{pawl.ErrNewerFormat, exitFormat, "release that wrote the file"},
 		{bolt.ErrOlderFormat, exitFormat, "release that wrote the file"},
-		{pawl.ErrUnknownOutcome, exitError, "job list"},
+		{pawl.ErrUnknownOutcome, exitError, "look before you run"},
 		{pawl.ErrPoisoned, exitError, "Check the disk"},
 		{bolt.ErrDisk, exitError, "Free space on that disk"},
 		{pawl.ErrNotFound, exitNoMatch, "job list"},

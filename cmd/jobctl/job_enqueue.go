@@ -192,6 +192,9 @@ func (a *app) waitForStored(ctx context.Context, id pawl.ID) error {
 	end, err := read(ctx, a.with, func(queue admin.Admin) (*pawl.Envelope, error) { return queue.Await(ctx, id) })
 	if err != nil {
 		f := a.failure(err)
+		if errors.Is(err, pawl.ErrNotFound) { // an existing job that ended first
+			return partial{f}
+		}
 		f.next = strings.TrimSuffix(fmt.Sprintf("The job is stored: 'jobctl job wait %s' waits for it.\n%s", id, f.next), "\n")
 		return partial{f}
 	}

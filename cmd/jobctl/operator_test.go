@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -54,6 +55,16 @@ func TestReasonsAreFolded(t *testing.T) {
 
 	c.chosen = false
 	require.Contains(t, a.failure(c.report(t.Context())).next, "'jobctl job show' shows the state of each")
+
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	f = a.failure(c.report(interrupted))
+	require.Equal(t, exitInterrupted, f.code)
+	require.Equal(t, []string{
+		gone.Error() + " (2 jobs)",
+		"It may have been done: look before you run the command again.",
+		"1 job not tried; run the command again for the rest.",
+	}, strings.Split(f.next, "\n"))
 }
 
 // Rule: a user who may not create a file is advised to use another folder, and one who may not

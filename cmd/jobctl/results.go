@@ -67,23 +67,30 @@ func (c *change) report(ctx context.Context) error {
 	}
 	noun, failed, untried := c.verb.noun(), c.failed(), c.untried()
 	of := fmt.Sprintf("%d %ss", len(c.results), noun)
-	switch {
-	case untried > 0 && ctx.Err() != nil:
-		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %s were %s", len(c.results.possible()), of, c.verb.did),
-			fmt.Sprintf("%s not tried; run the command again for the rest.", plural(untried, noun))}
-	case len(failed) == 0:
+	var all alike // the first error of each group is an example
+	unknown := 0
+	for _, err := range failed {
+		all.add(err.Error())
+		if errors.Is(err, pawl.ErrUnknownOutcome) {
+			unknown++
+		}
+	}
+	lines := all.lines(noun)
+	alike := len(lines) == 1
+	if untried > 0 && ctx.Err() != nil {
+		if unknown > 0 {
+			lines = append(lines, lookFirst)
+		}
+		lines = append(lines, fmt.Sprintf("%s not tried; run the command again for the rest.", plural(untried, noun)))
+		return &failure{exitInterrupted, fmt.Sprintf("interrupted: %d of %s were %s", len(c.results.possible()), of, c.verb.did), strings.Join(lines, "\n")}
+	}
+	if len(failed) == 0 {
 		return nil
 	}
 	first := c.explained(failed[0])
 	if len(failed) == 1 && untried == 0 {
 		return partial{first}
 	}
-	var all alike // the first error of each group is an example
-	for _, err := range failed {
-		all.add(err.Error())
-	}
-	lines := all.lines(noun)
-	alike := len(lines) == 1
 	if untried > 0 {
 		lines = append(lines, fmt.Sprintf("and %s not tried after that", plural(untried, noun)))
 	}
@@ -93,7 +100,11 @@ func (c *change) report(ctx context.Context) error {
 	if untried > 0 || first.code == exitLocked {
 		lines = append(lines, c.again())
 	}
-	return partial{&failure{first.code, fmt.Sprintf("%d of %s could not be %s:", len(failed), of, c.verb.did), strings.Join(lines, "\n")}}
+	head := fmt.Sprintf("%d of %s could not be %s:", len(failed), of, c.verb.did)
+	if unknown == len(failed) {
+		head = fmt.Sprintf("it is not known whether %d of %s were %s:", unknown, of, c.verb.did)
+	}
+	return partial{&failure{first.code, head, strings.Join(lines, "\n")}}
 }
 
 // again returns what to do if only some things were done. Filters no longer select the items
@@ -115,6 +126,8 @@ func (c *change) explained(err error) *failure {
 	}
 	f := c.app.failure(err)
 	switch {
+	case errors.Is(err, pawl.ErrUnknownOutcome):
+		f.next = lookFirst + "\n" + listShows
 	case f.code != exitConflict, errors.Is(err, admin.ErrWorkflowJob):
 	case errors.Is(err, pawl.ErrNotEligible):
 		f.next = c.verb.only + "; 'jobctl job show' has the details."

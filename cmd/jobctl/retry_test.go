@@ -148,7 +148,7 @@ func TestRetryReportsFailures(t *testing.T) {
 	c := &change{app: a, verb: verb{did: "retried", miss: "not_dead"}, chosen: true, results: rs}
 	err := c.report(t.Context())
 	require.Equal(t, exitError, a.failure(err).code)
-	require.EqualError(t, err, "12 of 14 jobs could not be retried:")
+	require.EqualError(t, err, "it is not known whether 12 of 14 jobs were retried:")
 	require.Equal(t, 10, strings.Count(a.failure(err).next, "outcome unknown"))
 	require.True(t, strings.HasSuffix(a.failure(err).next, "\nand 2 more"))
 	require.NoError(t, a.stdout.Flush())

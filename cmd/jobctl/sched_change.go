@@ -161,7 +161,7 @@ func (a *app) schedBackfillCommand() *cobra.Command {
 		use: "backfill NAME --from TIME --to TIME", short: "fire the ticks of a period again", args: 1,
 		long: `Fires the ticks of a period, whether they have fired or not. The end of the period does
 not count. A run of a workflow that was started for the same tick is not started again.
-A period with more ticks than --max, or with a tick that is yet to come, is refused.`,
+A period with more ticks than --max, or with a tick that is not decided yet, is refused.`,
 		example: "  jobctl --db jobs.db sched backfill nightly --from 2026-03-01 --to 2026-03-08",
 		json:    "one object with name, from, to (times), fired (how many ticks)\n",
 		exits:   []int{exitNoMatch},

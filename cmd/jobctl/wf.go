@@ -72,6 +72,7 @@ func (a *app) withWorkflows(ctx context.Context, do func(admin.Workflows) error)
 
 // runRemedies are in the order in which they are tried.
 var runRemedies = []remedy{
+	{is: pawl.ErrUnknownOutcome, code: exitError, next: lookFirst + "\n'jobctl wf show' shows the state of the run."},
 	{is: workflow.ErrNotFound, code: exitNoMatch, next: "It was removed after its retention, or it never existed;\n'jobctl wf list' shows the runs."},
 	{is: workflow.ErrNotRunning, code: exitConflict, next: "'jobctl wf show' shows how it ended."},
 	{is: workflow.ErrUndeclared, code: exitConflict, next: "Check the name of the signal, or declare it in the flow."},
