@@ -11,40 +11,48 @@ import (
 )
 
 // open decides a tick of each schedule with @open: once for each opening of the store in this
-// process. It decides schedules of the group and of operators. It reports whether all are decided: a tick that failed
-// for a reason that may pass is tried again.
-func (s *Scheduler) open(ctx context.Context) (all bool, err error) {
-	var names []string
-	err = s.source.ViewRows(ctx, func(r driver.Reader) error {
-		names = nil
+// process. It decides schedules of the group and of operators. A tick that failed for a reason that may pass is tried
+// again. A schedule that is added meanwhile waits for the next opening.
+func (s *Scheduler) open(ctx context.Context) error {
+	if s.opening == nil {
+		if err := s.toOpen(ctx); err != nil {
+			return err
+		}
+	}
+	failed := []string{}
+	for _, name := range s.opening {
+		if _, done := s.hub.opened.LoadOrStore(name, true); done {
+			continue
+		}
+		again, err := time.Now().Before(s.damaged[name].until), error(nil)
+		if !again {
+			again, err = s.openOne(ctx, name)
+		}
+		if again || err != nil {
+			s.hub.opened.Delete(name)
+		}
+		if err != nil {
+			return err
+		}
+		if again {
+			failed = append(failed, name)
+		}
+	}
+	s.opening = failed
+	return nil
+}
+
+// toOpen reads which schedules have a tick for the opening of the store.
+func (s *Scheduler) toOpen(ctx context.Context) error {
+	return s.source.ViewRows(ctx, func(r driver.Reader) error {
+		s.opening = []string{}
 		return each(r, "", func(name string, row *row, damage error) bool {
 			if damage == nil && row.active() && strings.HasSuffix(row.terms().Spec, atOpen) && (row.Group == s.opts.Group || row.Group == "") {
-				names = append(names, name)
+				s.opening = append(s.opening, name)
 			}
 			return true
 		})
 	})
-	if err != nil {
-		return false, err
-	}
-	all = true
-	for _, name := range names {
-		if _, done := s.hub.opened.LoadOrStore(name, true); done {
-			continue
-		}
-		failed := time.Now().Before(s.damaged[name].until)
-		if !failed {
-			failed, err = s.openOne(ctx, name)
-		}
-		if failed || err != nil {
-			s.hub.opened.Delete(name)
-			all = false
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return all, nil
 }
 
 // openOne decides the tick of one schedule, unless it has been paused or changed since. It reports whether the tick

@@ -55,11 +55,11 @@ type Scheduler struct {
 	ends  bool
 
 	damaged map[string]damaged        // schedules that are passed over
-	asked   map[pawl.ID]OverlapPolicy // jobs in the way of a tick, with the policy that it has carried out for them
+	asked   map[pawl.ID]OverlapPolicy // jobs in the way of a tick, each with the overlap policy that the scheduler last applied to it
 	awaited awaited
 	behind  []byte    // where the next look at buffered ticks begins; nil for the first ones
 	latest  time.Time // latest time of the clock
-	opened  bool      // the ticks of @open are decided
+	opening []string  // schedules whose tick for the opening of the store is not decided; nil before the first look
 }
 
 // Open returns a scheduler over a queue. It fires nothing before the first [Scheduler.Sync]. For a
@@ -163,10 +163,8 @@ func (s *Scheduler) pass(ctx context.Context) (wait time.Duration, err error) {
 		}
 	}
 	s.latest = now
-	if !s.opened {
-		if s.opened, err = s.open(ctx); err != nil {
-			return 0, err
-		}
+	if err := s.open(ctx); err != nil {
+		return 0, err
 	}
 	for {
 		v, err := s.look(ctx)

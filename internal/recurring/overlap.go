@@ -119,10 +119,12 @@ func keepsDue(k *kit) {
 	k.pass(61 * time.Minute)
 	require.ElementsMatch(k, []string{"a 01 01:00:00", "z 01 01:00:00"}, k.jobs())
 	require.Empty(k, k.history("run"))
+	require.NoError(k, k.s.Put(k.Context(), schedule.Job("late", "@open", report, "x")))
 	c.works.Store(true)
 	k.pass(2 * time.Minute)
 	require.Equal(k, []string{"fired 01 01:00:00"}, k.history("run"))
 	require.Len(k, k.history("at open"), 1)
+	require.Empty(k, k.history("late"), "it waits for the next opening")
 	stop()
 }
 
