@@ -200,7 +200,7 @@ func (t *txn) tag(j *job) {
 	of := tagsOf(j)
 	front := t.fronts[of.frontOf]
 	if front == 0 {
-		front = nanos(t.Now)
+		front = driver.FirstFront(t.Now)
 		t.fronts[of.frontOf] = front
 		t.begun = append(t.begun, of.frontOf)
 	}
@@ -221,7 +221,7 @@ func (t *txn) passFront(j *job) {
 	of := frontOf{j.Queue, j.prio()}
 	front := t.fronts[of]
 	if front == 0 {
-		front = nanos(t.Now)
+		front = driver.FirstFront(t.Now)
 	}
 	if t.fronts[of] = driver.NextFront(front, j.FairTag); t.fronts[of] != front {
 		t.moved[of] = true

@@ -44,6 +44,34 @@ func starts(t testing.TB, q *postgres.Queue, n int) (all string) {
 	return all
 }
 
+// Rule: a clock that is wrong by ages when the first job arrives damages no job, and keys take turns once it is right.
+func TestFairTurnsAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, year := range []int{1960, 2050, 2126} { // in others, the server cannot compute its times
+		var right atomic.Bool
+		q := open(t, newSchema(t), fairly, func(o *postgres.Options) {
+			o.Now = func() time.Time {
+				if right.Load() {
+					return time.Now()
+				}
+				return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+			}
+		})
+		add := func(key string) { // with its own ID, since those of this process never go back
+			e := keyed("k", key)
+			e.ID = pawl.NewID(time.Now())
+			_, err := q.Enqueue(patient(t), e)
+			require.NoError(t, err)
+		}
+		add("a")
+		right.Store(true)
+		for _, key := range []string{"a", "a", "a", "b", "b"} {
+			add(key)
+		}
+		require.Equal(t, "ababaa", starts(t, q, 6), "year %d", year)
+	}
+}
+
 // Rule: clients that enqueue into the same fair queues at the same time give each job of a key its own turn, whatever
 // the order in which a call names the queues.
 func TestTagsOfSeveralClients(t *testing.T) {

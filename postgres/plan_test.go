@@ -54,7 +54,7 @@ func TestPlans(t *testing.T) {
 			if h.Name == "expired" || h.Name == "retained" { // many jobs may have one time
 				require.NotContains(t, plan, "Sort", "%s, %s", h.Name, when)
 			}
-			if h.Name == "heads" || h.Name == "heads and late" { // many jobs of a key may wait for their turn
+			if h.Name == "heads" { // many jobs of a key may wait for their turn
 				require.NotContains(t, plan, "COALESCE(job", "%s, %s", h.Name, when) // a key of a sort, or a filter
 			}
 		}
