@@ -207,7 +207,7 @@ func TestLeaseOutlastsATransactionOfTheAppsThatBlocksTheQueue(t *testing.T) {
 	t.Parallel()
 	db := openApp(t)
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	q := openOver(t, db, &Options{Lease: 4 * time.Second, OnEvent: func(e pawl.Event) {
+	q := openOver(t, db, &Options{Lease: 10 * time.Second, OnEvent: func(e pawl.Event) {
 		if e.Job.Kind == "last" && e.Type == pawl.EventEnqueued {
 			close(reached)
 			<-goOn

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,15 +34,20 @@ type damagedKit struct {
 // pages if it was closed cleanly. Tests share what they only read.
 func newDamagedKit(t *testing.T, cleanly bool) *damagedKit {
 	t.Helper()
-	if madeKits[cleanly] == nil {
-		madeKits[cleanly] = makeDamagedKit(t, cleanly)
+	madeKits.Lock()
+	defer madeKits.Unlock()
+	if madeKits.by[cleanly] == nil {
+		madeKits.by[cleanly] = makeDamagedKit(t, cleanly)
 	}
-	k := *madeKits[cleanly]
+	k := *madeKits.by[cleanly]
 	k.path = filepath.Join(memoryFolder(t), "jobs.db")
 	return &k
 }
 
-var madeKits = make(map[bool]*damagedKit) // by whether the file was closed cleanly
+var madeKits = struct {
+	sync.Mutex
+	by map[bool]*damagedKit // by whether the file was closed cleanly
+}{by: make(map[bool]*damagedKit)}
 
 func makeDamagedKit(t *testing.T, cleanly bool) *damagedKit {
 	t.Helper()

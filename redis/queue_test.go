@@ -139,14 +139,14 @@ func TestCallsBesideRefusedJobs(t *testing.T) {
 	s, err := startServer(t.TempDir())
 	require.NoError(t, err)
 	defer s.Stop()
-	q := open(t, s.url, redis.Options{Name: "full"})
-	for range 200 {
+	q := open(t, s.url, redis.Options{Name: "full", Lease: time.Hour})
+	for range 50 {
 		signed(t, q)
 	}
 	unique := &pawl.Envelope{Kind: "other", UniqueKey: "u"}
 	holder, err := q.Enqueue(t.Context(), unique)
 	require.NoError(t, err)
-	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 200})
+	leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"k"}, Max: 50})
 	require.NoError(t, err)
 	got := make(chan *pawl.Lease)
 	go func() {
@@ -280,9 +280,10 @@ func TestDamagedRow(t *testing.T) {
 			require.NoError(t, err)
 			leases, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"leased"}, Max: 2})
 			require.NoError(t, err)
-			completed, err := q.Fetch(t.Context(), pawl.Request{Kinds: []string{"completed"}, Max: 1})
+			patient := open(t, url(t), redis.Options{Name: o.Name, Now: now, Lease: time.Hour, Poll: redis.NoPoll})
+			completed, err := patient.Fetch(t.Context(), pawl.Request{Kinds: []string{"completed"}, Max: 1})
 			require.NoError(t, err)
-			require.NoError(t, q.Settle(t.Context(), completed[0].Ack()))
+			require.NoError(t, patient.Settle(t.Context(), completed[0].Ack()))
 			server, key := connect(t, url(t)), "{pawl:"+o.Name+"}:m"
 			for _, d := range done {
 				if damage == nil {

@@ -265,7 +265,7 @@ func TestSettleOverABrokenConnection(t *testing.T) {
 	t.Parallel()
 	here(t)
 	proxy := faults.NewProxy(t, "127.0.0.1:"+shared.port)
-	q := open(t, place(proxy.Addr), servicebus.Options{Timeout: 5 * time.Second}) // after which the client gives up
+	q := open(t, place(proxy.Addr), servicebus.Options{Timeout: time.Minute}) // after which the client gives up
 	transporttest.Signed(t, q)
 	l := transporttest.Fetch(t, q)
 	proxy.Cut()
@@ -278,7 +278,7 @@ func TestSettleAgain(t *testing.T) {
 	t.Parallel()
 	here(t)
 	proxy := faults.NewProxy(t, "127.0.0.1:"+shared.port)
-	q := open(t, place(proxy.Addr), servicebus.Options{Timeout: 5 * time.Second, Prefix: newPrefix("again")})
+	q := open(t, place(proxy.Addr), servicebus.Options{Timeout: 10 * time.Second, Prefix: newPrefix("again")})
 	transporttest.Signed(t, q)
 	l := transporttest.Fetch(t, q)
 	proxy.Down()

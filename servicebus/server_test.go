@@ -2,6 +2,7 @@ package servicebus_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -138,6 +139,7 @@ func open(t testing.TB, where string, o servicebus.Options) *servicebus.Queue {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
+	o.Timeout = cmp.Or(o.Timeout, transporttest.Timeout)
 	q, err := servicebus.Open(context.Background(), where, &o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })

@@ -93,7 +93,7 @@ func life(t *testing.T, path string) string {
 	for _, name := range strings.Split(t.Name(), "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run="+strings.Join(pattern, "/"), "-test.timeout=60s")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run="+strings.Join(pattern, "/"), "-test.timeout=10m")
 	cmd.Env = append(append(os.Environ(), under.Env...), lifeVariable+"="+path,
 		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0") // otherwise the race detector waits a second at every exit
 	out, err := cmd.CombinedOutput()

@@ -108,7 +108,7 @@ func (o orders) live(ctx context.Context, in *bufio.Scanner) (err error) {
 
 // stuckAfter is the time without events after which a process is stuck. No job waits for more
 // than some milliseconds.
-const stuckAfter = 15 * time.Second
+const stuckAfter = time.Minute
 
 // watch ends the process when it is stuck, until stop is called.
 func (l *life) watch() (stop func()) {
