@@ -260,6 +260,7 @@ func (in *intake) takeNotes() (notes []note) {
 
 // renew renews leases that an app's transaction holds, whether it commits or not: their holder is alive. The scheduler
 // may begin a transaction right after the app's commit, before a function called after the commit tells it anything.
+// After a rollback nothing wakes the scheduler, so a lease may last until one lease after its old end.
 func (in *intake) renew(tokens map[uint64]bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

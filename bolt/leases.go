@@ -26,7 +26,8 @@ type leaseTable struct {
 	// the file.
 	noted time.Time
 
-	// repeat is the lease of the one leased repeat suspect, or nil. A job is none once it saved something.
+	// repeat is the lease of the one leased repeat suspect, or nil. A job that has saved a cursor or
+	// a step is no longer a suspect.
 	repeat *grant
 }
 

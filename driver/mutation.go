@@ -34,8 +34,8 @@ type Mutation interface {
 // names each job, and each unique key to take, at most once. Ops must not be used after
 // Check.
 //
-// If the store itself fails during Check, the mutation fails even if Check ignores the error. So Check can drop a part
-// of what it was to do after an error about that part.
+// If the store itself fails during Check, the mutation fails even if Check ignores the error. So after an
+// error about one part of its work, Check can leave out that part and do the rest.
 type Ops interface {
 	Reader
 

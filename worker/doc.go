@@ -31,8 +31,8 @@
 //   - [ErrLeaseInDoubt]: the queue did not answer, so the lease may be over. If it is, what the
 //     handler returns has no effect. Otherwise the rules of ErrStopping apply.
 //
-// A handler that does not return counts as stuck [Options].StuckGrace after its timeout or deadline,
-// or Options.StopGrace after a stop ends its context. The worker then settles its job
+// A handler that does not return counts as stuck once [Options].StuckGrace has passed since its timeout or
+// deadline, or Options.StopGrace since a stop ended its context. The worker then settles its job
 // without it. The handler keeps its slot, which is its share of Options.Concurrency, until it
 // returns, and its job does not run again in this worker before that. See [Worker.Stuck].
 //

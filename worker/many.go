@@ -51,8 +51,9 @@ func (e Each) Error() string {
 //
 // The context of the call ends once the contexts of all its jobs have ended: the timeout of each job
 // counts from its start, and a stop ends all. A job that is cancelled during the call does not end it, and
-// ends with the call: it is acked if it succeeds, and dead if it fails. If the job has a timeout or a
-// deadline, the worker makes it dead Options.StuckGrace after that, and does not wait for the call.
+// ends with the call: it is acked if it succeeds, and dead if it fails. If it has a deadline or a timeout, be it
+// Options.Timeout, the worker makes it dead Options.StuckGrace after the earlier of the two, and does not
+// wait for the call.
 // Middleware wraps each job.
 func HandleMany[T any](w *Worker, k *pawl.Kind[T], m Many, fn func(ctx context.Context, jobs []*pawl.Job[T]) error) {
 	if m.Max < 0 || m.Wait < 0 {

@@ -16,10 +16,11 @@ const (
 	stillLook = time.Millisecond
 )
 
-// untilLook returns how long to wait before the next look at the clock, if so much time is left.
+// untilLook returns how long to wait before the next look at the clock, given the time that is left until the end of
+// the wait.
 func untilLook(left time.Duration) time.Duration { return max(0, min(left, mostUnseen)) }
 
-// setAlarm makes the alarm of the run ring after a time, or before. In a dry run nothing waits. The caller holds the
+// setAlarm makes the alarm of the run ring after the given time at the latest. In a dry run nothing waits. The caller holds the
 // lock.
 func (x *execution) setAlarm(wait time.Duration) {
 	if x.dry {

@@ -14,7 +14,7 @@ import (
 
 // Each sentinel stands for one decision of a caller. Match them with errors.Is.
 var (
-	// ErrSuspended is what every call returns once the run waits and is not in memory. The function should
+	// ErrSuspended is what each call returns once the run is suspended and does not stay in memory. The function should
 	// return it, but may return anything, since its result is ignored. Deferred functions run
 	// now, and again at each wake. Calls in them return ErrSuspended too. If the function does
 	// not return but makes more than [MaxEntries] refused calls, its goroutine is ended, as if

@@ -108,7 +108,7 @@ func (s *scope) awaitSignal(name string, timeout time.Duration, valid validator,
 }
 
 // limit sets when a call that waits at most d ends, and reports whether the journal does not have that yet. The time
-// counts from the start of the call, even if a deploy has given a call in the journal its limit. If a deploy has
+// counts from the start of the call, even if a deploy added the limit while the call waited. If a deploy has
 // removed the limit, the call waits without one.
 func (c *call) limit(d time.Duration) (unsaved bool) {
 	e, before := c.e, c.e.Due
