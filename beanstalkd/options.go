@@ -1,6 +1,7 @@
 package beanstalkd
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -57,10 +58,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Prefix, "pawl")
-	setDefault(&c.Lease, 30*time.Second)
-	setDefault(&c.MaxCrashes, 5)
-	setDefault(&c.Timeout, 10*time.Second)
+	c.Prefix = cmp.Or(c.Prefix, "pawl")
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 5)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
 	}
@@ -77,13 +78,6 @@ func (o *Options) withDefaults() (Options, error) {
 		return c, invalid("Timeout", "%v is negative", c.Timeout)
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func invalid(field, format string, args ...any) error {

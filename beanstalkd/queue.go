@@ -110,7 +110,7 @@ func (q *Queue) check(ctx context.Context) error {
 	if room < 1<<10 {
 		return fmt.Errorf("%w: the server takes jobs of %d bytes; start it with -z and more", pawl.ErrUnsupported, q.leases.MaxBody)
 	}
-	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
+	q.opts.MaxPayload = cmp.Or(q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
 	switch logged := figure(server, "binlog-current-index") > 0; {
 	case logged:
 	case q.opts.Synced:

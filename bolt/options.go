@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -76,10 +77,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Lease, 30*time.Second)
-	setDefault(&c.MaxCrashes, 5)
-	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
-	setDefault(&c.LockTimeout, time.Second)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 5)
+	c.MaxPayload = cmp.Or(c.MaxPayload, pawl.DefaultMaxPayload)
+	c.LockTimeout = cmp.Or(c.LockTimeout, time.Second)
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
 	}
@@ -104,11 +105,4 @@ func (o *Options) withDefaults() (Options, error) {
 		c.MaxCrashes = 0
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (q *Queue) connect(ctx context.Context, where string) (err error) {
 	if room < 1<<10 {
 		return fmt.Errorf("%w: the server takes messages of %d bytes; raise its max_payload", pawl.ErrUnsupported, q.nc.MaxPayload())
 	}
-	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
+	q.opts.MaxPayload = cmp.Or(q.opts.MaxPayload, min(pawl.DefaultMaxPayload, room))
 	return q.openStreams(ctx)
 }
 

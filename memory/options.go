@@ -58,9 +58,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Lease, 30*time.Second)
-	setDefault(&c.MaxCrashes, 5)
-	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 5)
+	c.MaxPayload = cmp.Or(c.MaxPayload, pawl.DefaultMaxPayload)
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
 	}
@@ -82,11 +82,4 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	c.Limits = maps.Clone(c.Limits)
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -113,12 +114,12 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Schema, "pawl")
-	setDefault(&c.Lease, 30*time.Second)
-	setDefault(&c.MaxCrashes, 5)
-	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
-	setDefault(&c.Poll, time.Second)
-	setDefault(&c.Timeout, 30*time.Second)
+	c.Schema = cmp.Or(c.Schema, "pawl")
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 5)
+	c.MaxPayload = cmp.Or(c.MaxPayload, pawl.DefaultMaxPayload)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
 	}
@@ -144,11 +145,4 @@ func (o *Options) withDefaults() (Options, error) {
 		return refuse("Timeout", "%v is less than %v", c.Timeout, leastTimeout)
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

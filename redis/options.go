@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -92,13 +93,13 @@ func (o *Options) withDefaults(named string) (Options, error) {
 	if c.Name != "" && named != "" && c.Name != named {
 		return c, &pawl.InvalidError{Field: "Name", Reason: fmt.Sprintf("%.64q is not %.64q, the name in the URL; give one of them", c.Name, named)}
 	}
-	setDefault(&c.Name, named)
-	setDefault(&c.Name, "pawl")
-	setDefault(&c.Lease, 30*time.Second)
-	setDefault(&c.MaxCrashes, 5)
-	setDefault(&c.MaxPayload, pawl.DefaultMaxPayload)
-	setDefault(&c.Poll, time.Second)
-	setDefault(&c.Timeout, 30*time.Second)
+	c.Name = cmp.Or(c.Name, named)
+	c.Name = cmp.Or(c.Name, "pawl")
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 5)
+	c.MaxPayload = cmp.Or(c.MaxPayload, pawl.DefaultMaxPayload)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
 	}
@@ -129,11 +130,4 @@ func isName(name string) bool {
 		}
 	}
 	return len(name) <= mostName
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

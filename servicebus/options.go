@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -71,11 +72,11 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		c = *o
 	}
-	setDefault(&c.Prefix, "pawl")
-	setDefault(&c.Lock, time.Minute)
-	setDefault(&c.MaxCrashes, 5)
-	setDefault(&c.MaxMessage, 256<<10)
-	setDefault(&c.Timeout, 10*time.Second)
+	c.Prefix = cmp.Or(c.Prefix, "pawl")
+	c.Lock = cmp.Or(c.Lock, time.Minute)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 5)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 256<<10)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	if c.Logger == nil {
 		c.Logger = hclog.Default()
 	}
@@ -94,13 +95,6 @@ func (o *Options) withDefaults() (Options, error) {
 		return c, invalid("Timeout", "%v is negative", c.Timeout)
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func invalid(field, format string, args ...any) error {

@@ -68,7 +68,7 @@ func Open(_ context.Context, where string, opts *Options) (*Queue, error) {
 	}
 	q := &Queue{opts: o, lines: make(map[string]lineName)}
 	q.lease = o.Lock - min(maxMargin, o.Lock/5)
-	setDefault(&q.opts.MaxPayload, min(pawl.DefaultMaxPayload, o.MaxMessage-headerRoom-transport.BodyHeader-transport.HistoryRoom))
+	q.opts.MaxPayload = cmp.Or(q.opts.MaxPayload, min(pawl.DefaultMaxPayload, o.MaxMessage-headerRoom-transport.BodyHeader-transport.HistoryRoom))
 	q.leases.MaxCrashes, q.leases.CountsCrashes, q.leases.MaxBody = o.MaxCrashes, true, o.MaxMessage-headerRoom
 	q.leases.Reporter = driver.Reporter{Logger: o.Logger, Collector: o.Collector, OnEvent: o.OnEvent}
 	q.leases.Finish, q.leases.Renew, q.leases.Discard, q.leases.Expired = q.finish, q.renew, q.discard, q.expired

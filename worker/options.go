@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"runtime"
@@ -101,10 +102,10 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 	if o.Policy, err = driver.CheckPolicy(o.Policy); err != nil {
 		refuse(err)
 	}
-	setDefault(&o.Concurrency, runtime.GOMAXPROCS(0))
-	setDefault(&o.Drain, 4*time.Second)
-	setDefault(&o.StopGrace, 3*time.Second)
-	setDefault(&o.StuckGrace, 30*time.Second)
+	o.Concurrency = cmp.Or(o.Concurrency, runtime.GOMAXPROCS(0))
+	o.Drain = cmp.Or(o.Drain, 4*time.Second)
+	o.StopGrace = cmp.Or(o.StopGrace, 3*time.Second)
+	o.StuckGrace = cmp.Or(o.StuckGrace, 30*time.Second)
 	if o.Policy == nil {
 		o.Policy = pawl.DefaultStrategy()
 	}
@@ -112,11 +113,4 @@ func (o *Options) complete(refuse func(error)) pawl.Request {
 		o.Logger = hclog.Default()
 	}
 	return request
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
