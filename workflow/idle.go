@@ -225,6 +225,11 @@ func (x *execution) rest() {
 	if errors.Is(err, errWoken) {
 		x.observe(&s.row)
 	}
+	x.suspended(s, err)
+}
+
+// suspended ends a run that was suspended. If the suspension failed because of news, it wakes the scopes concerned.
+func (x *execution) suspended(s *suspend, err error) {
 	x.mu.Lock()
 	x.resting = false
 	late := x.late
@@ -234,14 +239,7 @@ func (x *execution) rest() {
 		_ = x.stopLocked(ErrSuspended)
 	case errors.Is(err, errWoken):
 		x.news++
-		x.wakeLocked(func(each *scope) bool {
-			for _, l := range late {
-				if l == each {
-					return true
-				}
-			}
-			return s.woke(each.waits)
-		})
+		x.wakeLocked(func(each *scope) bool { return slices.Contains(late, each) || s.woke(each.waits) })
 		x.wakeDue(false)
 	default:
 		_ = x.stopLocked(err)
